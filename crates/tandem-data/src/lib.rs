@@ -1,0 +1,7 @@
+//! From a speech corpus to training batches, in host memory.
+//!
+//! Never sees a device, starts no thread: callers decide how many run at once.
+
+pub mod error; // what can go wrong on the whole path, with the way out
+
+pub use error::DataError;
