@@ -1,1 +1,53 @@
-fn main() {}
+//! The program: reads what was typed, runs one command, shows an error once and whole.
+//!
+//! Each command lives in one file under `commands`; everything it does is in the libraries.
+
+mod commands; // one file per subcommand
+mod exit; // what the exit code means
+mod failure; // an error, its causes and the way out, as a user sees it
+mod printer; // data to stdout, words for people to stderr, progress in between
+
+use clap::Parser;
+use commands::Command;
+use exit::ExitStatus;
+use printer::Printer;
+use std::process::ExitCode;
+
+// The system allocator gives large freed blocks back at once and takes them again for the next
+// batch, page fault by page fault.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// Trains text-to-speech voices so that the GPU never waits.
+#[derive(Parser)]
+#[command(name = "tandem", version, arg_required_else_help = true, after_help = EXAMPLES)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  tandem demo                          the whole path on the built-in corpus
+  tandem prepare corpora/ljspeech      read, check and cache a corpus
+  tandem analyze corpora/ljspeech      what loading costs, and what to change
+  tandem text \"سلام دنیا\"               what the model will read
+
+CORPUS is a directory in LJSpeech layout, or the word `demo` for the built-in one.
+Exit codes: 0 done, 1 the answer is no, 2 could not be done, 3 stopped by the user.";
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(usage) => return exit::from_usage(&usage),
+    };
+    let mut out = Printer::new();
+    match cli.command.run(&mut out) {
+        Ok(status) => status.into(),
+        Err(error) if failure::is_closed_pipe(&error) => ExitStatus::Done.into(),
+        Err(error) => {
+            out.note(&failure::explain(&error));
+            ExitStatus::Failed.into()
+        }
+    }
+}

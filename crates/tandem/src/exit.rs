@@ -1,0 +1,30 @@
+//! What the exit code means: part of the interface, the same for every command.
+
+use std::process::ExitCode;
+
+/// How a command ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(dead_code, reason = "the list is the interface; not every command uses every value")]
+pub enum ExitStatus {
+    /// It is done, and the answer is yes.
+    Done = 0,
+    /// It is done, and the answer is no: faults found, a target missed, a regression.
+    Negative = 1,
+    /// It could not be done; stderr says why.
+    Failed = 2,
+    /// Stopped by the user; what was finished is kept.
+    Interrupted = 3,
+}
+
+impl From<ExitStatus> for ExitCode {
+    fn from(status: ExitStatus) -> ExitCode {
+        ExitCode::from(status as u8)
+    }
+}
+
+/// Help and version are answers, a wrong flag is a failure; clap prints either by itself.
+pub fn from_usage(usage: &clap::Error) -> ExitCode {
+    // A closed stdout while printing help leaves nobody to tell.
+    let _ = usage.print();
+    if usage.use_stderr() { ExitStatus::Failed.into() } else { ExitStatus::Done.into() }
+}

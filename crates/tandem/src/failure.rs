@@ -1,0 +1,83 @@
+//! An error as a user sees it: the fact, its causes, and the way out; once, at the top.
+
+use owo_colors::OwoColorize;
+use std::error::Error;
+use std::fmt;
+use std::io;
+use tandem_data::DataError;
+use tandem_units::Hint;
+
+/// The whole error as text: `error:`, one `caused by:` for each cause, `hint:` where there is one.
+pub fn explain(error: &anyhow::Error) -> String {
+    let mut text = format!("{} {error}", "error:".red().bold());
+    for cause in error.chain().skip(1) {
+        text.push_str(&format!("\n  caused by: {cause}"));
+    }
+    if let Some(hint) = error.chain().find_map(hint_of) {
+        text.push_str(&format!("\n{} {hint}", "hint:".cyan().bold()));
+    }
+    text
+}
+
+/// Whether the reader of our output went away (`tandem ... | head`): no fault of the run's.
+pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        cause.downcast_ref::<io::Error>().is_some_and(|io| io.kind() == io::ErrorKind::BrokenPipe)
+    })
+}
+
+fn hint_of(cause: &(dyn Error + 'static)) -> Option<String> {
+    if let Some(advised) = cause.downcast_ref::<Advised>() {
+        return advised.hint();
+    }
+    cause.downcast_ref::<DataError>().and_then(Hint::hint)
+}
+
+/// A failure of a command itself, with its way out.
+#[derive(Debug)]
+pub struct Advised {
+    fact: String,
+    advice: String,
+}
+
+impl Advised {
+    /// A fact and what to do about it.
+    pub fn new(fact: impl Into<String>, advice: impl Into<String>) -> Advised {
+        Advised { fact: fact.into(), advice: advice.into() }
+    }
+}
+
+impl fmt::Display for Advised {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.fact)
+    }
+}
+
+impl Error for Advised {}
+
+impl Hint for Advised {
+    fn hint(&self) -> Option<String> {
+        Some(self.advice.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anyhow::Context;
+
+    #[test]
+    fn an_error_shows_its_causes_and_the_hint_of_the_cause() {
+        let cause = DataError::Read {
+            path: "metadata.csv".into(),
+            source: io::Error::from(io::ErrorKind::NotFound),
+        };
+        let error = Err::<(), _>(cause).context("cannot prepare `corpus`").unwrap_err();
+        let plain = anstream::adapter::strip_str(&explain(&error)).to_string();
+        assert_eq!(
+            plain,
+            "error: cannot prepare `corpus`\n  caused by: cannot read `metadata.csv`\n  \
+             caused by: entity not found\nhint: check the path for typing errors"
+        );
+    }
+}

@@ -1,0 +1,97 @@
+//! Where output goes: data to stdout, words for people to stderr, progress in between.
+//!
+//! Colours appear on a terminal only (`anstream` removes them elsewhere and honours `NO_COLOR`);
+//! a progress bar becomes a plain line now and then when stderr is not a terminal.
+
+use comfy_table::{Table, presets};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
+use std::io::{self, IsTerminal, Write};
+use std::time::{Duration, Instant};
+
+/// The only place of the program that prints.
+pub struct Printer {
+    on_terminal: bool,
+}
+
+impl Printer {
+    /// Output as the surroundings want it.
+    pub fn new() -> Printer {
+        Printer { on_terminal: io::stderr().is_terminal() }
+    }
+
+    /// A line of the answer, to stdout.
+    pub fn line(&mut self, text: &str) -> io::Result<()> {
+        writeln!(anstream::stdout().lock(), "{text}")
+    }
+
+    /// The answer as JSON, to stdout.
+    pub fn json(&mut self, value: &impl Serialize) -> anyhow::Result<()> {
+        let text = serde_json::to_string_pretty(value)?;
+        Ok(self.line(&text)?)
+    }
+
+    /// A word to the person at the keyboard, to stderr. A closed stderr is nobody's loss.
+    pub fn note(&mut self, text: &str) {
+        let _ = writeln!(anstream::stderr().lock(), "{text}");
+    }
+
+    /// A table in the house style: no frame, one space of air.
+    pub fn table(header: &[&str]) -> Table {
+        let mut table = Table::new();
+        table.load_style(presets::NOTHING).set_header(header.iter().copied());
+        table
+    }
+
+    /// Progress over `total` steps of what `what` names.
+    pub fn progress(&self, what: &str, total: u64) -> Progress {
+        Progress::new(what, total, self.on_terminal)
+    }
+}
+
+/// A progress bar on a terminal, a line every few seconds elsewhere.
+pub struct Progress {
+    bar: ProgressBar,
+    lines: Option<Lines>,
+}
+
+struct Lines {
+    what: String,
+    total: u64,
+    due: Instant,
+}
+
+/// How often a run without a terminal says how far it is.
+const LINE_EVERY: Duration = Duration::from_secs(5);
+
+impl Progress {
+    fn new(what: &str, total: u64, on_terminal: bool) -> Progress {
+        if !on_terminal {
+            let due = Instant::now() + LINE_EVERY;
+            let lines = Some(Lines { what: what.to_string(), total, due });
+            return Progress { bar: ProgressBar::hidden(), lines };
+        }
+        let style = ProgressStyle::with_template(
+            "{msg} {wide_bar} {human_pos}/{human_len} {per_sec} eta {eta}",
+        )
+        .unwrap_or_else(|_| ProgressStyle::default_bar());
+        let bar = ProgressBar::new(total).with_style(style).with_message(what.to_string());
+        Progress { bar, lines: None }
+    }
+
+    /// So many steps are done in all.
+    pub fn at(&mut self, done: u64) {
+        self.bar.set_position(done);
+        let Some(lines) = &mut self.lines else { return };
+        if Instant::now() >= lines.due {
+            lines.due = Instant::now() + LINE_EVERY;
+            let text = format!("{}: {done} of {}", lines.what, lines.total);
+            let _ = writeln!(anstream::stderr().lock(), "{text}");
+        }
+    }
+
+    /// Takes the bar off the screen.
+    pub fn done(self) {
+        self.bar.finish_and_clear();
+    }
+}
