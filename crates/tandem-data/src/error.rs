@@ -26,6 +26,20 @@ pub enum DataError {
         #[source]
         source: io::Error,
     },
+    /// The corpus is read-only and there is no user directory to keep its cache in.
+    #[error("`{}` cannot be written and this user has no home directory", corpus.display())]
+    NoHome {
+        /// The corpus.
+        corpus: PathBuf,
+    },
+    /// The cache was written and is not readable right after.
+    #[error("the cache just written at `{}` cannot be used: {why}", path.display())]
+    CacheLost {
+        /// The index.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
 }
 
 impl Hint for DataError {
@@ -41,7 +55,10 @@ impl Hint for DataError {
             Self::Write { source, .. } if source.kind() == io::ErrorKind::StorageFull => Some(
                 "free some disk space and run the same command again: finished work is kept".into(),
             ),
-            Self::Write { .. } => {
+            Self::CacheLost { .. } => {
+                Some("check the disk (`dmesg`), then run the same command again".into())
+            }
+            Self::Write { .. } | Self::NoHome { .. } => {
                 Some("name a directory you may write to with `--cache-dir`".into())
             }
         }

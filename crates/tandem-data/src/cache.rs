@@ -1,0 +1,35 @@
+//! Prepared utterances on disk, so that a second start reads them instead of the corpus.
+//!
+//! In: what the text and audio modules made of a row, with the key of everything that went into
+//! it. Out: lengths and places of all rows at once ([`Cache`]), text and mel of one row on demand.
+//! Nothing read here is believed before its checksum fits; a part that does not fit is reported
+//! as missing, and only that part is made again. Next on the path: [`crate::batch`].
+//!
+//! ```text
+//! CORPUS/.tandem-cache/            or the user's cache directory, where the corpus is read-only
+//!   lock                           held by the one process that builds; says which
+//!   3f9a.../                       one directory per set of settings
+//!     index                        one record per row, replaced whole
+//!     text-000001.seg              symbols and normalised text, appended
+//!     mel-000001.seg               features, appended (`--cache-dataset` only)
+//! ```
+
+pub mod fingerprint; // 1. what a thing is known by
+pub mod place; // 2. which directory
+pub mod lock; // 3. one builder at a time
+pub mod segment; // 4. checked entries, appended
+pub mod text_entry; // 5. a row's text as bytes
+pub mod record; // 6. one row, fixed size
+pub mod index; // 7. all rows, checked in blocks
+pub mod draft; // 8. the next state, being written
+pub mod store; // 9. the current state, being read
+pub mod replace_file; // how a file changes at once or not at all
+
+pub use draft::{Draft, Leftovers, NewRow};
+pub use fingerprint::{Fingerprint, Stamp};
+pub use index::Meta;
+pub use lock::BuildLock;
+pub use place::CachePlace;
+pub use record::{Record, RowState};
+pub use store::{Cache, Found, Row};
+pub use text_entry::CachedText;

@@ -1,0 +1,323 @@
+//! The next state of a prepared corpus, being written.
+//!
+//! Rows are pushed in corpus order; text and mel go to new segments, kept rows refer to the old
+//! ones. Nothing is visible to readers before [`Draft::commit`]; a crash leaves the old state and
+//! segments from which the work is picked up again ([`Leftovers`]).
+
+use crate::DataError;
+use crate::cache::index::{self, Meta, RECORDS_AT, SegmentUse};
+use crate::cache::replace_file::{self, draft_path};
+use crate::cache::segment::{self, Place, SegmentKind, SegmentWriter};
+use crate::cache::store::{Cache, Found};
+use crate::cache::text_entry::CachedText;
+use crate::cache::{BuildLock, Fingerprint, Record};
+use std::collections::{HashMap, HashSet};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufWriter, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+/// Segments of which less than this share is in use are copied together.
+const WORTH_KEEPING: f64 = 0.5;
+
+/// A state being written. Holds the lock: there is one at a time.
+#[derive(Debug)]
+pub struct Draft {
+    directory: PathBuf,
+    settings: Fingerprint,
+    _lock: BuildLock,
+    records: BufWriter<File>,
+    names: BufWriter<File>,
+    rows: u64,
+    names_length: u64,
+    next_segment: u32,
+    text: Option<SegmentWriter>,
+    mel: Option<SegmentWriter>,
+    uses: HashMap<(SegmentKind, u32), SegmentUse>,
+    sparse: HashSet<(SegmentKind, u32)>,
+}
+
+/// A row to be pushed: its record without places in the index, and its words.
+#[derive(Clone, Copy, Debug)]
+pub struct NewRow<'a> {
+    /// Lengths, stamps and places of text and mel.
+    pub record: Record,
+    /// The utterance's id.
+    pub id: &'a str,
+    /// The recording, relative to the corpus; empty where none was found.
+    pub audio: &'a str,
+    /// Why the row is rejected, as JSON; empty for a usable row.
+    pub note: &'a str,
+}
+
+/// Whole entries of a build that did not finish, by row key.
+#[derive(Debug, Default)]
+pub struct Leftovers {
+    /// Text entries: place, frames, symbols, language.
+    pub text: HashMap<Fingerprint, LeftText>,
+    /// Mel entries.
+    pub mel: HashMap<Fingerprint, Place>,
+}
+
+/// A text entry of an unfinished build.
+#[derive(Clone, Debug)]
+pub struct LeftText {
+    /// Where it is.
+    pub place: Place,
+    /// Mel frames of the recording.
+    pub frames: u32,
+    /// Symbols of the transcript.
+    pub symbols: u32,
+    /// Language tag.
+    pub language: String,
+}
+
+impl Draft {
+    /// Starts the next state in a settings directory. `old` is the current one, if any.
+    pub fn begin(
+        directory: &Path,
+        settings: Fingerprint,
+        lock: BuildLock,
+        old: Option<&Cache>,
+    ) -> Result<Draft, DataError> {
+        create_directory(directory)?;
+        remove_drafts(directory)?;
+        let existing = list_segments(directory)?;
+        let mut draft = Draft {
+            directory: directory.to_path_buf(),
+            settings,
+            _lock: lock,
+            records: create(&draft_path(&directory.join(index::FILE_NAME)))?,
+            names: create(&draft_path(&directory.join("names")))?,
+            rows: 0,
+            names_length: 0,
+            next_segment: existing.iter().map(|(_, number)| number + 1).max().unwrap_or(1),
+            text: None,
+            mel: None,
+            uses: HashMap::new(),
+            sparse: HashSet::new(),
+        };
+        for used in old.iter().flat_map(|cache| &cache.meta().segments) {
+            let id = (used.kind, used.number);
+            draft.uses.insert(id, SegmentUse { live: 0, ..*used });
+            if (used.live as f64) < WORTH_KEEPING * used.written as f64 {
+                draft.sparse.insert(id);
+            }
+        }
+        let path = draft.index_draft();
+        let failed = |source| DataError::Write { path, source };
+        draft.records.write_all(&[0; RECORDS_AT as usize]).map_err(failed)?;
+        Ok(draft)
+    }
+
+    /// Entries of segments that no index refers to: an earlier build was killed. `old` is the
+    /// current state, whose own segments are not looked at again.
+    pub fn leftovers(&self, old: Option<&Cache>) -> Result<Leftovers, DataError> {
+        let known: HashSet<_> = old
+            .iter()
+            .flat_map(|cache| &cache.meta().segments)
+            .map(|used| (used.kind, used.number))
+            .collect();
+        let mut left = Leftovers::default();
+        for (kind, number) in list_segments(&self.directory)? {
+            if known.contains(&(kind, number)) {
+                continue;
+            }
+            segment::scan(&self.directory, kind, number, self.settings, |key, place, body| match (
+                kind,
+                CachedText::decode(body),
+            ) {
+                (SegmentKind::Mel, _) => _ = left.mel.insert(key, place),
+                (SegmentKind::Text, Some(text)) => {
+                    let text = LeftText {
+                        place,
+                        frames: text.frames,
+                        symbols: text.symbol_count() as u32,
+                        language: text.language.to_string(),
+                    };
+                    left.text.insert(key, text);
+                }
+                (SegmentKind::Text, None) => {}
+            });
+        }
+        Ok(left)
+    }
+
+    /// Writes the text of a row under its key.
+    pub fn add_text(
+        &mut self,
+        key: Fingerprint,
+        text: &CachedText<'_>,
+    ) -> Result<Place, DataError> {
+        let mut head = Vec::new();
+        self.add(SegmentKind::Text, key, &text.encode(&mut head))
+    }
+
+    /// Writes the mel frames of a row under its key.
+    pub fn add_mel(&mut self, key: Fingerprint, mel: &[f32]) -> Result<Place, DataError> {
+        self.add(SegmentKind::Mel, key, &[bytemuck::cast_slice(mel)])
+    }
+
+    fn add(
+        &mut self,
+        kind: SegmentKind,
+        key: Fingerprint,
+        parts: &[&[u8]],
+    ) -> Result<Place, DataError> {
+        let number = self.next_segment;
+        let slot = match kind {
+            SegmentKind::Text => &mut self.text,
+            SegmentKind::Mel => &mut self.mel,
+        };
+        let writer = match slot {
+            Some(writer) => writer,
+            None => {
+                let new = SegmentWriter::create(&self.directory, kind, number, self.settings)?;
+                slot.insert(new)
+            }
+        };
+        writer.append(key, parts)
+    }
+
+    /// Appends a row. Its entries in segments that are mostly garbage move to the new one;
+    /// `old` is the state they are read from.
+    pub fn push(&mut self, row: NewRow<'_>, old: Option<&Cache>) -> Result<(), DataError> {
+        let mut record = row.record;
+        if let Some(old) = old {
+            self.move_from_sparse(&mut record, old)?;
+        }
+        record.names_offset = self.names_length;
+        record.id_length = row.id.len() as u16;
+        record.audio_length = row.audio.len() as u16;
+        record.note_length = row.note.len() as u32;
+        let path = self.index_draft();
+        let failed = |source| DataError::Write { path, source };
+        let words = [row.id, row.audio, row.note];
+        let written = words.iter().try_for_each(|word| self.names.write_all(word.as_bytes()));
+        written
+            .and_then(|()| self.records.write_all(bytemuck::bytes_of(&record)))
+            .map_err(failed)?;
+        self.names_length += words.iter().map(|word| word.len() as u64).sum::<u64>();
+        self.rows += 1;
+        self.count_use(SegmentKind::Text, record.text_segment);
+        self.count_use(SegmentKind::Mel, record.mel_segment);
+        Ok(())
+    }
+
+    fn move_from_sparse(&mut self, record: &mut Record, old: &Cache) -> Result<(), DataError> {
+        if self.sparse.contains(&(SegmentKind::Text, record.text_segment))
+            && let Some(text) = old.text(record)
+        {
+            let place = self.add_text(record.key(), &text)?;
+            (record.text_segment, record.text_offset) = (place.segment, place.offset);
+        }
+        if self.sparse.contains(&(SegmentKind::Mel, record.mel_segment))
+            && let Some(mel) = old.mel_unlisted(record)
+        {
+            let place = self.add_mel(record.key(), mel)?;
+            (record.mel_segment, record.mel_offset) = (place.segment, place.offset);
+        }
+        Ok(())
+    }
+
+    fn count_use(&mut self, kind: SegmentKind, number: u32) {
+        if number == 0 {
+            return;
+        }
+        let fresh = SegmentUse { kind, number, live: 0, written: 0 };
+        let used = self.uses.entry((kind, number)).or_insert(fresh);
+        used.live += 1;
+        used.written = used.written.max(used.live);
+    }
+
+    /// Makes the draft the current state, at once or not at all, and removes what it no longer
+    /// refers to. The lock is given back.
+    pub fn commit(mut self, mut meta: Meta) -> Result<Cache, DataError> {
+        for writer in [self.text.take(), self.mel.take()].into_iter().flatten() {
+            writer.finish()?;
+        }
+        meta.segments = self.uses.values().copied().filter(|used| used.live > 0).collect();
+        meta.segments.sort_by_key(|used| (used.kind as u8, used.number));
+        let path = self.index_draft();
+        let failed = |source| DataError::Write { path: path.clone(), source };
+        let mut file = self.join_names().map_err(failed)?;
+        index::seal(&mut file, &path, self.settings, self.rows, self.names_length, &meta)?;
+        replace_file::commit(&path, &self.directory.join(index::FILE_NAME)).map_err(failed)?;
+        remove_drafts(&self.directory)?;
+        self.remove_unused(&meta)?;
+        match Cache::open(&self.directory, self.settings) {
+            Found::Ready(cache) => Ok(*cache),
+            Found::Nothing => Err(DataError::CacheLost { path, why: "it is gone".into() }),
+            Found::Unusable(why) => Err(DataError::CacheLost { path, why }),
+        }
+    }
+
+    /// Ends an unfinished build so that the next one can pick up its entries.
+    pub fn suspend(mut self) -> Result<(), DataError> {
+        for writer in [self.text.take(), self.mel.take()].into_iter().flatten() {
+            writer.finish()?;
+        }
+        remove_drafts(&self.directory)
+    }
+
+    fn join_names(&mut self) -> io::Result<File> {
+        self.records.flush()?;
+        self.names.flush()?;
+        let mut names = self.names.get_ref().try_clone()?;
+        names.seek(SeekFrom::Start(0))?;
+        let mut file = self.records.get_ref().try_clone()?;
+        io::copy(&mut names, &mut file)?;
+        Ok(file)
+    }
+
+    fn remove_unused(&self, meta: &Meta) -> Result<(), DataError> {
+        for (kind, number) in list_segments(&self.directory)? {
+            if meta.segments.iter().all(|used| (used.kind, used.number) != (kind, number)) {
+                let path = self.directory.join(segment::file_name(kind, number));
+                fs::remove_file(&path).map_err(|source| DataError::Write { path, source })?;
+            }
+        }
+        Ok(())
+    }
+
+    fn index_draft(&self) -> PathBuf {
+        draft_path(&self.directory.join(index::FILE_NAME))
+    }
+}
+
+fn create_directory(directory: &Path) -> Result<(), DataError> {
+    let made = fs::create_dir_all(directory);
+    made.map_err(|source| DataError::Write { path: directory.to_path_buf(), source })
+}
+
+fn create(path: &Path) -> Result<BufWriter<File>, DataError> {
+    let opened = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(path);
+    match opened {
+        Ok(file) => Ok(BufWriter::with_capacity(1 << 18, file)),
+        Err(source) => Err(DataError::Write { path: path.to_path_buf(), source }),
+    }
+}
+
+fn list_segments(directory: &Path) -> Result<Vec<(SegmentKind, u32)>, DataError> {
+    let failed = |source| DataError::Read { path: directory.to_path_buf(), source };
+    let mut found = Vec::new();
+    for entry in fs::read_dir(directory).map_err(failed)? {
+        let name = entry.map_err(failed)?.file_name();
+        found.extend(name.to_str().and_then(segment::parse_file_name));
+    }
+    found.sort_by_key(|(kind, number)| (*kind as u8, *number));
+    Ok(found)
+}
+
+/// Drafts of builds that were killed. The lock is ours, so nobody writes to them any more.
+fn remove_drafts(directory: &Path) -> Result<(), DataError> {
+    let failed = |source| DataError::Read { path: directory.to_path_buf(), source };
+    for entry in fs::read_dir(directory).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        let name = entry.file_name();
+        if name.to_string_lossy().starts_with('.') && name.to_string_lossy().contains(".draft-") {
+            let path = entry.path();
+            fs::remove_file(&path).map_err(|source| DataError::Write { path, source })?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,104 @@
+//! What a thing is known by: content by its hash, a file quickly by its stamp.
+
+use crate::DataError;
+use bytemuck::{Pod, Zeroable};
+use rustix::fs::{AtFlags, CWD};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::os::fd::AsFd;
+use std::path::Path;
+
+/// 128 bits of BLAKE3: two things with the same fingerprint are the same thing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Pod, Zeroable)]
+#[repr(transparent)]
+pub struct Fingerprint(pub [u8; 16]);
+
+impl Fingerprint {
+    /// Of one piece of content.
+    pub fn of(content: &[u8]) -> Fingerprint {
+        Fingerprint::truncate(blake3::hash(content))
+    }
+
+    /// Of several parts. Each part's length is hashed too, so that moving a boundary between
+    /// two parts changes the result.
+    pub fn of_parts(parts: &[&[u8]]) -> Fingerprint {
+        let mut hasher = blake3::Hasher::new();
+        for part in parts {
+            hasher.update(&(part.len() as u64).to_le_bytes());
+            hasher.update(part);
+        }
+        Fingerprint::truncate(hasher.finalize())
+    }
+
+    fn truncate(hash: blake3::Hash) -> Fingerprint {
+        let mut short = [0; 16];
+        short.copy_from_slice(&hash.as_bytes()[..16]);
+        Fingerprint(short)
+    }
+}
+
+impl fmt::Display for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+/// Size, time and inode of a file: equal stamps mean that nobody touched it. A different stamp
+/// means only that its bytes must be looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable, Serialize, Deserialize)]
+#[repr(C)]
+pub struct Stamp {
+    /// Bytes in the file.
+    pub size: u64,
+    /// Nanoseconds since 1970 of the last change of content.
+    pub modified: i64,
+    /// Which file it is, should another one be moved into its place.
+    pub inode: u64,
+}
+
+impl Stamp {
+    /// The stamp of a file that does not exist.
+    pub const MISSING: Stamp = Stamp { size: 0, modified: 0, inode: 0 };
+
+    /// The stamp of a file, [`Stamp::MISSING`] where there is none.
+    pub fn of(path: &Path) -> Result<Stamp, DataError> {
+        Stamp::at(CWD, path)
+    }
+
+    /// The stamp of a file below an open directory: one short path walk instead of a long one,
+    /// which counts when a million files are looked at.
+    pub fn at(directory: impl AsFd, path: &Path) -> Result<Stamp, DataError> {
+        match rustix::fs::statat(directory, path, AtFlags::empty()) {
+            Ok(stat) => Ok(Stamp {
+                size: stat.st_size as u64,
+                modified: stat.st_mtime.saturating_mul(1_000_000_000) + stat.st_mtime_nsec as i64,
+                inode: stat.st_ino,
+            }),
+            Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => Ok(Stamp::MISSING),
+            Err(errno) => Err(DataError::Read { path: path.to_path_buf(), source: errno.into() }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moving_a_boundary_between_parts_changes_the_fingerprint() {
+        assert_ne!(Fingerprint::of_parts(&[b"ab", b"c"]), Fingerprint::of_parts(&[b"a", b"bc"]));
+        assert_ne!(Fingerprint::of_parts(&[b"ab"]), Fingerprint::of_parts(&[b"ab", b""]));
+    }
+
+    #[test]
+    fn a_rewritten_file_gets_another_stamp_and_a_missing_one_has_its_own() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("clip.wav");
+        assert_eq!(Stamp::of(&path).unwrap(), Stamp::MISSING);
+        std::fs::write(&path, b"one").unwrap();
+        let first = Stamp::of(&path).unwrap();
+        assert_eq!(Stamp::of(&path).unwrap(), first);
+        std::fs::write(&path, b"other").unwrap();
+        assert_ne!(Stamp::of(&path).unwrap(), first);
+    }
+}

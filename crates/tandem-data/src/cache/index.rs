@@ -1,0 +1,260 @@
+//! All rows of a prepared corpus in one file, mapped into memory and checked in blocks.
+//!
+//! ```text
+//! header | records, 128 bytes each | names | meta (JSON) | one checksum per 64 KiB | their checksum
+//! ```
+//!
+//! A block whose checksum does not fit takes only its own rows with it; a damaged header, meta or
+//! checksum table takes the whole index, and the segments are scanned instead.
+
+use crate::DataError;
+use crate::cache::segment::SegmentKind;
+use crate::cache::{Fingerprint, Record, Stamp};
+use bytemuck::{Pod, Zeroable};
+use memmap2::Mmap;
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::ops::Range;
+use std::path::Path;
+use xxhash_rust::xxh3::xxh3_64;
+
+/// File name inside the settings directory.
+pub const FILE_NAME: &str = "index";
+/// Where records begin: a page, so that they are aligned in the mapped file.
+pub const RECORDS_AT: u64 = 4096;
+
+const MAGIC: [u8; 8] = *b"TANDIDX1";
+const BLOCK: usize = 64 << 10;
+
+/// What holds for all rows.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Meta {
+    /// Manifests, relative to the corpus, with their stamps when they were read.
+    pub sources: Vec<Source>,
+    /// Speaker names; a record holds the position.
+    pub speakers: Vec<String>,
+    /// Language tags; a record holds the position.
+    pub languages: Vec<String>,
+    /// Whether mel frames are kept too.
+    pub features: bool,
+    /// Mel bands of a frame.
+    pub bands: u32,
+    /// The segments in use.
+    pub segments: Vec<SegmentUse>,
+}
+
+/// A manifest and when it was read.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Source {
+    /// Relative to the corpus.
+    pub path: String,
+    /// Its stamp.
+    pub stamp: Stamp,
+}
+
+/// How much of a segment is still in use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SegmentUse {
+    /// What it holds.
+    pub kind: SegmentKind,
+    /// Its number.
+    pub number: u32,
+    /// Rows that refer to it.
+    pub live: u64,
+    /// Rows that ever did.
+    pub written: u64,
+}
+
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+struct Header {
+    magic: [u8; 8],
+    settings: Fingerprint,
+    rows: u64,
+    names_length: u64,
+    meta_length: u64,
+    total: u64,
+    check: u64,
+}
+
+impl Header {
+    fn names_at(&self) -> Option<u64> {
+        self.rows.checked_mul(size_of::<Record>() as u64)?.checked_add(RECORDS_AT)
+    }
+    fn meta_at(&self) -> Option<u64> {
+        self.names_at()?.checked_add(self.names_length)
+    }
+    fn checks_at(&self) -> Option<u64> {
+        self.meta_at()?.checked_add(self.meta_length)
+    }
+    fn sealed(mut self) -> Header {
+        self.check = 0;
+        self.check = xxh3_64(bytemuck::bytes_of(&self));
+        self
+    }
+}
+
+/// An index open for reading.
+#[derive(Debug)]
+pub struct Index {
+    map: Mmap,
+    rows: usize,
+    names_at: usize,
+    names_end: usize,
+    meta: Meta,
+    damaged: Vec<bool>,
+}
+
+impl Index {
+    /// Opens an index; the error is a sentence about what is wrong with it.
+    pub fn open(directory: &Path, settings: Fingerprint) -> Result<Index, String> {
+        let file = File::open(directory.join(FILE_NAME)).map_err(|e| e.to_string())?;
+        // SAFETY: an index is written as a draft and renamed, never changed in place; all of it is
+        // checked below before anything is used.
+        let map = unsafe { Mmap::map(&file) }.map_err(|e| e.to_string())?;
+        let header = read_header(&map, settings)?;
+        let [names_at, meta_at, checks_at] = sections(&header, map.len())?;
+        let damaged = check_blocks(&map, checks_at)?;
+        if touches(&damaged, &(meta_at..checks_at)) || touches(&damaged, &(0..RECORDS_AT as usize))
+        {
+            return Err("its description is damaged".into());
+        }
+        let meta = serde_json::from_slice(&map[meta_at..checks_at]).map_err(|e| e.to_string())?;
+        Ok(Index { rows: header.rows as usize, names_at, names_end: meta_at, meta, damaged, map })
+    }
+
+    /// How many rows it has, damaged ones included.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// What holds for all rows.
+    pub fn meta(&self) -> &Meta {
+        &self.meta
+    }
+
+    /// A row's record, if its part of the file is whole.
+    pub fn record(&self, row: usize) -> Option<&Record> {
+        let start = RECORDS_AT as usize + row.checked_mul(size_of::<Record>())?;
+        let range = start..start + size_of::<Record>();
+        if row >= self.rows || touches(&self.damaged, &range) {
+            return None;
+        }
+        bytemuck::try_from_bytes(&self.map[range]).ok()
+    }
+
+    /// Id, audio path and note of a record.
+    pub fn names(&self, record: &Record) -> Option<[&str; 3]> {
+        let start = self.names_at.checked_add(usize::try_from(record.names_offset).ok()?)?;
+        let id_end = start.checked_add(record.id_length as usize)?;
+        let audio_end = id_end.checked_add(record.audio_length as usize)?;
+        let end = audio_end.checked_add(record.note_length as usize)?;
+        if end > self.names_end || touches(&self.damaged, &(start..end)) {
+            return None;
+        }
+        let text = |range: Range<usize>| std::str::from_utf8(&self.map[range]).ok();
+        Some([text(start..id_end)?, text(id_end..audio_end)?, text(audio_end..end)?])
+    }
+
+    /// How many 64 KiB blocks are damaged.
+    pub fn damaged_blocks(&self) -> usize {
+        self.damaged.iter().filter(|bad| **bad).count()
+    }
+}
+
+/// Finishes an index whose records and names are in `file` already, from [`RECORDS_AT`] on.
+pub fn seal(
+    file: &mut File,
+    path: &Path,
+    settings: Fingerprint,
+    rows: u64,
+    names_length: u64,
+    meta: &Meta,
+) -> Result<(), DataError> {
+    let failed = |source| DataError::Write { path: path.to_path_buf(), source };
+    let meta = serde_json::to_vec(meta).map_err(|error| failed(error.into()))?;
+    let checked = RECORDS_AT + rows * size_of::<Record>() as u64 + names_length + meta.len() as u64;
+    let blocks = checked.div_ceil(BLOCK as u64);
+    let header = Header {
+        magic: MAGIC,
+        settings,
+        rows,
+        names_length,
+        meta_length: meta.len() as u64,
+        total: checked + (blocks + 1) * 8,
+        check: 0,
+    };
+    let write = || -> io::Result<()> {
+        file.seek(SeekFrom::End(0))?;
+        file.write_all(&meta)?;
+        file.seek(SeekFrom::Start(0))?;
+        file.write_all(bytemuck::bytes_of(&header.sealed()))?;
+        let mut checks = block_checks(file)?;
+        checks.push(xxh3_64(bytemuck::cast_slice(&checks)));
+        file.seek(SeekFrom::End(0))?;
+        file.write_all(bytemuck::cast_slice(&checks))?;
+        file.sync_all()
+    };
+    let mut write = write;
+    write().map_err(failed)
+}
+
+fn block_checks(file: &mut File) -> io::Result<Vec<u64>> {
+    file.seek(SeekFrom::Start(0))?;
+    let mut checks = Vec::new();
+    let mut block = Vec::with_capacity(BLOCK);
+    loop {
+        block.clear();
+        if Read::take(&mut *file, BLOCK as u64).read_to_end(&mut block)? == 0 {
+            return Ok(checks);
+        }
+        checks.push(xxh3_64(&block));
+    }
+}
+
+fn read_header(map: &[u8], settings: Fingerprint) -> Result<Header, String> {
+    let bytes = map.get(..size_of::<Header>()).ok_or("it is cut short")?;
+    let header: Header = bytemuck::pod_read_unaligned(bytes);
+    if header.magic != MAGIC {
+        return Err("it is of another version or another program".into());
+    }
+    if header.sealed().check != header.check {
+        return Err("its header is damaged".into());
+    }
+    if header.settings != settings {
+        return Err("it belongs to other settings".into());
+    }
+    Ok(header)
+}
+
+fn sections(header: &Header, length: usize) -> Result<[usize; 3], String> {
+    let places = [header.names_at(), header.meta_at(), header.checks_at()];
+    let whole = header.total == length as u64;
+    match places.map(|place| place.and_then(|at| usize::try_from(at).ok())) {
+        [Some(names), Some(meta), Some(checks)] if whole && checks <= length => {
+            Ok([names, meta, checks])
+        }
+        _ => Err("it is cut short".into()),
+    }
+}
+
+fn check_blocks(map: &[u8], checks_at: usize) -> Result<Vec<bool>, String> {
+    let table = &map[checks_at..];
+    let blocks = checks_at.div_ceil(BLOCK);
+    if table.len() != (blocks + 1) * 8 {
+        return Err("it is cut short".into());
+    }
+    let stored = |n: usize| u64::from_le_bytes(table[n * 8..][..8].try_into().unwrap_or_default());
+    if xxh3_64(&table[..blocks * 8]) != stored(blocks) {
+        return Err("its checksums are damaged".into());
+    }
+    let blocks = map[..checks_at].chunks(BLOCK).enumerate();
+    Ok(blocks.map(|(n, block)| xxh3_64(block) != stored(n)).collect())
+}
+
+fn touches(damaged: &[bool], range: &Range<usize>) -> bool {
+    range.start < range.end
+        && damaged[range.start / BLOCK..=(range.end - 1) / BLOCK].iter().any(|bad| *bad)
+}

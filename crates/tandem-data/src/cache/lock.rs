@@ -1,0 +1,114 @@
+//! One builder at a time. The system's own file lock ends with its process, however that dies;
+//! the file's text only tells a waiting user whom they wait for.
+
+use crate::DataError;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{Read, Seek, Write};
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// The right to build the cache in one directory, until dropped.
+#[derive(Debug)]
+pub struct BuildLock {
+    file: File,
+    path: PathBuf,
+}
+
+/// What came of asking for the lock.
+#[derive(Debug)]
+pub enum Attempt {
+    /// It is ours.
+    Held(BuildLock),
+    /// Another process builds; its own words, such as `process 812, for 14 s`.
+    Busy(String),
+}
+
+impl BuildLock {
+    /// Takes the lock if nobody has it.
+    pub fn try_take(directory: &Path) -> Result<Attempt, DataError> {
+        let path = directory.join("lock");
+        let failed = |source| DataError::Write { path: path.clone(), source };
+        let mut file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&path)
+            .map_err(failed)?;
+        match file.try_lock() {
+            Ok(()) => {
+                // The note is for people; that it cannot be written (a full disk) will be said
+                // by the first write that matters.
+                let _ = file.set_len(0);
+                let _ = writeln!(file, "{} {}", std::process::id(), now());
+                Ok(Attempt::Held(BuildLock { file, path }))
+            }
+            Err(TryLockError::WouldBlock) => Ok(Attempt::Busy(owner(&mut file))),
+            Err(TryLockError::Error(source)) => Err(failed(source)),
+        }
+    }
+
+    /// Waits until the lock is free.
+    pub fn wait(directory: &Path) -> Result<BuildLock, DataError> {
+        let path = directory.join("lock");
+        let failed = |source| DataError::Write { path: path.clone(), source };
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&path)
+            .map_err(failed)?;
+        file.lock().map_err(failed)?;
+        Ok(BuildLock { file, path })
+    }
+
+    /// The lock file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for BuildLock {
+    fn drop(&mut self) {
+        // Closing the file would do; unlocking first makes the order plain.
+        let _ = self.file.unlock();
+    }
+}
+
+fn owner(file: &mut File) -> String {
+    let mut text = String::new();
+    let read = file.rewind().and_then(|()| file.take(100).read_to_string(&mut text).map(|_| ()));
+    let mut words = text.split_whitespace();
+    match (read, words.next(), words.next().and_then(|since| since.parse::<u64>().ok())) {
+        (Ok(()), Some(process), Some(since)) => {
+            format!("process {process}, for {} s", now().saturating_sub(since))
+        }
+        _ => "another process".into(),
+    }
+}
+
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_second_builder_is_told_who_the_first_is_and_gets_the_lock_after_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let Attempt::Held(first) = BuildLock::try_take(dir.path()).unwrap() else {
+            panic!("nobody else holds it")
+        };
+        match BuildLock::try_take(dir.path()).unwrap() {
+            Attempt::Busy(who) => {
+                assert!(who.contains(&std::process::id().to_string()), "{who}");
+            }
+            Attempt::Held(_) => panic!("two builders at once"),
+        }
+        drop(first);
+        assert!(matches!(BuildLock::try_take(dir.path()).unwrap(), Attempt::Held(_)));
+    }
+}

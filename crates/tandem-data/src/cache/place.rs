@@ -1,0 +1,110 @@
+//! Which directory holds the cache of a corpus: beside it, or the user's own where it is read-only.
+
+use crate::DataError;
+use crate::cache::Fingerprint;
+use etcetera::BaseStrategy;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Name of the cache directory inside a corpus.
+pub const DIRECTORY: &str = ".tandem-cache";
+
+/// Where the cache of one corpus lives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CachePlace {
+    /// The directory, which exists and can be written.
+    pub root: PathBuf,
+    /// Why it is there.
+    pub kind: PlaceKind,
+}
+
+/// Why a cache is where it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlaceKind {
+    /// The user named it.
+    Named,
+    /// Inside the corpus: the usual place.
+    BesideCorpus,
+    /// In the user's cache directory, since the corpus cannot be written.
+    UserCache,
+}
+
+impl CachePlace {
+    /// Finds and creates the directory for a corpus. `named` is the user's own choice, which is
+    /// used or an error, never replaced by another.
+    pub fn find(corpus: &Path, named: Option<&Path>) -> Result<CachePlace, DataError> {
+        if let Some(root) = named {
+            let root = root.join(corpus_name(corpus)?);
+            return match writable(&root) {
+                Ok(()) => Ok(CachePlace { root, kind: PlaceKind::Named }),
+                Err(source) => Err(DataError::Write { path: root, source }),
+            };
+        }
+        let beside = corpus.join(DIRECTORY);
+        match writable(&beside) {
+            Ok(()) => return Ok(CachePlace { root: beside, kind: PlaceKind::BesideCorpus }),
+            Err(error) if is_read_only(&error) => {}
+            Err(source) => return Err(DataError::Write { path: beside, source }),
+        }
+        let base = etcetera::choose_base_strategy()
+            .map_err(|_| DataError::NoHome { corpus: corpus.to_path_buf() })?;
+        let root = base.cache_dir().join("tandem").join(corpus_name(corpus)?);
+        match writable(&root) {
+            Ok(()) => Ok(CachePlace { root, kind: PlaceKind::UserCache }),
+            Err(source) => Err(DataError::Write { path: root, source }),
+        }
+    }
+
+    /// The directory for one set of settings. Others stay, so that going back costs nothing.
+    pub fn for_settings(&self, settings: Fingerprint) -> PathBuf {
+        self.root.join(settings.to_string())
+    }
+}
+
+/// A name for a corpus that differs for every path: its folder's name and a hash of the whole.
+fn corpus_name(corpus: &Path) -> Result<String, DataError> {
+    let whole = fs::canonicalize(corpus)
+        .map_err(|source| DataError::Read { path: corpus.to_path_buf(), source })?;
+    let hash = Fingerprint::of(whole.as_os_str().as_encoded_bytes()).to_string();
+    let folder = whole.file_name().unwrap_or_default().to_string_lossy();
+    Ok(format!("{folder}-{}", &hash[..12]))
+}
+
+/// Creates the directory and proves by doing it that a file can be written there.
+fn writable(root: &Path) -> io::Result<()> {
+    fs::create_dir_all(root)?;
+    let probe =
+        root.join(format!(".probe-{}-{:?}", std::process::id(), std::thread::current().id()));
+    fs::write(&probe, b"")?;
+    fs::remove_file(&probe)
+}
+
+fn is_read_only(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cache_lives_beside_the_corpus_unless_another_place_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let corpus = dir.path().join("voices");
+        fs::create_dir(&corpus).unwrap();
+        let beside = CachePlace::find(&corpus, None).unwrap();
+        assert_eq!((beside.root, beside.kind), (corpus.join(DIRECTORY), PlaceKind::BesideCorpus));
+        let named = CachePlace::find(&corpus, Some(&dir.path().join("fast-disk"))).unwrap();
+        assert_eq!(named.kind, PlaceKind::Named);
+        assert!(named.root.starts_with(dir.path().join("fast-disk")));
+    }
+
+    #[test]
+    fn a_named_place_that_cannot_be_used_is_an_error_not_another_place() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("file");
+        fs::write(&file, b"").unwrap();
+        assert!(matches!(CachePlace::find(dir.path(), Some(&file)), Err(DataError::Write { .. })));
+    }
+}

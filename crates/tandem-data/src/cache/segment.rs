@@ -1,0 +1,370 @@
+//! Files of checked entries, appended and never changed.
+//!
+//! An entry is a 64-byte header (length, key, checksum) and its payload, padded to 64 bytes so
+//! that features can be used in place. A reader believes an entry only if key, length and checksum
+//! fit; after a crash [`scan`] finds every entry that was written whole.
+
+use crate::DataError;
+use crate::cache::Fingerprint;
+use bytemuck::{Pod, Zeroable};
+use memmap2::Mmap;
+use serde::{Deserialize, Serialize};
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
+use xxhash_rust::xxh3::{Xxh3, xxh3_64, xxh3_64_with_seed};
+
+const ALIGN: u64 = 64;
+const FILE_MAGIC: [u8; 8] = *b"TANDSEG1";
+const ENTRY_MAGIC: u32 = 0x5444_4E45;
+// Entries are used in place: a machine of the other byte order must not open them.
+const _: () = assert!(cfg!(target_endian = "little"), "the cache is little-endian");
+
+/// What a segment holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SegmentKind {
+    /// Symbols and normalised text.
+    Text,
+    /// Mel frames.
+    Mel,
+}
+
+/// Where an entry is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Place {
+    /// Number of the segment, from 1; 0 means nowhere.
+    pub segment: u32,
+    /// Byte of the entry's header.
+    pub offset: u64,
+}
+
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+struct FileHeader {
+    magic: [u8; 8],
+    kind: u32,
+    number: u32,
+    settings: Fingerprint,
+    reserved: [u8; 24],
+    check: u64,
+}
+
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+struct EntryHeader {
+    magic: u32,
+    reserved: u32,
+    length: u64,
+    key: Fingerprint,
+    check: u64,
+    padding: [u8; 24],
+}
+
+impl EntryHeader {
+    /// The checksum binds the payload to its key and length, so that a whole entry moved to
+    /// another place or key is not believed either.
+    fn seed(length: u64, key: &Fingerprint) -> u64 {
+        xxh3_64_with_seed(&key.0, length)
+    }
+
+    fn fits(&self, key: Option<&Fingerprint>, payload: &[u8]) -> bool {
+        self.magic == ENTRY_MAGIC
+            && self.length == payload.len() as u64
+            && key.is_none_or(|key| *key == self.key)
+            && self.check == xxh3_64_with_seed(payload, Self::seed(self.length, &self.key))
+    }
+}
+
+/// The name of a segment's file.
+pub fn file_name(kind: SegmentKind, number: u32) -> String {
+    match kind {
+        SegmentKind::Text => format!("text-{number:06}.seg"),
+        SegmentKind::Mel => format!("mel-{number:06}.seg"),
+    }
+}
+
+/// Kind and number of a segment's file, if it is one.
+pub fn parse_file_name(name: &str) -> Option<(SegmentKind, u32)> {
+    let (kind, number) = name.strip_suffix(".seg")?.split_once('-')?;
+    let kind = match kind {
+        "text" => SegmentKind::Text,
+        "mel" => SegmentKind::Mel,
+        _ => return None,
+    };
+    number.parse().ok().map(|number| (kind, number))
+}
+
+/// Appends entries to a new segment.
+#[derive(Debug)]
+pub struct SegmentWriter {
+    file: BufWriter<File>,
+    path: PathBuf,
+    number: u32,
+    at: u64,
+}
+
+impl SegmentWriter {
+    /// Starts a segment; an existing file of that number is an error, never overwritten.
+    pub fn create(
+        directory: &Path,
+        kind: SegmentKind,
+        number: u32,
+        settings: Fingerprint,
+    ) -> Result<SegmentWriter, DataError> {
+        let path = directory.join(file_name(kind, number));
+        let failed = |source| DataError::Write { path: path.clone(), source };
+        let file = OpenOptions::new().write(true).create_new(true).open(&path).map_err(failed)?;
+        let mut file = BufWriter::with_capacity(1 << 20, file);
+        file.write_all(bytemuck::bytes_of(&header(kind, number, settings))).map_err(failed)?;
+        Ok(SegmentWriter { file, path: path.clone(), number, at: ALIGN })
+    }
+
+    /// Appends one entry made of parts.
+    pub fn append(&mut self, key: Fingerprint, parts: &[&[u8]]) -> Result<Place, DataError> {
+        let place = Place { segment: self.number, offset: self.at };
+        self.write(key, parts)
+            .map_err(|source| DataError::Write { path: self.path.clone(), source })?;
+        Ok(place)
+    }
+
+    fn write(&mut self, key: Fingerprint, parts: &[&[u8]]) -> io::Result<()> {
+        let length = parts.iter().map(|part| part.len() as u64).sum();
+        let mut check = Xxh3::with_seed(EntryHeader::seed(length, &key));
+        parts.iter().for_each(|part| check.update(part));
+        let header = EntryHeader {
+            magic: ENTRY_MAGIC,
+            reserved: 0,
+            length,
+            key,
+            check: check.digest(),
+            padding: [0; 24],
+        };
+        self.file.write_all(bytemuck::bytes_of(&header))?;
+        parts.iter().try_for_each(|part| self.file.write_all(part))?;
+        let end = entry_end(self.at, length);
+        let padding = end - (self.at + ALIGN + length);
+        self.file.write_all(&[0; ALIGN as usize][..padding as usize])?;
+        self.at = end;
+        Ok(())
+    }
+
+    /// Number of the segment.
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// Makes everything appended survive a power loss. Returns the length of the file.
+    pub fn finish(mut self) -> Result<u64, DataError> {
+        let synced = self.file.flush().and_then(|()| self.file.get_ref().sync_all());
+        synced.map_err(|source| DataError::Write { path: self.path.clone(), source })?;
+        Ok(self.at)
+    }
+}
+
+/// A segment open for reading.
+#[derive(Debug)]
+pub struct SegmentFile {
+    map: Mmap,
+}
+
+impl SegmentFile {
+    /// Opens a segment that belongs to these settings; anything else is `None`, to be made anew.
+    pub fn open(
+        directory: &Path,
+        kind: SegmentKind,
+        number: u32,
+        settings: Fingerprint,
+    ) -> Option<SegmentFile> {
+        let file = File::open(directory.join(file_name(kind, number))).ok()?;
+        // SAFETY: segments are only appended to and then left alone; every entry is checked
+        // against its checksum before use. Only a file cut by somebody else while it is mapped
+        // could fault, which no reader of mapped files can prevent.
+        let map = unsafe { Mmap::map(&file) }.ok()?;
+        let expected = header(kind, number, settings);
+        (map.get(..ALIGN as usize)? == bytemuck::bytes_of(&expected)).then_some(SegmentFile { map })
+    }
+
+    /// The payload of an entry, if it is whole and the one looked for.
+    pub fn get(&self, offset: u64, key: &Fingerprint) -> Option<&[u8]> {
+        let (header, payload) = self.entry(offset)?;
+        header.fits(Some(key), payload).then_some(payload)
+    }
+
+    /// The payload of an entry that [`SegmentFile::get`] has found whole before: the header is
+    /// still compared, the payload not hashed again.
+    pub fn get_checked_before(&self, offset: u64, key: &Fingerprint) -> Option<&[u8]> {
+        let (header, payload) = self.entry(offset)?;
+        (header.magic == ENTRY_MAGIC && header.key == *key).then_some(payload)
+    }
+
+    fn entry(&self, offset: u64) -> Option<(EntryHeader, &[u8])> {
+        let start = usize::try_from(offset).ok()?;
+        let body = start.checked_add(ALIGN as usize)?;
+        let header: EntryHeader = bytemuck::pod_read_unaligned(self.map.get(start..body)?);
+        let end = body.checked_add(usize::try_from(header.length).ok()?)?;
+        Some((header, self.map.get(body..end)?))
+    }
+}
+
+/// Every whole entry of a segment from its start, as a crash may have left it.
+pub fn scan(
+    directory: &Path,
+    kind: SegmentKind,
+    number: u32,
+    settings: Fingerprint,
+    mut found: impl FnMut(Fingerprint, Place, &[u8]),
+) {
+    let Ok(file) = File::open(directory.join(file_name(kind, number))) else { return };
+    // The length of the file bounds what a damaged header can make us allocate.
+    let Ok(total) = file.metadata().map(|meta| meta.len()) else { return };
+    let mut reader = BufReader::with_capacity(1 << 20, file);
+    let mut head = [0u8; ALIGN as usize];
+    let expected = header(kind, number, settings);
+    if reader.read_exact(&mut head).is_err() || head != bytemuck::bytes_of(&expected) {
+        return;
+    }
+    let mut at = ALIGN;
+    let mut payload = Vec::new();
+    while reader.read_exact(&mut head).is_ok() {
+        let entry: EntryHeader = bytemuck::pod_read_unaligned(&head);
+        if entry.magic != ENTRY_MAGIC || entry.length > total {
+            return;
+        }
+        let end = entry_end(at, entry.length);
+        payload.resize((end - at - ALIGN) as usize, 0);
+        if reader.read_exact(&mut payload).is_err() {
+            return;
+        }
+        let body = &payload[..entry.length as usize];
+        if !entry.fits(None, body) {
+            return;
+        }
+        found(entry.key, Place { segment: number, offset: at }, body);
+        at = end;
+    }
+}
+
+fn header(kind: SegmentKind, number: u32, settings: Fingerprint) -> FileHeader {
+    let mut header = FileHeader {
+        magic: FILE_MAGIC,
+        kind: kind as u32,
+        number,
+        settings,
+        reserved: [0; 24],
+        check: 0,
+    };
+    header.check = xxh3_64(bytemuck::bytes_of(&header));
+    header
+}
+
+fn entry_end(at: u64, length: u64) -> u64 {
+    (at + ALIGN + length).next_multiple_of(ALIGN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const SETTINGS: Fingerprint = Fingerprint([7; 16]);
+
+    fn write(directory: &Path, payloads: &[Vec<u8>]) -> Vec<Place> {
+        let mut writer = SegmentWriter::create(directory, SegmentKind::Text, 1, SETTINGS).unwrap();
+        let places =
+            payloads.iter().map(|p| writer.append(Fingerprint::of(p), &[p]).unwrap()).collect();
+        let length = writer.finish().unwrap();
+        let on_disk = directory.join(file_name(SegmentKind::Text, 1)).metadata().unwrap().len();
+        assert_eq!(length, on_disk);
+        places
+    }
+
+    fn open(directory: &Path) -> Option<SegmentFile> {
+        SegmentFile::open(directory, SegmentKind::Text, 1, SETTINGS)
+    }
+
+    #[test]
+    fn a_segment_of_other_settings_is_not_opened() {
+        let dir = tempfile::tempdir().unwrap();
+        write(dir.path(), &[b"text".to_vec()]);
+        let other = Fingerprint([8; 16]);
+        assert!(SegmentFile::open(dir.path(), SegmentKind::Text, 1, other).is_none());
+        assert!(open(dir.path()).is_some());
+    }
+
+    #[test]
+    fn an_entry_is_not_given_out_for_another_key() {
+        let dir = tempfile::tempdir().unwrap();
+        let places = write(dir.path(), &[b"one".to_vec(), b"two".to_vec()]);
+        let segment = open(dir.path()).unwrap();
+        assert!(segment.get(places[0].offset, &Fingerprint::of(b"one")).is_some());
+        assert!(segment.get(places[0].offset, &Fingerprint::of(b"two")).is_none());
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn whatever_is_appended_is_read_back_and_found_by_a_scan(
+            payloads in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..300), 0..12),
+        ) {
+            let dir = tempfile::tempdir().unwrap();
+            let places = write(dir.path(), &payloads);
+            let segment = open(dir.path()).unwrap();
+            let mut scanned = Vec::new();
+            scan(dir.path(), SegmentKind::Text, 1, SETTINGS, |_, place, body| {
+                scanned.push((place, body.to_vec()));
+            });
+            prop_assert_eq!(scanned.len(), payloads.len());
+            for (payload, (place, (found, body))) in
+                payloads.iter().zip(places.iter().zip(&scanned))
+            {
+                let read = segment.get(place.offset, &Fingerprint::of(payload));
+                prop_assert_eq!(read, Some(&payload[..]));
+                prop_assert_eq!((found, body), (place, payload));
+            }
+        }
+
+        #[test]
+        fn a_flipped_bit_is_never_believed(
+            payloads in prop::collection::vec(prop::collection::vec(any::<u8>(), 1..200), 1..6),
+            at in any::<prop::sample::Index>(),
+            bit in 0u8..8,
+        ) {
+            let dir = tempfile::tempdir().unwrap();
+            let places = write(dir.path(), &payloads);
+            let path = dir.path().join(file_name(SegmentKind::Text, 1));
+            let mut bytes = std::fs::read(&path).unwrap();
+            let at = at.index(bytes.len());
+            bytes[at] ^= 1 << bit;
+            std::fs::write(&path, &bytes).unwrap();
+            for (payload, place) in payloads.iter().zip(&places) {
+                let found = open(dir.path())
+                    .and_then(|s| s.get(place.offset, &Fingerprint::of(payload)).map(<[u8]>::to_vec));
+                // Damage elsewhere leaves an entry readable; what is read is always right.
+                prop_assert!(found.is_none() || found.as_ref() == Some(payload));
+            }
+        }
+
+        #[test]
+        fn a_cut_file_keeps_the_entries_before_the_cut(
+            payloads in prop::collection::vec(prop::collection::vec(any::<u8>(), 1..200), 1..6),
+            at in any::<prop::sample::Index>(),
+        ) {
+            let dir = tempfile::tempdir().unwrap();
+            let places = write(dir.path(), &payloads);
+            let path = dir.path().join(file_name(SegmentKind::Text, 1));
+            let bytes = std::fs::read(&path).unwrap();
+            let cut = at.index(bytes.len());
+            std::fs::write(&path, &bytes[..cut]).unwrap();
+            let mut kept = 0;
+            scan(dir.path(), SegmentKind::Text, 1, SETTINGS, |_, _, _| kept += 1);
+            let whole = payloads
+                .iter()
+                .zip(&places)
+                .filter(|(p, place)| entry_end(place.offset, p.len() as u64) <= cut as u64)
+                .count();
+            prop_assert_eq!(kept, whole);
+        }
+    }
+}

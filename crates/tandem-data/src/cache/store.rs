@@ -1,0 +1,163 @@
+//! The current state of a prepared corpus, being read.
+//!
+//! Opening costs one pass over the index; text and mel of a row are looked up in mapped
+//! segments. A mel entry is hashed the first time it is read, so that later epochs only copy.
+
+use crate::DataError;
+use crate::cache::index::{self, Index, Meta};
+use crate::cache::segment::{SegmentFile, SegmentKind};
+use crate::cache::text_entry::CachedText;
+use crate::cache::{Fingerprint, Record, RowState, Stamp};
+use std::collections::HashMap;
+use std::fs::File;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// A prepared corpus. Any number of threads may read it at once.
+#[derive(Debug)]
+pub struct Cache {
+    directory: PathBuf,
+    index: Index,
+    text: HashMap<u32, SegmentFile>,
+    mel: HashMap<u32, SegmentFile>,
+    mel_checked: Vec<AtomicBool>,
+}
+
+/// One row of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Row<'a> {
+    /// Lengths and places.
+    pub record: &'a Record,
+    /// The utterance's id.
+    pub id: &'a str,
+    /// The recording, relative to the corpus; empty where none was found.
+    pub audio: &'a str,
+    /// Why the row is rejected, as its JSON; empty for a usable row.
+    pub note: &'a str,
+}
+
+/// What was found in the cache directory.
+#[derive(Debug)]
+pub enum Found {
+    /// Nothing yet.
+    Nothing,
+    /// An index that cannot be used, and why.
+    Unusable(String),
+    /// A prepared corpus; some rows of it may be damaged.
+    Ready(Box<Cache>),
+}
+
+impl Cache {
+    /// Opens what a settings directory holds.
+    pub fn open(directory: &Path, settings: Fingerprint) -> Found {
+        if !directory.join(index::FILE_NAME).exists() {
+            return Found::Nothing;
+        }
+        match Index::open(directory, settings) {
+            Ok(index) => Found::Ready(Box::new(Cache::with_index(directory, settings, index))),
+            Err(why) => Found::Unusable(why),
+        }
+    }
+
+    fn with_index(directory: &Path, settings: Fingerprint, index: Index) -> Cache {
+        let open = |wanted: SegmentKind| {
+            let numbers = index.meta().segments.iter().filter(|used| used.kind == wanted);
+            numbers
+                .filter_map(|used| {
+                    let file = SegmentFile::open(directory, wanted, used.number, settings)?;
+                    Some((used.number, file))
+                })
+                .collect()
+        };
+        Cache {
+            directory: directory.to_path_buf(),
+            text: open(SegmentKind::Text),
+            mel: open(SegmentKind::Mel),
+            mel_checked: (0..index.rows()).map(|_| AtomicBool::new(false)).collect(),
+            index,
+        }
+    }
+
+    /// Where it is.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// What holds for all rows.
+    pub fn meta(&self) -> &Meta {
+        self.index.meta()
+    }
+
+    /// How many rows it has, rejected and damaged ones included.
+    pub fn len(&self) -> usize {
+        self.index.rows()
+    }
+
+    /// Whether it has no row.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many 64 KiB blocks of the index are damaged.
+    pub fn damaged_blocks(&self) -> usize {
+        self.index.damaged_blocks()
+    }
+
+    /// A row, unless its part of the index is damaged.
+    pub fn row(&self, row: usize) -> Option<Row<'_>> {
+        let record = self.index.record(row)?;
+        let [id, audio, note] = self.index.names(record)?;
+        Some(Row { record, id, audio, note })
+    }
+
+    /// The text of a usable row, unless it is damaged.
+    pub fn text(&self, record: &Record) -> Option<CachedText<'_>> {
+        let segment = self.text.get(&record.text_segment)?;
+        CachedText::decode(segment.get(record.text_offset, &record.key())?)
+    }
+
+    /// The mel frames of a row, `[frames, bands]`, unless there are none or they are damaged.
+    pub fn mel(&self, row: usize, record: &Record) -> Option<&[f32]> {
+        let segment = self.mel.get(&record.mel_segment)?;
+        let key = record.key();
+        let checked = &self.mel_checked[row];
+        let payload = if checked.load(Ordering::Relaxed) {
+            segment.get_checked_before(record.mel_offset, &key)?
+        } else {
+            let payload = segment.get(record.mel_offset, &key)?;
+            checked.store(true, Ordering::Relaxed);
+            payload
+        };
+        let frames: &[f32] = bytemuck::try_cast_slice(payload).ok()?;
+        let expected = record.frames as usize * self.meta().bands as usize;
+        (frames.len() == expected).then_some(frames)
+    }
+
+    /// The mel frames of a record wherever it stands, always hashed.
+    pub(super) fn mel_unlisted(&self, record: &Record) -> Option<&[f32]> {
+        let segment = self.mel.get(&record.mel_segment)?;
+        bytemuck::try_cast_slice(segment.get(record.mel_offset, &record.key())?).ok()
+    }
+
+    /// Rows of a range that cannot be used as they are: damaged in the index or the text, or
+    /// whose recording changed on disk since. `root` is the corpus.
+    pub fn stale_rows(&self, root: &File, rows: Range<usize>) -> Result<Vec<usize>, DataError> {
+        let mut stale = Vec::new();
+        for row in rows {
+            if !self.is_fresh(root, row)? {
+                stale.push(row);
+            }
+        }
+        Ok(stale)
+    }
+
+    fn is_fresh(&self, root: &File, row: usize) -> Result<bool, DataError> {
+        let Some(Row { record, audio, .. }) = self.row(row) else { return Ok(false) };
+        if !audio.is_empty() && Stamp::at(root, Path::new(audio))? != record.audio {
+            return Ok(false);
+        }
+        let whole_text = || self.text(record).is_some();
+        Ok(record.state() == RowState::Rejected || whole_text())
+    }
+}

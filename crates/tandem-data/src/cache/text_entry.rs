@@ -1,0 +1,122 @@
+//! The text of one row as bytes: lengths, symbols, normalised words, phonemes.
+
+use bytemuck::{Pod, Zeroable};
+
+/// What is kept of a row's text, and the length of its sound, which the index needs again when it
+/// must be rebuilt from the segments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CachedText<'a> {
+    /// Mel frames of the recording.
+    pub frames: u32,
+    /// Language tag, such as `fa`.
+    pub language: &'a str,
+    /// Symbol ids of the transcript, two little-endian bytes each; see [`CachedText::symbols`].
+    symbol_bytes: &'a [u8],
+    /// What will be spoken, in words.
+    pub normalized: &'a str,
+    /// The phonemes, where they were asked for.
+    pub phonemes: &'a str,
+}
+
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+struct Head {
+    frames: u32,
+    symbols: u32,
+    language: u32,
+    normalized: u32,
+    phonemes: u32,
+}
+
+impl<'a> CachedText<'a> {
+    /// Joins the parts of a row's text. `symbols` are the transcript's ids.
+    pub fn new(
+        frames: u32,
+        language: &'a str,
+        symbols: &'a [u16],
+        normalized: &'a str,
+        phonemes: &'a str,
+    ) -> CachedText<'a> {
+        let symbol_bytes = bytemuck::cast_slice(symbols);
+        CachedText { frames, language, symbol_bytes, normalized, phonemes }
+    }
+
+    /// How many symbols the transcript has.
+    pub fn symbol_count(&self) -> usize {
+        self.symbol_bytes.len() / 2
+    }
+
+    /// The transcript's symbol ids.
+    pub fn symbols(&self) -> impl ExactSizeIterator<Item = u16> + 'a {
+        self.symbol_bytes.as_chunks::<2>().0.iter().map(|pair| u16::from_le_bytes(*pair))
+    }
+
+    /// The bytes to store, as parts. `head` receives the lengths.
+    pub fn encode(&self, head: &'a mut Vec<u8>) -> [&'a [u8]; 5] {
+        let lengths = Head {
+            frames: self.frames,
+            symbols: self.symbol_count() as u32,
+            language: self.language.len() as u32,
+            normalized: self.normalized.len() as u32,
+            phonemes: self.phonemes.len() as u32,
+        };
+        head.clear();
+        head.extend_from_slice(bytemuck::bytes_of(&lengths));
+        [
+            head,
+            self.symbol_bytes,
+            self.language.as_bytes(),
+            self.normalized.as_bytes(),
+            self.phonemes.as_bytes(),
+        ]
+    }
+
+    /// The text in a payload whose checksum fits; `None` if it was written by something else.
+    pub fn decode(payload: &'a [u8]) -> Option<CachedText<'a>> {
+        let (head, rest) = payload.split_at_checked(size_of::<Head>())?;
+        let head: Head = bytemuck::pod_read_unaligned(head);
+        let (symbol_bytes, rest) =
+            rest.split_at_checked((head.symbols as usize).checked_mul(2)?)?;
+        let (language, rest) = rest.split_at_checked(head.language as usize)?;
+        let (normalized, phonemes) = rest.split_at_checked(head.normalized as usize)?;
+        if phonemes.len() != head.phonemes as usize {
+            return None;
+        }
+        Some(CachedText {
+            frames: head.frames,
+            language: std::str::from_utf8(language).ok()?,
+            symbol_bytes,
+            normalized: std::str::from_utf8(normalized).ok()?,
+            phonemes: std::str::from_utf8(phonemes).ok()?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_text_comes_back_as_it_went_in(
+            frames: u32,
+            symbols in prop::collection::vec(any::<u16>(), 0..50),
+            language in "[a-z]{2}",
+            normalized in ".{0,40}",
+            phonemes in ".{0,40}",
+        ) {
+            let text = CachedText::new(frames, &language, &symbols, &normalized, &phonemes);
+            let mut head = Vec::new();
+            let bytes = text.encode(&mut head).concat();
+            let back = CachedText::decode(&bytes).unwrap();
+            prop_assert_eq!(back, text);
+            prop_assert_eq!(back.symbols().collect::<Vec<_>>(), symbols);
+        }
+
+        #[test]
+        fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
+            let _ = CachedText::decode(&bytes);
+        }
+    }
+}

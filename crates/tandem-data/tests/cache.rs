@@ -1,0 +1,238 @@
+//! The cache as its users see it: whatever happens to its files, what is read is right.
+
+use proptest::prelude::*;
+use std::fs;
+use std::path::{Path, PathBuf};
+use tandem_data::cache::lock::Attempt;
+use tandem_data::cache::{
+    BuildLock, Cache, CachedText, Draft, Fingerprint, Found, Meta, NewRow, Record, Stamp,
+};
+
+const SETTINGS: Fingerprint = Fingerprint([3; 16]);
+const BANDS: usize = 4;
+
+#[derive(Clone, Debug, PartialEq)]
+struct Clip {
+    id: String,
+    text: String,
+    symbols: Vec<u16>,
+    mel: Vec<f32>,
+}
+
+fn clips(count: usize) -> Vec<Clip> {
+    let clip = |n: usize| Clip {
+        id: format!("clip-{n:04}"),
+        text: format!("text number {n}"),
+        symbols: (0..n as u16 % 7 + 1).collect(),
+        mel: (0..(1 + n % 5) * BANDS).map(|v| (n * 100 + v) as f32).collect(),
+    };
+    (0..count).map(clip).collect()
+}
+
+fn record(clip: &Clip) -> Record {
+    Record {
+        source: Fingerprint::of(clip.text.as_bytes()),
+        audio_hash: Fingerprint::of(bytemuck::cast_slice(&clip.mel)),
+        audio: Stamp::MISSING,
+        frames: (clip.mel.len() / BANDS) as u32,
+        symbols: clip.symbols.len() as u32,
+        ..Record::default()
+    }
+}
+
+fn settings_dir(dir: &Path) -> PathBuf {
+    dir.join(SETTINGS.to_string())
+}
+
+fn begin(dir: &Path, old: Option<&Cache>) -> Draft {
+    let Attempt::Held(lock) = BuildLock::try_take(dir).unwrap() else { panic!("lock is taken") };
+    Draft::begin(&settings_dir(dir), SETTINGS, lock, old).unwrap()
+}
+
+fn add(draft: &mut Draft, clip: &Clip) {
+    let mut record = record(clip);
+    let text = CachedText::new(record.frames, "en", &clip.symbols, &clip.text, "");
+    let place = draft.add_text(record.key(), &text).unwrap();
+    (record.text_segment, record.text_offset) = (place.segment, place.offset);
+    let place = draft.add_mel(record.key(), &clip.mel).unwrap();
+    (record.mel_segment, record.mel_offset) = (place.segment, place.offset);
+    draft.push(NewRow { record, id: &clip.id, audio: "", note: "" }, None).unwrap();
+}
+
+fn meta() -> Meta {
+    Meta { bands: BANDS as u32, features: true, ..Meta::default() }
+}
+
+fn build(dir: &Path, clips: &[Clip]) -> Cache {
+    let mut draft = begin(dir, None);
+    clips.iter().for_each(|clip| add(&mut draft, clip));
+    draft.commit(meta()).unwrap()
+}
+
+fn open(dir: &Path) -> Option<Cache> {
+    match Cache::open(&settings_dir(dir), SETTINGS) {
+        Found::Ready(cache) => Some(*cache),
+        Found::Nothing | Found::Unusable(_) => None,
+    }
+}
+
+/// Compares all that can be read with what it must be; returns how many rows are whole.
+fn check_what_is_readable(cache: &Cache, clips: &[Clip]) -> usize {
+    let mut whole = 0;
+    for (row, clip) in clips.iter().enumerate().take(cache.len()) {
+        let Some(found) = cache.row(row) else { continue };
+        assert_eq!(found.id, clip.id);
+        let text = cache.text(found.record);
+        if let Some(text) = text {
+            assert_eq!(text.normalized, clip.text);
+            assert_eq!(text.symbols().collect::<Vec<_>>(), clip.symbols);
+        }
+        let mel = cache.mel(row, found.record);
+        if let Some(mel) = mel {
+            assert_eq!(mel, clip.mel);
+        }
+        whole += usize::from(text.is_some() && mel.is_some());
+    }
+    whole
+}
+
+fn files(dir: &Path) -> Vec<PathBuf> {
+    let mut files: Vec<_> =
+        fs::read_dir(settings_dir(dir)).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    files
+}
+
+#[test]
+fn what_was_committed_is_read_back_after_a_restart() {
+    let dir = tempfile::tempdir().unwrap();
+    let clips = clips(3000);
+    drop(build(dir.path(), &clips));
+    let cache = open(dir.path()).unwrap();
+    assert_eq!(cache.len(), 3000);
+    assert_eq!(check_what_is_readable(&cache, &clips), 3000);
+    // The second read of a mel skips its hash; it must be the same.
+    assert_eq!(check_what_is_readable(&cache, &clips), 3000);
+}
+
+#[test]
+fn other_settings_see_nothing_of_it() {
+    let dir = tempfile::tempdir().unwrap();
+    build(dir.path(), &clips(3));
+    let found = Cache::open(&settings_dir(dir.path()), Fingerprint([4; 16]));
+    assert!(matches!(found, Found::Unusable(why) if why.contains("other settings")));
+}
+
+#[test]
+fn a_damaged_block_takes_only_its_own_rows() {
+    let dir = tempfile::tempdir().unwrap();
+    let clips = clips(3000);
+    build(dir.path(), &clips);
+    let index = settings_dir(dir.path()).join("index");
+    let mut bytes = fs::read(&index).unwrap();
+    bytes[200_000] ^= 1;
+    fs::write(&index, bytes).unwrap();
+    let cache = open(dir.path()).unwrap();
+    assert_eq!(cache.damaged_blocks(), 1);
+    let whole = check_what_is_readable(&cache, &clips);
+    // 64 KiB hold 512 records; one more may straddle each edge.
+    assert!((3000 - 514..3000).contains(&whole), "{whole} rows left");
+}
+
+#[test]
+fn a_stopped_build_leaves_the_old_state_and_its_entries_are_picked_up() {
+    let dir = tempfile::tempdir().unwrap();
+    let clips = clips(50);
+    build(dir.path(), &clips[..10]);
+    let old = open(dir.path()).unwrap();
+    let mut draft = begin(dir.path(), Some(&old));
+    clips[10..].iter().for_each(|clip| add(&mut draft, clip));
+    draft.suspend().unwrap();
+
+    let old = open(dir.path()).unwrap();
+    assert_eq!(old.len(), 10, "an unfinished build is not visible");
+    let draft = begin(dir.path(), Some(&old));
+    let left = draft.leftovers(Some(&old)).unwrap();
+    assert_eq!(left.text.len(), 40);
+    assert_eq!(left.mel.len(), 40);
+    assert!(left.text.contains_key(&record(&clips[30]).key()));
+}
+
+#[test]
+fn segments_that_are_mostly_garbage_are_copied_together() {
+    let dir = tempfile::tempdir().unwrap();
+    let all = clips(20);
+    build(dir.path(), &all);
+    // The first rebuild leaves its segment sparse; the second sees that.
+    for keep in [8, 6, 4] {
+        let old = open(dir.path()).unwrap();
+        let mut draft = begin(dir.path(), Some(&old));
+        for row in 0..keep {
+            let found = old.row(row).unwrap();
+            let row = NewRow { record: *found.record, id: found.id, audio: "", note: "" };
+            draft.push(row, Some(&old)).unwrap();
+        }
+        draft.commit(meta()).unwrap();
+    }
+    let cache = open(dir.path()).unwrap();
+    assert_eq!(check_what_is_readable(&cache, &all), 4);
+    let first = settings_dir(dir.path()).join("text-000001.seg");
+    assert!(!first.exists(), "the sparse segment is gone: {:?}", files(dir.path()));
+}
+
+#[test]
+fn a_rejected_row_keeps_its_reason() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut draft = begin(dir.path(), None);
+    let record = Record { state: 1, line: 12, ..Record::default() };
+    let row = NewRow { record, id: "bad", audio: "wavs/bad.wav", note: "{\"code\":\"empty\"}" };
+    draft.push(row, None).unwrap();
+    draft.commit(meta()).unwrap();
+    let cache = open(dir.path()).unwrap();
+    let row = cache.row(0).unwrap();
+    assert_eq!((row.id, row.audio, row.note), ("bad", "wavs/bad.wav", "{\"code\":\"empty\"}"));
+}
+
+fn damage_one_file(dir: &Path, file: prop::sample::Index, damage: impl Fn(&mut Vec<u8>)) {
+    let files = files(dir);
+    let path = &files[file.index(files.len())];
+    let mut bytes = fs::read(path).unwrap();
+    damage(&mut bytes);
+    fs::write(path, bytes).unwrap();
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(150))]
+
+    #[test]
+    fn a_bit_flipped_anywhere_is_never_trusted(
+        file in any::<prop::sample::Index>(),
+        at in any::<prop::sample::Index>(),
+        bit in 0u8..8,
+    ) {
+        let dir = tempfile::tempdir().unwrap();
+        let clips = clips(40);
+        build(dir.path(), &clips);
+        damage_one_file(dir.path(), file, |bytes| {
+            let at = at.index(bytes.len());
+            bytes[at] ^= 1 << bit;
+        });
+        if let Some(cache) = open(dir.path()) {
+            check_what_is_readable(&cache, &clips);
+        }
+    }
+
+    #[test]
+    fn a_file_cut_anywhere_is_never_trusted(
+        file in any::<prop::sample::Index>(),
+        at in any::<prop::sample::Index>(),
+    ) {
+        let dir = tempfile::tempdir().unwrap();
+        let clips = clips(40);
+        build(dir.path(), &clips);
+        damage_one_file(dir.path(), file, |bytes| bytes.truncate(at.index(bytes.len())));
+        if let Some(cache) = open(dir.path()) {
+            check_what_is_readable(&cache, &clips);
+        }
+    }
+}
