@@ -1,0 +1,91 @@
+//! What can go wrong with a record or a trace, and the way out.
+
+use crate::event::Schema;
+use std::io;
+use std::path::PathBuf;
+use tandem_units::Hint;
+
+/// A record or a trace could not be made or read.
+#[derive(Debug, thiserror::Error)]
+pub enum TelemetryError {
+    /// The file could not be created or opened.
+    #[error("cannot open run record `{}`", path.display())]
+    Open {
+        /// The record.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// Reading failed half-way.
+    #[error("cannot read run record `{}`", path.display())]
+    Read {
+        /// The record.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// No complete line in it.
+    #[error("run record `{}` is empty", path.display())]
+    Empty {
+        /// The record.
+        path: PathBuf,
+    },
+    /// Not one of our records.
+    #[error("`{}` is not a run record: its first line is not a `{}` header", path.display(), crate::event::RunHeader::FORMAT)]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Written by a program with another major format.
+    #[error("run record `{}` has format {}.{}, this program reads {}.x", path.display(), found.major, found.minor, Schema::CURRENT.major)]
+    Version {
+        /// The record.
+        path: PathBuf,
+        /// Its format.
+        found: Schema,
+    },
+    /// A file could not be put in place.
+    #[error("cannot write `{}`", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// The writer's thread could not be started.
+    #[error("cannot start the thread that writes the run record")]
+    Thread {
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+}
+
+impl Hint for TelemetryError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Open { source, .. } if source.kind() == io::ErrorKind::AlreadyExists => {
+                Some("name another file: a run never writes over the record of another".into())
+            }
+            Self::Open { source, .. } if source.kind() == io::ErrorKind::NotFound => {
+                Some("check the path; a record is a `.jsonl` file in the run's directory".into())
+            }
+            Self::Empty { .. } => {
+                Some("the run was stopped before it wrote its first line; start it again".into())
+            }
+            Self::Foreign { .. } => {
+                Some("name the `.jsonl` file that `tandem train` wrote for the run".into())
+            }
+            Self::Version { found, .. } if found.major > Schema::CURRENT.major => {
+                Some("read it with the newer program that wrote it".into())
+            }
+            Self::Version { .. } => Some("read it with the older program that wrote it".into()),
+            Self::Open { .. } | Self::Read { .. } | Self::Write { .. } | Self::Thread { .. } => {
+                None
+            }
+        }
+    }
+}

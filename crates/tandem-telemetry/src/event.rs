@@ -1,0 +1,210 @@
+//! Everything a run can say about itself: one closed list.
+//!
+//! In: facts from the pipeline, the trainer and the device sampler. Out: [`Event`], which
+//! [`crate::record`] turns into one JSON line each. `docs/record.md` explains every field;
+//! a change here needs a change there and, once released, a new [`Schema`] number.
+//! An event never holds a tensor, a device or a lock. Next: [`crate::intake`].
+
+use crate::clock::Nanos;
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+
+pub use crate::facts::{
+    Checkpoint, Decision, DecisionOutcome, DeviceRole, DeviceSample, Doing, Final, Health,
+    QueueLevel, RunOutcome, Skipped, SlotChange, SlotState, Span, StageInterval, StartReason,
+    Started, Warning,
+};
+pub use crate::header::{HostFacts, RunHeader, Schema};
+pub use crate::step::{Loss, Step};
+
+/// A name that is usually known when the program is built, and then costs nothing to send.
+pub type Name = Cow<'static, str>;
+
+/// One fact about a run. The tag in the record is the variant in snake case.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Event {
+    /// First line: what runs, where, with which settings.
+    Run(Box<RunHeader>),
+    /// The model was let go after the controlled start.
+    Started(Started),
+    /// What a stage did since its last such line.
+    Stage(StageInterval),
+    /// One piece of work, starvation or blocking on one worker.
+    Span(Span),
+    /// One training step is over.
+    Step(Step),
+    /// A batch slot changed its state.
+    Slot(SlotChange),
+    /// How full a queue is.
+    Queue(QueueLevel),
+    /// The adaptive controller tried, kept or took back a change.
+    Decision(Decision),
+    /// An item was left out.
+    Skipped(Skipped),
+    /// A look at a device.
+    Device(DeviceSample),
+    /// A checkpoint is on disk.
+    Checkpoint(Checkpoint),
+    /// Something a person should read.
+    Warning(Warning),
+    /// How the record itself fares; written by the record's own thread.
+    Health(Health),
+    /// The run is over; absent where it was killed.
+    Final(Final),
+}
+
+/// An [`Event`] and the moment it was sent: one line of the record.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Stamped {
+    /// Nanoseconds since the start of the run.
+    pub at: Nanos,
+    /// What happened.
+    #[serde(flatten)]
+    pub event: Event,
+}
+
+/// Which event it is, without its contents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Kind {
+    /// See [`Event::Run`].
+    Run,
+    /// See [`Event::Started`].
+    Started,
+    /// See [`Event::Stage`].
+    Stage,
+    /// See [`Event::Span`].
+    Span,
+    /// See [`Event::Step`].
+    Step,
+    /// See [`Event::Slot`].
+    Slot,
+    /// See [`Event::Queue`].
+    Queue,
+    /// See [`Event::Decision`].
+    Decision,
+    /// See [`Event::Skipped`].
+    Skipped,
+    /// See [`Event::Device`].
+    Device,
+    /// See [`Event::Checkpoint`].
+    Checkpoint,
+    /// See [`Event::Warning`].
+    Warning,
+    /// See [`Event::Health`].
+    Health,
+    /// See [`Event::Final`].
+    Final,
+}
+
+/// How dear an event is when there is not room for all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lane {
+    /// Reports need it: it has a queue of its own.
+    Essential,
+    /// One of many: the first to go.
+    Bulk,
+}
+
+impl Kind {
+    /// All kinds, in the order of [`Event`].
+    pub const ALL: [Kind; 14] = [
+        Kind::Run,
+        Kind::Started,
+        Kind::Stage,
+        Kind::Span,
+        Kind::Step,
+        Kind::Slot,
+        Kind::Queue,
+        Kind::Decision,
+        Kind::Skipped,
+        Kind::Device,
+        Kind::Checkpoint,
+        Kind::Warning,
+        Kind::Health,
+        Kind::Final,
+    ];
+
+    /// The tag in the record.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Run => "run",
+            Kind::Started => "started",
+            Kind::Stage => "stage",
+            Kind::Span => "span",
+            Kind::Step => "step",
+            Kind::Slot => "slot",
+            Kind::Queue => "queue",
+            Kind::Decision => "decision",
+            Kind::Skipped => "skipped",
+            Kind::Device => "device",
+            Kind::Checkpoint => "checkpoint",
+            Kind::Warning => "warning",
+            Kind::Health => "health",
+            Kind::Final => "final",
+        }
+    }
+
+    /// Which queue it takes.
+    pub fn lane(self) -> Lane {
+        match self {
+            Kind::Span | Kind::Slot | Kind::Queue | Kind::Device => Lane::Bulk,
+            _ => Lane::Essential,
+        }
+    }
+}
+
+impl Event {
+    /// Which event it is.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Event::Run(_) => Kind::Run,
+            Event::Started(_) => Kind::Started,
+            Event::Stage(_) => Kind::Stage,
+            Event::Span(_) => Kind::Span,
+            Event::Step(_) => Kind::Step,
+            Event::Slot(_) => Kind::Slot,
+            Event::Queue(_) => Kind::Queue,
+            Event::Decision(_) => Kind::Decision,
+            Event::Skipped(_) => Kind::Skipped,
+            Event::Device(_) => Kind::Device,
+            Event::Checkpoint(_) => Kind::Checkpoint,
+            Event::Warning(_) => Kind::Warning,
+            Event::Health(_) => Kind::Health,
+            Event::Final(_) => Kind::Final,
+        }
+    }
+
+    /// Whether a value inside is still on its way.
+    pub fn is_waiting(&self) -> bool {
+        match self {
+            Event::Step(step) => step.is_waiting(),
+            _ => false,
+        }
+    }
+}
+
+macro_rules! becomes_event {
+    ($($variant:ident($fact:ty)),* $(,)?) => {$(
+        impl From<$fact> for Event {
+            fn from(fact: $fact) -> Event { Event::$variant(fact) }
+        }
+    )*};
+}
+
+becomes_event!(
+    Started(Started),
+    Stage(StageInterval),
+    Span(Span),
+    Step(Step),
+    Slot(SlotChange),
+    Queue(QueueLevel),
+    Decision(Decision),
+    Skipped(Skipped),
+    Device(DeviceSample),
+    Checkpoint(Checkpoint),
+    Warning(Warning),
+    Health(Health),
+    Final(Final),
+);

@@ -1,0 +1,289 @@
+//! What each event says: one plain struct per kind, except for the header and the step.
+//!
+//! In: numbers from the pipeline, the trainer and the device sampler. Out: the contents of
+//! [`crate::event::Event`]. Fields that may be unknown are `Option` and absent in the record,
+//! never zero. `docs/record.md` explains each field.
+
+use crate::clock::Nanos;
+use crate::event::Name;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use tandem_units::{Bytes, Ticket};
+
+/// The end of the controlled start.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Started {
+    /// How long the model waited for its first batches.
+    pub waited: Nanos,
+    /// The longest it would have waited.
+    pub limit: Nanos,
+    /// Slots that were ready when it started.
+    pub ready: u32,
+    /// Why it started then.
+    pub why: StartReason,
+}
+
+/// Why the controlled start ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StartReason {
+    /// Enough batches were ready.
+    EnoughReady,
+    /// The delay was over.
+    DelayOver,
+    /// The data ended before the buffer was full.
+    EndOfData,
+    /// The run was stopped meanwhile.
+    Stopped,
+}
+
+/// What a stage did since its last such line, summed over its workers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StageInterval {
+    /// The stage.
+    pub stage: Name,
+    /// Its workers in this interval.
+    pub workers: u32,
+    /// Length of the interval. `workers * over` = busy + starved + blocked + the rest.
+    pub over: Nanos,
+    /// Working.
+    pub busy: Nanos,
+    /// Waiting for input.
+    pub starved: Nanos,
+    /// Waiting for room at the output.
+    pub blocked: Nanos,
+    /// Items finished.
+    pub items: u64,
+}
+
+/// One piece of work, starvation or blocking on one worker. Goes to the trace, and to the
+/// record only where asked for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Span {
+    /// The stage.
+    pub stage: Name,
+    /// Which of its workers.
+    pub worker: u32,
+    /// The item, where there is one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub ticket: Option<Ticket>,
+    /// What the worker did.
+    pub doing: Doing,
+    /// From when.
+    pub begin: Nanos,
+    /// Until when.
+    pub end: Nanos,
+}
+
+/// What a worker does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Doing {
+    /// Working on an item.
+    Busy,
+    /// Waiting for input.
+    Starved,
+    /// Waiting for room at the output.
+    Blocked,
+}
+
+/// A batch slot changed its state.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SlotChange {
+    /// Which slot, from zero.
+    pub slot: u32,
+    /// Its state from now on.
+    pub state: SlotState,
+    /// The batch in it; none while the slot waits for one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub ticket: Option<Ticket>,
+}
+
+/// The states a batch slot cycles through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum SlotState {
+    /// Being filled, or waiting to be.
+    Preparing,
+    /// Filled, waiting for the model.
+    Ready,
+    /// The model reads it.
+    Training,
+}
+
+/// How full a queue is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct QueueLevel {
+    /// The queue, by the stage it feeds.
+    pub queue: Name,
+    /// Items in it.
+    pub items: u64,
+    /// Their bytes.
+    pub bytes: Bytes,
+    /// The most bytes it may hold.
+    pub limit: Bytes,
+    /// The most items it may hold.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub limit_items: Option<u64>,
+}
+
+/// What the adaptive controller did about one setting.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Decision {
+    /// The setting, such as `workers` or `depth`.
+    pub what: Name,
+    /// The stage it belongs to, if it belongs to one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub stage: Option<Name>,
+    /// Value before.
+    pub from: u64,
+    /// Value tried.
+    pub to: u64,
+    /// Throughput before the change, items per second at the consumer.
+    pub before: f64,
+    /// Throughput with the change; absent while it is being tried.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub after: Option<f64>,
+    /// What became of it.
+    pub outcome: DecisionOutcome,
+    /// The reason in words.
+    pub why: String,
+}
+
+/// What became of a decision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DecisionOutcome {
+    /// Applied, being measured.
+    Trying,
+    /// It paid.
+    Kept,
+    /// It did not pay, `from` holds again.
+    TakenBack,
+}
+
+/// An item that was left out.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Skipped {
+    /// Its place in the run, where it had one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub ticket: Option<Ticket>,
+    /// Its name in the corpus, where known.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub id: Option<String>,
+    /// The stage that could not use it.
+    pub stage: Name,
+    /// Why.
+    pub why: String,
+}
+
+/// A look at a device. What it does not tell is absent, never zero.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DeviceSample {
+    /// The device, such as `cuda:0`.
+    pub device: Name,
+    /// What the run uses it for.
+    pub role: DeviceRole,
+    /// Share of time it was busy, 0 to 1.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub utilisation: Option<f32>,
+    /// Memory in use.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub memory_used: Option<Bytes>,
+    /// Memory it has.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub memory_total: Option<Bytes>,
+    /// Degrees Celsius.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub temperature: Option<f32>,
+}
+
+/// What a run uses a device for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DeviceRole {
+    /// The GPU that prepares data (`--data-gpu`).
+    Data,
+    /// The GPU that trains (`--model-gpu`, or the only one).
+    Model,
+    /// The host's processors.
+    Host,
+}
+
+/// A checkpoint on disk.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Checkpoint {
+    /// After this step.
+    pub step: u64,
+    /// Where.
+    pub path: String,
+    /// How large.
+    pub bytes: Bytes,
+    /// How long writing took, beside the training.
+    pub took: Nanos,
+    /// Why it was written, such as `interval`, `best` or `interrupt`.
+    pub why: Name,
+}
+
+/// Something a person should read.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Warning {
+    /// Short and stable, for scripts: `variation`, `memory_growth`.
+    pub code: Name,
+    /// The sentence.
+    pub text: String,
+}
+
+/// How the record itself fares. Counts are totals since the start of the run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Health {
+    /// Events that found no room, by kind.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    pub lost: BTreeMap<String, u64>,
+    /// Writes that failed.
+    #[serde(default)]
+    pub write_errors: u64,
+    /// The first failure.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub first_error: Option<String>,
+    /// The longest a single write took; a slow disk shows here.
+    #[serde(default)]
+    pub slowest_write: Nanos,
+    /// Step lines written with `null` because a loss came too late.
+    #[serde(default)]
+    pub late_losses: u64,
+}
+
+impl Health {
+    /// Events lost, of all kinds.
+    pub fn lost_in_all(&self) -> u64 {
+        self.lost.values().sum()
+    }
+}
+
+/// How the run ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Final {
+    /// In one word.
+    pub outcome: RunOutcome,
+    /// In a sentence, where there is more to say.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub why: Option<String>,
+    /// Steps of this run.
+    pub steps: u64,
+    /// The settings the controller ended with, as flags to type next time.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub flags: Vec<String>,
+}
+
+/// How a run ended, in one word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunOutcome {
+    /// All steps done.
+    Done,
+    /// Stopped by the user.
+    Interrupted,
+    /// Stopped by an error.
+    Failed,
+}

@@ -1,0 +1,126 @@
+//! The record as its users meet it: sent from threads, written by its own, read back as JSON.
+
+use serde_json::{Value, json};
+use std::time::Duration;
+use tandem_telemetry::event::{Final, Loss, RunHeader, RunOutcome, Step, Warning};
+use tandem_telemetry::{Closed, Ending, MemoryFile, Nanos, Pending, RecordOptions, Recording};
+use tandem_units::Ticket;
+
+fn header() -> RunHeader {
+    RunHeader::now("tandem", "0.0.0", json!({ "batch_size": 16 }))
+}
+
+fn step(number: u64, losses: Vec<Loss>) -> Step {
+    Step {
+        step: number,
+        ticket: Ticket { seq: number - 1, ..Ticket::default() },
+        took: Nanos::millis(150),
+        waited: Nanos(0),
+        items: 16,
+        frames: 9000,
+        shape: Some([16, 120, 640]),
+        losses,
+    }
+}
+
+fn total(value: Pending<f32>) -> Vec<Loss> {
+    vec![Loss { name: "total".into(), value }]
+}
+
+fn lines(file: &MemoryFile) -> Vec<Value> {
+    let text = String::from_utf8(file.contents()).unwrap();
+    assert!(text.ends_with('\n'));
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn of_kind(lines: &[Value], kind: &str) -> Vec<Value> {
+    lines.iter().filter(|line| line["event"] == kind).cloned().collect()
+}
+
+#[test]
+fn a_record_begins_with_its_header_and_ends_with_its_health() {
+    let (recording, file) = Recording::in_memory(header()).unwrap();
+    let recorder = recording.recorder();
+    recorder.send(step(1, total(Pending::known(0.5))));
+    recorder.send(Final { outcome: RunOutcome::Done, why: None, steps: 1, flags: vec![] });
+    let Closed { health, ending } = recording.finish();
+    assert_eq!((health.lost_in_all(), ending), (0, Ending::Whole));
+    let lines = lines(&file);
+    let kinds: Vec<_> = lines.iter().map(|line| line["event"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["run", "step", "final", "health"]);
+    assert_eq!(lines[0]["format"], "tandem-run");
+    assert_eq!(lines[0]["settings"]["batch_size"], 16);
+    assert_eq!(lines[1]["losses"], json!({ "total": 0.5 }));
+}
+
+#[test]
+fn a_late_loss_holds_back_later_steps_but_no_other_event() {
+    let (recording, file) = Recording::in_memory(header()).unwrap();
+    let recorder = recording.recorder();
+    let (promise, pending) = Pending::later();
+    recorder.send(step(1, total(pending)));
+    recorder.send(step(2, total(Pending::known(2.0))));
+    recorder.send(Warning { code: "x".into(), text: "first".into() });
+    while of_kind(&lines_so_far(&file), "warning").is_empty() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert!(of_kind(&lines(&file), "step").is_empty());
+    promise.keep(1.0);
+    recording.finish();
+    let steps = of_kind(&lines(&file), "step");
+    assert_eq!(steps[0]["losses"]["total"], 1.0);
+    assert_eq!(steps[1]["losses"]["total"], 2.0);
+}
+
+fn lines_so_far(file: &MemoryFile) -> Vec<Value> {
+    if file.contents().is_empty() { Vec::new() } else { lines(file) }
+}
+
+#[test]
+fn a_loss_that_never_comes_is_null_and_counted() {
+    let file = MemoryFile::default();
+    let options = RecordOptions { close_within: Duration::from_millis(200), ..Default::default() };
+    let recording = Recording::start(Box::new(file.clone()), header(), options).unwrap();
+    let (_promise, pending) = Pending::later();
+    recording.recorder().send(step(1, total(pending)));
+    let closed = recording.finish();
+    assert_eq!(closed.health.late_losses, 1);
+    let lines = lines(&file);
+    assert_eq!(of_kind(&lines, "step")[0]["losses"], json!({ "total": null }));
+    assert_eq!(of_kind(&lines, "health").last().unwrap()["late_losses"], 1);
+}
+
+#[test]
+fn the_window_of_waiting_steps_is_bounded() {
+    let file = MemoryFile::default();
+    let options = RecordOptions {
+        loss_window: 3,
+        close_within: Duration::from_millis(100),
+        ..Default::default()
+    };
+    let recording = Recording::start(Box::new(file.clone()), header(), options).unwrap();
+    let (promises, pending): (Vec<_>, Vec<_>) = (0..10).map(|_| Pending::later()).unzip();
+    for (index, value) in pending.into_iter().enumerate() {
+        recording.recorder().send(step(index as u64 + 1, total(value)));
+    }
+    while of_kind(&lines_so_far(&file), "step").len() < 7 {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!(of_kind(&lines(&file), "step").len(), 7);
+    promises.into_iter().for_each(|promise| promise.keep(4.0));
+    recording.finish();
+    let steps = of_kind(&lines(&file), "step");
+    let numbers: Vec<_> = steps.iter().map(|line| line["step"].as_u64().unwrap()).collect();
+    assert_eq!(numbers, (1..=10).collect::<Vec<_>>());
+    assert_eq!(steps[9]["losses"]["total"], 4.0);
+}
+
+#[test]
+fn a_record_is_never_written_over_another() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("run.jsonl");
+    Recording::create(&path, header(), RecordOptions::default()).unwrap().finish();
+    let before = std::fs::read(&path).unwrap();
+    assert!(Recording::create(&path, header(), RecordOptions::default()).is_err());
+    assert_eq!(std::fs::read(&path).unwrap(), before);
+}
