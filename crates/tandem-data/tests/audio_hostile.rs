@@ -1,0 +1,164 @@
+//! Broken and hostile recordings: never a panic, never more memory than the limits allow; and
+//! good ones: no memory at all once the buffers have grown.
+
+use proptest::prelude::*;
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use tandem_data::audio::{AudioError, AudioLimits, Decoder, FileReader};
+use tandem_units::{SampleRate, Seconds};
+
+/// Counts what the current thread holds, its peak, and how often it asked.
+struct Counting;
+
+thread_local! {
+    static HELD: Cell<isize> = const { Cell::new(0) };
+    static PEAK: Cell<isize> = const { Cell::new(0) };
+    static CALLS: Cell<usize> = const { Cell::new(0) };
+}
+
+fn count(change: isize) {
+    HELD.set(HELD.get() + change);
+    PEAK.set(PEAK.get().max(HELD.get()));
+    CALLS.set(CALLS.get() + usize::from(change > 0));
+}
+
+// SAFETY: every call is passed on unchanged to the system's allocator; counting allocates nothing.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count(layout.size() as isize);
+        // SAFETY: the caller's promise is passed on.
+        unsafe { System.alloc(layout) }
+    }
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        count(-(layout.size() as isize));
+        // SAFETY: the caller's promise is passed on.
+        unsafe { System.dealloc(memory, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// The most one recording may take on top of its own bytes, with two seconds allowed: two
+/// seconds at the fastest rate believed, as it grows, and the resampler's tables.
+const MOST: isize = 64 << 20;
+
+const FIXTURES: [&[u8]; 7] = [
+    include_bytes!("audio/tone_22k_16.flac"),
+    include_bytes!("audio/tone_48k_24_stereo.flac"),
+    include_bytes!("audio/tone_44k.mp3"),
+    include_bytes!("audio/tone_44k_untagged.mp3"),
+    include_bytes!("audio/tone_44k.ogg"),
+    include_bytes!("audio/tone_8k_mulaw.wav"),
+    include_bytes!("audio/hours_of_silence.flac"),
+];
+
+fn decoder() -> Decoder {
+    let limits = AudioLimits { max_length: Seconds(2.0), ..AudioLimits::default() };
+    Decoder::new(SampleRate(22_050), limits)
+}
+
+/// Decodes within the memory limit; a panic inside would come back as its own error.
+#[track_caller]
+fn survives(bytes: &[u8], hint: Option<&str>) {
+    let mut decoder = decoder();
+    HELD.set(0);
+    PEAK.set(0);
+    let outcome = decoder.decode(bytes, hint).map(|sound| sound.len());
+    let peak = PEAK.get();
+    assert!(peak < MOST, "{peak} bytes for a file of {}: {outcome:?}", bytes.len());
+    if let Ok(length) = outcome {
+        assert!(decoder.rate().seconds(length) <= Seconds(2.0));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
+
+    #[test]
+    fn arbitrary_bytes_are_survived(
+        head in prop::sample::select(vec![
+            &b""[..], b"fLaC", b"OggS", b"RIFF\xFF\xFF\0\0WAVEfmt ", b"\xFF\xFB\x90\x64", b"ID3\x04\0\0",
+        ]),
+        body in prop::collection::vec(any::<u8>(), 0..4096),
+    ) {
+        survives(&[head, &body].concat(), Some("mp3"));
+    }
+
+    #[test]
+    fn files_cut_anywhere_are_survived(which in 0..FIXTURES.len(), share in 0.0..1.0f64) {
+        let bytes = FIXTURES[which];
+        survives(&bytes[..(bytes.len() as f64 * share) as usize], None);
+    }
+
+    #[test]
+    fn files_with_flipped_bits_are_survived(
+        which in 0..FIXTURES.len(),
+        flips in prop::collection::vec((0.0..1.0f64, 0..8u32, any::<bool>()), 1..12),
+    ) {
+        let mut bytes = FIXTURES[which].to_vec();
+        for (place, bit, early) in flips {
+            // Headers are where sizes are: half of the flips go there.
+            let reach = if early { bytes.len().min(200) } else { bytes.len() };
+            bytes[(place * reach as f64) as usize] ^= 1 << bit;
+        }
+        survives(&bytes, None);
+    }
+}
+
+/// A plain 16-bit mono file.
+fn wav(rate: u32, samples: usize) -> Vec<u8> {
+    let mut bytes = std::io::Cursor::new(Vec::new());
+    let spec = hound::WavSpec {
+        channels: 1,
+        sample_rate: rate,
+        bits_per_sample: 16,
+        sample_format: hound::SampleFormat::Int,
+    };
+    let mut writer = hound::WavWriter::new(&mut bytes, spec).unwrap();
+    for i in 0..samples {
+        writer.write_sample(((i * 37) % 2000) as i16).unwrap();
+    }
+    writer.finalize().unwrap();
+    bytes.into_inner()
+}
+
+#[test]
+fn the_usual_clip_is_read_and_decoded_without_allocating() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("clip.wav");
+    std::fs::write(&path, wav(22_050, 40_000)).unwrap();
+    let (mut reader, mut decoder) = (FileReader::default(), decoder());
+    let limits = *decoder.limits();
+    let mut round = || {
+        let bytes = reader.read(&path, &limits).unwrap();
+        assert_eq!(decoder.decode(bytes, None).unwrap().len().0, 40_000);
+    };
+    round();
+    let before = CALLS.get();
+    (0..10).for_each(|_| round());
+    assert_eq!(CALLS.get() - before, 0);
+}
+
+#[test]
+fn other_rates_and_depths_allocate_only_while_buffers_grow() {
+    let bytes = wav(44_100, 40_000);
+    let mut decoder = decoder();
+    decoder.decode(&bytes, None).unwrap();
+    let before = CALLS.get();
+    for _ in 0..10 {
+        decoder.decode(&bytes, None).unwrap();
+    }
+    assert_eq!(CALLS.get() - before, 0);
+}
+
+#[test]
+fn a_refused_recording_leaves_the_decoder_good_for_the_next() {
+    let mut decoder = decoder();
+    for bytes in FIXTURES {
+        let cut = decoder.decode(&bytes[..bytes.len() / 2], None);
+        assert!(!matches!(cut, Err(AudioError::Panicked { .. })), "{cut:?}");
+        let good = wav(22_050, 5_000);
+        assert_eq!(decoder.decode(&good, None).unwrap().len().0, 5_000);
+    }
+}
