@@ -3,7 +3,7 @@
 //! In: the bytes of a WAV, FLAC, MP3 or OGG file, at any rate, with any number of channels.
 //! Out: [`Sound`], mono at the corpus rate. Nothing is ever played at the wrong speed, and no
 //! file, however broken, takes the process down: it costs one [`AudioError`].
-//! Starts no thread. Next on the path: [`crate::batch`].
+//! Then [`mel`], what the model learns from. Starts no thread. Next on the path: [`crate::cache`].
 
 pub mod limits; // what a recording may be
 pub mod error; // why one is refused, and the way out
@@ -14,6 +14,7 @@ pub mod compressed; // FLAC, MP3, OGG and the rest of WAV
 pub mod resample; // any rate to the corpus rate
 pub mod isolate; // a decoder's panic becomes an error
 pub mod decode; // all of the above, in order
+pub mod mel; // samples to mel frames
 
 pub use decode::Decoder;
 pub use error::AudioError;

@@ -1,0 +1,73 @@
+//! Measures every mel kernel of this CPU against the `realfft` one, in alternating rounds.
+//!
+//! `cargo run --release -p tandem-data --example mel_speed [ROUNDS]`. Prints microseconds per
+//! second of audio (best and median round) and the ratio of medians to the general kernel.
+#![allow(clippy::print_stdout, reason = "an example is a program")]
+
+use std::time::Instant;
+use tandem_data::audio::mel::{MelConfig, MelExtractor, MelKernel, Pcm};
+use tandem_units::Samples;
+
+const CLIPS: usize = 50;
+const CLIP: usize = 103_635; // 4.7 s
+
+fn main() {
+    let rounds = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(15);
+    let clips: Vec<Vec<i16>> = (0..CLIPS).map(clip).collect();
+    let floats: Vec<Vec<f32>> =
+        clips.iter().map(|clip| clip.iter().map(|&s| f32::from(s) / 32768.0).collect()).collect();
+    let pcm = |floating: usize, i: usize| match floating {
+        0 => Pcm::I16(&clips[i]),
+        _ => Pcm::F32(&floats[i]),
+    };
+    let seconds = (CLIPS * CLIP) as f64 / 22050.0;
+    let mut runs: Vec<(MelExtractor, usize, Vec<f64>)> = MelKernel::available()
+        .into_iter()
+        .flat_map(|kernel| [(kernel, 0), (kernel, 1)])
+        .map(|(kernel, floating)| {
+            let extractor = MelExtractor::with_kernel(MelConfig::SPEECH_22K, kernel);
+            (extractor.expect("kernel is available"), floating, Vec::new())
+        })
+        .collect();
+    let mut out = vec![0.0; runs[0].0.frames(Samples(CLIP)).0 * 80];
+    for _ in 0..rounds {
+        for (extractor, floating, times) in &mut runs {
+            let start = Instant::now();
+            for i in 0..CLIPS {
+                extractor.extract_into(pcm(*floating, i), &mut out).expect("valid signal");
+                std::hint::black_box(&out);
+            }
+            times.push(start.elapsed().as_secs_f64() * 1e6 / seconds);
+        }
+    }
+    for (_, _, times) in &mut runs {
+        times.sort_by(f64::total_cmp);
+    }
+    let median = |times: &[f64]| times[times.len() / 2];
+    let general = [0, 1].map(|floating| {
+        let general =
+            runs.iter().find(|(x, f, _)| (x.kernel(), *f) == (MelKernel::General, floating));
+        general.map_or(f64::NAN, |(_, _, times)| median(times))
+    });
+    println!("kernel    input   best  median us/s   ratio to general");
+    for (extractor, floating, times) in &runs {
+        let (kernel, input) = (extractor.kernel().name(), ["i16", "f32"][*floating]);
+        let ratio = general[*floating] / median(times);
+        println!("{kernel:9} {input:5} {:6.1} {:8.1}       {ratio:6.2}", times[0], median(times));
+    }
+}
+
+/// Tones that swell and fade over noise.
+fn clip(seed: usize) -> Vec<i16> {
+    let mut state = seed as u32 * 7919 + 1;
+    (0..CLIP)
+        .map(|i| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let noise = (state >> 16) as f32 / 32768.0 - 1.0;
+            let t = i as f32 / 22050.0;
+            let loud = (t * 13.0).sin().max(0.0);
+            let tone = (t * 900.0).sin() + 0.5 * (t * 2700.0).sin() + 0.2 * (t * 11_000.0).sin();
+            ((0.3 * loud * tone + (0.05 * loud + 0.001) * noise) * 32767.0) as i16
+        })
+        .collect()
+}

@@ -1,0 +1,143 @@
+//! The two pieces the 1024-point real transform is made of, one frame per lane.
+//!
+//! A transform is read as the remainder of a polynomial: its 1024 samples are the coefficients,
+//! the bin `k` is its value where `x = e^(-2 pi i k / 1024)`. Each step halves a remainder modulo
+//! `x^M - c` into those modulo `x^(M/2) - s` and `x^(M/2) + s`, `s = sqrt(c)`: `low ± s * high`. The
+//! factor belongs to the whole remainder, so it is a constant of the inner loop, and multiplying
+//! by it costs nothing beyond the sum when both are fused: six instructions for `a ± s * b`.
+//! (Bernstein's "twisted" view of Cooley-Tukey.)
+
+use super::lanes::Lanes;
+use std::f32::consts::FRAC_1_SQRT_2;
+
+/// A complex number per lane: real, imaginary.
+pub(super) type Complex<V> = [V; 2];
+
+/// The four factors of three halvings: `s`, its root, the root of that, and that one times
+/// `e^(-i pi / 4)`. All others are `-i` times one of these, which is free.
+pub(super) type Factors = [[f32; 2]; 4];
+
+/// cos(pi / 8) and sin(pi / 8).
+const COS_8TH: f32 = 0.923_879_5;
+const SIN_8TH: f32 = 0.382_683_43;
+
+/// Three halvings of eight coefficients. Output `b` (bits `b2 b1 b0`) is the remainder that took
+/// the minus sign in the step of each bit set, first step highest.
+#[inline(always)]
+pub(super) fn eighth<S: Lanes>(simd: S, x: &mut [Complex<S::V>; 8], factors: &Factors) {
+    let [first, second, third, fourth] = factors;
+    for k in 0..4 {
+        (x[k], x[k + 4]) = halve(simd, x[k], x[k + 4], *first);
+    }
+    for k in 0..2 {
+        (x[k], x[k + 2]) = halve(simd, x[k], x[k + 2], *second);
+        (x[k + 4], x[k + 6]) = halve_turned(simd, x[k + 4], x[k + 6], *second);
+    }
+    (x[0], x[1]) = halve(simd, x[0], x[1], *third);
+    (x[2], x[3]) = halve_turned(simd, x[2], x[3], *third);
+    (x[4], x[5]) = halve(simd, x[4], x[5], *fourth);
+    (x[6], x[7]) = halve_turned(simd, x[6], x[7], *fourth);
+}
+
+/// What four halvings make of sixteen windowed real coefficients, 64 apart.
+pub(super) struct Sixteenth<V> {
+    /// Remainders modulo `x^64 - e^(-2 pi i j / 16)` for `j` = 1, 9, 5, 13, 2, 10, 4; the others
+    /// are their conjugates.
+    pub(super) complex: [Complex<V>; 7],
+    /// The remainder modulo `x^128 - 1`, still real: coefficients `n` and `n + 64`.
+    pub(super) real: [V; 2],
+}
+
+/// Four halvings of sixteen real coefficients, each multiplied by its window value first.
+/// As long as a remainder modulo `x^M + 1` is real, it is also one modulo `x^(M/2) + i`, with
+/// its upper half as negative imaginary part: that step costs nothing.
+#[inline(always)]
+pub(super) fn sixteenth<S: Lanes>(simd: S, x: &[S::V; 16], window: &[f32; 16]) -> Sixteenth<S::V> {
+    let zero = simd.splat(0.0);
+    let (mut sum, mut odd) = ([zero; 8], [[zero; 2]; 4]);
+    for k in 0..8 {
+        let low = simd.mul(x[k], simd.splat(window[k]));
+        sum[k] = simd.mul_add(x[k + 8], simd.splat(window[k + 8]), low);
+        // The upper four are kept positive: `halve_conjugate` takes the sign into account.
+        odd[k % 4][k / 4] = simd.neg_mul_add(x[k + 8], simd.splat(window[k + 8]), low);
+    }
+    let (near_1, near_5) = halve_conjugates(simd, [odd[0], odd[2]], [odd[1], odd[3]]);
+    let (at_1, at_9) = halve(simd, near_1[0], near_1[1], [COS_8TH, -SIN_8TH]);
+    let (at_5, at_13) = halve(simd, near_5[0], near_5[1], [-SIN_8TH, -COS_8TH]);
+    let (mut half, mut even) = ([zero; 4], [[zero; 2]; 2]);
+    for k in 0..4 {
+        half[k] = simd.add(sum[k], sum[k + 4]);
+        even[k % 2][k / 2] = simd.sub(sum[k], sum[k + 4]);
+    }
+    let (at_2, at_10) = halve_conjugate(simd, even[0], even[1]);
+    let real = [simd.add(half[0], half[2]), simd.add(half[1], half[3])];
+    let at_4 = [simd.sub(half[0], half[2]), simd.sub(half[3], half[1])];
+    Sixteenth { complex: [at_1, at_9, at_5, at_13, at_2, at_10, at_4], real }
+}
+
+/// `a + s b` and `a - s b`; the second as `2 a` minus the first.
+#[inline(always)]
+fn halve<S: Lanes>(
+    simd: S,
+    a: Complex<S::V>,
+    b: Complex<S::V>,
+    [re, im]: [f32; 2],
+) -> (Complex<S::V>, Complex<S::V>) {
+    let (re, im) = (simd.splat(re), simd.splat(im));
+    let plus = [
+        simd.mul_add(b[0], re, simd.neg_mul_add(b[1], im, a[0])),
+        simd.mul_add(b[1], re, simd.mul_add(b[0], im, a[1])),
+    ];
+    (plus, mirrored(simd, a, plus))
+}
+
+/// The same with `-i s` for `s`.
+#[inline(always)]
+fn halve_turned<S: Lanes>(
+    simd: S,
+    a: Complex<S::V>,
+    b: Complex<S::V>,
+    [re, im]: [f32; 2],
+) -> (Complex<S::V>, Complex<S::V>) {
+    let (re, im) = (simd.splat(re), simd.splat(im));
+    let plus = [
+        simd.mul_add(b[1], re, simd.mul_add(b[0], im, a[0])),
+        simd.neg_mul_add(b[0], re, simd.mul_add(b[1], im, a[1])),
+    ];
+    (plus, mirrored(simd, a, plus))
+}
+
+#[inline(always)]
+fn mirrored<S: Lanes>(simd: S, a: Complex<S::V>, plus: Complex<S::V>) -> Complex<S::V> {
+    let two = simd.splat(2.0);
+    [simd.mul_sub(two, a[0], plus[0]), simd.mul_sub(two, a[1], plus[1])]
+}
+
+/// [`halve_conjugate`] of two pairs at once: `([a0 + s b0, a1 + s b1], [a0 - s b0, a1 - s b1])`.
+#[inline(always)]
+#[allow(clippy::type_complexity, reason = "two pairs of complex numbers are just that")]
+fn halve_conjugates<S: Lanes>(
+    simd: S,
+    [a0, b0]: [Complex<S::V>; 2],
+    [a1, b1]: [Complex<S::V>; 2],
+) -> ([Complex<S::V>; 2], [Complex<S::V>; 2]) {
+    let (plus_0, minus_0) = halve_conjugate(simd, a0, b0);
+    let (plus_1, minus_1) = halve_conjugate(simd, a1, b1);
+    ([plus_0, plus_1], [minus_0, minus_1])
+}
+
+/// `a ± e^(-i pi / 4) b`, where `a` and `b` come with the wrong sign of their imaginary part.
+#[inline(always)]
+fn halve_conjugate<S: Lanes>(
+    simd: S,
+    a: Complex<S::V>,
+    b: Complex<S::V>,
+) -> (Complex<S::V>, Complex<S::V>) {
+    // With b = br - i bi: e^(-i pi / 4) b = ((br - bi) - i (br + bi)) / sqrt(2).
+    let root = simd.splat(FRAC_1_SQRT_2);
+    let (re, im) = (simd.sub(b[0], b[1]), simd.add(b[0], b[1]));
+    let minus_root = simd.splat(-FRAC_1_SQRT_2);
+    let plus = [simd.mul_add(re, root, a[0]), simd.mul_sub(im, minus_root, a[1])];
+    let minus = [simd.mul_add(re, minus_root, a[0]), simd.mul_sub(im, root, a[1])];
+    (plus, minus)
+}

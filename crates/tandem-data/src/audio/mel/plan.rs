@@ -1,0 +1,207 @@
+//! The tables of the fast kernel: window, factors, where each bin ends up, filter weights.
+//!
+//! In: settings that [`fits`]. Out: [`Plan`], made once per extractor. The transform leaves its bins
+//! in the order it finds them; instead of putting them right, the filters know where to look.
+
+use super::butterfly::Factors;
+use super::config::{MelConfig, MelError};
+use super::filterbank::{band_edges, filterbank, hann_window};
+use std::f64::consts::PI;
+
+/// Points of the transform the fast kernel is built for.
+pub(super) const POINTS: usize = 1024;
+/// Samples from frame to frame it is built for: a quarter of the window.
+pub(super) const HOP: usize = 256;
+/// Bins of the transform, zero and half the rate included.
+pub(super) const BINS: usize = POINTS / 2 + 1;
+/// Remainder classes modulo 16 of the complex remainders, in the order
+/// [`super::butterfly::sixteenth`] gives them; each stands for its conjugate too.
+pub(super) const CLASSES: [usize; 7] = [1, 9, 5, 13, 2, 10, 4];
+/// Where the bins divisible by 8 are kept, lowest first: after those of the classes.
+pub(super) const EIGHTHS: usize = 64 * CLASSES.len();
+
+/// Whether the fast kernel can serve these settings.
+pub(super) fn fits(config: &MelConfig) -> bool {
+    config.n_fft == POINTS && config.hop.0 == HOP
+}
+
+/// The factors of one remainder of 64 coefficients down to single bins.
+pub(super) struct ClassFactors {
+    /// Of the first three halvings, the same for all eight columns.
+    pub(super) whole: Factors,
+    /// Of the last three, one set per remainder of eight coefficients.
+    pub(super) parts: [Factors; 8],
+}
+
+/// A bin's share in the two filters it lies under.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Share {
+    /// Place among the magnitudes.
+    pub(super) slot: usize,
+    /// Weight in the filter that falls here.
+    pub(super) falling: f32,
+    /// Weight in the filter that rises here.
+    pub(super) rising: f32,
+}
+
+/// All tables.
+pub(super) struct Plan {
+    /// Window by `[n][k]` for sample `n + 64 k`.
+    pub(super) window: Box<[[f32; 16]; 64]>,
+    /// The same, with the scale of 16-bit samples in it.
+    pub(super) window_16_bit: Box<[[f32; 16]; 64]>,
+    /// Factors of [`CLASSES`], then of the bins divisible by 8.
+    pub(super) factors: Box<[ClassFactors; 8]>,
+    /// Place of the value `m` of the packed transform of 64 among its outputs.
+    pub(super) packed_place: [usize; 64],
+    /// `e^(-2 pi i m / 128) / 2i`, by which the packed transform is taken apart.
+    pub(super) unpack: [[f32; 2]; 33],
+    /// The bins between two band corners each, lowest first.
+    pub(super) shares: Vec<Share>,
+    /// How many of [`Plan::shares`] lie before the end of each stretch: `bands + 1` stretches.
+    pub(super) stretch_ends: Vec<usize>,
+    /// Smallest band value.
+    pub(super) floor: f32,
+}
+
+impl Plan {
+    /// Tables for settings that [`fits`] has approved.
+    pub(super) fn new(config: &MelConfig) -> Result<Self, MelError> {
+        let (shares, stretch_ends) = shares(config)?;
+        let mut packed_place = [0; 64];
+        for (place, bin) in class_bins(0).into_iter().enumerate() {
+            packed_place[bin / 16] = place;
+        }
+        let class = |c: usize| class_factors(CLASSES.get(c).copied().unwrap_or(0));
+        Ok(Self {
+            window: window_table(config, 1.0),
+            window_16_bit: window_table(config, 1.0 / 32768.0),
+            factors: Box::new(std::array::from_fn(class)),
+            packed_place,
+            // 1 / 2i is half a quarter turn back.
+            unpack: std::array::from_fn(|m| point(m as f64 / 128.0 + 0.25).map(|part| part / 2.0)),
+            shares,
+            stretch_ends,
+            floor: config.floor,
+        })
+    }
+}
+
+fn window_table(config: &MelConfig, scale: f64) -> Box<[[f32; 16]; 64]> {
+    let window = hann_window(config);
+    let mut table = Box::new([[0.0; 16]; 64]);
+    for (n, row) in table.iter_mut().enumerate() {
+        for (k, value) in row.iter_mut().enumerate() {
+            *value = (window[n + 64 * k] * scale) as f32;
+        }
+    }
+    table
+}
+
+/// `e^(-2 pi i turns)`
+fn point(turns: f64) -> [f32; 2] {
+    let angle = -2.0 * PI * turns;
+    [angle.cos() as f32, angle.sin() as f32]
+}
+
+/// Factors for halving the remainder of `length` coefficients of the bins `first` modulo
+/// `1024 / length`.
+fn factors(first: usize, length: usize) -> Factors {
+    let turns = |divisor: usize| first as f64 * (length / divisor) as f64 / POINTS as f64;
+    [point(turns(2)), point(turns(4)), point(turns(8)), point(turns(8) + 0.125)]
+}
+
+/// Which of eight remainders comes out at a place: the first step's choice is the lowest bit.
+fn reversed(place: usize) -> usize {
+    (place & 1) << 2 | (place & 2) | (place >> 2 & 1)
+}
+
+fn class_factors(class: usize) -> ClassFactors {
+    ClassFactors {
+        whole: factors(class, 64),
+        parts: std::array::from_fn(|part| factors(class + 16 * reversed(part), 8)),
+    }
+}
+
+/// The bins (of 1024) that one class ends in, in the order they come out.
+fn class_bins(class: usize) -> [usize; 64] {
+    std::array::from_fn(|place| class + 16 * reversed(place / 8) + 128 * reversed(place % 8))
+}
+
+/// Where the magnitude of each bin is found.
+fn slots() -> [usize; BINS] {
+    let mut slots = [0; BINS];
+    for (c, class) in CLASSES.into_iter().enumerate() {
+        for (place, bin) in class_bins(class).into_iter().enumerate() {
+            slots[bin.min(POINTS - bin)] = 64 * c + place;
+        }
+    }
+    for eighth in 0..=64 {
+        slots[8 * eighth] = EIGHTHS + eighth;
+    }
+    slots
+}
+
+/// The filters by stretches between corners: in each, one filter falls and the next one rises.
+fn shares(config: &MelConfig) -> Result<(Vec<Share>, Vec<usize>), MelError> {
+    let bank = filterbank(config)?;
+    let (edges, slots) = (band_edges(config), slots());
+    let bin_hz = f64::from(config.rate.0) / POINTS as f64;
+    let weight = |band: usize, bin: usize| {
+        let band = bank.bands().get(band);
+        let run = band.filter(|band| band.range().contains(&bin));
+        run.map_or(0.0, |band| band.weights()[bin - band.range().start] as f32)
+    };
+    let (mut shares, mut ends) = (Vec::new(), Vec::new());
+    let mut bin = 0;
+    for (stretch, corner) in edges[1..].iter().enumerate() {
+        while bin < BINS && bin as f64 * bin_hz <= *corner {
+            let falling = stretch.checked_sub(1).map_or(0.0, |band| weight(band, bin));
+            let share = Share { slot: slots[bin], falling, rising: weight(stretch, bin) };
+            if share.falling > 0.0 || share.rising > 0.0 {
+                shares.push(share);
+            }
+            bin += 1;
+        }
+        ends.push(shares.len());
+    }
+    Ok((shares, ends))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_bin_has_a_place_of_its_own() {
+        let distinct: std::collections::HashSet<usize> = slots().into_iter().collect();
+        assert_eq!(distinct.len(), BINS);
+        assert_eq!(distinct.into_iter().max(), Some(BINS - 1));
+    }
+
+    #[test]
+    fn no_weight_of_the_filterbank_is_lost() {
+        for config in [
+            MelConfig::SPEECH_22K,
+            MelConfig { bands: 200, ..MelConfig::SPEECH_22K },
+            MelConfig { bands: 1, low: 100.0, high: 8000.0, ..MelConfig::SPEECH_22K },
+        ] {
+            let plan = Plan::new(&config).unwrap();
+            assert_eq!(plan.stretch_ends.len(), config.bands + 1);
+            let mut sums = vec![0.0; config.bands + 2];
+            let mut start = 0;
+            for (stretch, end) in plan.stretch_ends.iter().enumerate() {
+                for share in &plan.shares[start..*end] {
+                    sums[stretch] += f64::from(share.falling);
+                    sums[stretch + 1] += f64::from(share.rising);
+                }
+                start = *end;
+            }
+            let bank = filterbank(&config).unwrap();
+            for (band, sum) in bank.bands().iter().zip(&sums[1..]) {
+                let expected: f64 = band.weights().iter().sum();
+                assert!((expected - sum).abs() <= 1e-6 * expected, "{expected} became {sum}");
+            }
+        }
+    }
+}
