@@ -1,0 +1,68 @@
+//! Why a run ended before its data did. The first cause is the one that is told.
+
+use crate::watchdog::Frozen;
+use std::error::Error;
+use std::sync::Arc;
+use tandem_units::{Hint, Ticket};
+
+/// Why a run was stopped. Cheap to copy, so that everyone who asks is told the same.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum PipelineError {
+    /// A stage said that nothing after this can be trusted.
+    #[error("stage `{stage}` stopped the run{}", at(ticket))]
+    Stage {
+        /// The stage.
+        stage: &'static str,
+        /// The item it worked on.
+        ticket: Option<Ticket>,
+        /// What it said.
+        #[source]
+        source: Arc<dyn Error + Send + Sync>,
+    },
+    /// A stage panicked.
+    #[error("stage `{stage}` panicked{}: {message}", at(ticket))]
+    Panic {
+        /// The stage.
+        stage: &'static str,
+        /// The item it worked on.
+        ticket: Option<Ticket>,
+        /// What the panic said.
+        message: String,
+    },
+    /// A stage worked on one item for longer than the watchdog allows.
+    #[error("{0}")]
+    Frozen(Frozen),
+    /// A worker's thread could not be started.
+    #[error("cannot start thread `{name}`")]
+    Thread {
+        /// The thread's name.
+        name: String,
+        /// What the system said.
+        #[source]
+        source: Arc<std::io::Error>,
+    },
+    /// The user asked to stop.
+    #[error("the run was cancelled")]
+    Cancelled,
+}
+
+impl Hint for PipelineError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Panic { .. } => {
+                Some("this is a bug; run again with RUST_BACKTRACE=1 and report it".into())
+            }
+            Self::Frozen(frozen) => Some(format!(
+                "look at what `{}` reads or waits for; raise the watchdog's limit if it is only slow",
+                frozen.stage
+            )),
+            Self::Thread { .. } => Some("use fewer workers".into()),
+            Self::Stage { .. } | Self::Cancelled => None,
+        }
+    }
+}
+
+/// ` at item 7 of epoch 0`, or nothing.
+pub(crate) fn at(ticket: &Option<Ticket>) -> String {
+    ticket.map(|t| format!(" at item {} of epoch {}", t.seq, t.epoch.0)).unwrap_or_default()
+}

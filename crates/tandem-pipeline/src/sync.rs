@@ -1,0 +1,27 @@
+//! The locks every other file here is built on.
+//!
+//! `tests/model.rs` compiles the queue, the budget and the slots a second time with a module of
+//! the same name that hands out the model checker's locks. So those files take their locks from
+//! here and nowhere else. No code of a stage ever runs under one of them, hence a poisoned lock
+//! holds a whole state and is simply opened.
+
+pub(crate) use std::sync::{Condvar, Mutex, MutexGuard};
+
+use std::sync::PoisonError;
+use std::time::Duration;
+
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+pub(crate) fn wait<'a, T>(condvar: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+    condvar.wait(guard).unwrap_or_else(PoisonError::into_inner)
+}
+
+pub(crate) fn wait_at_most<'a, T>(
+    condvar: &Condvar,
+    guard: MutexGuard<'a, T>,
+    at_most: Duration,
+) -> MutexGuard<'a, T> {
+    condvar.wait_timeout(guard, at_most).unwrap_or_else(PoisonError::into_inner).0
+}

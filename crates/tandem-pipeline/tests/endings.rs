@@ -1,0 +1,144 @@
+//! Every way a run can end before its data does: threads joined, first cause told by name.
+
+mod kit;
+
+use kit::{Does, Item, Number, all, hold, items, pass, ticket};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+use tandem_pipeline::{
+    CancelToken, Crew, Ending, Frozen, Outlet, PipelineError, Route, Setup, Trouble, Watch,
+};
+
+#[test]
+fn a_stage_that_stops_the_run_is_named_with_its_item() {
+    let stage = Does("brittle", |item: Item, out: &mut dyn Outlet<Item>| match item.body.0 {
+        7 => Err(Trouble::stop("disk gone")),
+        _ => out.push(item),
+    });
+    let mut feed = Route::from(items(100), hold(2))
+        .then(stage, hold(2))
+        .then(pass("pass"), hold(2))
+        .start(Setup::default())
+        .unwrap();
+    let error = all(&mut feed).unwrap_err();
+    assert_eq!(error.to_string(), "stage `brittle` stopped the run at item 7 of epoch 0");
+    assert_eq!(std::error::Error::source(&error).unwrap().to_string(), "disk gone");
+    let ended = feed.close();
+    assert!(matches!(ended.how, Ending::Failed(PipelineError::Stage { stage: "brittle", .. })));
+    assert!(ended.left_behind.is_empty());
+}
+
+#[test]
+fn a_panic_is_caught_and_named() {
+    let stage = || {
+        Does("jumpy", |item: Item, out: &mut dyn Outlet<Item>| {
+            assert!(item.body.0 != 7, "seven");
+            out.push(item)
+        })
+    };
+    let mut feed = Route::from(items(100), hold(2))
+        .then_by(Crew::of(3), stage, hold(3))
+        .start(Setup::default())
+        .unwrap();
+    let error = all(&mut feed).unwrap_err();
+    assert_eq!(error.to_string(), "stage `jumpy` panicked at item 7 of epoch 0: seven");
+}
+
+#[test]
+fn a_source_that_panics_is_named() {
+    let source = items(10).inspect(|item| assert!(item.body.0 < 5, "unreadable"));
+    let mut feed = Route::from(source, hold(2)).start(Setup::default()).unwrap();
+    assert_eq!(all(&mut feed).unwrap_err().to_string(), "stage `source` panicked: unreadable");
+}
+
+struct Guard(Arc<AtomicUsize>);
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+#[test]
+fn a_consumer_that_leaves_ends_all_threads() {
+    let alive = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&alive);
+    let stage = move || {
+        counter.fetch_add(1, Ordering::SeqCst);
+        let guard = Guard(Arc::clone(&counter));
+        Does("held", move |item, out: &mut dyn Outlet<Item>| {
+            let _ = &guard;
+            out.push(item)
+        })
+    };
+    let mut feed = Route::from(items(u64::MAX), hold(2))
+        .then_by(Crew::of(2), stage, hold(2))
+        .start(Setup::default())
+        .unwrap();
+    assert_eq!(feed.next().unwrap().unwrap().body, Number(0));
+    drop(feed);
+    // Each worker owns its stage: all gone means all threads have ended.
+    assert_eq!(alive.load(Ordering::SeqCst), 0);
+}
+
+#[test]
+fn a_consumer_that_leaves_is_no_failure() {
+    let mut feed = Route::from(items(u64::MAX), hold(2)).start(Setup::default()).unwrap();
+    feed.next().unwrap();
+    assert!(matches!(feed.close().how, Ending::ConsumerLeft));
+}
+
+#[test]
+fn a_cancelled_run_says_so_even_if_cancelled_before_its_start() {
+    let cancel = CancelToken::new();
+    let run = |cancel: &CancelToken| {
+        let setup = Setup { cancel: cancel.clone(), ..Setup::default() };
+        Route::from(items(u64::MAX), hold(2)).then(pass("pass"), hold(2)).start(setup).unwrap()
+    };
+    let mut feed = run(&cancel);
+    feed.next().unwrap();
+    cancel.cancel();
+    assert!(matches!(all(&mut feed), Err(PipelineError::Cancelled)));
+    assert!(matches!(all(&mut run(&cancel)), Err(PipelineError::Cancelled)));
+}
+
+#[test]
+fn a_frozen_stage_is_named_and_left_behind() {
+    let (_keep, never) = mpsc::sync_channel::<()>(1);
+    let stage = Does("load", move |item: Item, out: &mut dyn Outlet<Item>| {
+        if item.body.0 == 3 {
+            // Comes back only when the test is over.
+            let _ = never.recv();
+        }
+        out.push(item)
+    });
+    let (limit, grace) = (Some(Duration::from_millis(50)), Duration::from_millis(20));
+    let (told, heard) = mpsc::sync_channel(4);
+    let on_frozen = Arc::new(move |frozen: &Frozen| told.send(frozen.clone()).unwrap());
+    let watch = Watch { limit, consumer: None, grace, on_frozen: Some(on_frozen) };
+    let mut feed = Route::from(items(100), hold(2))
+        .then(stage, hold(2))
+        .then(pass("victim"), hold(2))
+        .start(Setup { watch, ..Setup::default() })
+        .unwrap();
+    let error = all(&mut feed).unwrap_err();
+    let PipelineError::Frozen(frozen) = &error else { panic!("{error}") };
+    assert_eq!((frozen.stage, frozen.worker, frozen.ticket), ("load", 0, Some(ticket(3))));
+    assert!(frozen.for_so_long > Duration::from_millis(50));
+    assert_eq!(heard.recv().unwrap(), *frozen);
+    assert_eq!(feed.close().left_behind, ["tandem-load-0"]);
+}
+
+#[test]
+fn a_frozen_consumer_is_told_of_although_nobody_can_stop_it() {
+    let (told, heard) = mpsc::sync_channel(4);
+    let on_frozen = Arc::new(move |frozen: &Frozen| told.send(frozen.stage).unwrap());
+    let consumer = Some(Duration::from_millis(30));
+    let watch = Watch { consumer, on_frozen: Some(on_frozen), ..Watch::default() };
+    let setup = Setup { watch, consumer: "train", ..Setup::default() };
+    let mut feed = Route::from(items(100), hold(2)).start(setup).unwrap();
+    feed.next().unwrap();
+    assert_eq!(heard.recv().unwrap(), "train");
+    assert!(matches!(feed.next(), Err(PipelineError::Frozen(_))));
+}

@@ -1,0 +1,59 @@
+//! Items, stages and bounds for tests of whole runs.
+#![allow(dead_code, reason = "each test binary uses a part of it")]
+
+use tandem_pipeline::{Feed, Hold, Outlet, Payload, PipelineError, Stage, Ticketed, Trouble};
+use tandem_units::{Bytes, Epoch, Ticket};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Number(pub u64);
+
+impl Payload for Number {
+    fn size(&self) -> Bytes {
+        Bytes(8)
+    }
+}
+
+pub type Item = Ticketed<Number>;
+
+pub fn ticket(seq: u64) -> Ticket {
+    Ticket { epoch: Epoch(0), seq }
+}
+
+pub fn items(count: u64) -> impl Iterator<Item = Item> + Send {
+    (0..count).map(|seq| Ticketed { ticket: ticket(seq), body: Number(seq) })
+}
+
+pub fn hold(items: usize) -> Hold {
+    Hold::bytes(Bytes::kib(64)).items(items)
+}
+
+/// A stage made of a function.
+pub struct Does<F>(pub &'static str, pub F);
+
+impl<F> Stage for Does<F>
+where
+    F: FnMut(Item, &mut dyn Outlet<Item>) -> Result<(), Trouble> + Send + 'static,
+{
+    type In = Item;
+    type Out = Item;
+
+    fn name(&self) -> &'static str {
+        self.0
+    }
+
+    fn step(&mut self, item: Item, out: &mut dyn Outlet<Item>) -> Result<(), Trouble> {
+        (self.1)(item, out)
+    }
+}
+
+pub fn pass(name: &'static str) -> impl Stage<In = Item, Out = Item> {
+    Does(name, |item, out: &mut dyn Outlet<Item>| out.push(item))
+}
+
+pub fn all<T: Payload>(feed: &mut Feed<T>) -> Result<Vec<T>, PipelineError> {
+    std::iter::from_fn(|| feed.next().transpose()).collect()
+}
+
+pub fn numbers(items: &[Item]) -> Vec<u64> {
+    items.iter().map(|item| item.body.0).collect()
+}
