@@ -160,7 +160,7 @@ fn check_samples(samples: &[f32]) -> Result<(), MelError> {
     // NaN compares as not usable. Whole parts first: this loop becomes vector instructions.
     let usable = |sample: &f32| sample.abs() <= LARGEST_SAMPLE;
     for (part, values) in samples.chunks(PART).enumerate() {
-        if values.iter().fold(true, |all, sample| all & usable(sample)) {
+        if values.iter().fold(0, |bad, sample| bad | u32::from(!usable(sample))) == 0 {
             continue;
         }
         let place = values.iter().position(|sample| !usable(sample)).unwrap_or(0);

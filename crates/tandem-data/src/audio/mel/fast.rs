@@ -5,9 +5,9 @@
 //! 1. `spread`: sample `r` of each 256-sample block side by side, so that the same place of
 //!    neighbouring frames is one load (frame `f` is blocks `f` to `f + 3`).
 //! 2. `first_pass`: window and four halvings, real; leaves eight remainders of 64.
-//! 3. `second_pass`: each remainder down to bins while it is in the nearest cache, and their
-//!    magnitudes; bins are never put in order.
-//! 4. `filter`: the bands, their logarithm, and back to one frame after the other.
+//! 3. `second_pass`: each remainder down to bins while it is in the nearest cache; each bin's
+//!    magnitude goes straight into its bands. Bins are never put in order, nor kept.
+//! 4. `logarithms`, and `write_frames`: back to one frame after the other.
 //!
 //! Allocates nothing once built. Other settings: [`super::general`].
 
@@ -15,7 +15,7 @@ use super::butterfly::{Complex, Factors, eighth, sixteenth};
 use super::config::{MelConfig, MelError};
 use super::lanes::{Lanes, MOST_LANES, ln, magnitude};
 use super::padding::reflected;
-use super::plan::{BINS, CLASSES, ClassFactors, EIGHTHS, HOP, POINTS, Plan};
+use super::plan::{CLASSES, ClassFactors, HOP, POINTS, Plan, Share};
 
 /// Padding before the signal, in blocks.
 const PADDING_BLOCKS: usize = POINTS / 2 / HOP;
@@ -37,8 +37,8 @@ struct Scratch<V> {
     /// Row `r`: sample `r` of the group's blocks, then of the next group's.
     tile: Box<[[V; 2]; HOP]>,
     remainders: Vec<Complex<V>>,
-    magnitudes: Box<[V; BINS]>,
-    logs: Vec<V>,
+    /// One sum per band, between two that nobody reads.
+    sums: Vec<V>,
 }
 
 /// Blocks that reach beyond the signal, with the padding written out.
@@ -62,8 +62,7 @@ impl<S: Lanes> Fast<S> {
             scratch: Scratch {
                 tile: Box::new([[zero; 2]; HOP]),
                 remainders: vec![[zero; 2]; STRIDE * 8],
-                magnitudes: Box::new([zero; BINS]),
-                logs: vec![zero; config.bands],
+                sums: vec![zero; config.bands + 2],
             },
             short_edges: Box::new([[0; HOP]; MOST_LANES]),
             float_edges: Box::new([[0.0; HOP]; MOST_LANES]),
@@ -93,7 +92,7 @@ fn run<S: Lanes, T: Sample>(
     samples: &[T],
     out: &mut [f32],
 ) {
-    let bands = scratch.logs.len();
+    let bands = scratch.sums.len() - 2;
     let frames = out.len() / bands;
     fill(simd, samples, 0, edges, &mut scratch.tile);
     for (group, out) in out.chunks_mut(S::COUNT * bands).enumerate() {
@@ -106,15 +105,17 @@ fn run<S: Lanes, T: Sample>(
             fill(simd, samples, first_frame + S::COUNT, edges, &mut scratch.tile);
         }
         first_pass(simd, T::window(plan), &scratch.tile, &mut scratch.remainders);
+        scratch.sums.fill(simd.splat(0.0));
         for class in 0..CLASSES.len() {
             let remainder = remainder_of(&mut scratch.remainders, class);
-            let magnitudes = &mut scratch.magnitudes[64 * class..64 * class + 64];
-            second_pass(simd, &plan.factors[class], remainder, magnitudes);
+            let (factors, shares) = (&plan.factors[class], &plan.shares[class]);
+            second_pass(simd, factors, shares, remainder, &mut scratch.sums);
         }
         let packed = remainder_of(&mut scratch.remainders, CLASSES.len());
-        unpack(simd, plan, packed, &mut scratch.magnitudes[EIGHTHS..]);
-        filter(simd, plan, &scratch.magnitudes, &mut scratch.logs);
-        write_frames(simd, &scratch.logs, out);
+        unpack(simd, plan, packed, &mut scratch.sums);
+        let bands = &mut scratch.sums[1..=bands];
+        logarithms(simd, plan.floor, bands);
+        write_frames(simd, bands, out);
     }
 }
 
@@ -234,24 +235,36 @@ fn first_pass<S: Lanes>(
     }
 }
 
-/// A remainder of 64 down to its 64 bins, and their magnitudes.
+/// A remainder of 64 down to its 64 bins, and their magnitudes into the bands.
 #[inline(always)]
 fn second_pass<S: Lanes>(
     simd: S,
     factors: &ClassFactors,
+    shares: &[Share; 64],
     x: &mut [Complex<S::V>; 64],
-    magnitudes: &mut [S::V],
+    sums: &mut [S::V],
 ) {
     columns(simd, &factors.whole, x);
-    let rows = x.chunks_exact(8).zip(magnitudes.chunks_exact_mut(8));
-    for ((row, magnitudes), factors) in rows.zip(&factors.parts) {
+    let rows = x.chunks_exact(8).zip(shares.chunks_exact(8));
+    for ((row, shares), factors) in rows.zip(&factors.parts) {
         let mut eight = [[simd.splat(0.0); 2]; 8];
         eight.copy_from_slice(row);
         eighth(simd, &mut eight, factors);
         for k in 0..8 {
-            magnitudes[k] = magnitude(simd, eight[k]);
+            add_to_bands(simd, eight[k], &shares[k], sums);
         }
     }
+}
+
+/// Adds a bin's magnitude to the two bands it lies under. While the bin is in a register this is
+/// cheaper than to keep all magnitudes, which would push the remainders out of the cache.
+#[inline(always)]
+fn add_to_bands<S: Lanes>(simd: S, bin: Complex<S::V>, share: &Share, sums: &mut [S::V]) {
+    let magnitude = magnitude(simd, bin);
+    let [falling, rising]: &mut [S::V; 2] =
+        sums[share.stretch..].first_chunk_mut().expect("a sum on either side of every stretch");
+    *falling = simd.mul_add(magnitude, simd.splat(share.falling), *falling);
+    *rising = simd.mul_add(magnitude, simd.splat(share.rising), *rising);
 }
 
 /// The first three halvings of a remainder of 64.
@@ -269,12 +282,12 @@ fn columns<S: Lanes>(simd: S, factors: &Factors, x: &mut [Complex<S::V>; 64]) {
     }
 }
 
-/// Magnitudes of the bins divisible by 8, from the packed remainder: a transform of 128 real
+/// The bins divisible by 8, from the packed remainder: a transform of 128 real
 /// values by one of 64 complex ones. With `z` its values and `Z` its outputs, bin `8 m` is
 /// `(Z[m] + conj Z[-m]) / 2 + e^(-2 pi i m / 128) (Z[m] - conj Z[-m]) / 2i`, and bin `512 - 8 m`
 /// the conjugate of the difference of the same two terms.
 #[inline(always)]
-fn unpack<S: Lanes>(simd: S, plan: &Plan, x: &mut [Complex<S::V>; 64], magnitudes: &mut [S::V]) {
+fn unpack<S: Lanes>(simd: S, plan: &Plan, x: &mut [Complex<S::V>; 64], sums: &mut [S::V]) {
     let factors = &plan.factors[CLASSES.len()];
     columns(simd, &factors.whole, x);
     for (row, factors) in x.chunks_exact_mut(8).zip(&factors.parts) {
@@ -295,29 +308,19 @@ fn unpack<S: Lanes>(simd: S, plan: &Plan, x: &mut [Complex<S::V>; 64], magnitude
         ];
         let plus = [simd.add(even[0], odd[0]), simd.add(even[1], odd[1])];
         let minus = [simd.sub(even[0], odd[0]), simd.sub(even[1], odd[1])];
-        magnitudes[m] = magnitude(simd, plus);
-        magnitudes[64 - m] = magnitude(simd, minus);
+        add_to_bands(simd, plus, &plan.eighth_shares[m], sums);
+        // The middle one is its own partner.
+        if m < 32 {
+            add_to_bands(simd, minus, &plan.eighth_shares[64 - m], sums);
+        }
     }
 }
 
-/// The bands and their logarithm. Every bin lies on the falling side of one filter and on the
-/// rising side of the next, so each magnitude is loaded once.
+/// `ln(max(x, floor))` of every band.
 #[inline(always)]
-fn filter<S: Lanes>(simd: S, plan: &Plan, magnitudes: &[S::V; BINS], logs: &mut [S::V]) {
-    let floor = simd.splat(plan.floor);
-    let zero = simd.splat(0.0);
-    let (mut start, mut falling) = (0, zero);
-    for (stretch, &end) in plan.stretch_ends.iter().enumerate() {
-        let mut rising = zero;
-        for share in &plan.shares[start..end] {
-            let value = magnitudes[share.slot];
-            falling = simd.mul_add(value, simd.splat(share.falling), falling);
-            rising = simd.mul_add(value, simd.splat(share.rising), rising);
-        }
-        if stretch > 0 {
-            logs[stretch - 1] = ln(simd, simd.max(falling, floor));
-        }
-        (start, falling) = (end, rising);
+fn logarithms<S: Lanes>(simd: S, floor: f32, bands: &mut [S::V]) {
+    for band in bands {
+        *band = ln(simd, simd.max(*band, simd.splat(floor)));
     }
 }
 

@@ -1,7 +1,7 @@
 //! The tables of the fast kernel: window, factors, where each bin ends up, filter weights.
 //!
 //! In: settings that [`fits`]. Out: [`Plan`], made once per extractor. The transform leaves its bins
-//! in the order it finds them; instead of putting them right, the filters know where to look.
+//! in the order it finds them: instead of putting them right, each goes straight to its filters.
 
 use super::butterfly::Factors;
 use super::config::{MelConfig, MelError};
@@ -17,9 +17,6 @@ pub(super) const BINS: usize = POINTS / 2 + 1;
 /// Remainder classes modulo 16 of the complex remainders, in the order
 /// [`super::butterfly::sixteenth`] gives them; each stands for its conjugate too.
 pub(super) const CLASSES: [usize; 7] = [1, 9, 5, 13, 2, 10, 4];
-/// Where the bins divisible by 8 are kept, lowest first: after those of the classes.
-pub(super) const EIGHTHS: usize = 64 * CLASSES.len();
-
 /// Whether the fast kernel can serve these settings.
 pub(super) fn fits(config: &MelConfig) -> bool {
     config.n_fft == POINTS && config.hop.0 == HOP
@@ -33,11 +30,11 @@ pub(super) struct ClassFactors {
     pub(super) parts: [Factors; 8],
 }
 
-/// A bin's share in the two filters it lies under.
-#[derive(Clone, Copy, Debug)]
+/// A bin's share in the two filters it lies under: one falls there, the next one rises.
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Share {
-    /// Place among the magnitudes.
-    pub(super) slot: usize,
+    /// The stretch between two band corners: filter `stretch - 1` falls, `stretch` rises.
+    pub(super) stretch: usize,
     /// Weight in the filter that falls here.
     pub(super) falling: f32,
     /// Weight in the filter that rises here.
@@ -56,10 +53,10 @@ pub(super) struct Plan {
     pub(super) packed_place: [usize; 64],
     /// `e^(-2 pi i m / 128) / 2i`, by which the packed transform is taken apart.
     pub(super) unpack: [[f32; 2]; 33],
-    /// The bins between two band corners each, lowest first.
-    pub(super) shares: Vec<Share>,
-    /// How many of [`Plan::shares`] lie before the end of each stretch: `bands + 1` stretches.
-    pub(super) stretch_ends: Vec<usize>,
+    /// The shares of each class's bins, in the order they come out.
+    pub(super) shares: [[Share; 64]; CLASSES.len()],
+    /// The shares of the bins divisible by 8, lowest first.
+    pub(super) eighth_shares: [Share; 65],
     /// Smallest band value.
     pub(super) floor: f32,
 }
@@ -67,7 +64,7 @@ pub(super) struct Plan {
 impl Plan {
     /// Tables for settings that [`fits`] has approved.
     pub(super) fn new(config: &MelConfig) -> Result<Self, MelError> {
-        let (shares, stretch_ends) = shares(config)?;
+        let shares = bin_shares(config)?;
         let mut packed_place = [0; 64];
         for (place, bin) in class_bins(0).into_iter().enumerate() {
             packed_place[bin / 16] = place;
@@ -80,8 +77,8 @@ impl Plan {
             packed_place,
             // 1 / 2i is half a quarter turn back.
             unpack: std::array::from_fn(|m| point(m as f64 / 128.0 + 0.25).map(|part| part / 2.0)),
-            shares,
-            stretch_ends,
+            shares: CLASSES.map(|class| class_bins(class).map(|bin| shares[bin.min(POINTS - bin)])),
+            eighth_shares: std::array::from_fn(|m| shares[8 * m]),
             floor: config.floor,
         })
     }
@@ -128,44 +125,23 @@ fn class_bins(class: usize) -> [usize; 64] {
     std::array::from_fn(|place| class + 16 * reversed(place / 8) + 128 * reversed(place % 8))
 }
 
-/// Where the magnitude of each bin is found.
-fn slots() -> [usize; BINS] {
-    let mut slots = [0; BINS];
-    for (c, class) in CLASSES.into_iter().enumerate() {
-        for (place, bin) in class_bins(class).into_iter().enumerate() {
-            slots[bin.min(POINTS - bin)] = 64 * c + place;
-        }
-    }
-    for eighth in 0..=64 {
-        slots[8 * eighth] = EIGHTHS + eighth;
-    }
-    slots
-}
-
-/// The filters by stretches between corners: in each, one filter falls and the next one rises.
-fn shares(config: &MelConfig) -> Result<(Vec<Share>, Vec<usize>), MelError> {
+/// The shares of all bins. A bin outside all filters has none of the first stretch.
+fn bin_shares(config: &MelConfig) -> Result<Vec<Share>, MelError> {
     let bank = filterbank(config)?;
-    let (edges, slots) = (band_edges(config), slots());
+    let edges = band_edges(config);
     let bin_hz = f64::from(config.rate.0) / POINTS as f64;
-    let weight = |band: usize, bin: usize| {
-        let band = bank.bands().get(band);
+    let weight = |band: Option<usize>, bin: usize| {
+        let band = band.and_then(|band| bank.bands().get(band));
         let run = band.filter(|band| band.range().contains(&bin));
         run.map_or(0.0, |band| band.weights()[bin - band.range().start] as f32)
     };
-    let (mut shares, mut ends) = (Vec::new(), Vec::new());
-    let mut bin = 0;
-    for (stretch, corner) in edges[1..].iter().enumerate() {
-        while bin < BINS && bin as f64 * bin_hz <= *corner {
-            let falling = stretch.checked_sub(1).map_or(0.0, |band| weight(band, bin));
-            let share = Share { slot: slots[bin], falling, rising: weight(stretch, bin) };
-            if share.falling > 0.0 || share.rising > 0.0 {
-                shares.push(share);
-            }
-            bin += 1;
-        }
-        ends.push(shares.len());
-    }
-    Ok((shares, ends))
+    let share = |bin: usize| {
+        let corners_below = edges.partition_point(|&corner| corner < bin as f64 * bin_hz);
+        let stretch = corners_below.saturating_sub(1).min(config.bands);
+        let falling = weight(stretch.checked_sub(1), bin);
+        Share { stretch, falling, rising: weight(Some(stretch), bin) }
+    };
+    Ok((0..BINS).map(share).collect())
 }
 
 #[cfg(test)]
@@ -173,10 +149,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_bin_has_a_place_of_its_own() {
-        let distinct: std::collections::HashSet<usize> = slots().into_iter().collect();
-        assert_eq!(distinct.len(), BINS);
-        assert_eq!(distinct.into_iter().max(), Some(BINS - 1));
+    fn every_bin_comes_out_once() {
+        let classes = CLASSES.into_iter().flat_map(class_bins).map(|bin| bin.min(POINTS - bin));
+        let mut bins: Vec<usize> = classes.chain((0..=64).map(|m| 8 * m)).collect();
+        bins.sort_unstable();
+        assert_eq!(bins, (0..BINS).collect::<Vec<_>>());
     }
 
     #[test]
@@ -186,16 +163,10 @@ mod tests {
             MelConfig { bands: 200, ..MelConfig::SPEECH_22K },
             MelConfig { bands: 1, low: 100.0, high: 8000.0, ..MelConfig::SPEECH_22K },
         ] {
-            let plan = Plan::new(&config).unwrap();
-            assert_eq!(plan.stretch_ends.len(), config.bands + 1);
             let mut sums = vec![0.0; config.bands + 2];
-            let mut start = 0;
-            for (stretch, end) in plan.stretch_ends.iter().enumerate() {
-                for share in &plan.shares[start..*end] {
-                    sums[stretch] += f64::from(share.falling);
-                    sums[stretch + 1] += f64::from(share.rising);
-                }
-                start = *end;
+            for share in bin_shares(&config).unwrap() {
+                sums[share.stretch] += f64::from(share.falling);
+                sums[share.stretch + 1] += f64::from(share.rising);
             }
             let bank = filterbank(&config).unwrap();
             for (band, sum) in bank.bands().iter().zip(&sums[1..]) {
