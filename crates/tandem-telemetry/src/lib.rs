@@ -13,12 +13,26 @@ mod intake; // 2. bounded queues: room or a counted loss
 mod record_file; // 3. whole lines onto a disk that may fail
 mod writer; // 4. the thread between the two
 pub mod record; // 5. the handle that sends, the thread that writes
-
+pub mod reader; // 6. the record read back
+pub mod sketch; // percentiles of a stream
+pub mod stats; // mean, deviation, extremes of a stream
+pub mod summary; // 7. a run in sums
+pub mod rules; // every threshold
+pub mod verdict; // 8. what holds the run back
+pub mod grade; // 8. against the targets
+pub mod periodic; // 8. the line every hundred steps
+pub mod report; // 9. the final report
+mod report_text; // 9. the same for people
 pub mod error; // what can go wrong, and the way out
 
 pub use clock::{Nanos, RunClock};
 pub use error::TelemetryError;
 pub use event::{Event, Stamped};
 pub use pending::{Pending, Promise};
+pub use reader::{ReadNotes, RunRecord};
 pub use record::{Closed, Ending, RecordOptions, Recorder, Recording, Spans};
 pub use record_file::{MemoryFile, RecordFile};
+pub use report::Report;
+pub use rules::Rules;
+pub use stats::{Figures, Stats};
+pub use summary::Summary;

@@ -1,0 +1,259 @@
+//! The final report: what a run did, what held it back, how it is graded.
+//!
+//! In: a [`Summary`], from a record or from memory. Out: [`Report`], a pure function of it, for
+//! people through `Display` ([`crate::report_text`]) and for scripts through serde. Figures
+//! that were not measured are absent; none is made up.
+
+use crate::clock::Nanos;
+use crate::event::{Decision, DeviceRole, Health, Name, RunOutcome, Skipped, Started, Warning};
+use crate::grade::{Grading, grade};
+use crate::reader::{ReadNotes, RunRecord};
+use crate::rules::Rules;
+use crate::stats::Figures;
+use crate::summary::{DeviceSums, QueueSums, Summary};
+use crate::verdict::{Pace, StageLoad, Verdict, efficiency, stage_loads, verdict};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use tandem_units::Bytes;
+
+/// Everything worth saying about a run that is over.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// What ran, and how it ended.
+    pub run: RunFacts,
+    /// Step times and throughput; none where no step was finished.
+    pub steps: Option<StepReport>,
+    /// Stages in path order, the model last.
+    pub stages: Vec<StageLoad>,
+    /// Slowest stage over step time.
+    pub efficiency: Option<f64>,
+    /// Queues, by the stage they feed.
+    pub queues: Vec<QueueReport>,
+    /// Devices that were looked at.
+    pub devices: Vec<DeviceReport>,
+    /// What holds the run back.
+    pub verdict: Verdict,
+    /// Against the targets.
+    pub grading: Grading,
+    /// The controlled start.
+    pub start: Option<Started>,
+    /// What the controller did.
+    pub adaptation: Adaptation,
+    /// Items left out.
+    pub skips: SkipReport,
+    /// Checkpoints written.
+    pub checkpoints: u64,
+    /// The step of the last one.
+    pub last_checkpoint: Option<u64>,
+    /// How many warnings there were.
+    pub warning_count: u64,
+    /// The first of them.
+    pub warnings: Vec<Warning>,
+    /// What the record itself lost.
+    pub record: RecordReport,
+}
+
+/// What ran, and how it ended.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RunFacts {
+    /// Program and version.
+    pub program: String,
+    /// Wall time at the start, milliseconds since 1970 UTC.
+    pub started_unix_ms: u64,
+    /// From the start to the last event.
+    pub lasted: Nanos,
+    /// How it ended; none where the record stops without a word, as after a kill.
+    pub outcome: Option<RunOutcome>,
+    /// Why, where there is more to say.
+    pub why: Option<String>,
+}
+
+/// Step times and throughput.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StepReport {
+    /// All steps, seconds.
+    pub all: Figures,
+    /// Without the first; none where that was the only one.
+    pub steady: Option<Figures>,
+    /// The first step, which compiles kernels.
+    pub first: Nanos,
+    /// Number of the last step.
+    pub last: u64,
+    /// Steps per second over all steps.
+    pub steps_per_second: f64,
+    /// Utterances per second.
+    pub samples_per_second: f64,
+    /// Real mel frames per second.
+    pub frames_per_second: f64,
+    /// Share of the time the model waited, the first step left out.
+    pub stall: f64,
+    /// Distinct padded shapes; none where shapes were not recorded.
+    pub shapes: Option<u64>,
+    /// Losses of the last step; a missing value had not arrived.
+    pub losses: BTreeMap<Name, Option<f32>>,
+}
+
+/// A queue.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct QueueReport {
+    /// Its name.
+    pub queue: Name,
+    /// Mean bytes in it.
+    pub mean: Bytes,
+    /// Most bytes seen in it.
+    pub peak: Bytes,
+    /// The most it may hold.
+    pub limit: Bytes,
+}
+
+/// A device.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DeviceReport {
+    /// Its name.
+    pub device: Name,
+    /// What it was used for.
+    pub role: DeviceRole,
+    /// Looks taken.
+    pub samples: u64,
+    /// Share of time it was busy, 0 to 1.
+    pub utilisation: Option<Figures>,
+    /// Memory in use, bytes.
+    pub memory: Option<Figures>,
+    /// Memory it has.
+    pub memory_total: Option<Bytes>,
+    /// Degrees Celsius.
+    pub temperature: Option<Figures>,
+}
+
+/// What the adaptive controller did.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Adaptation {
+    /// Changes kept.
+    pub kept: u64,
+    /// Changes taken back.
+    pub taken_back: u64,
+    /// The first ones, each with its measured effect.
+    pub decisions: Vec<Decision>,
+    /// The values it ended with, to type next time.
+    pub flags: Vec<String>,
+}
+
+/// Items left out.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SkipReport {
+    /// How many.
+    pub count: u64,
+    /// How many at each stage.
+    pub by_stage: BTreeMap<Name, u64>,
+    /// The first ones.
+    pub first: Vec<Skipped>,
+}
+
+/// What the record itself lost.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RecordReport {
+    /// While it was written.
+    pub health: Health,
+    /// While it was read; none where the report comes from memory.
+    pub notes: Option<ReadNotes>,
+}
+
+impl Report {
+    /// From a whole record.
+    pub fn of(record: &RunRecord, rules: &Rules) -> Report {
+        Report::from_summary(&Summary::from(record), Some(record.notes.clone()), rules)
+    }
+
+    /// From sums; `notes` where they were read from a file.
+    pub fn from_summary(summary: &Summary, notes: Option<ReadNotes>, rules: &Rules) -> Report {
+        Report {
+            run: run_facts(summary),
+            steps: steps(summary),
+            stages: stage_loads(summary),
+            efficiency: efficiency(summary),
+            queues: summary.queues.iter().filter_map(|(name, sums)| queue(name, sums)).collect(),
+            devices: summary
+                .devices
+                .iter()
+                .map(|((role, name), sums)| device(*role, name, sums))
+                .collect(),
+            verdict: verdict(summary, rules),
+            grading: grade(summary, &rules.targets),
+            start: summary.started.clone(),
+            adaptation: adaptation(summary),
+            skips: SkipReport {
+                count: summary.skips.count,
+                by_stage: summary.skips.by_stage.clone(),
+                first: summary.skips.first.clone(),
+            },
+            checkpoints: summary.checkpoints.count,
+            last_checkpoint: summary.checkpoints.last_step,
+            warning_count: summary.warning_count,
+            warnings: summary.warnings.clone(),
+            record: RecordReport { health: summary.health.clone(), notes },
+        }
+    }
+}
+
+fn run_facts(summary: &Summary) -> RunFacts {
+    let header = summary.header.as_ref();
+    let ending = summary.ending.as_ref();
+    RunFacts {
+        program: header.map(|h| format!("{} {}", h.program, h.version)).unwrap_or_default(),
+        started_unix_ms: header.map_or(0, |h| h.started_unix_ms),
+        lasted: summary.last_at,
+        outcome: ending.map(|ending| ending.outcome),
+        why: ending.and_then(|ending| ending.why.clone()),
+    }
+}
+
+fn steps(summary: &Summary) -> Option<StepReport> {
+    let steps = &summary.steps;
+    let whole = steps.took.seconds().0;
+    let per_second = |count: f64| if whole > 0.0 { count / whole } else { 0.0 };
+    let all = steps.all.figures()?;
+    Some(StepReport {
+        all,
+        steady: steps.steady.figures(),
+        first: steps.first?,
+        last: steps.last,
+        steps_per_second: per_second(all.count as f64),
+        samples_per_second: per_second(steps.items as f64),
+        frames_per_second: per_second(steps.frames as f64),
+        stall: Pace::of(steps)?.stall,
+        shapes: (!steps.shapes.is_empty()).then_some(steps.shapes.len() as u64),
+        losses: steps.losses.iter().cloned().collect(),
+    })
+}
+
+fn queue(name: &Name, sums: &QueueSums) -> Option<QueueReport> {
+    let bytes = sums.bytes.figures()?;
+    Some(QueueReport {
+        queue: name.clone(),
+        mean: Bytes(bytes.mean as u64),
+        peak: Bytes(bytes.max as u64),
+        limit: sums.limit,
+    })
+}
+
+fn device(role: DeviceRole, name: &Name, sums: &DeviceSums) -> DeviceReport {
+    DeviceReport {
+        device: name.clone(),
+        role,
+        samples: sums.samples,
+        utilisation: sums.utilisation.figures(),
+        memory: sums.memory.figures(),
+        memory_total: sums.memory_total,
+        temperature: sums.temperature.figures(),
+    }
+}
+
+fn adaptation(summary: &Summary) -> Adaptation {
+    let [_, kept, taken_back] = summary.decision_counts;
+    Adaptation {
+        kept,
+        taken_back,
+        decisions: summary.decisions.clone(),
+        flags: summary.ending.as_ref().map(|ending| ending.flags.clone()).unwrap_or_default(),
+    }
+}

@@ -1,0 +1,269 @@
+//! The final report as text for people.
+//!
+//! In: [`Report`]. Out: plain lines without colour, the same for the same report. Parts with nothing to say are left out; figures that were not measured
+//! are called so.
+
+use crate::event::{Decision, DecisionOutcome, DeviceRole, RunOutcome, StartReason, Started};
+use crate::report::{DeviceReport, QueueReport, RecordReport, Report, StepReport};
+use crate::stats::Figures;
+use crate::verdict::{StageLoad, percent};
+use std::fmt::{self, Display, Formatter};
+use tandem_units::{Bytes, Seconds};
+
+impl Display for Report {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        run(f, self)?;
+        writeln!(f, "verdict   {}", self.verdict.sentence)?;
+        writeln!(f, "grade     {}", self.grading.sentence)?;
+        if let Some(start) = &self.start {
+            writeln!(f, "start     {}", started(start))?;
+        }
+        if let Some(report) = &self.steps {
+            steps(f, report)?;
+        }
+        stages(f, self)?;
+        queues(f, &self.queues)?;
+        devices(f, &self.devices)?;
+        adaptation(f, self)?;
+        skips(f, self)?;
+        warnings(f, self)?;
+        record(f, &self.record)
+    }
+}
+
+/// How many examples of a kind the text shows; the JSON form has more.
+const SHOWN: usize = 5;
+
+fn run(f: &mut Formatter<'_>, report: &Report) -> fmt::Result {
+    let run = &report.run;
+    let ending = match run.outcome {
+        Some(RunOutcome::Done) => "done",
+        Some(RunOutcome::Interrupted) => "interrupted",
+        Some(RunOutcome::Failed) => "failed",
+        None => "no ending recorded: killed, or still running",
+    };
+    let steps = report.steps.as_ref().map_or(0, |steps| steps.all.count);
+    let steps = count_of(steps, "step");
+    write!(f, "run       {}, {steps} in {}, {ending}", run.program, run.lasted)?;
+    match &run.why {
+        Some(why) => writeln!(f, ": {why}"),
+        None => writeln!(f),
+    }
+}
+
+fn started(start: &Started) -> String {
+    let why = match start.why {
+        StartReason::EnoughReady => "enough batches were ready",
+        StartReason::DelayOver => "the delay was over",
+        StartReason::EndOfData => "the data ended",
+        StartReason::Stopped => "the run was stopped",
+    };
+    let (waited, limit) = (start.waited, start.limit);
+    format!("the model waited {waited} of at most {limit}: {why} ({} ready)", start.ready)
+}
+
+fn steps(f: &mut Formatter<'_>, steps: &StepReport) -> fmt::Result {
+    writeln!(f, "\nsteps     {}", times(&steps.all))?;
+    // Said only where the first step stands out, as it does when it compiles kernels.
+    let apart = |steady: &&Figures| steps.first.seconds().0 > 2.0 * steady.p95;
+    if let Some(steady) = steps.steady.as_ref().filter(apart) {
+        writeln!(f, "  after the first ({}): {}", steps.first, times(steady))?;
+    }
+    write!(
+        f,
+        "  {:.2} steps/s, {:.1} samples/s, {:.0} frames/s; waited {}",
+        steps.steps_per_second,
+        steps.samples_per_second,
+        steps.frames_per_second,
+        percent(steps.stall)
+    )?;
+    match steps.shapes {
+        Some(shapes) => writeln!(f, "; {}", count_of(shapes, "distinct shape"))?,
+        None => writeln!(f)?,
+    }
+    if !steps.losses.is_empty() {
+        let losses = steps.losses.iter().map(|(name, value)| match value {
+            Some(value) => format!("{name} {value:.4}"),
+            None => format!("{name} not read"),
+        });
+        writeln!(f, "  last losses: {}", losses.collect::<Vec<_>>().join(", "))?;
+    }
+    Ok(())
+}
+
+fn times(figures: &Figures) -> String {
+    format!(
+        "mean {}, std {}, min {}, p50 {}, p95 {}, max {}, variation {}",
+        Seconds(figures.mean),
+        Seconds(figures.std),
+        Seconds(figures.min),
+        Seconds(figures.p50),
+        Seconds(figures.p95),
+        Seconds(figures.max),
+        percent(figures.variation)
+    )
+}
+
+fn stages(f: &mut Formatter<'_>, report: &Report) -> fmt::Result {
+    if report.stages.is_empty() {
+        return Ok(());
+    }
+    writeln!(f, "\nstage             workers    per step      busy   starved   blocked")?;
+    for StageLoad { stage, workers, per_step, busy, starved, blocked } in &report.stages {
+        writeln!(
+            f,
+            "  {stage:<15} {workers:>7} {:>11} {:>9} {:>9} {:>9}",
+            Seconds(*per_step).to_string(),
+            percent(*busy),
+            percent(*starved),
+            percent(*blocked)
+        )?;
+    }
+    match report.efficiency {
+        Some(share) => writeln!(f, "  efficiency (slowest stage / step): {}", percent(share)),
+        None => Ok(()),
+    }
+}
+
+fn queues(f: &mut Formatter<'_>, queues: &[QueueReport]) -> fmt::Result {
+    if queues.is_empty() {
+        return Ok(());
+    }
+    writeln!(f, "\nqueue                mean        peak       limit")?;
+    for QueueReport { queue, mean, peak, limit } in queues {
+        let [mean, peak, limit] = [mean, peak, limit].map(ToString::to_string);
+        writeln!(f, "  {queue:<12} {mean:>11} {peak:>11} {limit:>11}")?;
+    }
+    Ok(())
+}
+
+fn devices(f: &mut Formatter<'_>, devices: &[DeviceReport]) -> fmt::Result {
+    if devices.is_empty() {
+        return writeln!(f, "\ndevices   not measured");
+    }
+    writeln!(f, "\ndevice            used for    busy (mean)    memory (peak of total)")?;
+    for device in devices {
+        let role = match device.role {
+            DeviceRole::Data => "data",
+            DeviceRole::Model => "model",
+            DeviceRole::Host => "host",
+        };
+        let none = || "not measured".to_string();
+        let busy = device.utilisation.map_or_else(none, |figures| percent(figures.mean));
+        let memory = device.memory.map_or_else(none, |figures| {
+            let peak = Bytes(figures.max as u64);
+            device.memory_total.map_or(peak.to_string(), |total| format!("{peak} of {total}"))
+        });
+        writeln!(f, "  {:<15} {role:<11} {busy:<14} {memory}", device.device)?;
+    }
+    Ok(())
+}
+
+fn adaptation(f: &mut Formatter<'_>, report: &Report) -> fmt::Result {
+    let adaptation = &report.adaptation;
+    if adaptation.kept + adaptation.taken_back > 0 {
+        let (kept, back) = (adaptation.kept, adaptation.taken_back);
+        writeln!(f, "\nadapted   {} kept, {back} taken back", count_of(kept, "change"))?;
+        for decision in adaptation.decisions.iter().take(SHOWN) {
+            writeln!(f, "  {}", decided(decision))?;
+        }
+        more(f, adaptation.kept + adaptation.taken_back)?;
+    }
+    if adaptation.flags.is_empty() {
+        return Ok(());
+    }
+    writeln!(f, "\nsettings  {}", adaptation.flags.join(" "))
+}
+
+fn decided(decision: &Decision) -> String {
+    let outcome = match decision.outcome {
+        DecisionOutcome::Trying => "being tried",
+        DecisionOutcome::Kept => "kept",
+        DecisionOutcome::TakenBack => "taken back",
+    };
+    let stage = decision.stage.as_ref().map(|s| format!(" of `{s}`")).unwrap_or_default();
+    let after = decision.after.map_or("not measured".into(), |after| format!("{after:.1}"));
+    let Decision { what, from, to, before, .. } = decision;
+    format!("{what}{stage} {from} -> {to}: {before:.1} -> {after} items/s, {outcome}")
+}
+
+fn skips(f: &mut Formatter<'_>, report: &Report) -> fmt::Result {
+    let skips = &report.skips;
+    if skips.count == 0 {
+        return Ok(());
+    }
+    let stages = skips.by_stage.iter().map(|(stage, count)| format!("{stage} {count}"));
+    let stages = stages.collect::<Vec<_>>().join(", ");
+    writeln!(f, "\nskipped   {} ({stages})", count_of(skips.count, "item"))?;
+    for skipped in skips.first.iter().take(SHOWN) {
+        let place = skipped.ticket.map(|ticket| format!("#{}", ticket.seq));
+        let name = skipped.id.clone().or(place).unwrap_or_else(|| "unnamed".into());
+        writeln!(f, "  {name} at {}: {}", skipped.stage, skipped.why)?;
+    }
+    more(f, skips.count)
+}
+
+fn warnings(f: &mut Formatter<'_>, report: &Report) -> fmt::Result {
+    if report.warning_count == 0 {
+        return Ok(());
+    }
+    writeln!(f, "\nwarnings  {}", report.warning_count)?;
+    for warning in report.warnings.iter().take(SHOWN) {
+        writeln!(f, "  {}: {}", warning.code, warning.text)?;
+    }
+    more(f, report.warning_count)
+}
+
+fn more(f: &mut Formatter<'_>, count: u64) -> fmt::Result {
+    match count.saturating_sub(SHOWN as u64) {
+        0 => Ok(()),
+        rest => writeln!(f, "  and {rest} more"),
+    }
+}
+
+fn count_of(count: u64, thing: &str) -> String {
+    if count == 1 { format!("1 {thing}") } else { format!("{count} {thing}s") }
+}
+
+/// A record without loss is not mentioned.
+fn record(f: &mut Formatter<'_>, record: &RecordReport) -> fmt::Result {
+    let health = &record.health;
+    let mut said = Vec::new();
+    if health.lost_in_all() > 0 {
+        let lost = health.lost.iter().map(|(kind, count)| format!("{kind} {count}"));
+        let lost = lost.collect::<Vec<_>>().join(", ");
+        said.push(format!(
+            "{} lost for want of room ({lost})",
+            count_of(health.lost_in_all(), "event")
+        ));
+    }
+    if health.write_errors > 0 {
+        let first = health.first_error.as_deref().unwrap_or("no reason given");
+        let writes = count_of(health.write_errors, "write");
+        said.push(format!("{writes} failed, first: {first}"));
+    }
+    if health.late_losses > 0 {
+        said.push(format!(
+            "{} without losses, which came too late",
+            count_of(health.late_losses, "step")
+        ));
+    }
+    if let Some(notes) = &record.notes {
+        if let Some(bytes) = notes.torn {
+            said.push(format!("the last line was cut off after {bytes} bytes"));
+        }
+        if notes.broken > 0 {
+            let first = notes.first_broken.unwrap_or_default();
+            said.push(format!("{}, first: line {first}", count_of(notes.broken, "damaged line")));
+        }
+        let unknown: u64 = notes.unknown.values().sum();
+        if unknown > 0 {
+            said.push(format!("{} of a newer program passed over", count_of(unknown, "event")));
+        }
+    }
+    if said.is_empty() {
+        return Ok(());
+    }
+    writeln!(f, "\nrecord    incomplete:")?;
+    said.iter().try_for_each(|line| writeln!(f, "  {line}"))
+}

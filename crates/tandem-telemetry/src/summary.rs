@@ -1,0 +1,303 @@
+//! A run in sums: what reports, metrics and the progress line are made of.
+//!
+//! In: events, one by one, from a record or straight from the writer's thread. Out:
+//! [`Summary`], of a size that does not grow with the length of the run. The same events give
+//! the same sums whichever way they came. Next: [`crate::report`].
+
+use crate::clock::Nanos;
+use crate::error::TelemetryError;
+use crate::event::{
+    Decision, DecisionOutcome, DeviceRole, DeviceSample, Event, Final, Health, Name, QueueLevel,
+    RunHeader, Skipped, StageInterval, Stamped, Started, Step, Warning,
+};
+use crate::reader::{ReadNotes, RunRecord, visit};
+use crate::stats::Stats;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use tandem_units::Bytes;
+
+/// A run in sums.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Summary {
+    /// The record's first line.
+    pub header: Option<RunHeader>,
+    /// Time of the last event.
+    pub last_at: Nanos,
+    /// The end of the controlled start.
+    pub started: Option<Started>,
+    /// All steps.
+    pub steps: StepSums,
+    /// Stages in the order they first spoke, which is that of the path.
+    pub stages: Vec<StageSums>,
+    /// Queues by name.
+    pub queues: BTreeMap<Name, QueueSums>,
+    /// Devices by role and name.
+    pub devices: BTreeMap<(DeviceRole, Name), DeviceSums>,
+    /// Items left out.
+    pub skips: SkipSums,
+    /// What the controller settled: kept or taken back, oldest first, at most [`Summary::KEEP`].
+    pub decisions: Vec<Decision>,
+    /// Decisions by outcome: tried, kept, taken back.
+    pub decision_counts: [u64; 3],
+    /// Checkpoints written.
+    pub checkpoints: CheckpointSums,
+    /// The first warnings, at most [`Summary::KEEP`].
+    pub warnings: Vec<Warning>,
+    /// How many there were.
+    pub warning_count: u64,
+    /// The record's own health, as it was last told.
+    pub health: Health,
+    /// How the run ended, if it did.
+    pub ending: Option<Final>,
+}
+
+/// All steps in sums.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct StepSums {
+    /// Step times in seconds, the first step included.
+    pub all: Stats,
+    /// Step times in seconds without the first step, which compiles kernels.
+    pub steady: Stats,
+    /// The first step.
+    pub first: Option<Nanos>,
+    /// Sum of all step times.
+    pub took: Nanos,
+    /// Sum of all waits.
+    pub waited: Nanos,
+    /// Waits without that of the first step.
+    pub steady_waited: Nanos,
+    /// Utterances.
+    pub items: u64,
+    /// Real frames.
+    pub frames: u64,
+    /// Number of the last step.
+    pub last: u64,
+    /// Padded shapes seen, at most [`StepSums::SHAPES`].
+    pub shapes: BTreeSet<[u32; 3]>,
+    /// Losses of the last step that had any.
+    pub losses: Vec<(Name, Option<f32>)>,
+}
+
+/// A stage in sums.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StageSums {
+    /// The stage.
+    pub stage: Name,
+    /// Workers in its last interval.
+    pub workers: u32,
+    /// Time all its workers had.
+    pub capacity: Nanos,
+    /// Time they worked.
+    pub busy: Nanos,
+    /// Time they waited for input.
+    pub starved: Nanos,
+    /// Time they waited for room.
+    pub blocked: Nanos,
+    /// Work divided by the workers there were: how long the stage alone would have taken.
+    pub alone: f64,
+    /// Items finished.
+    pub items: u64,
+}
+
+/// A queue in sums.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct QueueSums {
+    /// Levels seen.
+    pub bytes: Stats,
+    /// The last level.
+    pub now: Bytes,
+    /// Items at the last level.
+    pub items: u64,
+    /// Its limit.
+    pub limit: Bytes,
+}
+
+/// A device in sums.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct DeviceSums {
+    /// Share of time it was busy, 0 to 1.
+    pub utilisation: Stats,
+    /// Memory in use, bytes.
+    pub memory: Stats,
+    /// Memory it has.
+    pub memory_total: Option<Bytes>,
+    /// Degrees Celsius.
+    pub temperature: Stats,
+    /// Looks taken.
+    pub samples: u64,
+}
+
+/// Items left out, in sums.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SkipSums {
+    /// How many.
+    pub count: u64,
+    /// How many at each stage.
+    pub by_stage: BTreeMap<Name, u64>,
+    /// The first ones, at most [`Summary::KEEP`].
+    pub first: Vec<Skipped>,
+}
+
+/// Checkpoints in sums.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CheckpointSums {
+    /// How many.
+    pub count: u64,
+    /// Seconds each took.
+    pub took: Stats,
+    /// The last one's step.
+    pub last_step: Option<u64>,
+}
+
+impl Summary {
+    /// How many examples of a kind are kept.
+    pub const KEEP: usize = 64;
+
+    /// Sums up a record without keeping its events.
+    pub fn read(path: &Path) -> Result<(Summary, ReadNotes), TelemetryError> {
+        let mut summary = Summary::default();
+        let (_, notes) = visit(path, |stamped| summary.add(&stamped))?;
+        Ok((summary, notes))
+    }
+
+    /// Counts one event in.
+    pub fn add(&mut self, stamped: &Stamped) {
+        self.last_at = self.last_at.max(stamped.at);
+        match &stamped.event {
+            Event::Run(header) => self.header = Some((**header).clone()),
+            Event::Started(started) => self.started = Some(started.clone()),
+            Event::Stage(interval) => self.add_stage(interval),
+            Event::Step(step) => self.steps.add(step),
+            Event::Queue(level) => self.queues.entry(level.queue.clone()).or_default().add(level),
+            Event::Decision(decision) => self.add_decision(decision),
+            Event::Skipped(skipped) => self.skips.add(skipped),
+            Event::Device(sample) => {
+                let key = (sample.role, sample.device.clone());
+                self.devices.entry(key).or_default().add(sample);
+            }
+            Event::Checkpoint(checkpoint) => {
+                self.checkpoints.count += 1;
+                self.checkpoints.took.add(checkpoint.took.seconds().0);
+                self.checkpoints.last_step = Some(checkpoint.step);
+            }
+            Event::Warning(warning) => {
+                self.warning_count += 1;
+                keep(&mut self.warnings, warning);
+            }
+            Event::Health(health) => self.health = health.clone(),
+            Event::Final(ending) => self.ending = Some(ending.clone()),
+            Event::Span(_) | Event::Slot(_) => {}
+        }
+    }
+
+    fn add_stage(&mut self, interval: &StageInterval) {
+        let known = self.stages.iter().position(|sums| sums.stage == interval.stage);
+        let place = known.unwrap_or_else(|| {
+            self.stages.push(StageSums::new(interval.stage.clone()));
+            self.stages.len() - 1
+        });
+        self.stages[place].add(interval);
+    }
+
+    fn add_decision(&mut self, decision: &Decision) {
+        self.decision_counts[decision.outcome as usize] += 1;
+        if decision.outcome != DecisionOutcome::Trying {
+            keep(&mut self.decisions, decision);
+        }
+    }
+}
+
+impl From<&RunRecord> for Summary {
+    fn from(record: &RunRecord) -> Summary {
+        let mut summary = Summary::default();
+        record.events.iter().for_each(|stamped| summary.add(stamped));
+        summary
+    }
+}
+
+impl StepSums {
+    /// How many shapes are told apart.
+    pub const SHAPES: usize = 4096;
+
+    fn add(&mut self, step: &Step) {
+        let seconds = step.took.seconds().0;
+        self.all.add(seconds);
+        if self.first.is_some() {
+            self.steady.add(seconds);
+            self.steady_waited += step.waited;
+        } else {
+            self.first = Some(step.took);
+        }
+        self.took += step.took;
+        self.waited += step.waited;
+        self.items = self.items.saturating_add(step.items.into());
+        self.frames = self.frames.saturating_add(step.frames);
+        self.last = step.step;
+        if self.shapes.len() < Self::SHAPES {
+            self.shapes.extend(step.shape);
+        }
+        if !step.losses.is_empty() {
+            self.losses =
+                step.losses.iter().map(|loss| (loss.name.clone(), loss.value.value())).collect();
+        }
+    }
+}
+
+impl StageSums {
+    fn new(stage: Name) -> StageSums {
+        StageSums {
+            stage,
+            workers: 0,
+            capacity: Nanos(0),
+            busy: Nanos(0),
+            starved: Nanos(0),
+            blocked: Nanos(0),
+            alone: 0.0,
+            items: 0,
+        }
+    }
+
+    fn add(&mut self, interval: &StageInterval) {
+        let workers = interval.workers.max(1);
+        self.workers = interval.workers;
+        self.capacity += Nanos(interval.over.0.saturating_mul(workers.into()));
+        self.busy += interval.busy;
+        self.starved += interval.starved;
+        self.blocked += interval.blocked;
+        self.alone += interval.busy.seconds().0 / f64::from(workers);
+        self.items = self.items.saturating_add(interval.items);
+    }
+}
+
+impl QueueSums {
+    fn add(&mut self, level: &QueueLevel) {
+        self.bytes.add(level.bytes.0 as f64);
+        self.now = level.bytes;
+        self.items = level.items;
+        self.limit = level.limit;
+    }
+}
+
+impl DeviceSums {
+    fn add(&mut self, sample: &DeviceSample) {
+        self.samples += 1;
+        sample.utilisation.into_iter().for_each(|share| self.utilisation.add(share.into()));
+        sample.memory_used.into_iter().for_each(|used| self.memory.add(used.0 as f64));
+        sample.temperature.into_iter().for_each(|degrees| self.temperature.add(degrees.into()));
+        self.memory_total = sample.memory_total.or(self.memory_total);
+    }
+}
+
+impl SkipSums {
+    fn add(&mut self, skipped: &Skipped) {
+        self.count += 1;
+        *self.by_stage.entry(skipped.stage.clone()).or_default() += 1;
+        keep(&mut self.first, skipped);
+    }
+}
+
+fn keep<T: Clone>(kept: &mut Vec<T>, one: &T) {
+    if kept.len() < Summary::KEEP {
+        kept.push(one.clone());
+    }
+}

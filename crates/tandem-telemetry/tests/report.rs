@@ -1,0 +1,252 @@
+//! Final reports of hand-made runs, whole, as people and scripts see them.
+
+use serde_json::json;
+use tandem_telemetry::event::{
+    Decision, DecisionOutcome, DeviceRole, DeviceSample, Event, Final, Health, HostFacts,
+    QueueLevel, RunHeader, RunOutcome, Schema, Skipped, StageInterval, Stamped, StartReason,
+    Started, Step,
+};
+use tandem_telemetry::verdict::Cause;
+use tandem_telemetry::{Nanos, Report, Rules, RunRecord};
+use tandem_units::{Bytes, Ticket};
+
+/// A run that is written down step by step.
+struct Tale {
+    now: Nanos,
+    events: Vec<Stamped>,
+    steps: u64,
+}
+
+impl Tale {
+    fn begin() -> Tale {
+        let header = RunHeader {
+            format: RunHeader::FORMAT.into(),
+            schema: Schema::CURRENT,
+            program: "tandem".into(),
+            version: "0.1.0".into(),
+            started_unix_ms: 1_790_000_000_000,
+            settings: json!({}),
+            host: HostFacts::default(),
+        };
+        let mut tale = Tale { now: Nanos(0), events: Vec::new(), steps: 0 };
+        tale.tell(Event::Run(Box::new(header)));
+        tale.tell(Started {
+            waited: Nanos::millis(340),
+            limit: Nanos::millis(2000),
+            ready: 3,
+            why: StartReason::EnoughReady,
+        });
+        tale
+    }
+
+    fn tell(&mut self, event: impl Into<Event>) {
+        self.events.push(Stamped { at: self.now, event: event.into() });
+    }
+
+    fn step(&mut self, took: u64, waited: u64) {
+        self.now += Nanos::millis(took);
+        self.steps += 1;
+        self.tell(Step {
+            step: self.steps,
+            ticket: Ticket { seq: self.steps - 1, ..Ticket::default() },
+            took: Nanos::millis(took),
+            waited: Nanos::millis(waited),
+            items: 16,
+            frames: 9600,
+            shape: Some([16, 128, 640 + 64 * (self.steps % 3) as u32]),
+            losses: vec![],
+        });
+    }
+
+    /// A stage that worked so many milliseconds on each step so far; the rest of the time it
+    /// was starved (`-1`), blocked (`1`) or half of each (`0`).
+    fn stage(&mut self, name: &'static str, workers: u32, millis: u64, lean: i8) {
+        let over = Nanos(self.now.0);
+        let busy = Nanos::millis(millis * self.steps);
+        let rest = Nanos(over.0 * u64::from(workers)).less(busy).0;
+        let (starved, blocked) = match lean {
+            -1 => (rest, 0),
+            1 => (0, rest),
+            _ => (rest / 2, rest / 2),
+        };
+        self.tell(StageInterval {
+            stage: name.into(),
+            workers,
+            over,
+            busy,
+            starved: Nanos(starved),
+            blocked: Nanos(blocked),
+            items: self.steps,
+        });
+    }
+
+    fn device(&mut self, name: &'static str, role: DeviceRole, utilisation: f32) {
+        self.tell(DeviceSample {
+            device: name.into(),
+            role,
+            utilisation: Some(utilisation),
+            memory_used: Some(Bytes::mib(9000)),
+            memory_total: Some(Bytes::mib(24576)),
+            temperature: None,
+        });
+    }
+
+    fn end(mut self) -> RunRecord {
+        let steps = self.steps;
+        let outcome = RunOutcome::Done;
+        let flags = vec!["--num-workers 4".into(), "--pipeline-depth 3".into()];
+        self.tell(Final { outcome, why: None, steps, flags });
+        self.unfinished()
+    }
+
+    fn unfinished(self) -> RunRecord {
+        let Event::Run(header) = &self.events[0].event else { panic!("no header") };
+        let header = (**header).clone();
+        RunRecord { header, events: self.events, notes: Default::default() }
+    }
+}
+
+fn report(record: &RunRecord) -> Report {
+    Report::of(record, &Rules::default())
+}
+
+#[test]
+fn a_starved_model_names_the_stage_it_waits_for() {
+    let mut tale = Tale::begin();
+    (0..200).for_each(|_| tale.step(150, 100));
+    tale.stage("load", 1, 149, 1);
+    tale.stage("preprocess", 2, 40, -1);
+    tale.stage("transfer", 1, 5, -1);
+    tale.device("cuda:0", DeviceRole::Data, 0.12);
+    tale.device("cuda:1", DeviceRole::Model, 0.34);
+    tale.tell(QueueLevel {
+        queue: "preprocess".into(),
+        items: 1,
+        bytes: Bytes::mib(3),
+        limit: Bytes::mib(256),
+        limit_items: None,
+    });
+    tale.tell(Skipped {
+        ticket: None,
+        id: Some("LJ001-0042".into()),
+        stage: "load".into(),
+        why: "the recording ends in the middle of a frame".into(),
+    });
+    let decide = |from, to, after, outcome| Decision {
+        what: "workers".into(),
+        stage: Some("load".into()),
+        from,
+        to,
+        before: 106.0,
+        after: Some(after),
+        outcome,
+        why: "the model starves".into(),
+    };
+    tale.tell(decide(1, 2, 211.0, DecisionOutcome::Kept));
+    tale.tell(decide(2, 3, 211.5, DecisionOutcome::TakenBack));
+    let report = report(&tale.end());
+    assert_eq!(report.verdict.cause, Cause::Feed);
+    assert_eq!(report.verdict.stage.as_deref(), Some("load"));
+    // Without `load` a step would take the model's 50 ms of 150.
+    assert!((report.verdict.cost - 2.0 / 3.0).abs() < 1e-9);
+    insta::assert_snapshot!("starved_text", report);
+    insta::assert_json_snapshot!("starved_json", report);
+}
+
+#[test]
+fn a_slow_model_with_slack_before_it_is_as_it_should_be() {
+    let mut tale = Tale::begin();
+    // The first step compiles kernels for a minute; it must not colour the rest.
+    tale.step(60_000, 0);
+    (0..199).for_each(|_| tale.step(150, 1));
+    tale.stage("load", 1, 20, 1);
+    tale.stage("preprocess", 1, 10, 1);
+    tale.device("cuda:1", DeviceRole::Model, 0.93);
+    let report = report(&tale.end());
+    assert_eq!(report.verdict.cause, Cause::Model);
+    assert!((report.verdict.slack.unwrap() - (1.0 - 20.0 / 150.0)).abs() < 1e-9);
+    insta::assert_snapshot!("slow_train_text", report);
+}
+
+#[test]
+fn equal_stages_are_called_balanced() {
+    let mut tale = Tale::begin();
+    (0..200).for_each(|_| tale.step(100, 1));
+    tale.stage("load", 2, 190, 0);
+    tale.stage("transfer", 1, 5, -1);
+    let report = report(&tale.end());
+    assert_eq!(report.verdict.cause, Cause::Balanced);
+    insta::assert_snapshot!("balanced_text", report);
+}
+
+#[test]
+fn waits_without_a_slow_stage_are_put_down_to_variation() {
+    let mut tale = Tale::begin();
+    for number in 0..200 {
+        if number % 4 == 0 { tale.step(260, 160) } else { tale.step(100, 0) }
+    }
+    tale.stage("load", 1, 90, 0);
+    tale.stage("preprocess", 1, 30, -1);
+    let report = report(&tale.end());
+    assert_eq!(report.verdict.cause, Cause::Variation);
+    assert_eq!(report.verdict.stage.as_deref(), Some("load"));
+    insta::assert_snapshot!("oscillating_text", report);
+}
+
+#[test]
+fn a_killed_run_without_stages_says_what_it_does_not_know() {
+    let mut tale = Tale::begin();
+    (0..10).for_each(|_| tale.step(100, 50));
+    tale.tell(Health {
+        lost: [("span".to_string(), 12)].into(),
+        write_errors: 3,
+        first_error: Some("No space left on device (os error 28)".into()),
+        slowest_write: Nanos::millis(3),
+        late_losses: 1,
+    });
+    let mut record = tale.unfinished();
+    record.notes.torn = Some(17);
+    let report = report(&record);
+    assert_eq!(report.verdict.cause, Cause::Unknown);
+    insta::assert_snapshot!("killed_text", report);
+}
+
+#[test]
+fn a_run_without_steps_is_neither_judged_nor_graded() {
+    let report = report(&Tale::begin().end());
+    assert_eq!(report.verdict.cause, Cause::NoSteps);
+    assert_eq!(report.grading.grade, None);
+    insta::assert_snapshot!("no_steps_text", report);
+}
+
+#[test]
+fn a_stage_that_handles_utterances_is_weighed_per_step_all_the_same() {
+    let by_utterance = |per_batch: u64| {
+        let mut tale = Tale::begin();
+        (0..100).for_each(|_| tale.step(100, 0));
+        let interval = StageInterval {
+            stage: "prepare".into(),
+            workers: 2,
+            over: tale.now,
+            busy: Nanos::millis(9600),
+            starved: Nanos(0),
+            blocked: Nanos(0),
+            // It works a few items ahead of the model.
+            items: 100 * per_batch + 20,
+        };
+        tale.tell(interval);
+        report(&tale.end()).stages[0].per_step
+    };
+    assert!((by_utterance(16) - 0.048 * 1600.0 / 1620.0).abs() < 1e-6);
+    assert!((by_utterance(1) - 0.048 / 1.2).abs() < 1e-6);
+}
+
+#[test]
+fn the_json_form_reads_back_as_the_same_report() {
+    let mut tale = Tale::begin();
+    (0..20).for_each(|n| tale.step(100 + n, n));
+    tale.stage("load", 2, 50, 0);
+    let report = report(&tale.end());
+    let json = serde_json::to_string(&report).unwrap();
+    assert_eq!(serde_json::from_str::<Report>(&json).unwrap(), report);
+}
