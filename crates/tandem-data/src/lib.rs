@@ -3,6 +3,7 @@
 //! Never sees a device, starts no thread: callers decide how many run at once.
 
 pub mod audio; // 3. recordings to samples to mel frames
+pub mod batch; // 5. utterances to padded batches, in order
 pub mod error; // what can go wrong on the whole path, with the way out
 
 pub use error::DataError;
