@@ -1,0 +1,280 @@
+//! One padded batch in memory, used again and again.
+//!
+//! In: rows of mel and symbols, written in place by whoever has them. Out: flat arrays, ready to
+//! be copied to a device. Nothing is cleared that is about to be overwritten: only what lies
+//! behind a row's end is filled. Knows no corpus and no order.
+
+use super::BatchShape;
+use tandem_units::Bytes;
+
+/// What fills mel behind the end of an utterance: silence, ln(1e-5), the floor of the features.
+pub const MEL_PADDING: f32 = -11.512_925;
+/// What fills symbols behind the end of a text; never a symbol itself.
+pub const SYMBOL_PADDING: i32 = 0;
+
+/// What is known of one row besides its arrays.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RowInfo {
+    /// Which utterance of the corpus.
+    pub row: u32,
+    /// Mel frames that are sound.
+    pub frames: usize,
+    /// Symbols that are text.
+    pub symbols: usize,
+    /// Who speaks.
+    pub speaker: u32,
+    /// In which language.
+    pub language: u32,
+}
+
+/// The memory of one row up to its own end, to be overwritten whole.
+#[derive(Debug, PartialEq)]
+pub struct RowMut<'a> {
+    /// `[frames, bands]`.
+    pub mel: &'a mut [f32],
+    /// `[symbols]`.
+    pub symbols: &'a mut [i32],
+}
+
+/// The buffers of one batch: [`reset`](Self::reset), [`push_row`](Self::push_row) for each
+/// utterance, [`finish`](Self::finish), read, and again.
+#[derive(Clone, Debug, Default)]
+pub struct HostBatch {
+    shape: BatchShape,
+    bands: usize,
+    /// This and the next grow and never shrink: the accessors lend the part in use.
+    mel: Vec<f32>,
+    symbols: Vec<i32>,
+    row_ids: Vec<u32>,
+    frame_counts: Vec<i32>,
+    symbol_counts: Vec<i32>,
+    speakers: Vec<i32>,
+    languages: Vec<i32>,
+}
+
+impl HostBatch {
+    /// Begins a batch of this shape. Allocates only where no earlier one was as large.
+    pub fn reset(&mut self, shape: BatchShape, bands: usize) {
+        self.shape = shape;
+        self.bands = bands;
+        grow(&mut self.mel, shape.rows * shape.frames * bands, MEL_PADDING);
+        grow(&mut self.symbols, shape.rows * shape.symbols, SYMBOL_PADDING);
+        self.row_ids.clear();
+        for list in self.lists_mut() {
+            list.clear();
+        }
+    }
+
+    /// Enters the next utterance and lends its memory, which holds whatever an earlier batch
+    /// left there; what lies behind its end is padded already.
+    ///
+    /// # Panics
+    /// Where the shape has no place for it: that is a plan made for other lengths.
+    pub fn push_row(&mut self, info: RowInfo) -> RowMut<'_> {
+        let (shape, at) = (self.shape, self.row_ids.len());
+        let fits = at < shape.rows && info.frames <= shape.frames && info.symbols <= shape.symbols;
+        assert!(fits, "{info:?} does not fit place {at} of {shape:?}");
+        self.row_ids.push(info.row);
+        let values = [info.frames, info.symbols, info.speaker as usize, info.language as usize];
+        for (list, value) in self.lists_mut().into_iter().zip(values) {
+            list.push(value as i32);
+        }
+        let (mel_row, mel_end) = (shape.frames * self.bands, info.frames * self.bands);
+        let (mel, rest) = self.mel[at * mel_row..][..mel_row].split_at_mut(mel_end);
+        rest.fill(MEL_PADDING);
+        let row = &mut self.symbols[at * shape.symbols..][..shape.symbols];
+        let (symbols, rest) = row.split_at_mut(info.symbols);
+        rest.fill(SYMBOL_PADDING);
+        RowMut { mel, symbols }
+    }
+
+    /// The rows entered so far, each with its own memory, so that several threads may fill
+    /// them at once.
+    pub fn rows_mut(&mut self) -> impl Iterator<Item = RowMut<'_>> {
+        let (shape, bands) = (self.shape, self.bands);
+        let mel = self.mel.chunks_mut((shape.frames * bands).max(1));
+        let symbols = self.symbols.chunks_mut(shape.symbols.max(1));
+        let lengths = self.frame_counts.iter().zip(&self.symbol_counts);
+        mel.zip(symbols).zip(lengths).map(move |((mel, symbols), (&frames, &count))| RowMut {
+            mel: &mut mel[..frames as usize * bands],
+            symbols: &mut symbols[..count as usize],
+        })
+    }
+
+    /// Ends the batch: places no utterance came for get padding, and lengths of zero.
+    pub fn finish(&mut self) {
+        let (shape, used, mel_row) = (self.shape, self.used(), self.shape.frames * self.bands);
+        self.mel[used * mel_row..shape.rows * mel_row].fill(MEL_PADDING);
+        self.symbols[used * shape.symbols..shape.rows * shape.symbols].fill(SYMBOL_PADDING);
+        for list in self.lists_mut() {
+            list.resize(shape.rows, 0);
+        }
+    }
+
+    /// The shape of the batch under way.
+    pub fn shape(&self) -> BatchShape {
+        self.shape
+    }
+
+    /// Bands of a mel frame.
+    pub fn bands(&self) -> usize {
+        self.bands
+    }
+
+    /// Places that hold an utterance; those after them are empty.
+    pub fn used(&self) -> usize {
+        self.row_ids.len()
+    }
+
+    /// `[rows, frames, bands]`.
+    pub fn mel(&self) -> &[f32] {
+        self.assert_finished();
+        &self.mel[..self.shape.rows * self.shape.frames * self.bands]
+    }
+
+    /// `[rows, symbols]`.
+    pub fn symbols(&self) -> &[i32] {
+        self.assert_finished();
+        &self.symbols[..self.shape.rows * self.shape.symbols]
+    }
+
+    /// Real frames of each place, zero where it is empty: `[rows]`.
+    pub fn frame_counts(&self) -> &[i32] {
+        self.assert_finished();
+        &self.frame_counts
+    }
+
+    /// Real symbols of each place, zero where it is empty: `[rows]`.
+    pub fn symbol_counts(&self) -> &[i32] {
+        self.assert_finished();
+        &self.symbol_counts
+    }
+
+    /// Who speaks in each place: `[rows]`.
+    pub fn speakers(&self) -> &[i32] {
+        self.assert_finished();
+        &self.speakers
+    }
+
+    /// The language of each place: `[rows]`.
+    pub fn languages(&self) -> &[i32] {
+        self.assert_finished();
+        &self.languages
+    }
+
+    /// The utterances in it, one per used place: `[used]`.
+    pub fn row_ids(&self) -> &[u32] {
+        &self.row_ids
+    }
+
+    /// The memory held, whether in use or kept for a larger batch.
+    pub fn size(&self) -> Bytes {
+        let lists = [&self.frame_counts, &self.symbol_counts, &self.speakers, &self.languages];
+        let four_bytes = self.mel.capacity()
+            + self.symbols.capacity()
+            + self.row_ids.capacity()
+            + lists.iter().map(|list| list.capacity()).sum::<usize>();
+        Bytes(4 * four_bytes as u64)
+    }
+
+    fn lists_mut(&mut self) -> [&mut Vec<i32>; 4] {
+        let Self { frame_counts, symbol_counts, speakers, languages, .. } = self;
+        [frame_counts, symbol_counts, speakers, languages]
+    }
+
+    /// A full batch is finished by itself; any other would show an earlier batch's rows.
+    fn assert_finished(&self) {
+        assert_eq!(self.frame_counts.len(), self.shape.rows, "the batch is not finished");
+    }
+}
+
+/// Only growth past the largest batch so far costs a fill.
+fn grow<T: Clone>(list: &mut Vec<T>, length: usize, value: T) {
+    if list.len() < length {
+        list.resize(length, value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHAPE: BatchShape = BatchShape { rows: 3, frames: 4, symbols: 5 };
+
+    fn info(row: u32, frames: usize, symbols: usize) -> RowInfo {
+        RowInfo { row, frames, symbols, speaker: row + 10, language: 1 }
+    }
+
+    fn fill(batch: &mut HostBatch, shape: BatchShape, rows: &[RowInfo]) {
+        batch.reset(shape, 2);
+        for &info in rows {
+            let row = batch.push_row(info);
+            row.mel.fill(info.row as f32);
+            row.symbols.fill(info.row as i32);
+        }
+        batch.finish();
+    }
+
+    #[test]
+    fn padding_is_the_floor_of_the_features() {
+        assert_eq!(MEL_PADDING, 1e-5f32.ln());
+    }
+
+    #[test]
+    fn only_what_lies_behind_an_utterance_is_padding() {
+        let mut batch = HostBatch::default();
+        fill(&mut batch, SHAPE, &[info(7, 3, 5), info(8, 4, 1)]);
+        let p = MEL_PADDING;
+        let mel: Vec<&[f32]> = batch.mel().chunks(8).collect();
+        assert_eq!(mel[0], [7.0, 7.0, 7.0, 7.0, 7.0, 7.0, p, p]);
+        assert_eq!(mel[1], [8.0; 8]);
+        assert_eq!(mel[2], [p; 8]);
+        assert_eq!(batch.symbols(), [7, 7, 7, 7, 7, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!((batch.frame_counts(), batch.symbol_counts()), (&[3, 4, 0][..], &[5, 1, 0][..]));
+        assert_eq!((batch.speakers(), batch.languages()), (&[17, 18, 0][..], &[1, 1, 0][..]));
+        assert_eq!((batch.row_ids(), batch.used()), (&[7, 8][..], 2));
+    }
+
+    #[test]
+    fn a_batch_shows_nothing_of_the_ones_before_it() {
+        let mut used = HostBatch::default();
+        fill(&mut used, BatchShape { rows: 5, frames: 9, symbols: 9 }, &[info(9, 9, 9); 5]);
+        let size = used.size();
+        let rows = [info(1, 2, 0), info(2, 1, 3)];
+        fill(&mut used, SHAPE, &rows);
+        let mut fresh = HostBatch::default();
+        fill(&mut fresh, SHAPE, &rows);
+        assert_eq!((used.mel(), used.symbols()), (fresh.mel(), fresh.symbols()));
+        assert_eq!((used.frame_counts(), used.row_ids()), (fresh.frame_counts(), fresh.row_ids()));
+        assert_eq!(used.size(), size, "a smaller batch keeps the larger one's memory");
+        assert!(size >= Bytes(4 * 5 * 9 * 2 + 4 * 5 * 9));
+    }
+
+    #[test]
+    fn rows_can_be_filled_apart_from_each_other() {
+        let mut batch = HostBatch::default();
+        batch.reset(SHAPE, 2);
+        for info in [info(1, 2, 3), info(2, 4, 0)] {
+            batch.push_row(info);
+        }
+        let lengths: Vec<_> = batch.rows_mut().map(|r| (r.mel.len(), r.symbols.len())).collect();
+        assert_eq!(lengths, [(4, 3), (8, 0)]);
+    }
+
+    #[test]
+    #[should_panic(expected = "the batch is not finished")]
+    fn an_unfinished_batch_is_not_lent() {
+        let mut batch = HostBatch::default();
+        batch.reset(SHAPE, 2);
+        batch.push_row(info(1, 1, 1));
+        batch.mel();
+    }
+
+    #[test]
+    #[should_panic(expected = "does not fit place 0")]
+    fn a_row_longer_than_the_shape_is_a_fault_of_the_plan() {
+        let mut batch = HostBatch::default();
+        batch.reset(SHAPE, 2);
+        batch.push_row(info(1, 5, 1));
+    }
+}

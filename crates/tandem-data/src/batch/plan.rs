@@ -1,0 +1,319 @@
+//! Which utterances share a batch, and in which order the batches come.
+//!
+//! In: lengths, configuration, epoch. Out: an [`EpochPlan`]: every usable row exactly once, each
+//! batch in one of a few fixed shapes. A pure function: nothing is kept between epochs, so a
+//! run resumes anywhere from its [`Position`] alone. Next on the path: [`super::HostBatch`].
+
+use super::length_buckets::edges;
+use super::order::Shuffler;
+use super::{BatchConfig, BatchError};
+use serde::{Deserialize, Serialize};
+use tandem_units::{Epoch, Seed};
+
+/// How long every utterance is, in corpus order: row `i` is entry `i` of both lists.
+#[derive(Clone, Copy, Debug)]
+pub struct Lengths<'a> {
+    /// Mel frames of each utterance.
+    pub frames: &'a [u32],
+    /// Symbols of each utterance.
+    pub symbols: &'a [u32],
+}
+
+/// The memory one batch takes: `[rows, frames]` of mel, `[rows, symbols]` of text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct BatchShape {
+    /// Places for utterances; the last batch of a bucket leaves some empty.
+    pub rows: usize,
+    /// Padded mel frames.
+    pub frames: usize,
+    /// Padded symbols.
+    pub symbols: usize,
+}
+
+/// An utterance that is in no batch, and why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LeftOut {
+    /// Which one.
+    pub row: u32,
+    /// What is wrong with it.
+    pub why: Unfit,
+}
+
+/// Why an utterance is in no batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unfit {
+    /// Nothing to hear.
+    #[error("no mel frames")]
+    NoFrames,
+    /// Nothing to say.
+    #[error("no symbols")]
+    NoSymbols,
+    /// Over `max_mel_frames`.
+    #[error("{0} mel frames, more than `max_mel_frames`")]
+    TooManyFrames(u32),
+    /// Over `max_text_length`.
+    #[error("{0} symbols, more than `max_text_length`")]
+    TooManySymbols(u32),
+}
+
+/// A corpus sorted into buckets, once; every epoch is planned from it.
+#[derive(Clone, Debug)]
+pub struct Batches {
+    seed: Seed,
+    /// One per bucket, rising in frames.
+    shapes: Vec<BatchShape>,
+    /// The bucket of each row; [`NO_BUCKET`] for those left out.
+    bucket_of: Vec<u8>,
+    /// Rows in each bucket.
+    counts: Vec<u32>,
+    left_out: Vec<LeftOut>,
+    real_frames: u64,
+}
+
+const NO_BUCKET: u8 = u8::MAX;
+
+impl Batches {
+    /// Sorts the corpus into buckets.
+    pub fn new(lengths: Lengths<'_>, config: &BatchConfig) -> Result<Self, BatchError> {
+        config.validate()?;
+        let (frames, symbols) = (lengths.frames.len(), lengths.symbols.len());
+        if frames != symbols {
+            return Err(BatchError::Uneven { frames, symbols });
+        }
+        if frames >= u32::MAX as usize {
+            let most = u32::MAX as usize - 1;
+            return Err(BatchError::TooLarge { key: "rows", size: frames, most });
+        }
+        let fits = |row: &usize| unfit(lengths, *row, config).is_none();
+        let edges = edges((0..frames).filter(fits).map(|row| lengths.frames[row]), config);
+        let mut batches = Self {
+            seed: config.seed,
+            shapes: edges.iter().map(|&frames| shape_of(frames, config)).collect(),
+            bucket_of: Vec::with_capacity(frames),
+            counts: vec![0; edges.len()],
+            left_out: Vec::new(),
+            real_frames: 0,
+        };
+        for row in 0..frames {
+            batches.place(lengths, row, config);
+        }
+        if batches.counts.iter().all(|&count| count == 0) {
+            return Err(BatchError::Nothing { rows: frames });
+        }
+        Ok(batches)
+    }
+
+    /// The batches of one epoch, in order.
+    pub fn epoch(&self, epoch: Epoch) -> EpochPlan {
+        let mut shuffler = Shuffler::new(self.seed, epoch);
+        let mut permuted: Vec<u32> = (0..self.bucket_of.len() as u32)
+            .filter(|&row| self.bucket_of[row as usize] != NO_BUCKET)
+            .collect();
+        shuffler.shuffle(&mut permuted);
+        // Counting sort by bucket: stable, so each bucket keeps the permuted order.
+        let mut next: Vec<u32> = Vec::with_capacity(self.counts.len());
+        let mut total = 0;
+        for &count in &self.counts {
+            next.push(total);
+            total += count;
+        }
+        let starts = next.clone();
+        let mut rows = vec![0; permuted.len()];
+        for row in permuted {
+            let place = &mut next[usize::from(self.bucket_of[row as usize])];
+            rows[*place as usize] = row;
+            *place += 1;
+        }
+        let mut batches = self.cut(&starts);
+        shuffler.shuffle(&mut batches);
+        EpochPlan {
+            epoch,
+            shapes: self.shapes.clone(),
+            rows,
+            batches,
+            real_frames: self.real_frames,
+        }
+    }
+
+    /// The shapes that occur, shortest first: as many as there are buckets in use.
+    pub fn shapes(&self) -> impl Iterator<Item = BatchShape> {
+        let used = self.shapes.iter().zip(&self.counts).filter(|(_, count)| **count > 0);
+        used.map(|(shape, _)| *shape)
+    }
+
+    /// The utterances that are in no batch.
+    pub fn left_out(&self) -> &[LeftOut] {
+        &self.left_out
+    }
+
+    fn place(&mut self, lengths: Lengths<'_>, row: usize, config: &BatchConfig) {
+        if let Some(why) = unfit(lengths, row, config) {
+            self.left_out.push(LeftOut { row: row as u32, why });
+            self.bucket_of.push(NO_BUCKET);
+            return;
+        }
+        let (frames, symbols) = (lengths.frames[row] as usize, lengths.symbols[row] as usize);
+        let bucket = self.shapes.partition_point(|shape| shape.frames < frames);
+        let shape = &mut self.shapes[bucket];
+        // One width per bucket, that of its longest text: a second shape would be compiled too.
+        let width = symbols.next_multiple_of(8).min(config.max_text_length);
+        shape.symbols = shape.symbols.max(width);
+        self.counts[bucket] += 1;
+        self.bucket_of.push(bucket as u8);
+        self.real_frames += frames as u64;
+    }
+
+    /// Every bucket in batches of its capacity; the last of each takes what is left.
+    fn cut(&self, starts: &[u32]) -> Vec<BatchSpan> {
+        let mut spans = Vec::new();
+        for (bucket, (&start, &count)) in starts.iter().zip(&self.counts).enumerate() {
+            let capacity = self.shapes[bucket].rows as u32;
+            for taken in (0..count).step_by(capacity as usize) {
+                let length = capacity.min(count - taken);
+                spans.push(BatchSpan { start: start + taken, length, bucket: bucket as u8 });
+            }
+        }
+        spans
+    }
+}
+
+fn unfit(lengths: Lengths<'_>, row: usize, config: &BatchConfig) -> Option<Unfit> {
+    let (frames, symbols) = (lengths.frames[row], lengths.symbols[row]);
+    if frames == 0 {
+        Some(Unfit::NoFrames)
+    } else if symbols == 0 {
+        Some(Unfit::NoSymbols)
+    } else if frames as usize > config.max_mel_frames {
+        Some(Unfit::TooManyFrames(frames))
+    } else if symbols as usize > config.max_text_length {
+        Some(Unfit::TooManySymbols(symbols))
+    } else {
+        None
+    }
+}
+
+fn shape_of(frames: usize, config: &BatchConfig) -> BatchShape {
+    BatchShape { rows: config.rows_of(frames), frames, symbols: 0 }
+}
+
+/// Where a batch's rows lie in the plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct BatchSpan {
+    start: u32,
+    length: u32,
+    bucket: u8,
+}
+
+/// One epoch: every usable row exactly once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EpochPlan {
+    epoch: Epoch,
+    shapes: Vec<BatchShape>,
+    rows: Vec<u32>,
+    batches: Vec<BatchSpan>,
+    real_frames: u64,
+}
+
+/// One batch of a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlannedBatch<'a> {
+    /// The memory it is laid out in; `rows.len()` may be less than `shape.rows`.
+    pub shape: BatchShape,
+    /// The utterances in it, in the order of their places.
+    pub rows: &'a [u32],
+}
+
+/// How much of what is computed is sound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Padding {
+    /// Frames of sound in an epoch.
+    pub real_frames: u64,
+    /// Frames computed in an epoch, empty places included.
+    pub padded_frames: u64,
+}
+
+impl EpochPlan {
+    /// Which epoch this is the plan of.
+    pub fn epoch(&self) -> Epoch {
+        self.epoch
+    }
+
+    /// How many batches there are: never zero.
+    #[expect(clippy::len_without_is_empty, reason = "a plan without batches is an error")]
+    pub fn len(&self) -> usize {
+        self.batches.len()
+    }
+
+    /// How many utterances there are.
+    pub fn utterances(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// The batch at this place, or nothing past the end.
+    pub fn batch(&self, index: usize) -> Option<PlannedBatch<'_>> {
+        let span = self.batches.get(index)?;
+        let (start, length) = (span.start as usize, span.length as usize);
+        let rows = &self.rows[start..start + length];
+        Some(PlannedBatch { shape: self.shapes[usize::from(span.bucket)], rows })
+    }
+
+    /// The batches from this place to the end: from zero for a whole epoch.
+    pub fn batches_from(&self, index: usize) -> impl Iterator<Item = PlannedBatch<'_>> {
+        (index..self.len()).filter_map(|at| self.batch(at))
+    }
+
+    /// What padding costs in this epoch.
+    pub fn padding(&self) -> Padding {
+        let frames = |batch: PlannedBatch<'_>| (batch.shape.rows * batch.shape.frames) as u64;
+        let padded_frames = self.batches_from(0).map(frames).sum();
+        Padding { real_frames: self.real_frames, padded_frames }
+    }
+}
+
+impl PlannedBatch<'_> {
+    /// The smallest shape these rows fit: for runs that do without fixed shapes.
+    pub fn tight_shape(&self, lengths: Lengths<'_>) -> BatchShape {
+        let longest = |list: &[u32]| self.rows.iter().map(|&row| list[row as usize]).max();
+        BatchShape {
+            rows: self.rows.len(),
+            frames: longest(lengths.frames).unwrap_or(0) as usize,
+            symbols: longest(lengths.symbols).unwrap_or(0) as usize,
+        }
+    }
+}
+
+impl Padding {
+    /// The share of all computed frames that is not sound, from 0 to 1.
+    pub fn waste(&self) -> f64 {
+        1.0 - self.real_frames as f64 / self.padded_frames.max(1) as f64
+    }
+}
+
+/// Where a run stands: with the same corpus and configuration, all it takes to resume.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Position {
+    /// What the order is drawn from.
+    pub seed: Seed,
+    /// The epoch under way.
+    pub epoch: Epoch,
+    /// The next batch of it.
+    pub batch: u64,
+}
+
+impl Position {
+    /// Before the first batch of a run.
+    pub fn start(seed: Seed) -> Self {
+        Self { seed, epoch: Epoch(0), batch: 0 }
+    }
+
+    /// After one more batch of the plan: at the first of the next epoch when it was the last.
+    pub fn after_batch(self, plan: &EpochPlan) -> Self {
+        let batch = self.batch + 1;
+        if batch < plan.len() as u64 {
+            Self { batch, ..self }
+        } else {
+            Self { epoch: Epoch(self.epoch.0 + 1), batch: 0, ..self }
+        }
+    }
+}
