@@ -244,7 +244,7 @@ def phoneme_spans(samples, marks, peak):
 
 
 def join_unparted(spans):
-    """Where espeak-ng speaks a sound as the end of the vowel before (the l of "small"), it
+    """Where espeak-ng speaks a sound as the end of the vowel before (the l of "ball"), it
     knows no boundary: one label for both, rather than an invented one."""
     joined = []
     for start, name, word, end in spans:
@@ -298,10 +298,9 @@ def with_silence_around(phonemes, length, sentence):
 
 
 def write_manifests(out, sentences):
-    everyone = [s for s in sentences]
     kept = [s for s in sentences if not s.held_out]
     held_out = [s for s in sentences if s.held_out]
-    for name, rows in (("", everyone), ("_train", kept), ("_eval", held_out)):
+    for name, rows in (("", sentences), ("_train", kept), ("_eval", held_out)):
         lines = ["id|text|normalised|speaker|language"]
         for s in rows:
             speaker = s.speaker
