@@ -8,6 +8,75 @@ use tandem_units::Hint;
 /// rejected row, listed and passed over.
 #[derive(Debug, thiserror::Error)]
 pub enum DataError {
+    /// There is nothing at the path of the corpus.
+    #[error("there is no corpus at `{}`", path.display())]
+    CorpusMissing {
+        /// What was typed.
+        path: PathBuf,
+        /// Names beside it that look alike.
+        near: Vec<String>,
+    },
+    /// A directory without a manifest.
+    #[error("`{}` holds no manifest (looked for {})", root.display(), quoted(looked_for))]
+    ManifestMissing {
+        /// The directory.
+        root: PathBuf,
+        /// The names of manifests.
+        looked_for: Vec<String>,
+        /// Files there that may be one under another name.
+        near: Vec<String>,
+    },
+    /// A manifest without a single row.
+    #[error("manifest `{}` has no rows", manifest.display())]
+    ManifestEmpty {
+        /// Which manifest.
+        manifest: PathBuf,
+    },
+    /// A manifest whose bytes are not UTF-8 from the start.
+    #[error("manifest `{}` is not UTF-8 text but {found}", manifest.display())]
+    ManifestEncoding {
+        /// Which manifest.
+        manifest: PathBuf,
+        /// What it looks like instead.
+        found: String,
+    },
+    /// A manifest none of whose lines has the columns it should have.
+    #[error(
+        "no line of `{}` has {expected} columns between {separator:?}; most have {found}",
+        manifest.display()
+    )]
+    ManifestColumns {
+        /// Which manifest.
+        manifest: PathBuf,
+        /// How many columns are needed.
+        expected: String,
+        /// How many were found in most lines.
+        found: usize,
+        /// What stands between columns.
+        separator: char,
+        /// A character that would fit better.
+        likely: Option<char>,
+    },
+    /// No folder of recordings, and no recording beside the manifest either.
+    #[error("`{}` holds no recordings (looked for {})", root.display(), quoted(looked_for))]
+    RecordingsMissing {
+        /// The corpus directory.
+        root: PathBuf,
+        /// The names of folders.
+        looked_for: Vec<String>,
+        /// Folders that are there.
+        near: Vec<String>,
+    },
+    /// A setting of the corpus that makes no sense.
+    #[error("`corpus.{key}` is {value}, expected {expected}")]
+    CorpusSetting {
+        /// Which one.
+        key: &'static str,
+        /// What it was set to.
+        value: String,
+        /// What it may be.
+        expected: &'static str,
+    },
     /// A file of the corpus or the cache could not be read.
     #[error("cannot read `{}`", path.display())]
     Read {
@@ -45,6 +114,42 @@ pub enum DataError {
 impl Hint for DataError {
     fn hint(&self) -> Option<String> {
         match self {
+            Self::CorpusMissing { near, .. } if near.is_empty() => Some(
+                "name a directory in LJSpeech layout, or `demo` for the built-in corpus".into(),
+            ),
+            Self::CorpusMissing { near, .. } => Some(format!("did you mean {}?", quoted(near))),
+            Self::ManifestMissing { near, .. } if near.is_empty() => {
+                Some("write `metadata.csv` with lines of `id|text`, one for each recording".into())
+            }
+            Self::ManifestMissing { near, .. } => Some(format!(
+                "if {} is the manifest, name that file instead of the directory",
+                quoted(near)
+            )),
+            Self::ManifestEmpty { .. } => {
+                Some("write one line of `id|text` for each recording".into())
+            }
+            Self::ManifestEncoding { manifest, .. } => Some(format!(
+                "save it as UTF-8, for example: iconv -f ENCODING -t UTF-8 {} > new.csv",
+                manifest.display()
+            )),
+            Self::ManifestColumns { likely: Some(likely), .. } => {
+                Some(format!("set `corpus.separator` to {likely:?}: it fits every line looked at"))
+            }
+            Self::ManifestColumns { .. } => Some(
+                "set `corpus.separator` if columns are not split by it, or add a header line \
+                 that names the columns (id, text, normalised, speaker, language)"
+                    .into(),
+            ),
+            Self::RecordingsMissing { near, .. } if near.is_empty() => {
+                Some("put the recordings into a folder `wavs` beside the manifest".into())
+            }
+            Self::RecordingsMissing { near, .. } => Some(format!(
+                "if they are in {}, rename it to `wavs`, or write its name before the ids",
+                quoted(near)
+            )),
+            Self::CorpusSetting { key, .. } => {
+                Some(format!("correct `corpus.{key}`, or leave it out for the default"))
+            }
             Self::Read { source, .. } if source.kind() == io::ErrorKind::NotFound => {
                 Some("check the path for typing errors".into())
             }
@@ -63,4 +168,9 @@ impl Hint for DataError {
             }
         }
     }
+}
+
+fn quoted(names: &[String]) -> String {
+    let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    names.join(", ")
 }

@@ -1,0 +1,282 @@
+//! Which column of a manifest is what.
+//!
+//! In: the first lines of a manifest. Out: [`Columns`], which cuts every line into a [`Row`].
+//! A header line settles it by name. Without one, place decides, and the columns after the
+//! text are looked at, because manifests in the wild disagree:
+//!
+//! ```text
+//! id|text                      id|text|normalised
+//! id|text|speaker              id|text|language
+//! id|text|normalised|speaker   id|text|speaker|language   id|text|normalised|language
+//! id|text|normalised|speaker|language                     (or the last two swapped)
+//! ```
+//!
+//! - A language column holds an ISO 639 tag (`fa`, `en-US`) in every sampled row.
+//! - Where one further column is left, it is a speaker if it is a single word in every
+//!   sampled row beside a text of several words; otherwise it is the normalised reading.
+//! - Where two are left, the first is the normalised reading and the second the speaker,
+//!   unless the first is such a single word: then it is the speaker and the second is unused.
+//!
+//! Quotes mean nothing: LJSpeech has never had CSV quoting, and texts begin with quotes.
+
+/// What a column holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    Id,
+    Text,
+    Normalised,
+    Speaker,
+    Language,
+    Unused,
+}
+
+/// The role of each column, from left to right.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Columns(Vec<Role>);
+
+/// A line cut into what its columns mean; a column that is not there is empty.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Row<'a> {
+    pub id: &'a str,
+    pub text: &'a str,
+    pub normalised: &'a str,
+    pub speaker: &'a str,
+    pub language: &'a str,
+}
+
+impl Columns {
+    /// The columns a header line names; nothing if the line is no header, that is, unless
+    /// it names an id and a text.
+    pub(super) fn from_header(line: &str, separator: char) -> Option<Columns> {
+        let names: Vec<String> = line.split(separator).map(column_name).collect();
+        let mut roles: Vec<Role> = names.iter().map(|name| role_of(name)).collect();
+        // `transcription` is the raw text in LJSpeech's own naming, the normalised reading
+        // beside a `text` column in others.
+        if let Some(at) = names.iter().position(|name| name == "transcription") {
+            let taken = roles.contains(&Role::Text);
+            roles[at] = if taken { Role::Normalised } else { Role::Text };
+        }
+        keep_first_of_each(&mut roles);
+        // A reading without a raw text is the text.
+        if !roles.contains(&Role::Text) {
+            let only = roles.iter_mut().find(|role| **role == Role::Normalised)?;
+            *only = Role::Text;
+        }
+        roles.contains(&Role::Id).then_some(Columns(roles))
+    }
+
+    /// The columns by place and content, as the module's header describes; the number of
+    /// columns most lines have where that makes no sense.
+    pub(super) fn guess(sample: &[&str], separator: char) -> Result<Columns, usize> {
+        let count = usual_count(sample, separator);
+        if !(2..=5).contains(&count) {
+            return Err(count);
+        }
+        let rows: Vec<Vec<&str>> = sample
+            .iter()
+            .map(|line| line.split(separator).collect::<Vec<_>>())
+            .filter(|fields| fields.len() == count)
+            .collect();
+        let mut roles = vec![Role::Unused; count];
+        roles[0] = Role::Id;
+        roles[1] = Role::Text;
+        let mut rest: Vec<usize> = (2..count).collect();
+        if let Some(at) = rest.iter().rposition(|&column| is_language(&rows, column)) {
+            roles[rest.remove(at)] = Role::Language;
+        }
+        match rest[..] {
+            [] => {}
+            [first] if is_name(&rows, first) => roles[first] = Role::Speaker,
+            [first] => roles[first] = Role::Normalised,
+            [first, _] if is_name(&rows, first) => roles[first] = Role::Speaker,
+            [first, second, ..] => {
+                roles[first] = Role::Normalised;
+                roles[second] = Role::Speaker;
+                // Five columns whose last holds no tag: a language by another name.
+                rest.get(2).inspect(|&&third| roles[third] = Role::Language);
+            }
+        }
+        Ok(Columns(roles))
+    }
+
+    /// Cuts one line; the number of columns found where it is not the right one.
+    pub(super) fn cut<'a>(&self, line: &'a str, separator: char) -> Result<Row<'a>, usize> {
+        let mut row = Row::default();
+        let mut found = 0;
+        for field in line.split(separator) {
+            match self.0.get(found) {
+                Some(Role::Id) => row.id = field,
+                Some(Role::Text) => row.text = field,
+                Some(Role::Normalised) => row.normalised = field,
+                Some(Role::Speaker) => row.speaker = field,
+                Some(Role::Language) => row.language = field,
+                Some(Role::Unused) | None => {}
+            }
+            found += 1;
+        }
+        if found == self.count() { Ok(row) } else { Err(found) }
+    }
+
+    /// How many columns a line must have.
+    pub(super) fn count(&self) -> usize {
+        self.0.len()
+    }
+}
+
+/// Another character that would cut every line into the same two to five columns.
+pub(super) fn likely_separator(sample: &[&str], separator: char) -> Option<char> {
+    ['|', '\t', ';', ','].into_iter().filter(|&other| other != separator).find(|&other| {
+        let count = usual_count(sample, other);
+        (2..=5).contains(&count) && sample.iter().all(|line| line.split(other).count() == count)
+    })
+}
+
+/// The number of columns most lines have, the smaller one where two are as common.
+fn usual_count(sample: &[&str], separator: char) -> usize {
+    let mut lines_by_count = std::collections::BTreeMap::<usize, usize>::new();
+    for line in sample {
+        *lines_by_count.entry(line.split(separator).count()).or_default() += 1;
+    }
+    lines_by_count
+        .into_iter()
+        .max_by_key(|&(count, lines)| (lines, std::cmp::Reverse(count)))
+        .map_or(0, |(count, _)| count)
+}
+
+fn column_name(field: &str) -> String {
+    field.trim().trim_matches('"').to_lowercase().replace([' ', '-'], "_")
+}
+
+fn role_of(name: &str) -> Role {
+    match name {
+        "id" | "file" | "file_name" | "filename" | "file_id" | "path" | "audio" | "audio_file"
+        | "audio_path" | "wav" | "wav_file" | "wav_path" | "clip" | "utterance_id" => Role::Id,
+        "text" | "raw_text" | "sentence" | "transcript" => Role::Text,
+        "normalised"
+        | "normalized"
+        | "normalised_text"
+        | "normalized_text"
+        | "normalised_transcription"
+        | "normalized_transcription" => Role::Normalised,
+        "speaker" | "speaker_name" | "speaker_id" => Role::Speaker,
+        "language" | "lang" | "locale" => Role::Language,
+        _ => Role::Unused,
+    }
+}
+
+/// Of two columns with one role, the left one has it.
+fn keep_first_of_each(roles: &mut [Role]) {
+    for at in 1..roles.len() {
+        if roles[..at].contains(&roles[at]) {
+            roles[at] = Role::Unused;
+        }
+    }
+}
+
+fn is_language(rows: &[Vec<&str>], column: usize) -> bool {
+    !rows.is_empty() && rows.iter().all(|row| is_language_tag(row[column].trim()))
+}
+
+fn is_name(rows: &[Vec<&str>], column: usize) -> bool {
+    let single_word = |field: &str| !field.is_empty() && !field.contains(char::is_whitespace);
+    !rows.is_empty()
+        && rows.iter().all(|row| single_word(row[column].trim()))
+        && rows.iter().any(|row| !single_word(row[1].trim()))
+}
+
+/// `fa`, `en-US`, `zh_hans`: a tag of ISO 639, in lower case, and perhaps a region or script.
+fn is_language_tag(field: &str) -> bool {
+    let (tag, region) = field.split_once(['-', '_']).unwrap_or((field, "xx"));
+    LANGUAGES.split_ascii_whitespace().any(|known| known == tag)
+        && (2..=4).contains(&region.len())
+        && region.bytes().all(|byte| byte.is_ascii_alphanumeric())
+}
+
+/// The two-letter codes of ISO 639-1, and the three-letter codes of languages that speech
+/// corpora commonly name so. A list, because `ali` and `bob` have three letters too.
+const LANGUAGES: &str = "aa ab ae af ak am an ar as av ay az ba be bg bh bi bm bn bo br bs ca ce \
+    ch co cr cs cu cv cy da de dv dz ee el en eo es et eu fa ff fi fj fo fr fy ga gd gl gn gu gv \
+    ha he hi ho hr ht hu hy hz ia id ie ig ii ik io is it iu ja jv ka kg ki kj kk kl km kn ko kr \
+    ks ku kv kw ky la lb lg li ln lo lt lu lv mg mh mi mk ml mn mr ms mt my na nb nd ne ng nl nn \
+    no nr nv ny oc oj om or os pa pi pl ps pt qu rm rn ro ru rw sa sc sd se sg si sk sl sm sn so \
+    sq sr ss st su sv sw ta te tg th ti tk tl tn to tr ts tt tw ty ug uk ur uz ve vi vo wa wo xh \
+    yi yo za zh zu ara ckb cmn deu eng fas fra hin ita jpn kor kmr nld per pes pol por prs pus \
+    rus spa tgk tur urd zho";
+
+#[cfg(test)]
+mod tests {
+    use super::Role::{Id, Language, Normalised, Speaker, Text, Unused};
+    use super::*;
+
+    #[track_caller]
+    fn check(lines: &[&str], roles: &[Role]) {
+        let found = match Columns::from_header(lines[0], '|') {
+            Some(columns) => Ok(columns),
+            None => Columns::guess(lines, '|'),
+        };
+        assert_eq!(found, Ok(Columns(roles.to_vec())));
+    }
+
+    #[test]
+    fn a_header_names_columns_in_any_order() {
+        check(&["id|text|normalised|speaker|language"], &[Id, Text, Normalised, Speaker, Language]);
+        check(&["audio_file|text|speaker_name"], &[Id, Text, Speaker]);
+        check(&["Lang|Sentence|duration|Path"], &[Language, Text, Unused, Id]);
+        check(&["ID|Transcription|Normalized Transcription"], &[Id, Text, Normalised]);
+        check(&["wav|text|transcription|speaker_id"], &[Id, Text, Normalised, Speaker]);
+        check(&["file|normalized"], &[Id, Text]);
+    }
+
+    #[test]
+    fn a_first_row_that_only_resembles_a_header_is_data() {
+        assert_eq!(Columns::from_header("clip_1|text", '|'), None);
+        assert_eq!(Columns::from_header("id|Who are you?", '|'), None);
+    }
+
+    #[test]
+    fn two_and_three_columns_are_what_ljspeech_has() {
+        check(&["a|some words"], &[Id, Text]);
+        check(&["a|4 words", "b|two words"], &[Id, Text]);
+        check(&["a|in 1984|in nineteen eighty-four", "b|No.|No."], &[Id, Text, Normalised]);
+        check(&["a|yes|yes", "b|no|no"], &[Id, Text, Normalised]);
+        check(&["a|some words|", "b|more words|more words"], &[Id, Text, Normalised]);
+    }
+
+    #[test]
+    fn a_third_column_of_tags_or_names_is_never_read_aloud() {
+        check(&["a|some words|en", "b|چند کلمه|fa"], &[Id, Text, Language]);
+        check(&["a|some words|p225", "b|more words|p226"], &[Id, Text, Speaker]);
+        check(&["a|some words|ali", "b|more words|bob"], &[Id, Text, Speaker]);
+    }
+
+    #[test]
+    fn four_and_five_columns_hold_speaker_and_language() {
+        check(&["a|2 words|two words|jo b"], &[Id, Text, Normalised, Speaker]);
+        check(&["a|2 words|two words|ali"], &[Id, Text, Normalised, Speaker]);
+        check(&["a|two words|ali|fa", "b|two words|bob|en-US"], &[Id, Text, Speaker, Language]);
+        check(&["a|2 words|two words|fa"], &[Id, Text, Normalised, Language]);
+        check(&["a|2 words|two words|ali|fa"], &[Id, Text, Normalised, Speaker, Language]);
+        check(&["a|2 words|two words|fa|ali"], &[Id, Text, Normalised, Language, Speaker]);
+        check(&["a|2 words|two words|ali|Persian"], &[Id, Text, Normalised, Speaker, Language]);
+        check(&["a|two words|ali|calm"], &[Id, Text, Speaker, Unused]);
+    }
+
+    #[test]
+    fn one_odd_line_does_not_decide_for_the_rest() {
+        let lines = ["a|x y", "b|x y|x y", "c|x y|x y", "d|x|y|z|w|v", "e|x y|x y"];
+        check(&lines, &[Id, Text, Normalised]);
+        let columns = Columns::guess(&lines, '|').expect("three columns");
+        assert_eq!(columns.cut("a|x y", '|'), Err(2));
+        assert_eq!(columns.cut("d|x|y|z", '|'), Err(4));
+        let row = columns.cut("b|\"x\" y|", '|').expect("three columns");
+        assert_eq!((row.id, row.text, row.normalised), ("b", "\"x\" y", ""));
+    }
+
+    #[test]
+    fn a_wrong_separator_is_noticed_and_the_right_one_named() {
+        let lines = ["a\tsome words\tbob", "b\tmore, words\tbob"];
+        assert_eq!(Columns::guess(&lines, '|'), Err(1));
+        assert_eq!(likely_separator(&lines, '|'), Some('\t'));
+        assert_eq!(likely_separator(&["no columns", "at, all"], '|'), None);
+    }
+}
