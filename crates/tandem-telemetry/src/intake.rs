@@ -75,6 +75,13 @@ impl Intake {
         self.lost[kind as usize].fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Events that slipped in while the writer was ending count as lost.
+    pub(crate) fn count_leftovers(&self) {
+        let mut batch = Vec::new();
+        self.drain(&mut batch);
+        batch.iter().for_each(|stamped| self.count_lost(stamped.event.kind()));
+    }
+
     /// Events lost so far, by kind; kinds that lost none are absent.
     pub(crate) fn lost(&self) -> BTreeMap<String, u64> {
         Kind::ALL

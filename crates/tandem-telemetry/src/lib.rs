@@ -11,6 +11,8 @@ pub mod step; // 1. the step and its losses
 pub mod event; // 1. the closed list
 mod intake; // 2. bounded queues: room or a counted loss
 mod record_file; // 3. whole lines onto a disk that may fail
+pub mod record_options; // how a record is kept, who listens
+mod watch; // 4. what others may see of the thread
 mod writer; // 4. the thread between the two
 pub mod record; // 5. the handle that sends, the thread that writes
 pub mod reader; // 6. the record read back
@@ -23,12 +25,18 @@ pub mod grade; // 8. against the targets
 pub mod periodic; // 8. the line every hundred steps
 pub mod report; // 9. the final report
 mod report_text; // 9. the same for people
+pub mod perfetto; // 10. a trace for the Perfetto UI
+mod perfetto_messages; // 10. its messages
+mod perfetto_tracks; // 10. its rows and strings
+mod trace_ring; // 10. the newest packets
+pub mod metrics; // 10. the present numbers for Prometheus
 pub mod error; // what can go wrong, and the way out
 
 pub use clock::{Nanos, RunClock};
 pub use error::TelemetryError;
 pub use event::{Event, Stamped};
 pub use pending::{Pending, Promise};
+pub use perfetto::Trace;
 pub use reader::{ReadNotes, RunRecord};
 pub use record::{Closed, Ending, RecordOptions, Recorder, Recording, Spans};
 pub use record_file::{MemoryFile, RecordFile};

@@ -10,13 +10,18 @@ use crate::clock::{Nanos, RunClock};
 use crate::error::TelemetryError;
 use crate::event::{Event, Health, Kind, RunHeader, Stamped};
 use crate::intake::Intake;
+use crate::perfetto::TraceExtent;
 use crate::record_file::{MemoryFile, RecordFile};
-use crate::writer::{Watch, Writer};
+use crate::summary::Summary;
+use crate::watch::{Ended, Watch};
+use crate::writer::Writer;
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+
+pub use crate::record_options::{Listener, News, RecordOptions, Spans, TraceOptions};
 
 /// Sends events to a record. Cheap to clone; every thread has its own.
 #[derive(Clone)]
@@ -38,62 +43,17 @@ pub struct Recording {
     thread: Option<std::thread::JoinHandle<()>>,
 }
 
-/// How a record is kept.
-#[derive(Clone, Debug)]
-pub struct RecordOptions {
-    /// Where spans go.
-    pub spans: Spans,
-    /// The longest an event waits before it is written.
-    pub flush_every: Duration,
-    /// The longest a step waits for its losses before it is written with `null`.
-    pub loss_within: Duration,
-    /// The most steps that wait for losses at once; the oldest goes when there are more.
-    pub loss_window: usize,
-    /// Room for events that reports need.
-    pub essential_room: usize,
-    /// Room for events that come in masses.
-    pub bulk_room: usize,
-    /// Bytes of finished lines that wait while the disk fails.
-    pub outbox: usize,
-    /// Time between two attempts on a failing disk.
-    pub retry_every: Duration,
-    /// The longest closing may take.
-    pub close_within: Duration,
-}
-
-/// Where spans go.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Spans {
-    /// Nowhere: they are not even queued.
-    #[default]
-    Dropped,
-    /// Into the record.
-    Recorded,
-}
-
-impl Default for RecordOptions {
-    fn default() -> RecordOptions {
-        RecordOptions {
-            spans: Spans::Dropped,
-            flush_every: Duration::from_millis(200),
-            loss_within: Duration::from_secs(10),
-            loss_window: 1024,
-            essential_room: 8192,
-            bulk_room: 16384,
-            outbox: 8 << 20,
-            retry_every: Duration::from_secs(1),
-            close_within: Duration::from_secs(5),
-        }
-    }
-}
-
 /// How closing a record went.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Debug)]
 pub struct Closed {
     /// Losses and errors over the whole run.
     pub health: Health,
     /// Whether all of it is on disk.
     pub ending: Ending,
+    /// The run in sums, complete even where the disk took nothing.
+    pub summary: Summary,
+    /// The trace, where one was asked for; a failed trace does not harm the record.
+    pub trace: Option<Result<TraceExtent, TelemetryError>>,
 }
 
 /// Whether a record was closed whole.
@@ -135,7 +95,7 @@ impl Recording {
             intake: Intake::new(options.essential_room, options.bulk_room),
             watch: Watch::default(),
             closing: AtomicBool::new(false),
-            spans: options.spans,
+            spans: options.spans_wanted(),
         });
         let close_within = options.close_within;
         let writer = Writer::new(Arc::clone(&shared), file, header, options);
@@ -159,20 +119,22 @@ impl Recording {
     }
 
     fn close(&mut self) -> Closed {
-        let Some(shared) = &self.recorder.0 else {
-            return Closed { health: Health::default(), ending: Ending::Whole };
-        };
-        let Some(thread) = self.thread.take() else {
-            return Closed { health: self.recorder.health(), ending: shared.watch.ending() };
-        };
-        shared.closing.store(true, Ordering::Release);
-        shared.intake.wake();
-        // A disk that does not answer keeps its thread: it is left behind, not waited for.
-        let ending = shared.watch.wait_for_end(self.close_within);
-        if ending == Ending::Whole {
-            let _ = thread.join();
+        if let (Some(shared), Some(thread)) = (&self.recorder.0, self.thread.take()) {
+            shared.closing.store(true, Ordering::Release);
+            shared.intake.wake();
+            // A disk that does not answer keeps its thread: it is left behind, not waited for.
+            if shared.watch.wait_for_end(self.close_within) == Ended::Yes {
+                let _ = thread.join();
+                shared.intake.count_leftovers();
+            }
         }
-        Closed { health: self.recorder.health(), ending }
+        let shared = self.recorder.0.as_ref();
+        Closed {
+            health: self.recorder.health(),
+            ending: shared.map_or(Ending::Whole, |shared| shared.watch.ending()),
+            summary: self.recorder.summary(),
+            trace: shared.and_then(|shared| shared.watch.take_trace()),
+        }
     }
 }
 
@@ -211,6 +173,13 @@ impl Recorder {
     /// Whether anybody wants spans. Stages ask once and save themselves the work.
     pub fn spans(&self) -> Spans {
         self.0.as_ref().map_or(Spans::Dropped, |shared| shared.spans)
+    }
+
+    /// The run in sums so far, with the record's present health. Not for the training thread:
+    /// it may wait a moment for the record's.
+    pub fn summary(&self) -> Summary {
+        let Some(shared) = &self.0 else { return Summary::default() };
+        Summary { health: shared.health(), ..shared.watch.summary().clone() }
     }
 
     /// Losses and errors so far, known even where the disk takes nothing.

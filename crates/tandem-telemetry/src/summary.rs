@@ -125,6 +125,10 @@ pub struct DeviceSums {
     pub temperature: Stats,
     /// Looks taken.
     pub samples: u64,
+    /// Utilisation at the last look that told it.
+    pub last_utilisation: Option<f32>,
+    /// Memory in use at the last look that told it.
+    pub last_memory: Option<Bytes>,
 }
 
 /// Items left out, in sums.
@@ -284,6 +288,8 @@ impl DeviceSums {
         sample.utilisation.into_iter().for_each(|share| self.utilisation.add(share.into()));
         sample.memory_used.into_iter().for_each(|used| self.memory.add(used.0 as f64));
         sample.temperature.into_iter().for_each(|degrees| self.temperature.add(degrees.into()));
+        self.last_utilisation = sample.utilisation.or(self.last_utilisation);
+        self.last_memory = sample.memory_used.or(self.last_memory);
         self.memory_total = sample.memory_total.or(self.memory_total);
     }
 }

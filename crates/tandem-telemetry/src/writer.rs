@@ -6,77 +6,16 @@
 //! keep their order. Nothing this thread does can make a sender wait.
 
 use crate::clock::Nanos;
-use crate::event::{Event, Health, RunHeader, Stamped};
-use crate::record::{Ending, RecordOptions, Shared};
+use crate::event::{Event, Health, Kind, RunHeader, Stamped};
+use crate::perfetto::Trace;
+use crate::periodic::Window;
+use crate::record::Shared;
 use crate::record_file::{Offer, Outbox, RecordFile};
-use std::collections::{BTreeMap, VecDeque};
-use std::io;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
+use crate::record_options::{News, RecordOptions, Spans};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
-
-/// What others may see of the writer at any time, without waiting for it.
-#[derive(Default)]
-pub(crate) struct Watch {
-    write_errors: AtomicU64,
-    late_losses: AtomicU64,
-    slowest_write: AtomicU64,
-    // Moment the present write began, plus one; zero between writes.
-    writing_since: AtomicU64,
-    first_error: OnceLock<String>,
-    ended: Mutex<Option<Ending>>,
-    ended_now: Condvar,
-}
-
-impl Watch {
-    pub(crate) fn health(&self, lost: BTreeMap<String, u64>, now: Nanos) -> Health {
-        // A write that hangs has not ended yet: it counts with what it took so far.
-        let running = match self.writing_since.load(Ordering::Relaxed) {
-            0 => Nanos(0),
-            since => now.less(Nanos(since - 1)),
-        };
-        Health {
-            lost,
-            write_errors: self.write_errors.load(Ordering::Relaxed),
-            first_error: self.first_error.get().cloned(),
-            slowest_write: running.max(Nanos(self.slowest_write.load(Ordering::Relaxed))),
-            late_losses: self.late_losses.load(Ordering::Relaxed),
-        }
-    }
-
-    pub(crate) fn ending(&self) -> Ending {
-        self.ended.lock().unwrap_or_else(PoisonError::into_inner).unwrap_or(Ending::Cut)
-    }
-
-    /// Waits until the writer has ended, but no longer than the limit.
-    pub(crate) fn wait_for_end(&self, limit: Duration) -> Ending {
-        let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
-        self.ended_now
-            .wait_timeout_while(ended, limit, |ended| ended.is_none())
-            .map_or(Ending::Cut, |(ended, _)| ended.unwrap_or(Ending::Cut))
-    }
-
-    fn end(&self, ending: Ending) {
-        *self.ended.lock().unwrap_or_else(PoisonError::into_inner) = Some(ending);
-        self.ended_now.notify_all();
-    }
-
-    fn timed<T>(&self, shared: &Shared, write: impl FnOnce() -> T) -> T {
-        let begin = shared.clock.now();
-        self.writing_since.store(begin.0 + 1, Ordering::Relaxed);
-        let result = write();
-        self.slowest_write.fetch_max(shared.clock.now().less(begin).0, Ordering::Relaxed);
-        self.writing_since.store(0, Ordering::Relaxed);
-        result
-    }
-
-    fn note(&self, result: io::Result<()>) -> bool {
-        let Err(error) = result else { return true };
-        self.write_errors.fetch_add(1, Ordering::Relaxed);
-        let _ = self.first_error.set(error.to_string());
-        false
-    }
-}
 
 pub(crate) struct Writer {
     shared: Arc<Shared>,
@@ -85,6 +24,8 @@ pub(crate) struct Writer {
     // Steps and the final line in order, each with the moment it arrived here.
     held: VecDeque<(Instant, Stamped)>,
     reported: Health,
+    trace: Option<Trace>,
+    window: Window,
     line: Vec<u8>,
 }
 
@@ -95,10 +36,16 @@ impl Writer {
         header: RunHeader,
         options: RecordOptions,
     ) -> Writer {
-        let outbox = Outbox::new(file, options.outbox, options.retry_every);
-        let (held, line) = (VecDeque::new(), Vec::new());
-        let mut writer =
-            Writer { shared, outbox, options, held, reported: Health::default(), line };
+        let mut writer = Writer {
+            shared,
+            outbox: Outbox::new(file, options.outbox, options.retry_every),
+            trace: options.trace.as_ref().map(|trace| Trace::new(trace.limit)),
+            options,
+            held: VecDeque::new(),
+            reported: Health::default(),
+            window: Window::default(),
+            line: Vec::new(),
+        };
         writer.put(Stamped { at: Nanos(0), event: Event::Run(Box::new(header)) });
         writer
     }
@@ -142,7 +89,7 @@ impl Writer {
                 return;
             }
             if waiting {
-                self.shared.watch.late_losses.fetch_add(1, Ordering::Relaxed);
+                self.shared.watch.count_late_loss();
             }
             if let Some((_, stamped)) = self.held.pop_front() {
                 self.put(stamped);
@@ -150,15 +97,40 @@ impl Writer {
         }
     }
 
+    /// An event in its final form: to the file, the sums, the trace and the listener.
     fn put(&mut self, stamped: Stamped) {
-        self.line.clear();
+        self.write_line(&stamped);
+        self.shared.watch.summary().add(&stamped);
+        if let Some(trace) = &mut self.trace {
+            trace.add(&stamped);
+        }
+        self.tell(News::Event(&stamped));
+        if let Some(line) = self.window.add(&stamped, &self.options.rules) {
+            self.tell(News::Periodic(&line));
+            if let Some(warning) = line.warning {
+                self.put(Stamped { at: stamped.at, event: warning.into() });
+            }
+        }
+    }
+
+    fn write_line(&mut self, stamped: &Stamped) {
         let kind = stamped.event.kind();
+        if kind == Kind::Span && self.options.spans != Spans::Recorded {
+            return;
+        }
+        self.line.clear();
         // Numbers, strings and maps with string keys: writing them to memory cannot fail, and
         // if it ever did, the event would count as lost like any other.
-        let written = serde_json::to_writer(&mut self.line, &stamped).is_ok();
+        let written = serde_json::to_writer(&mut self.line, stamped).is_ok();
         self.line.push(b'\n');
         if !written || self.outbox.offer(&self.line, kind.lane()) == Offer::Refused {
             self.shared.intake.count_lost(kind);
+        }
+    }
+
+    fn tell(&mut self, news: News<'_>) {
+        if let Some(listener) = &mut self.options.listener {
+            listener.hear(news);
         }
     }
 
@@ -181,8 +153,8 @@ impl Writer {
 
     fn flush(&mut self) {
         if self.outbox.waiting() > 0 {
-            let watch = &self.shared.watch;
-            watch.note(watch.timed(&self.shared, || self.outbox.flush(Instant::now())));
+            let (watch, clock) = (&self.shared.watch, self.shared.clock);
+            watch.note(watch.timed(clock, || self.outbox.flush(Instant::now())));
         }
     }
 
@@ -195,8 +167,11 @@ impl Writer {
         self.options.loss_window = 0;
         self.release(Instant::now());
         self.put_health(self.shared.health());
-        let watch = &self.shared.watch;
-        let whole = watch.note(watch.timed(&self.shared, || self.outbox.close(Instant::now())));
-        watch.end(if whole { Ending::Whole } else { Ending::Cut });
+        let (watch, clock) = (&self.shared.watch, self.shared.clock);
+        let ending = watch.note(watch.timed(clock, || self.outbox.close(Instant::now())));
+        if let (Some(trace), Some(options)) = (self.trace.take(), &self.options.trace) {
+            watch.set_trace(trace.write(&options.path));
+        }
+        watch.end(ending);
     }
 }

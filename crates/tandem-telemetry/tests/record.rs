@@ -43,7 +43,7 @@ fn a_record_begins_with_its_header_and_ends_with_its_health() {
     let recorder = recording.recorder();
     recorder.send(step(1, total(Pending::known(0.5))));
     recorder.send(Final { outcome: RunOutcome::Done, why: None, steps: 1, flags: vec![] });
-    let Closed { health, ending } = recording.finish();
+    let Closed { health, ending, .. } = recording.finish();
     assert_eq!((health.lost_in_all(), ending), (0, Ending::Whole));
     let lines = lines(&file);
     let kinds: Vec<_> = lines.iter().map(|line| line["event"].as_str().unwrap()).collect();

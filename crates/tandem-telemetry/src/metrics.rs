@@ -1,0 +1,224 @@
+//! The present numbers of a run in Prometheus' text format.
+//!
+//! In: the [`Summary`] of a run under way. Out: text for a `/metrics` page, version 0.0.4 of
+//! the exposition format. Pure: the page and its port belong to the dashboard. Counters only
+//! ever rise during a run; what was not measured has no line.
+
+use crate::event::DeviceRole;
+use crate::summary::Summary;
+use std::fmt::{self, Write};
+
+/// What the `Content-Type` header must say.
+pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// Renders all metrics.
+pub fn prometheus(summary: &Summary) -> String {
+    let mut page = Page::default();
+    // Writing to a string cannot fail.
+    let _ = steps(&mut page, summary)
+        .and_then(|()| stages(&mut page, summary))
+        .and_then(|()| queues(&mut page, summary))
+        .and_then(|()| devices(&mut page, summary))
+        .and_then(|()| events(&mut page, summary));
+    page.text
+}
+
+#[derive(Default)]
+struct Page {
+    text: String,
+}
+
+#[derive(Clone, Copy)]
+enum Type {
+    Counter,
+    Gauge,
+}
+
+impl Page {
+    fn metric(&mut self, name: &str, kind: Type, help: &str) -> fmt::Result {
+        let kind = match kind {
+            Type::Counter => "counter",
+            Type::Gauge => "gauge",
+        };
+        writeln!(self.text, "# HELP tandem_{name} {help}\n# TYPE tandem_{name} {kind}")
+    }
+
+    fn value(&mut self, name: &str, labels: &[(&str, &str)], value: f64) -> fmt::Result {
+        write!(self.text, "tandem_{name}")?;
+        for (index, (label, content)) in labels.iter().enumerate() {
+            let lead = if index == 0 { "{" } else { "," };
+            write!(self.text, "{lead}{label}=\"{}\"", escaped(content))?;
+        }
+        let close = if labels.is_empty() { "" } else { "}" };
+        writeln!(self.text, "{close} {value}")
+    }
+
+    fn single(&mut self, name: &str, kind: Type, help: &str, value: f64) -> fmt::Result {
+        self.metric(name, kind, help)?;
+        self.value(name, &[], value)
+    }
+}
+
+fn escaped(content: &str) -> String {
+    content.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}
+
+fn steps(page: &mut Page, summary: &Summary) -> fmt::Result {
+    let steps = &summary.steps;
+    let (count, took) = (steps.all.count() as f64, steps.took.seconds().0);
+    page.single("steps_total", Type::Counter, "Training steps finished.", count)?;
+    page.single("step_seconds_total", Type::Counter, "Time of all steps.", took)?;
+    let waited = steps.waited.seconds().0;
+    page.single("waited_seconds_total", Type::Counter, "Time the model had no batch.", waited)?;
+    page.single("utterances_total", Type::Counter, "Utterances trained on.", steps.items as f64)?;
+    page.single("frames_total", Type::Counter, "Real mel frames trained on.", steps.frames as f64)?;
+    if steps.losses.is_empty() {
+        return Ok(());
+    }
+    page.metric("loss", Type::Gauge, "Losses of the last step.")?;
+    for (name, value) in &steps.losses {
+        if let Some(value) = value {
+            page.value("loss", &[("name", name)], f64::from(*value))?;
+        }
+    }
+    Ok(())
+}
+
+fn stages(page: &mut Page, summary: &Summary) -> fmt::Result {
+    if summary.stages.is_empty() {
+        return Ok(());
+    }
+    page.metric("stage_seconds_total", Type::Counter, "Time of all workers of a stage.")?;
+    for stage in &summary.stages {
+        let parts = [("busy", stage.busy), ("starved", stage.starved), ("blocked", stage.blocked)];
+        for (doing, time) in parts {
+            let labels = [("stage", &*stage.stage), ("doing", doing)];
+            page.value("stage_seconds_total", &labels, time.seconds().0)?;
+        }
+    }
+    page.metric("stage_items_total", Type::Counter, "Items a stage has finished.")?;
+    for stage in &summary.stages {
+        page.value("stage_items_total", &[("stage", &stage.stage)], stage.items as f64)?;
+    }
+    page.metric("stage_workers", Type::Gauge, "Workers of a stage.")?;
+    summary.stages.iter().try_for_each(|stage| {
+        page.value("stage_workers", &[("stage", &stage.stage)], f64::from(stage.workers))
+    })
+}
+
+fn queues(page: &mut Page, summary: &Summary) -> fmt::Result {
+    if summary.queues.is_empty() {
+        return Ok(());
+    }
+    page.metric("queue_bytes", Type::Gauge, "Bytes in a queue.")?;
+    for (name, queue) in &summary.queues {
+        page.value("queue_bytes", &[("queue", name)], queue.now.0 as f64)?;
+    }
+    page.metric("queue_limit_bytes", Type::Gauge, "The most a queue may hold.")?;
+    summary.queues.iter().try_for_each(|(name, queue)| {
+        page.value("queue_limit_bytes", &[("queue", name)], queue.limit.0 as f64)
+    })
+}
+
+fn devices(page: &mut Page, summary: &Summary) -> fmt::Result {
+    let labels_of = |role: DeviceRole| match role {
+        DeviceRole::Data => "data",
+        DeviceRole::Model => "model",
+        DeviceRole::Host => "host",
+    };
+    if summary.devices.values().any(|sums| sums.last_utilisation.is_some()) {
+        page.metric("device_utilisation", Type::Gauge, "Share of time a device is busy.")?;
+    }
+    for ((role, name), sums) in &summary.devices {
+        if let Some(share) = sums.last_utilisation {
+            let labels = [("device", &**name), ("role", labels_of(*role))];
+            page.value("device_utilisation", &labels, f64::from(share))?;
+        }
+    }
+    if summary.devices.values().any(|sums| sums.last_memory.is_some()) {
+        page.metric("device_memory_bytes", Type::Gauge, "Memory in use on a device.")?;
+    }
+    for ((role, name), sums) in &summary.devices {
+        if let Some(used) = sums.last_memory {
+            let labels = [("device", &**name), ("role", labels_of(*role))];
+            page.value("device_memory_bytes", &labels, used.0 as f64)?;
+        }
+    }
+    Ok(())
+}
+
+fn events(page: &mut Page, summary: &Summary) -> fmt::Result {
+    let skipped = summary.skips.count as f64;
+    page.single("skipped_total", Type::Counter, "Items left out.", skipped)?;
+    let warnings = summary.warning_count as f64;
+    page.single("warnings_total", Type::Counter, "Warnings given.", warnings)?;
+    let checkpoints = summary.checkpoints.count as f64;
+    page.single("checkpoints_total", Type::Counter, "Checkpoints written.", checkpoints)?;
+    let failed = summary.health.write_errors as f64;
+    let help = "Failed writes of the run record.";
+    page.single("record_write_errors_total", Type::Counter, help, failed)?;
+    if summary.health.lost.is_empty() {
+        return Ok(());
+    }
+    page.metric("record_lost_total", Type::Counter, "Events that found no room.")?;
+    summary.health.lost.iter().try_for_each(|(kind, count)| {
+        page.value("record_lost_total", &[("kind", kind)], *count as f64)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Nanos;
+    use crate::event::{DeviceSample, Health, StageInterval, Stamped, Step};
+    use tandem_units::{Bytes, Ticket};
+
+    fn summary() -> Summary {
+        let mut summary = Summary::default();
+        let mut add = |event| summary.add(&Stamped { at: Nanos(1), event });
+        add(Step {
+            step: 1,
+            ticket: Ticket::default(),
+            took: Nanos::millis(150),
+            waited: Nanos::millis(50),
+            items: 16,
+            frames: 9000,
+            shape: None,
+            losses: vec![],
+        }
+        .into());
+        add(StageInterval {
+            stage: "load \"fast\"\n".into(),
+            workers: 2,
+            over: Nanos::millis(1000),
+            busy: Nanos::millis(500),
+            starved: Nanos::millis(0),
+            blocked: Nanos::millis(1500),
+            items: 7,
+        }
+        .into());
+        add(DeviceSample {
+            device: "cuda:1".into(),
+            role: DeviceRole::Model,
+            utilisation: None,
+            memory_used: Some(Bytes(1024)),
+            memory_total: None,
+            temperature: None,
+        }
+        .into());
+        add(Health { lost: [("span".to_string(), 3)].into(), ..Health::default() }.into());
+        summary
+    }
+
+    #[test]
+    fn every_line_has_the_form_prometheus_reads() {
+        insta::assert_snapshot!(prometheus(&summary()));
+    }
+
+    #[test]
+    fn what_was_not_measured_has_no_line() {
+        let text = prometheus(&summary());
+        assert!(text.contains("tandem_device_memory_bytes{device=\"cuda:1\",role=\"model\"} 1024"));
+        assert!(!text.contains("device_utilisation") && !text.contains("queue"));
+    }
+}

@@ -1,0 +1,111 @@
+//! What others may see of the record's thread at any time, even while its disk hangs.
+//!
+//! In: counts and times from [`crate::writer`]. Out: [`Health`], the sums of the run, and whether
+//! the thread has ended. No lock here is ever held during a write.
+
+use crate::clock::{Nanos, RunClock};
+use crate::error::TelemetryError;
+use crate::event::Health;
+use crate::perfetto::TraceExtent;
+use crate::record::Ending;
+use crate::summary::Summary;
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+#[derive(Default)]
+pub(crate) struct Watch {
+    write_errors: AtomicU64,
+    late_losses: AtomicU64,
+    slowest_write: AtomicU64,
+    // Moment the present write began, plus one; zero between writes.
+    writing_since: AtomicU64,
+    first_error: OnceLock<String>,
+    summary: Mutex<Summary>,
+    trace: Mutex<Option<Result<TraceExtent, TelemetryError>>>,
+    ended: Mutex<Option<Ending>>,
+    ended_now: Condvar,
+}
+
+/// Whether the writer has ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ended {
+    Yes,
+    NotYet,
+}
+
+impl Watch {
+    pub(crate) fn health(&self, lost: BTreeMap<String, u64>, now: Nanos) -> Health {
+        // A write that hangs has not ended yet: it counts with what it took so far.
+        let running = match self.writing_since.load(Ordering::Relaxed) {
+            0 => Nanos(0),
+            since => now.less(Nanos(since - 1)),
+        };
+        Health {
+            lost,
+            write_errors: self.write_errors.load(Ordering::Relaxed),
+            first_error: self.first_error.get().cloned(),
+            slowest_write: running.max(Nanos(self.slowest_write.load(Ordering::Relaxed))),
+            late_losses: self.late_losses.load(Ordering::Relaxed),
+        }
+    }
+
+    pub(crate) fn ending(&self) -> Ending {
+        lock(&self.ended).unwrap_or(Ending::Cut)
+    }
+
+    /// Waits until the writer has ended, but no longer than the limit.
+    pub(crate) fn wait_for_end(&self, limit: Duration) -> Ended {
+        let waited =
+            self.ended_now.wait_timeout_while(lock(&self.ended), limit, |ended| ended.is_none());
+        let (ended, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        if ended.is_some() { Ended::Yes } else { Ended::NotYet }
+    }
+
+    pub(crate) fn end(&self, ending: Ending) {
+        *lock(&self.ended) = Some(ending);
+        self.ended_now.notify_all();
+    }
+
+    /// The sums, held by the writer only while it adds one event: never during a write.
+    pub(crate) fn summary(&self) -> MutexGuard<'_, Summary> {
+        lock(&self.summary)
+    }
+
+    pub(crate) fn take_trace(&self) -> Option<Result<TraceExtent, TelemetryError>> {
+        lock(&self.trace).take()
+    }
+
+    pub(crate) fn set_trace(&self, result: Result<TraceExtent, TelemetryError>) {
+        *lock(&self.trace) = Some(result);
+    }
+
+    pub(crate) fn count_late_loss(&self) {
+        self.late_losses.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Runs a write, its length watched from outside while it lasts.
+    pub(crate) fn timed<T>(&self, clock: RunClock, write: impl FnOnce() -> T) -> T {
+        let begin = clock.now();
+        self.writing_since.store(begin.0 + 1, Ordering::Relaxed);
+        let result = write();
+        self.slowest_write.fetch_max(clock.now().less(begin).0, Ordering::Relaxed);
+        self.writing_since.store(0, Ordering::Relaxed);
+        result
+    }
+
+    /// Counts a failed write and keeps the first reason.
+    pub(crate) fn note(&self, result: io::Result<()>) -> Ending {
+        let Err(error) = result else { return Ending::Whole };
+        self.write_errors.fetch_add(1, Ordering::Relaxed);
+        let _ = self.first_error.set(error.to_string());
+        Ending::Cut
+    }
+}
+
+/// A panic elsewhere must not cost the numbers gathered so far.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
