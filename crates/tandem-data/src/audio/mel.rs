@@ -16,6 +16,7 @@ mod padding;
 mod plan;
 #[doc(hidden)]
 pub mod reference;
+mod tile;
 
 pub use config::{MEL_VERSION, MelConfig, MelError};
 pub use filterbank::{Band, Filterbank, filterbank, hann_window, hz_of_mel, mel_of_hz};

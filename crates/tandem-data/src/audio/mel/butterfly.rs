@@ -39,40 +39,54 @@ pub(super) fn eighth<S: Lanes>(simd: S, x: &mut [Complex<S::V>; 8], factors: &Fa
     (x[6], x[7]) = halve_turned(simd, x[6], x[7], *fourth);
 }
 
-/// What four halvings make of sixteen windowed real coefficients, 64 apart.
-pub(super) struct Sixteenth<V> {
-    /// Remainders modulo `x^64 - e^(-2 pi i j / 16)` for `j` = 1, 9, 5, 13, 2, 10, 4; the others
-    /// are their conjugates.
-    pub(super) complex: [Complex<V>; 7],
-    /// The remainder modulo `x^128 - 1`, still real: coefficients `n` and `n + 64`.
-    pub(super) real: [V; 2],
+/// Half of what four halvings make of sixteen real coefficients 64 apart, each multiplied by its
+/// window value first: the remainders modulo `x^64 - e^(-2 pi i j / 16)` for `j` = 1, 9, 5, 13. Those
+/// for 15, 7, 11, 3 are their conjugates.
+///
+/// As long as a remainder modulo `x^M + 1` is real, it is also one modulo `x^(M/2) + i`, with its
+/// upper half as negative imaginary part: that step costs nothing.
+#[inline(always)]
+pub(super) fn odd_sixteenth<S: Lanes>(
+    simd: S,
+    x: &[S::V; 16],
+    window: &[f32; 16],
+) -> [Complex<S::V>; 4] {
+    let mut odd = [[simd.splat(0.0); 2]; 4];
+    for k in 0..8 {
+        let low = simd.mul(x[k], simd.splat(window[k]));
+        // The upper four should be negative: `halve_conjugate` takes that into account.
+        odd[k % 4][k / 4] = simd.neg_mul_add(x[k + 8], simd.splat(window[k + 8]), low);
+    }
+    let (plus_0, minus_0) = halve_conjugate(simd, odd[0], odd[2]);
+    let (plus_1, minus_1) = halve_conjugate(simd, odd[1], odd[3]);
+    let (at_1, at_9) = halve(simd, plus_0, plus_1, [COS_8TH, -SIN_8TH]);
+    let (at_5, at_13) = halve(simd, minus_0, minus_1, [-SIN_8TH, -COS_8TH]);
+    [at_1, at_9, at_5, at_13]
 }
 
-/// Four halvings of sixteen real coefficients, each multiplied by its window value first.
-/// As long as a remainder modulo `x^M + 1` is real, it is also one modulo `x^(M/2) + i`, with
-/// its upper half as negative imaginary part: that step costs nothing.
+/// The other half: the remainders for `j` = 2, 10, 4, and the one modulo `x^128 - 1`, still real, as
+/// its coefficients `n` and `n + 64`.
 #[inline(always)]
-pub(super) fn sixteenth<S: Lanes>(simd: S, x: &[S::V; 16], window: &[f32; 16]) -> Sixteenth<S::V> {
+pub(super) fn even_sixteenth<S: Lanes>(
+    simd: S,
+    x: &[S::V; 16],
+    window: &[f32; 16],
+) -> ([Complex<S::V>; 3], [S::V; 2]) {
     let zero = simd.splat(0.0);
-    let (mut sum, mut odd) = ([zero; 8], [[zero; 2]; 4]);
+    let mut sum = [zero; 8];
     for k in 0..8 {
         let low = simd.mul(x[k], simd.splat(window[k]));
         sum[k] = simd.mul_add(x[k + 8], simd.splat(window[k + 8]), low);
-        // The upper four are kept positive: `halve_conjugate` takes the sign into account.
-        odd[k % 4][k / 4] = simd.neg_mul_add(x[k + 8], simd.splat(window[k + 8]), low);
     }
-    let (near_1, near_5) = halve_conjugates(simd, [odd[0], odd[2]], [odd[1], odd[3]]);
-    let (at_1, at_9) = halve(simd, near_1[0], near_1[1], [COS_8TH, -SIN_8TH]);
-    let (at_5, at_13) = halve(simd, near_5[0], near_5[1], [-SIN_8TH, -COS_8TH]);
     let (mut half, mut even) = ([zero; 4], [[zero; 2]; 2]);
     for k in 0..4 {
         half[k] = simd.add(sum[k], sum[k + 4]);
         even[k % 2][k / 2] = simd.sub(sum[k], sum[k + 4]);
     }
     let (at_2, at_10) = halve_conjugate(simd, even[0], even[1]);
-    let real = [simd.add(half[0], half[2]), simd.add(half[1], half[3])];
     let at_4 = [simd.sub(half[0], half[2]), simd.sub(half[3], half[1])];
-    Sixteenth { complex: [at_1, at_9, at_5, at_13, at_2, at_10, at_4], real }
+    let real = [simd.add(half[0], half[2]), simd.add(half[1], half[3])];
+    ([at_2, at_10, at_4], real)
 }
 
 /// `a + s b` and `a - s b`; the second as `2 a` minus the first.
@@ -111,19 +125,6 @@ fn halve_turned<S: Lanes>(
 fn mirrored<S: Lanes>(simd: S, a: Complex<S::V>, plus: Complex<S::V>) -> Complex<S::V> {
     let two = simd.splat(2.0);
     [simd.mul_sub(two, a[0], plus[0]), simd.mul_sub(two, a[1], plus[1])]
-}
-
-/// [`halve_conjugate`] of two pairs at once: `([a0 + s b0, a1 + s b1], [a0 - s b0, a1 - s b1])`.
-#[inline(always)]
-#[allow(clippy::type_complexity, reason = "two pairs of complex numbers are just that")]
-fn halve_conjugates<S: Lanes>(
-    simd: S,
-    [a0, b0]: [Complex<S::V>; 2],
-    [a1, b1]: [Complex<S::V>; 2],
-) -> ([Complex<S::V>; 2], [Complex<S::V>; 2]) {
-    let (plus_0, minus_0) = halve_conjugate(simd, a0, b0);
-    let (plus_1, minus_1) = halve_conjugate(simd, a1, b1);
-    ([plus_0, plus_1], [minus_0, minus_1])
 }
 
 /// `a ± e^(-i pi / 4) b`, where `a` and `b` come with the wrong sign of their imaginary part.

@@ -2,54 +2,37 @@
 //!
 //! In: samples. Out: log-mel values, frame after frame. Per group of `COUNT` frames:
 //!
-//! 1. `spread`: sample `r` of each 256-sample block side by side, so that the same place of
-//!    neighbouring frames is one load (frame `f` is blocks `f` to `f + 3`).
-//! 2. `first_pass`: window and four halvings, real; leaves eight remainders of 64.
+//! 1. [`Tile`]: the same place of neighbouring frames side by side, one load for all.
+//! 2. `odd_pass`, `even_pass`: window and four halvings, real; four remainders of 64 each.
 //! 3. `second_pass`: each remainder down to bins while it is in the nearest cache; each bin's
 //!    magnitude goes straight into its bands. Bins are never put in order, nor kept.
 //! 4. `logarithms`, and `write_frames`: back to one frame after the other.
 //!
 //! Allocates nothing once built. Other settings: [`super::general`].
 
-use super::butterfly::{Complex, Factors, eighth, sixteenth};
+use super::butterfly::{Complex, Factors, eighth, even_sixteenth, odd_sixteenth};
 use super::config::{MelConfig, MelError};
 use super::lanes::{Lanes, MOST_LANES, ln, magnitude};
-use super::padding::reflected;
-use super::plan::{CLASSES, ClassFactors, HOP, POINTS, Plan, Share};
+use super::plan::{CLASSES, ClassFactors, Plan, Share};
+use super::tile::{Sample, Tile};
+use std::ops::Range;
 
-/// Padding before the signal, in blocks.
-const PADDING_BLOCKS: usize = POINTS / 2 / HOP;
 /// One more than the 64 values of a remainder: remainders 8 KiB apart would all fall into the
 /// same few lines of the nearest cache.
 const STRIDE: usize = 65;
+/// How many of [`CLASSES`] are odd. The classes are worked through in two halves, so that four
+/// remainders at a time stay in the nearest cache.
+const ODD: usize = 4;
 
 /// Tables and scratch of one extractor.
 pub(super) struct Fast<S: Lanes> {
     simd: S,
     plan: Plan,
-    scratch: Scratch<S::V>,
-    short_edges: Edges<i16>,
-    float_edges: Edges<f32>,
-}
-
-/// Working memory; registers in memory are aligned to their size.
-struct Scratch<V> {
-    /// Row `r`: sample `r` of the group's blocks, then of the next group's.
-    tile: Box<[[V; 2]; HOP]>,
-    remainders: Vec<Complex<V>>,
+    tile: Tile<S>,
+    /// Four at a time.
+    remainders: Box<[Complex<S::V>; 4 * STRIDE]>,
     /// One sum per band, between two that nobody reads.
-    sums: Vec<V>,
-}
-
-/// Blocks that reach beyond the signal, with the padding written out.
-type Edges<T> = Box<[[T; HOP]; MOST_LANES]>;
-
-/// A kind of sample the kernel can read.
-pub(super) trait Sample: Copy + Default {
-    /// The window that brings this kind to a full scale of one.
-    fn window(plan: &Plan) -> &[[f32; 16]; 64];
-    /// Writes the blocks side by side into the second half of the tile.
-    fn spread<S: Lanes>(simd: S, blocks: &[&[Self; HOP]; MOST_LANES], tile: &mut [[S::V; 2]; HOP]);
+    sums: Vec<S::V>,
 }
 
 impl<S: Lanes> Fast<S> {
@@ -59,179 +42,81 @@ impl<S: Lanes> Fast<S> {
         Ok(Box::new(Self {
             simd,
             plan: Plan::new(config)?,
-            scratch: Scratch {
-                tile: Box::new([[zero; 2]; HOP]),
-                remainders: vec![[zero; 2]; STRIDE * 8],
-                sums: vec![zero; config.bands + 2],
-            },
-            short_edges: Box::new([[0; HOP]; MOST_LANES]),
-            float_edges: Box::new([[0.0; HOP]; MOST_LANES]),
+            tile: Tile::new(simd),
+            remainders: Box::new([[zero; 2]; 4 * STRIDE]),
+            sums: vec![zero; config.bands + 2],
         }))
     }
 
-    /// Features of 16-bit samples. Must be inlined into code compiled for the vector unit.
+    /// All frames of a signal. Shape of `out`: `[frames, bands]`. Must be inlined into code
+    /// compiled for the vector unit.
     #[inline(always)]
-    pub(super) fn run_shorts(&mut self, samples: &[i16], out: &mut [f32]) {
-        run(self.simd, &self.plan, &mut self.scratch, &mut self.short_edges, samples, out);
+    pub(super) fn run<T: Sample>(&mut self, samples: &[T], out: &mut [f32]) {
+        let simd = self.simd;
+        let bands = self.sums.len() - 2;
+        self.tile.start(samples);
+        for (group, out) in out.chunks_mut(S::COUNT * bands).enumerate() {
+            self.tile.advance(samples, group * S::COUNT);
+            self.sums.fill(simd.splat(0.0));
+            odd_pass(simd, T::window(&self.plan), &self.tile, &mut self.remainders);
+            self.finish_classes(0..ODD);
+            even_pass(simd, T::window(&self.plan), &self.tile, &mut self.remainders);
+            self.finish_classes(ODD..CLASSES.len());
+            let packed = remainder(&mut self.remainders, 3);
+            unpack(simd, &self.plan, packed, &mut self.sums);
+            let sums = &mut self.sums[1..=bands];
+            logarithms(simd, self.plan.floor, sums);
+            write_frames(simd, sums, out);
+        }
     }
 
-    /// Features of float samples. Must be inlined into code compiled for the vector unit.
+    /// Some of [`CLASSES`], from remainders to bands.
     #[inline(always)]
-    pub(super) fn run_floats(&mut self, samples: &[f32], out: &mut [f32]) {
-        run(self.simd, &self.plan, &mut self.scratch, &mut self.float_edges, samples, out);
+    fn finish_classes(&mut self, classes: Range<usize>) {
+        for (place, class) in classes.enumerate() {
+            let remainder = remainder(&mut self.remainders, place);
+            let (factors, shares) = (&self.plan.factors[class], &self.plan.shares[class]);
+            second_pass(self.simd, factors, shares, remainder, &mut self.sums);
+        }
     }
 }
-
-/// All frames of a signal. Shape of `out`: `[frames, bands]`.
 #[inline(always)]
-fn run<S: Lanes, T: Sample>(
-    simd: S,
-    plan: &Plan,
-    scratch: &mut Scratch<S::V>,
-    edges: &mut Edges<T>,
-    samples: &[T],
-    out: &mut [f32],
-) {
-    let bands = scratch.sums.len() - 2;
-    let frames = out.len() / bands;
-    fill(simd, samples, 0, edges, &mut scratch.tile);
-    for (group, out) in out.chunks_mut(S::COUNT * bands).enumerate() {
-        for row in scratch.tile.iter_mut() {
-            row[0] = row[1];
-        }
-        let first_frame = group * S::COUNT;
-        // Only the last three lanes look into the next group's blocks.
-        if first_frame + S::COUNT < frames + 3 {
-            fill(simd, samples, first_frame + S::COUNT, edges, &mut scratch.tile);
-        }
-        first_pass(simd, T::window(plan), &scratch.tile, &mut scratch.remainders);
-        scratch.sums.fill(simd.splat(0.0));
-        for class in 0..CLASSES.len() {
-            let remainder = remainder_of(&mut scratch.remainders, class);
-            let (factors, shares) = (&plan.factors[class], &plan.shares[class]);
-            second_pass(simd, factors, shares, remainder, &mut scratch.sums);
-        }
-        let packed = remainder_of(&mut scratch.remainders, CLASSES.len());
-        unpack(simd, plan, packed, &mut scratch.sums);
-        let bands = &mut scratch.sums[1..=bands];
-        logarithms(simd, plan.floor, bands);
-        write_frames(simd, bands, out);
-    }
+fn remainder<V>(remainders: &mut [Complex<V>; 4 * STRIDE], place: usize) -> &mut [Complex<V>; 64] {
+    remainders[STRIDE * place..].first_chunk_mut().expect("room for four remainders")
 }
 
-/// Brings the blocks from `first` on into the second half of the tile.
+/// Window and the first four halvings: the remainders of the odd classes.
 #[inline(always)]
-fn fill<S: Lanes, T: Sample>(
-    simd: S,
-    samples: &[T],
-    first: usize,
-    edges: &mut Edges<T>,
-    tile: &mut [[S::V; 2]; HOP],
-) {
-    for lane in 0..S::COUNT {
-        if inside(samples, first + lane).is_none() {
-            write_edge(samples, first + lane, &mut edges[lane]);
-        }
-    }
-    let mut blocks = [&edges[0]; MOST_LANES];
-    for lane in 0..S::COUNT {
-        blocks[lane] = inside(samples, first + lane).unwrap_or(&edges[lane]);
-    }
-    T::spread(simd, &blocks, tile);
-}
-
-/// The block of the padded signal, if it has no padding in it.
-#[inline(always)]
-fn inside<T>(samples: &[T], block: usize) -> Option<&[T; HOP]> {
-    let start = block.checked_sub(PADDING_BLOCKS)? * HOP;
-    samples.get(start..start + HOP)?.first_chunk()
-}
-
-/// The block of the padded signal with its padding; silence after the padding's end.
-#[inline(never)]
-fn write_edge<T: Sample>(samples: &[T], block: usize, edge: &mut [T; HOP]) {
-    for (i, value) in edge.iter_mut().enumerate() {
-        let place = block * HOP + i;
-        let padded = samples.len() + POINTS;
-        *value = if place < padded {
-            samples[reflected(place, POINTS / 2, samples.len())]
-        } else {
-            T::default()
-        };
-    }
-}
-
-impl Sample for f32 {
-    fn window(plan: &Plan) -> &[[f32; 16]; 64] {
-        &plan.window
-    }
-
-    #[inline(always)]
-    fn spread<S: Lanes>(simd: S, blocks: &[&[f32; HOP]; MOST_LANES], tile: &mut [[S::V; 2]; HOP]) {
-        for (c, rows) in tile.chunks_exact_mut(S::COUNT).enumerate() {
-            let mut square = [simd.splat(0.0); MOST_LANES];
-            for lane in 0..S::COUNT {
-                square[lane] = simd.load(&blocks[lane][c * S::COUNT..]);
-            }
-            simd.transpose(&mut square);
-            for (row, value) in rows.iter_mut().zip(square) {
-                row[1] = value;
-            }
-        }
-    }
-}
-
-impl Sample for i16 {
-    fn window(plan: &Plan) -> &[[f32; 16]; 64] {
-        &plan.window_16_bit
-    }
-
-    /// Two samples travel in one lane: half the transposing, and the pair is parted at the end.
-    #[inline(always)]
-    fn spread<S: Lanes>(simd: S, blocks: &[&[i16; HOP]; MOST_LANES], tile: &mut [[S::V; 2]; HOP]) {
-        for (c, rows) in tile.chunks_exact_mut(2 * S::COUNT).enumerate() {
-            let mut square = [simd.splat(0.0); MOST_LANES];
-            for lane in 0..S::COUNT {
-                square[lane] = simd.load_pairs(&blocks[lane][2 * c * S::COUNT..]);
-            }
-            simd.transpose(&mut square);
-            for (pair, value) in rows.chunks_exact_mut(2).zip(square) {
-                (pair[0][1], pair[1][1]) = simd.split_pairs(value);
-            }
-        }
-    }
-}
-
-#[inline(always)]
-fn remainder_of<V>(remainders: &mut [Complex<V>], class: usize) -> &mut [Complex<V>; 64] {
-    let part = &mut remainders[STRIDE * class..];
-    part.first_chunk_mut().expect("every remainder has 64 values")
-}
-
-/// Window and the first four halvings: eight remainders of 64 coefficients.
-#[inline(always)]
-fn first_pass<S: Lanes>(
+fn odd_pass<S: Lanes>(
     simd: S,
     window: &[[f32; 16]; 64],
-    tile: &[[S::V; 2]; HOP],
-    remainders: &mut [Complex<S::V>],
+    tile: &Tile<S>,
+    remainders: &mut [Complex<S::V>; 4 * STRIDE],
 ) {
-    let remainders: &mut [Complex<S::V>; STRIDE * 8] =
-        remainders.first_chunk_mut().expect("eight remainders");
     for n in 0..64 {
-        let mut x = [simd.splat(0.0); 16];
-        for k in 0..16 {
-            // Sample n + 64 k of the frame is sample n + 64 (k mod 4) of its block k / 4.
-            x[k] = simd.shifted(&tile[n + 64 * (k % 4)], k / 4);
+        let values = odd_sixteenth(simd, &tile.samples(n), &window[n]);
+        for place in 0..4 {
+            remainders[STRIDE * place + n] = values[place];
         }
-        let sixteenth = sixteenth(simd, &x, &window[n]);
-        for class in 0..CLASSES.len() {
-            remainders[STRIDE * class + n] = sixteenth.complex[class];
+    }
+}
+
+/// The same for the even classes. The real remainder of 128 goes on as 64 complex numbers: even
+/// coefficients real, odd ones imaginary.
+#[inline(always)]
+fn even_pass<S: Lanes>(
+    simd: S,
+    window: &[[f32; 16]; 64],
+    tile: &Tile<S>,
+    remainders: &mut [Complex<S::V>; 4 * STRIDE],
+) {
+    for n in 0..64 {
+        let (values, real) = even_sixteenth(simd, &tile.samples(n), &window[n]);
+        for place in 0..3 {
+            remainders[STRIDE * place + n] = values[place];
         }
-        // The real remainder of 128 goes on as 64 complex numbers, even and odd coefficients.
-        let start = STRIDE * CLASSES.len();
-        remainders[start + n / 2][n % 2] = sixteenth.real[0];
-        remainders[start + 32 + n / 2][n % 2] = sixteenth.real[1];
+        remainders[STRIDE * 3 + n / 2][n % 2] = real[0];
+        remainders[STRIDE * 3 + 32 + n / 2][n % 2] = real[1];
     }
 }
 

@@ -160,8 +160,8 @@ impl Engine {
             #[allow(unused_unsafe, reason = "safe where NEON is part of the target")]
             Self::Neon(fast) => unsafe { run_neon(fast, pcm, out) },
             Self::Portable(fast) => match pcm {
-                Pcm::I16(samples) => fast.run_shorts(samples, out),
-                Pcm::F32(samples) => fast.run_floats(samples, out),
+                Pcm::I16(samples) => fast.run(samples, out),
+                Pcm::F32(samples) => fast.run(samples, out),
             },
             Self::General(general) => match pcm {
                 Pcm::I16(samples) => general.run(samples, |s| f32::from(s) / 32768.0, out),
@@ -177,8 +177,8 @@ macro_rules! entry {
         #[target_feature(enable = $features)]
         fn $name(fast: &mut Fast<$lanes>, pcm: Pcm<'_>, out: &mut [f32]) {
             match pcm {
-                Pcm::I16(samples) => fast.run_shorts(samples, out),
-                Pcm::F32(samples) => fast.run_floats(samples, out),
+                Pcm::I16(samples) => fast.run(samples, out),
+                Pcm::F32(samples) => fast.run(samples, out),
             }
         }
     };

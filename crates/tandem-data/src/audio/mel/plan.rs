@@ -14,8 +14,8 @@ pub(super) const POINTS: usize = 1024;
 pub(super) const HOP: usize = 256;
 /// Bins of the transform, zero and half the rate included.
 pub(super) const BINS: usize = POINTS / 2 + 1;
-/// Remainder classes modulo 16 of the complex remainders, in the order
-/// [`super::butterfly::sixteenth`] gives them; each stands for its conjugate too.
+/// Remainder classes modulo 16 of the complex remainders, in the order `butterfly` gives them:
+/// four odd, three even; each stands for its conjugate too.
 pub(super) const CLASSES: [usize; 7] = [1, 9, 5, 13, 2, 10, 4];
 /// Whether the fast kernel can serve these settings.
 pub(super) fn fits(config: &MelConfig) -> bool {

@@ -70,11 +70,17 @@ impl Lanes for Avx2 {
     }
 
     #[inline(always)]
-    fn shifted(self, pair: &[__m256; 2], by: usize) -> __m256 {
-        assert!(by <= 8);
-        // SAFETY: the two registers are 16 floats in a row, of which 8 are left from `by` on;
-        // unaligned is allowed; `self` proves AVX2.
-        unsafe { _mm256_loadu_ps(pair.as_ptr().cast::<f32>().add(by)) }
+    fn floats(registers: &[__m256]) -> &[f32] {
+        let length = registers.len() * 8;
+        // SAFETY: a register is 8 floats in a row and needs at least their alignment.
+        unsafe { std::slice::from_raw_parts(registers.as_ptr().cast(), length) }
+    }
+
+    #[inline(always)]
+    fn floats_mut(registers: &mut [__m256]) -> &mut [f32] {
+        let length = registers.len() * 8;
+        // SAFETY: as above, and any 8 floats are a register.
+        unsafe { std::slice::from_raw_parts_mut(registers.as_mut_ptr().cast(), length) }
     }
 
     #[inline(always)]

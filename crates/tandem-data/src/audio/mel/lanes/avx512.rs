@@ -70,11 +70,17 @@ impl Lanes for Avx512 {
     }
 
     #[inline(always)]
-    fn shifted(self, pair: &[__m512; 2], by: usize) -> __m512 {
-        assert!(by <= 16);
-        // SAFETY: the two registers are 32 floats in a row, of which 16 are left from `by` on;
-        // unaligned is allowed; `self` proves AVX-512F.
-        unsafe { _mm512_loadu_ps(pair.as_ptr().cast::<f32>().add(by)) }
+    fn floats(registers: &[__m512]) -> &[f32] {
+        let length = registers.len() * 16;
+        // SAFETY: a register is 16 floats in a row and needs at least their alignment.
+        unsafe { std::slice::from_raw_parts(registers.as_ptr().cast(), length) }
+    }
+
+    #[inline(always)]
+    fn floats_mut(registers: &mut [__m512]) -> &mut [f32] {
+        let length = registers.len() * 16;
+        // SAFETY: as above, and any 16 floats are a register.
+        unsafe { std::slice::from_raw_parts_mut(registers.as_mut_ptr().cast(), length) }
     }
 
     #[inline(always)]

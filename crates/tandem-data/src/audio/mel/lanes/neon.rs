@@ -73,11 +73,17 @@ impl Lanes for Neon {
     }
 
     #[inline(always)]
-    fn shifted(self, pair: &[float32x4_t; 2], by: usize) -> float32x4_t {
-        assert!(by <= 4);
-        // SAFETY: the two registers are 8 floats in a row, of which 4 are left from `by` on;
-        // `self` proves NEON.
-        unsafe { vld1q_f32(pair.as_ptr().cast::<f32>().add(by)) }
+    fn floats(registers: &[float32x4_t]) -> &[f32] {
+        let length = registers.len() * 4;
+        // SAFETY: a register is 4 floats in a row and needs at least their alignment.
+        unsafe { std::slice::from_raw_parts(registers.as_ptr().cast(), length) }
+    }
+
+    #[inline(always)]
+    fn floats_mut(registers: &mut [float32x4_t]) -> &mut [f32] {
+        let length = registers.len() * 4;
+        // SAFETY: as above, and any 4 floats are a register.
+        unsafe { std::slice::from_raw_parts_mut(registers.as_mut_ptr().cast(), length) }
     }
 
     #[inline(always)]

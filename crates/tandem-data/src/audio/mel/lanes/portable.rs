@@ -1,5 +1,5 @@
 //! Eight lanes in plain Rust, for CPUs without a file of their own; the compiler turns the
-//! loops into whatever vectors the target has. No `unsafe`.
+//! loops into whatever vectors the target has.
 
 use super::{Lanes, MOST_LANES, SQRT_HALF_BITS};
 
@@ -11,7 +11,7 @@ pub(in super::super) struct Portable;
 
 /// Eight numbers, aligned so that vector loads stay within a cache line.
 #[derive(Clone, Copy, Debug)]
-#[repr(align(32))]
+#[repr(C, align(32))]
 pub(in super::super) struct Eight([f32; COUNT]);
 
 #[inline(always)]
@@ -66,13 +66,18 @@ impl Lanes for Portable {
     }
 
     #[inline(always)]
-    fn shifted(self, pair: &[Eight; 2], by: usize) -> Eight {
-        let mut out = [0.0; COUNT];
-        for (i, lane) in out.iter_mut().enumerate() {
-            let from = i + by;
-            *lane = if from < COUNT { pair[0].0[from] } else { pair[1].0[from - COUNT] };
-        }
-        Eight(out)
+    fn floats(registers: &[Eight]) -> &[f32] {
+        let length = registers.len() * COUNT;
+        // SAFETY: `Eight` is `repr(C)`: eight floats in a row, with at least their alignment and no
+        // gap, since its alignment is its size.
+        unsafe { std::slice::from_raw_parts(registers.as_ptr().cast(), length) }
+    }
+
+    #[inline(always)]
+    fn floats_mut(registers: &mut [Eight]) -> &mut [f32] {
+        let length = registers.len() * COUNT;
+        // SAFETY: as above, and any eight floats are an `Eight`.
+        unsafe { std::slice::from_raw_parts_mut(registers.as_mut_ptr().cast(), length) }
     }
 
     #[inline(always)]

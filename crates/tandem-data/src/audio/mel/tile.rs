@@ -1,0 +1,167 @@
+//! The samples of a group of frames, laid out so that a load takes one sample of each frame.
+//!
+//! In: samples and the number of a group. Out: [`Tile`], row `r` of which holds sample `r` of each
+//! block of 256; frame `f` is blocks `f` to `f + 3` of the padded signal. Padding is written out
+//! here, for the few blocks that have any; nothing is allocated once built.
+
+use super::lanes::{Lanes, MOST_LANES};
+use super::padding::reflected;
+use super::plan::{HOP, POINTS, Plan};
+
+/// Blocks taken over from the group before. Three overlap; a fourth evens out the row.
+const CARRIED: usize = 4;
+
+/// `HOP` rows of `COUNT + CARRIED` floats. Kept this narrow, it shares the nearest cache with the
+/// remainders of the transform.
+pub(super) struct Tile<S: Lanes> {
+    simd: S,
+    rows: Vec<S::V>,
+    short_edges: Edges<i16>,
+    float_edges: Edges<f32>,
+}
+
+/// Blocks that reach beyond the signal, with the padding written out.
+type Edges<T> = Box<[[T; HOP]; MOST_LANES]>;
+
+/// A kind of sample the kernel can read.
+pub(super) trait Sample: Copy + Default {
+    /// The window that brings this kind to a full scale of one.
+    fn window(plan: &Plan) -> &[[f32; 16]; 64];
+    /// Where this kind's padded blocks are kept.
+    fn edges<S: Lanes>(tile: &mut Tile<S>) -> (&mut Edges<Self>, &mut [S::V]);
+    /// Writes the blocks side by side into the rows, after the carried ones.
+    fn spread<S: Lanes>(simd: S, blocks: &[&[Self; HOP]; MOST_LANES], rows: &mut [f32]);
+}
+
+impl<S: Lanes> Tile<S> {
+    pub(super) fn new(simd: S) -> Self {
+        Self {
+            simd,
+            rows: vec![simd.splat(0.0); HOP * (S::COUNT + CARRIED) / S::COUNT],
+            short_edges: Box::new([[0; HOP]; MOST_LANES]),
+            float_edges: Box::new([[0.0; HOP]; MOST_LANES]),
+        }
+    }
+
+    /// Makes the tile ready for [`Tile::advance`] to the first group.
+    #[inline(always)]
+    pub(super) fn start<T: Sample>(&mut self, samples: &[T]) {
+        self.fill(samples, 3 - S::COUNT as isize);
+    }
+
+    /// Brings in the group of frames that starts at `frame`; the one before it must be there.
+    #[inline(always)]
+    pub(super) fn advance<T: Sample>(&mut self, samples: &[T], frame: usize) {
+        for row in S::floats_mut(&mut self.rows).chunks_exact_mut(S::COUNT + CARRIED) {
+            row.copy_within(S::COUNT.., 0);
+        }
+        self.fill(samples, frame as isize + 3);
+    }
+
+    /// Samples `n + 64 k` of every frame, for all 16 `k`.
+    #[inline(always)]
+    pub(super) fn samples(&self, n: usize) -> [S::V; 16] {
+        let stride = S::COUNT + CARRIED;
+        let rows = S::floats(&self.rows);
+        let mut x = [self.simd.splat(0.0); 16];
+        for j in 0..4 {
+            let row = &rows[stride * (n + 64 * j)..][..stride];
+            for block in 0..4 {
+                x[4 * block + j] = self.simd.load(&row[CARRIED - 3 + block..]);
+            }
+        }
+        x
+    }
+
+    /// Brings the blocks from `first` on into the rows.
+    #[inline(always)]
+    fn fill<T: Sample>(&mut self, samples: &[T], first: isize) {
+        let simd = self.simd;
+        let (edges, rows) = T::edges(self);
+        for (lane, edge) in edges[..S::COUNT].iter_mut().enumerate() {
+            if inside(samples, first + lane as isize).is_none() {
+                write_edge(samples, first + lane as isize, edge);
+            }
+        }
+        let mut blocks = [&edges[0]; MOST_LANES];
+        for lane in 0..S::COUNT {
+            blocks[lane] = inside(samples, first + lane as isize).unwrap_or(&edges[lane]);
+        }
+        T::spread(simd, &blocks, S::floats_mut(rows));
+    }
+}
+
+/// The block of the padded signal, if it has no padding in it.
+#[inline(always)]
+fn inside<T>(samples: &[T], block: isize) -> Option<&[T; HOP]> {
+    let start = usize::try_from(block * HOP as isize - (POINTS / 2) as isize).ok()?;
+    samples.get(start..start + HOP)?.first_chunk()
+}
+
+/// The block of the padded signal with its padding, and silence where even that ends.
+#[inline(never)]
+fn write_edge<T: Sample>(samples: &[T], block: isize, edge: &mut [T; HOP]) {
+    let padded = samples.len() + POINTS;
+    for (place, value) in (block * HOP as isize..).zip(edge) {
+        let place = usize::try_from(place).ok().filter(|place| *place < padded);
+        let index = place.map(|place| reflected(place, POINTS / 2, samples.len()));
+        *value = index.map_or_else(T::default, |index| samples[index]);
+    }
+}
+
+impl Sample for f32 {
+    #[inline(always)]
+    fn window(plan: &Plan) -> &[[f32; 16]; 64] {
+        &plan.window
+    }
+
+    #[inline(always)]
+    fn edges<S: Lanes>(tile: &mut Tile<S>) -> (&mut Edges<Self>, &mut [S::V]) {
+        (&mut tile.float_edges, &mut tile.rows)
+    }
+
+    #[inline(always)]
+    fn spread<S: Lanes>(simd: S, blocks: &[&[f32; HOP]; MOST_LANES], rows: &mut [f32]) {
+        let stride = S::COUNT + CARRIED;
+        for (c, rows) in rows.chunks_exact_mut(stride * S::COUNT).enumerate() {
+            let mut square = [simd.splat(0.0); MOST_LANES];
+            for lane in 0..S::COUNT {
+                square[lane] = simd.load(&blocks[lane][c * S::COUNT..]);
+            }
+            simd.transpose(&mut square);
+            for (row, value) in rows.chunks_exact_mut(stride).zip(square) {
+                simd.store(value, &mut row[CARRIED..]);
+            }
+        }
+    }
+}
+
+impl Sample for i16 {
+    #[inline(always)]
+    fn window(plan: &Plan) -> &[[f32; 16]; 64] {
+        &plan.window_16_bit
+    }
+
+    #[inline(always)]
+    fn edges<S: Lanes>(tile: &mut Tile<S>) -> (&mut Edges<Self>, &mut [S::V]) {
+        (&mut tile.short_edges, &mut tile.rows)
+    }
+
+    /// Two samples travel in one lane: half the transposing, and the pair is parted at the end.
+    #[inline(always)]
+    fn spread<S: Lanes>(simd: S, blocks: &[&[i16; HOP]; MOST_LANES], rows: &mut [f32]) {
+        let stride = S::COUNT + CARRIED;
+        for (c, rows) in rows.chunks_exact_mut(2 * stride * S::COUNT).enumerate() {
+            let mut square = [simd.splat(0.0); MOST_LANES];
+            for lane in 0..S::COUNT {
+                square[lane] = simd.load_pairs(&blocks[lane][2 * c * S::COUNT..]);
+            }
+            simd.transpose(&mut square);
+            for (pair, value) in rows.chunks_exact_mut(2 * stride).zip(square) {
+                let (even, odd) = simd.split_pairs(value);
+                simd.store(even, &mut pair[CARRIED..]);
+                simd.store(odd, &mut pair[stride + CARRIED..]);
+            }
+        }
+    }
+}
