@@ -3,6 +3,7 @@
 //! Never sees a device, starts no thread: callers decide how many run at once.
 
 pub mod corpus; // 1. who said what, in which file
+pub mod text; // 2. words to symbols
 pub mod audio; // 3. recordings to samples to mel frames
 pub mod cache; // 4. prepared rows on disk, by key
 pub mod batch; // 5. utterances to padded batches, in order

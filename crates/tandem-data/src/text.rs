@@ -1,0 +1,325 @@
+//! Turns written words into the symbols the model reads.
+//!
+//! In: raw text, and its language where the corpus names it. Out: [`Reading`], with the
+//! [`Transcript`] in it. Reads no corpus, starts no thread; one [`FrontEnd`] serves all
+//! workers. Next on the path: [`crate::audio`].
+
+mod language; // which languages there are
+mod detect; // which one this is
+mod folding; // one way to write each character
+mod scan; // a place in a text
+mod numeral; // digits as written
+mod spoken; // words and marks with their spaces
+mod english; // read aloud, on paper
+mod persian; // read aloud, on paper
+mod other; // tidied only
+mod words; // sentences taken apart
+mod lexicon; // the user's own spellings
+mod pronounce; // the hook for ezafe and homographs
+mod phonemes; // espeak-ng
+mod symbols; // the model's alphabet
+mod memo; // texts that come again
+mod error; // what can go wrong, with the way out
+
+pub use error::{LexiconFault, TextError};
+pub use language::{Language, Level, Script};
+pub use memo::Memo;
+pub use pronounce::Pronounce;
+pub use symbols::{SymbolId, SymbolTable, TABLE_VERSION, Transcript, ZWNJ};
+pub use words::{Sentence, Word};
+
+use detect::Detector;
+use lexicon::Lexicon;
+use phonemes::{Espeak, Plan};
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// Raised whenever some text is read in another way than before: old caches are then rebuilt.
+pub const TEXT_VERSION: u32 = 1;
+
+/// Settings of the text front end.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct TextConfig {
+    /// Languages of the corpus; the first one takes texts without letters.
+    pub languages: Vec<Language>,
+    /// What a symbol stands for.
+    pub symbols: SymbolMode,
+    /// What becomes of vowel signs in Arabic script.
+    pub diacritics: DiacriticsPolicy,
+    /// The user's own spellings and pronunciations.
+    pub lexicon: Option<PathBuf>,
+    /// Longer texts are refused.
+    pub max_symbols: usize,
+}
+
+impl Default for TextConfig {
+    fn default() -> Self {
+        Self {
+            languages: vec![Language::English, Language::Persian],
+            symbols: SymbolMode::Characters,
+            diacritics: DiacriticsPolicy::Strip,
+            lexicon: None,
+            max_symbols: 200,
+        }
+    }
+}
+
+/// What a symbol stands for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SymbolMode {
+    /// A letter as written.
+    #[default]
+    Characters,
+    /// A sound, as espeak-ng writes it in IPA.
+    Phonemes,
+}
+
+/// What becomes of vowel signs in Arabic script.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DiacriticsPolicy {
+    /// They go, as most texts do not have them. Persian keeps the tanvin of «حتماً».
+    #[default]
+    Strip,
+    /// They stay, for corpora that are written with them throughout.
+    Keep,
+}
+
+/// How the language of a text was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Detection {
+    /// The corpus or the user named it.
+    Given,
+    /// Its letters belong to one configured language only.
+    Script,
+    /// Several configured languages share its letters: most probable of these.
+    Statistics,
+    /// Nothing to tell by: the first configured language.
+    Default,
+}
+
+/// A text, read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Reading {
+    /// The language it was read in.
+    pub language: Language,
+    /// How that was found.
+    pub detected: Detection,
+    /// The words as they are spoken.
+    pub normalized: String,
+    /// Their sounds, in phoneme mode.
+    pub phonemes: Option<String>,
+    /// What the model gets.
+    pub transcript: Transcript,
+}
+
+/// Reads texts by one set of settings. Shared by all workers.
+pub struct FrontEnd {
+    config: TextConfig,
+    detector: Detector,
+    lexicon: Lexicon,
+    table: SymbolTable,
+    espeak: Option<Espeak>,
+    pronounce: Option<Box<dyn Pronounce>>,
+}
+
+impl FrontEnd {
+    /// Reads the lexicon, and looks for espeak-ng where phonemes are asked for.
+    pub fn new(config: &TextConfig) -> Result<Self, TextError> {
+        let table = SymbolTable::standard();
+        let lexicon = match &config.lexicon {
+            Some(path) => Lexicon::read(path, &config.languages, config.diacritics, &table)?,
+            None => Lexicon::default(),
+        };
+        let espeak = match config.symbols {
+            SymbolMode::Phonemes => Some(Espeak::find()?),
+            SymbolMode::Characters => None,
+        };
+        Ok(Self {
+            config: config.clone(),
+            detector: Detector::new(&config.languages)?,
+            lexicon,
+            table,
+            espeak,
+            pronounce: None,
+        })
+    }
+
+    /// Adds a reader for ezafe, homographs or names.
+    pub fn with_pronounce(mut self, reader: Box<dyn Pronounce>) -> Self {
+        self.pronounce = Some(reader);
+        self
+    }
+
+    /// The alphabet; saved with the model.
+    pub fn table(&self) -> &SymbolTable {
+        &self.table
+    }
+
+    /// Changes whenever some text may be read in another way: part of the cache key.
+    pub fn fingerprint(&self) -> [u8; 16] {
+        let TextConfig { languages, symbols, diacritics, lexicon: _, max_symbols } = &self.config;
+        let settings = format!("{languages:?} {symbols:?} {diacritics:?} {max_symbols}");
+        let version = self.espeak.as_ref().map_or("", Espeak::version);
+        let reader = self.pronounce.as_ref().map_or_else(String::new, |reader| reader.name());
+        let mut hasher = blake3::Hasher::new();
+        for part in [
+            &TEXT_VERSION.to_le_bytes()[..],
+            settings.as_bytes(),
+            self.lexicon.bytes(),
+            self.table.contents().as_bytes(),
+            version.as_bytes(),
+            reader.as_bytes(),
+        ] {
+            hasher.update(&(part.len() as u64).to_le_bytes()).update(part);
+        }
+        let mut short = [0; 16];
+        short.copy_from_slice(&hasher.finalize().as_bytes()[..16]);
+        short
+    }
+
+    /// Reads one text.
+    pub fn read(&self, raw: &str, language: Option<Language>) -> Result<Reading, TextError> {
+        let draft = self.draft(raw, language)?;
+        let phonemes = match (&self.espeak, &draft.plan) {
+            (Some(espeak), Some(plan)) => {
+                let clauses: Vec<_> = plan.clauses().map(str::to_owned).collect();
+                let answers = espeak.read(draft.language, &clauses)?;
+                Some(plan.join(&mut answers.into_iter()))
+            }
+            _ => None,
+        };
+        self.finish(draft, phonemes)
+    }
+
+    /// Reads many texts; in phoneme mode one espeak-ng process per language reads them all.
+    /// The outer error stops the run, an inner one is a row that cannot be used.
+    pub fn read_many(
+        &self,
+        texts: &[(&str, Option<Language>)],
+    ) -> Result<Vec<Result<Reading, TextError>>, TextError> {
+        let drafts = texts.iter().map(|(raw, language)| self.draft(raw, *language));
+        let Some(espeak) = &self.espeak else {
+            return Ok(drafts.map(|draft| self.finish(draft?, None)).collect());
+        };
+        let drafts: Vec<_> = drafts.collect();
+        let mut phonemes: Vec<Option<String>> = vec![None; drafts.len()];
+        for language in self.detector.languages() {
+            let of_language = drafts.iter().enumerate().filter_map(|(place, draft)| {
+                let draft = draft.as_ref().ok().filter(|draft| draft.language == *language)?;
+                Some((place, draft.plan.as_ref()?))
+            });
+            let plans: Vec<(usize, &Plan)> = of_language.collect();
+            let clauses: Vec<_> =
+                plans.iter().flat_map(|(_, plan)| plan.clauses()).map(str::to_owned).collect();
+            let mut answers = espeak.read(*language, &clauses)?.into_iter();
+            for (place, plan) in plans {
+                phonemes[place] = Some(plan.join(&mut answers));
+            }
+        }
+        let finished = drafts.into_iter().zip(phonemes);
+        Ok(finished.map(|(draft, phonemes)| self.finish(draft?, phonemes)).collect())
+    }
+
+    /// Everything up to the phonemes.
+    fn draft(&self, raw: &str, given: Option<Language>) -> Result<Draft, TextError> {
+        if raw.trim().is_empty() {
+            return Err(TextError::Empty);
+        }
+        let (language, detected) = self.language(raw, given)?;
+        let mut normalized = normalize(raw, language, self.config.diacritics);
+        let mut plan = None;
+        if !self.lexicon.is_empty() || self.pronounce.is_some() || self.espeak.is_some() {
+            let sentences = self.look_up(&normalized, language);
+            normalized = sentences.iter().map(Sentence::to_string).collect();
+            plan = self.espeak.as_ref().map(|_| Plan::of(&sentences));
+        }
+        let nothing = || TextError::NothingToSay { text: raw.trim().chars().take(40).collect() };
+        if normalized.is_empty() {
+            return Err(nothing());
+        }
+        let transcript = Transcript::parse(&normalized, &self.table)
+            .map_err(|error| in_raw_text(error, raw, language))?;
+        if !normalized.chars().any(char::is_alphabetic) {
+            return Err(nothing());
+        }
+        Ok(Draft { language, detected, normalized, transcript, plan })
+    }
+
+    fn language(
+        &self,
+        raw: &str,
+        given: Option<Language>,
+    ) -> Result<(Language, Detection), TextError> {
+        match given {
+            None => self.detector.detect(raw),
+            Some(language) if self.config.languages.contains(&language) => {
+                Ok((language, Detection::Given))
+            }
+            Some(language) => Err(TextError::LanguageNotConfigured {
+                language,
+                configured: self.config.languages.clone(),
+            }),
+        }
+    }
+
+    fn look_up(&self, normalized: &str, language: Language) -> Vec<Sentence> {
+        let mut sentences = words::sentences(normalized);
+        for sentence in &mut sentences {
+            self.lexicon.apply(language, sentence);
+            if let Some(reader) = &self.pronounce {
+                reader.pronounce(language, sentence);
+            }
+        }
+        sentences
+    }
+
+    fn finish(&self, draft: Draft, phonemes: Option<String>) -> Result<Reading, TextError> {
+        let transcript = match &phonemes {
+            Some(sounds) => Transcript::parse(sounds, &self.table)?,
+            None => draft.transcript,
+        };
+        let limit = self.config.max_symbols;
+        if transcript.len() > limit {
+            return Err(TextError::TooLong { symbols: transcript.len(), limit });
+        }
+        let Draft { language, detected, normalized, .. } = draft;
+        Ok(Reading { language, detected, normalized, phonemes, transcript })
+    }
+}
+
+/// A text on its way to a [`Reading`].
+struct Draft {
+    language: Language,
+    detected: Detection,
+    normalized: String,
+    transcript: Transcript,
+    /// What to ask espeak-ng, in phoneme mode.
+    plan: Option<Plan>,
+}
+
+/// Raw text as it is spoken in `language`. What nobody can say stays in it.
+pub fn normalize(raw: &str, language: Language, policy: DiacriticsPolicy) -> String {
+    let folded = folding::fold(raw);
+    match language {
+        Language::English => english::normalize(&folded),
+        Language::Persian => persian::normalize(&folded, policy),
+        other => other::normalize(&folded, other, policy),
+    }
+}
+
+/// The error of a symbol in normalised text, told in terms of the text the user wrote.
+fn in_raw_text(error: TextError, raw: &str, language: Language) -> TextError {
+    let TextError::UnknownSymbol { symbol, .. } = error else { return error };
+    let position = folding::locate(raw, symbol);
+    if symbol.is_ascii_digit() && language.level() == Level::Basic {
+        return TextError::NoNumberReader { language, position };
+    }
+    TextError::UnknownSymbol { symbol, position }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,247 @@
+//! English number words: cardinals, ordinals, years, decimals.
+//!
+//! American wording: no "and" after hundred. Knows no context; [`super::amounts`] does.
+
+const ONES: [&str; 20] = [
+    "zero",
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+    "twelve",
+    "thirteen",
+    "fourteen",
+    "fifteen",
+    "sixteen",
+    "seventeen",
+    "eighteen",
+    "nineteen",
+];
+const TENS: [&str; 10] =
+    ["", "", "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"];
+const SCALES: [&str; 12] = [
+    "",
+    "thousand",
+    "million",
+    "billion",
+    "trillion",
+    "quadrillion",
+    "quintillion",
+    "sextillion",
+    "septillion",
+    "octillion",
+    "nonillion",
+    "decillion",
+];
+
+/// More digits than this have no usual name; they are read one by one.
+const MOST_DIGITS: usize = 36;
+
+/// `1234` -> `one thousand two hundred thirty-four`. `digits` are ASCII digits.
+pub fn cardinal(digits: &str) -> String {
+    let digits = trim_zeros(digits);
+    match digits.parse::<u128>() {
+        Ok(value) if digits.len() <= MOST_DIGITS => cardinal_of(value),
+        _ => one_by_one(digits),
+    }
+}
+
+/// The words for a value below 10^36.
+pub fn cardinal_of(value: u128) -> String {
+    if value == 0 {
+        return ONES[0].into();
+    }
+    let mut out = String::new();
+    for (power, scale) in SCALES.iter().enumerate().rev() {
+        let group = value / 10_u128.pow(3 * power as u32) % 1000;
+        if group > 0 {
+            hundreds(group as usize, &mut out);
+            if power > 0 {
+                append(scale, &mut out);
+            }
+        }
+    }
+    out
+}
+
+fn hundreds(group: usize, out: &mut String) {
+    if group >= 100 {
+        append(ONES[group / 100], out);
+        append("hundred", out);
+    }
+    match group % 100 {
+        0 => {}
+        small @ 1..20 => append(ONES[small], out),
+        rest => {
+            append(TENS[rest / 10], out);
+            if rest % 10 > 0 {
+                out.push('-');
+                out.push_str(ONES[rest % 10]);
+            }
+        }
+    }
+}
+
+fn append(word: &str, out: &mut String) {
+    if !out.is_empty() {
+        out.push(' ');
+    }
+    out.push_str(word);
+}
+
+/// `007` -> `zero zero seven`.
+pub fn one_by_one(digits: &str) -> String {
+    let words: Vec<_> = digits.bytes().map(|b| ONES[usize::from(b - b'0') % 10]).collect();
+    words.join(" ")
+}
+
+/// `22` -> `twenty-second`.
+pub fn ordinal(digits: &str) -> String {
+    last_word_changed(&cardinal(digits), |last| match last {
+        "one" => "first".into(),
+        "two" => "second".into(),
+        "three" => "third".into(),
+        "five" => "fifth".into(),
+        "eight" => "eighth".into(),
+        "nine" => "ninth".into(),
+        "twelve" => "twelfth".into(),
+        tens if tens.ends_with('y') => format!("{}ieth", &tens[..tens.len() - 1]),
+        other => format!("{other}th"),
+    })
+}
+
+/// `eighty` -> `eighties`, `hundred` -> `hundreds`.
+pub fn plural(words: &str) -> String {
+    last_word_changed(words, |last| match last {
+        "six" => "sixes".into(),
+        tens if tens.ends_with('y') => format!("{}ies", &tens[..tens.len() - 1]),
+        other => format!("{other}s"),
+    })
+}
+
+fn last_word_changed(words: &str, change: impl FnOnce(&str) -> String) -> String {
+    let start = words.rfind([' ', '-']).map_or(0, |space| space + 1);
+    let mut out = words[..start].to_owned();
+    out.push_str(&change(&words[start..]));
+    out
+}
+
+/// A year between 1000 and 2999: `1984` -> `nineteen eighty-four`, `2005` -> `two thousand five`.
+pub fn year(year: u32) -> String {
+    let (century, rest) = (u128::from(year / 100), u128::from(year % 100));
+    match (century, rest) {
+        (20 | 10, 0..10) => cardinal_of(u128::from(year)),
+        (_, 0) => format!("{} hundred", cardinal_of(century)),
+        (_, 1..10) => format!("{} oh {}", cardinal_of(century), cardinal_of(rest)),
+        _ => format!("{} {}", cardinal_of(century), cardinal_of(rest)),
+    }
+}
+
+/// `3`, `14` -> `three point one four`.
+pub fn decimal(whole: &str, fraction: &str) -> String {
+    format!("{} point {}", cardinal(whole), one_by_one(fraction))
+}
+
+/// `1`, `2` -> `one half`; `3`, `4` -> `three quarters`.
+pub fn fraction(numerator: u32, denominator: u32) -> String {
+    let part = match denominator {
+        2 => "half".to_owned(),
+        4 => "quarter".to_owned(),
+        other => ordinal(&other.to_string()),
+    };
+    let count = cardinal_of(u128::from(numerator));
+    match (numerator, denominator) {
+        (1, _) => format!("{count} {part}"),
+        (_, 2) => format!("{count} halves"),
+        _ => format!("{count} {part}s"),
+    }
+}
+
+fn trim_zeros(digits: &str) -> &str {
+    let trimmed = digits.trim_start_matches('0');
+    if trimmed.is_empty() { &digits[digits.len() - 1..] } else { trimmed }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cardinals_reach_past_a_quintillion() {
+        for (digits, words) in [
+            ("0", "zero"),
+            ("13", "thirteen"),
+            ("40", "forty"),
+            ("99", "ninety-nine"),
+            ("100", "one hundred"),
+            ("123", "one hundred twenty-three"),
+            ("1000", "one thousand"),
+            ("1001", "one thousand one"),
+            ("12345", "twelve thousand three hundred forty-five"),
+            ("1000000", "one million"),
+            ("1000000000000000000", "one quintillion"),
+            ("2000000000000000005", "two quintillion five"),
+            ("1000000000000000000000000000000000", "one decillion"),
+        ] {
+            assert_eq!(cardinal(digits), words);
+        }
+    }
+
+    #[test]
+    fn numbers_without_a_name_are_read_digit_by_digit() {
+        let long = "1".repeat(40);
+        assert_eq!(cardinal(&long), ["one"; 40].join(" "));
+    }
+
+    #[test]
+    fn ordinals_change_the_last_word_only() {
+        for (digits, words) in [
+            ("1", "first"),
+            ("2", "second"),
+            ("12", "twelfth"),
+            ("20", "twentieth"),
+            ("22", "twenty-second"),
+            ("100", "one hundredth"),
+            ("103", "one hundred third"),
+        ] {
+            assert_eq!(ordinal(digits), words);
+        }
+    }
+
+    #[test]
+    fn years_are_read_in_pairs_except_around_the_millennium() {
+        for (value, words) in [
+            (1066, "ten sixty-six"),
+            (1492, "fourteen ninety-two"),
+            (1900, "nineteen hundred"),
+            (1905, "nineteen oh five"),
+            (1984, "nineteen eighty-four"),
+            (2000, "two thousand"),
+            (2005, "two thousand five"),
+            (2010, "twenty ten"),
+            (2024, "twenty twenty-four"),
+        ] {
+            assert_eq!(year(value), words);
+        }
+    }
+
+    #[test]
+    fn fractions_have_their_own_plurals() {
+        for (parts, words) in [
+            ((1, 2), "one half"),
+            ((3, 2), "three halves"),
+            ((3, 4), "three quarters"),
+            ((2, 3), "two thirds"),
+            ((1, 8), "one eighth"),
+        ] {
+            assert_eq!(fraction(parts.0, parts.1), words);
+        }
+    }
+}

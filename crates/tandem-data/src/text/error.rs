@@ -1,0 +1,265 @@
+//! What can be wrong with a text, a lexicon or the phonemiser, and what to do about it.
+
+use super::language::{Language, Script};
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+use tandem_units::Hint;
+
+/// Why a text did not become a [`super::Transcript`], or why no text can.
+#[derive(Debug, thiserror::Error)]
+pub enum TextError {
+    /// Nothing but white space.
+    #[error("the text is empty")]
+    Empty,
+    /// Punctuation only: no voice says it.
+    #[error("the text has nothing to say: `{text}`")]
+    NothingToSay {
+        /// The text, or its beginning.
+        text: String,
+    },
+    /// A character that no symbol stands for.
+    #[error(
+        "`{}` (U+{:04X}) at character {position} is not a symbol the voice knows",
+        symbol.escape_debug(), u32::from(*symbol)
+    )]
+    UnknownSymbol {
+        /// The character.
+        symbol: char,
+        /// Which character of the text, counted from 1.
+        position: usize,
+    },
+    /// A digit in a language whose numbers cannot be read yet.
+    #[error(
+        "the number at character {position} cannot be read: no number reader for `{language}` yet"
+    )]
+    NoNumberReader {
+        /// The language of the text.
+        language: Language,
+        /// Which character of the text, counted from 1.
+        position: usize,
+    },
+    /// More symbols than the model is built for.
+    #[error("the text has {symbols} symbols, the limit is {limit}")]
+    TooLong {
+        /// How many it has.
+        symbols: usize,
+        /// How many are allowed.
+        limit: usize,
+    },
+    /// Not a language of [`Language::ALL`].
+    #[error("`{given}` is not a language Tandem knows")]
+    UnknownLanguage {
+        /// What was written.
+        given: String,
+    },
+    /// A supported language that this corpus does not list.
+    #[error("the text is marked `{language}`, the configured languages are {}", listed(configured))]
+    LanguageNotConfigured {
+        /// The language asked for.
+        language: Language,
+        /// Those in the settings.
+        configured: Vec<Language>,
+    },
+    /// No configured language is written in these letters.
+    #[error("the text is in {script} script, the configured languages are {}", listed(configured))]
+    ScriptNotConfigured {
+        /// The script of most letters.
+        script: Script,
+        /// Those in the settings.
+        configured: Vec<Language>,
+    },
+    /// The list of languages is empty.
+    #[error("no language is configured")]
+    NoLanguages,
+    /// The lexicon cannot be opened or is not UTF-8.
+    #[error("cannot read lexicon `{}`", path.display())]
+    Lexicon {
+        /// Which file.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// A line of the lexicon makes no sense.
+    #[error("line {line} of lexicon `{}`: {fault}", path.display())]
+    LexiconLine {
+        /// Which file.
+        path: PathBuf,
+        /// Counted from 1.
+        line: usize,
+        /// What is wrong with it.
+        fault: LexiconFault,
+    },
+    /// A saved symbol table is not one of ours.
+    #[error("the symbol table cannot be used: {reason}")]
+    SymbolTable {
+        /// What does not fit.
+        reason: String,
+    },
+    /// Phonemes were asked for and espeak-ng is not there.
+    #[error("phonemes need the program `espeak-ng`, which cannot be started")]
+    EspeakMissing {
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// espeak-ng could not be fed or read.
+    #[error("cannot exchange text with espeak-ng")]
+    EspeakExchange {
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// espeak-ng ended with an error.
+    #[error("espeak-ng failed ({status}): {message}")]
+    EspeakFailed {
+        /// Its exit status.
+        status: String,
+        /// What it wrote.
+        message: String,
+    },
+    /// espeak-ng did not end.
+    #[error("espeak-ng did not finish {texts} pieces of text within {} s", limit.as_secs())]
+    EspeakTimeout {
+        /// How many pieces it was given.
+        texts: usize,
+        /// How long it was allowed.
+        limit: Duration,
+    },
+}
+
+/// What is wrong with a line of a lexicon.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LexiconFault {
+    /// Too few or too many columns.
+    #[error("has {found} columns, expected 2 or 3 separated by tabs")]
+    Columns {
+        /// How many there are.
+        found: usize,
+    },
+    /// The first column is not exactly one word.
+    #[error("`{word}` is not one word")]
+    Word {
+        /// What stands there.
+        word: String,
+    },
+    /// The second column is empty.
+    #[error("`{word}` has no spelling")]
+    NoSpelling {
+        /// Whose entry.
+        word: String,
+    },
+    /// The second column holds something that is no symbol.
+    #[error("`{}` (U+{:04X}) is not a symbol the voice knows", symbol.escape_debug(), u32::from(*symbol))]
+    Symbol {
+        /// The character.
+        symbol: char,
+    },
+    /// The third column is not a language.
+    #[error("`{given}` is not a language Tandem knows")]
+    Language {
+        /// What stands there.
+        given: String,
+    },
+    /// The word has an entry of the same kind already.
+    #[error("`{word}` was given on line {first} already")]
+    Repeated {
+        /// Which word.
+        word: String,
+        /// Where it stands first.
+        first: usize,
+    },
+}
+
+impl TextError {
+    /// True where every other text would fail as well: the run stops instead of listing rows.
+    pub fn stops_the_run(&self) -> bool {
+        !matches!(
+            self,
+            Self::Empty
+                | Self::NothingToSay { .. }
+                | Self::UnknownSymbol { .. }
+                | Self::NoNumberReader { .. }
+                | Self::TooLong { .. }
+                | Self::UnknownLanguage { .. }
+                | Self::LanguageNotConfigured { .. }
+                | Self::ScriptNotConfigured { .. }
+        )
+    }
+}
+
+impl Hint for TextError {
+    fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::Empty | Self::NothingToSay { .. } => {
+                "write what is spoken in this recording, or remove the row".into()
+            }
+            Self::UnknownSymbol { .. } => {
+                "write it as it is spoken, or remove it; `tandem text` shows what a text becomes"
+                    .into()
+            }
+            Self::NoNumberReader { language, .. } => {
+                format!("write numbers as words: there is no number reader for `{language}` yet")
+            }
+            Self::TooLong { .. } => {
+                "split the recording at a pause, or raise `--max-text-length`".into()
+            }
+            Self::UnknownLanguage { .. } => {
+                format!("use one of {}; `tandem text --list` names them", listed(&Language::ALL))
+            }
+            Self::LanguageNotConfigured { language, configured } => {
+                format!("add it: `--languages {}`", extended(configured, *language))
+            }
+            Self::ScriptNotConfigured { script, configured } => script_hint(*script, configured),
+            Self::NoLanguages => "name at least one: `--languages en,fa`".into(),
+            Self::Lexicon { source, .. } if source.kind() == io::ErrorKind::InvalidData => {
+                "save the file as UTF-8".into()
+            }
+            Self::Lexicon { .. } => "check the path given to `--lexicon`".into(),
+            Self::LexiconLine { .. } => {
+                "a line is `word<TAB>spelling` or `word<TAB>/phonemes/`, with the language as an \
+                 optional third column"
+                    .into()
+            }
+            Self::SymbolTable { .. } => "use the table that was saved with the model".into(),
+            Self::EspeakMissing { .. } => {
+                "install espeak-ng (for example `apt install espeak-ng`), or drop `--phonemes`"
+                    .into()
+            }
+            Self::EspeakExchange { .. } => {
+                "check that the temporary directory has space and may be written to".into()
+            }
+            Self::EspeakFailed { .. } => {
+                "run `espeak-ng --ipa -q hello` by hand to see whether it works, or drop \
+                 `--phonemes`"
+                    .into()
+            }
+            Self::EspeakTimeout { .. } => {
+                "see whether the machine is overloaded, or drop `--phonemes`".into()
+            }
+        })
+    }
+}
+
+fn script_hint(script: Script, configured: &[Language]) -> String {
+    match Language::ALL.into_iter().find(|language| language.script() == script) {
+        Some(language) => {
+            format!(
+                "add its language, for example `--languages {}`",
+                extended(configured, language)
+            )
+        }
+        None => format!("no supported language is written in {script} script; remove the row"),
+    }
+}
+
+fn extended(configured: &[Language], language: Language) -> String {
+    let tags: Vec<_> = configured.iter().chain([&language]).map(|l| l.tag()).collect();
+    tags.join(",")
+}
+
+fn listed(languages: &[Language]) -> String {
+    let tags: Vec<_> = languages.iter().map(|language| language.tag()).collect();
+    tags.join(", ")
+}

@@ -1,0 +1,351 @@
+//! Which languages there are, how people write their names, and what each one gets.
+//!
+//! In: a tag, a code or a name. Out: [`Language`]. Nothing here looks at the text of an
+//! utterance: that is [`super::detect`].
+
+use super::TextError;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::fmt;
+use std::str::FromStr;
+
+/// A language Tandem can read. Written as its ISO 639-1 tag: `en`, `fa`, ...
+///
+/// The order is fixed, new ones go to the end: a model keeps one vector per language.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Language {
+    /// `en`
+    English,
+    /// `fa`
+    Persian,
+    /// `ar`
+    Arabic,
+    /// `de`
+    German,
+    /// `fr`
+    French,
+    /// `es`
+    Spanish,
+    /// `it`
+    Italian,
+    /// `pt`
+    Portuguese,
+    /// `nl`
+    Dutch,
+    /// `tr`
+    Turkish,
+    /// `ru`
+    Russian,
+    /// `uk`
+    Ukrainian,
+    /// `pl`
+    Polish,
+    /// `cs`
+    Czech,
+    /// `sv`
+    Swedish,
+}
+
+/// How much of a text Tandem can read aloud.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Level {
+    /// Numbers, dates, times, money, units and abbreviations become words.
+    Full,
+    /// Letters and punctuation only; a digit is an error.
+    Basic,
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Full => "full",
+            Self::Basic => "basic",
+        })
+    }
+}
+
+/// A family of letters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Script {
+    /// A to Z with its accented relatives.
+    Latin,
+    /// Arabic letters, with those Persian adds.
+    Arabic,
+    /// Russian, Ukrainian and relatives.
+    Cyrillic,
+    /// No language of ours is written in it.
+    Greek,
+    /// No language of ours is written in it.
+    Hebrew,
+    /// No language of ours is written in it.
+    Devanagari,
+    /// No language of ours is written in it.
+    Han,
+    /// No language of ours is written in it.
+    Kana,
+    /// No language of ours is written in it.
+    Hangul,
+    /// Any script without a name here.
+    Other,
+}
+
+impl Script {
+    /// How many scripts there are, for tables indexed by `script as usize`.
+    pub(super) const COUNT: usize = 10;
+
+    /// All of them, by index.
+    pub(super) const ALL: [Self; Self::COUNT] = [
+        Self::Latin,
+        Self::Arabic,
+        Self::Cyrillic,
+        Self::Greek,
+        Self::Hebrew,
+        Self::Devanagari,
+        Self::Han,
+        Self::Kana,
+        Self::Hangul,
+        Self::Other,
+    ];
+
+    /// The script of a letter; nothing for digits, signs and spaces.
+    pub fn of(letter: char) -> Option<Self> {
+        if !letter.is_alphabetic() {
+            return None;
+        }
+        Some(match u32::from(letter) {
+            0..=0x2AF | 0x1E00..=0x1EFF | 0xFB00..=0xFB06 | 0xFF21..=0xFF5A => Self::Latin,
+            0x600..=0x6FF | 0x750..=0x77F | 0x8A0..=0x8FF | 0xFB50..=0xFDFF | 0xFE70..=0xFEFF => {
+                Self::Arabic
+            }
+            0x400..=0x52F => Self::Cyrillic,
+            0x370..=0x3FF | 0x1F00..=0x1FFF => Self::Greek,
+            0x590..=0x5FF => Self::Hebrew,
+            0x900..=0x97F => Self::Devanagari,
+            0x4E00..=0x9FFF | 0x3400..=0x4DBF | 0x20000..=0x2FA1F => Self::Han,
+            0x3040..=0x30FF => Self::Kana,
+            0xAC00..=0xD7AF | 0x1100..=0x11FF => Self::Hangul,
+            _ => Self::Other,
+        })
+    }
+}
+
+impl fmt::Display for Script {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Latin => "Latin",
+            Self::Arabic => "Arabic",
+            Self::Cyrillic => "Cyrillic",
+            Self::Greek => "Greek",
+            Self::Hebrew => "Hebrew",
+            Self::Devanagari => "Devanagari",
+            Self::Han => "Han",
+            Self::Kana => "Kana",
+            Self::Hangul => "Hangul",
+            Self::Other => "unnamed",
+        })
+    }
+}
+
+/// What is known about one language.
+struct Facts {
+    tag: &'static str,
+    name: &'static str,
+    script: Script,
+    level: Level,
+    /// ISO 639-2 codes and the name in the language itself, lower case.
+    aliases: &'static [&'static str],
+    /// The voice espeak-ng reads it with.
+    voice: &'static str,
+    detector: whatlang::Lang,
+}
+
+impl Language {
+    /// Every supported language.
+    pub const ALL: [Self; 15] = [
+        Self::English,
+        Self::Persian,
+        Self::Arabic,
+        Self::German,
+        Self::French,
+        Self::Spanish,
+        Self::Italian,
+        Self::Portuguese,
+        Self::Dutch,
+        Self::Turkish,
+        Self::Russian,
+        Self::Ukrainian,
+        Self::Polish,
+        Self::Czech,
+        Self::Swedish,
+    ];
+
+    /// The ISO 639-1 tag.
+    pub fn tag(self) -> &'static str {
+        self.facts().tag
+    }
+
+    /// The English name.
+    pub fn name(self) -> &'static str {
+        self.facts().name
+    }
+
+    /// The letters it is written in.
+    pub fn script(self) -> Script {
+        self.facts().script
+    }
+
+    /// How much of it can be read aloud.
+    pub fn level(self) -> Level {
+        self.facts().level
+    }
+
+    /// The espeak-ng voice that gives its phonemes.
+    pub fn voice(self) -> &'static str {
+        self.facts().voice
+    }
+
+    /// Its place in [`Self::ALL`].
+    pub fn index(self) -> usize {
+        self as usize
+    }
+
+    pub(super) fn detector(self) -> whatlang::Lang {
+        self.facts().detector
+    }
+
+    fn facts(self) -> &'static Facts {
+        &FACTS[self.index()]
+    }
+}
+
+/// In the order of [`Language::ALL`].
+static FACTS: [Facts; 15] = {
+    use Level::{Basic, Full};
+    use Script::{Arabic, Cyrillic, Latin};
+    use whatlang::Lang;
+    [
+        facts("en", "English", Latin, Full, &["eng"], "en-us", Lang::Eng),
+        facts("fa", "Persian", Arabic, Full, PERSIAN_NAMES, "fa", Lang::Pes),
+        facts("ar", "Arabic", Arabic, Basic, &["ara", "العربية"], "ar", Lang::Ara),
+        facts("de", "German", Latin, Basic, &["deu", "ger", "deutsch"], "de", Lang::Deu),
+        facts("fr", "French", Latin, Basic, &["fra", "fre", "français"], "fr-fr", Lang::Fra),
+        facts("es", "Spanish", Latin, Basic, &["spa", "español", "castilian"], "es", Lang::Spa),
+        facts("it", "Italian", Latin, Basic, &["ita", "italiano"], "it", Lang::Ita),
+        facts("pt", "Portuguese", Latin, Basic, &["por", "português"], "pt", Lang::Por),
+        facts("nl", "Dutch", Latin, Basic, &["nld", "dut", "nederlands"], "nl", Lang::Nld),
+        facts("tr", "Turkish", Latin, Basic, &["tur", "türkçe"], "tr", Lang::Tur),
+        facts("ru", "Russian", Cyrillic, Basic, &["rus", "русский"], "ru", Lang::Rus),
+        facts("uk", "Ukrainian", Cyrillic, Basic, &["ukr", "українська"], "uk", Lang::Ukr),
+        facts("pl", "Polish", Latin, Basic, &["pol", "polski"], "pl", Lang::Pol),
+        facts("cs", "Czech", Latin, Basic, &["ces", "cze", "čeština"], "cs", Lang::Ces),
+        facts("sv", "Swedish", Latin, Basic, &["swe", "svenska"], "sv", Lang::Swe),
+    ]
+};
+
+const PERSIAN_NAMES: &[&str] =
+    &["fas", "per", "pes", "prs", "farsi", "dari", "فارسی", "فارسي", "پارسی"];
+
+const fn facts(
+    tag: &'static str,
+    name: &'static str,
+    script: Script,
+    level: Level,
+    aliases: &'static [&'static str],
+    voice: &'static str,
+    detector: whatlang::Lang,
+) -> Facts {
+    Facts { tag, name, script, level, aliases, voice, detector }
+}
+
+impl fmt::Display for Language {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.tag())
+    }
+}
+
+impl FromStr for Language {
+    type Err = TextError;
+
+    /// Accepts `en`, `eng`, `en-US`, `en_GB`, `English`, `Farsi`, `فارسی`, in any case.
+    fn from_str(given: &str) -> Result<Self, TextError> {
+        let lower = given.trim().to_lowercase();
+        let primary = lower.split(['-', '_']).next().unwrap_or_default();
+        Self::ALL
+            .into_iter()
+            .find(|language| {
+                let facts = language.facts();
+                primary == facts.tag
+                    || primary.eq_ignore_ascii_case(facts.name)
+                    || facts.aliases.contains(&primary)
+            })
+            .ok_or_else(|| TextError::UnknownLanguage { given: given.trim().to_owned() })
+    }
+}
+
+impl Serialize for Language {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(self.tag())
+    }
+}
+
+impl<'de> Deserialize<'de> for Language {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let given = String::deserialize(from)?;
+        given.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(given: &str, tag: &str) {
+        assert_eq!(given.parse::<Language>().unwrap().tag(), tag, "{given}");
+    }
+
+    #[test]
+    fn tags_codes_regions_and_names_are_understood() {
+        for (given, tag) in [
+            ("en", "en"),
+            ("EN", "en"),
+            ("eng", "en"),
+            ("en-US", "en"),
+            ("en_GB", "en"),
+            ("English", "en"),
+            (" english ", "en"),
+            ("fa", "fa"),
+            ("fa_IR", "fa"),
+            ("per", "fa"),
+            ("Farsi", "fa"),
+            ("فارسی", "fa"),
+            ("deu", "de"),
+            ("pt-BR", "pt"),
+            ("Русский", "ru"),
+        ] {
+            check(given, tag);
+        }
+    }
+
+    #[test]
+    fn an_unknown_language_is_named() {
+        let error = "klingon".parse::<Language>().unwrap_err();
+        assert!(error.to_string().contains("klingon"), "{error}");
+    }
+
+    #[test]
+    fn facts_stand_in_the_order_of_the_enum() {
+        for language in Language::ALL {
+            check(language.tag(), language.tag());
+            check(language.name(), language.tag());
+            assert_eq!(Language::ALL[language.index()], language);
+        }
+    }
+
+    #[test]
+    fn a_language_is_saved_as_its_tag() {
+        let json = serde_json::to_string(&Language::Persian).unwrap();
+        assert_eq!(json, "\"fa\"");
+        assert_eq!(serde_json::from_str::<Language>("\"fa-IR\"").unwrap(), Language::Persian);
+    }
+}
