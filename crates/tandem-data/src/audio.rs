@@ -10,6 +10,7 @@ pub mod error; // why one is refused, and the way out
 pub mod file; // path to bytes
 pub mod sniff; // bytes to format, by content
 pub mod wav; // PCM WAV, without a copy where possible
+mod vorbis_setup; // how much memory a Vorbis header asks for
 pub mod compressed; // FLAC, MP3, OGG and the rest of WAV
 pub mod resample; // any rate to the corpus rate
 pub mod isolate; // a decoder's panic becomes an error

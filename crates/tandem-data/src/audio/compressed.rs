@@ -7,9 +7,10 @@
 
 use super::limits::check_layout;
 use super::sniff::Kind;
+use super::vorbis_setup::check_setup;
 use super::{AudioError, AudioLimits};
 use std::io::{Cursor, ErrorKind};
-use symphonia::core::codecs::audio::well_known::CODEC_ID_OPUS;
+use symphonia::core::codecs::audio::well_known::{CODEC_ID_OPUS, CODEC_ID_VORBIS};
 use symphonia::core::codecs::audio::{AudioDecoder, AudioDecoderOptions};
 use symphonia::core::errors::Error;
 use symphonia::core::formats::{FormatOptions, FormatReader, TrackType};
@@ -105,6 +106,9 @@ impl<'a> Stream<'a> {
         let track = reader.default_track(TrackType::Audio).ok_or(AudioError::NotAudio)?;
         let unknown = || AudioError::Unsupported { format: "the codec in this container".into() };
         let params = track.codec_params.as_ref().and_then(|p| p.audio()).ok_or_else(unknown)?;
+        if params.codec == CODEC_ID_VORBIS {
+            check_setup(params.extra_data.as_deref().unwrap_or(&[]))?;
+        }
         let decoder = symphonia::default::get_codecs()
             .make_audio_decoder(params, &AudioDecoderOptions::default())
             .map_err(|error| match error {

@@ -131,7 +131,9 @@ impl Decoder {
 }
 
 fn peak_of_i16(samples: &[i16]) -> f32 {
-    // Unsigned, since the absolute value of -32768 is no i16.
-    let top = samples.iter().fold(0u16, |top, s| top.max(s.unsigned_abs()));
-    f32::from(top) / 32768.0
+    // Both ends apart, since every vector unit has a signed 16-bit minimum and maximum, while
+    // the absolute value of -32768 is no i16.
+    let (low, high) =
+        samples.iter().fold((0i16, 0i16), |(low, high), &s| (low.min(s), high.max(s)));
+    f32::from(low.unsigned_abs().max(high.unsigned_abs())) / 32768.0
 }

@@ -5,8 +5,9 @@
 //! Never believes a size without looking at the bytes it speaks of.
 //!
 //! Why this exists beside the general decoder: 16-bit mono at the corpus rate, header to peak,
-//! costs FAST us per second of audio here and SLOW us there (one core, interleaved, clips of
-//! 4.7 s), and the general decoder takes a file that ends early for a complete one.
+//! costs 1.5 us per second of audio here and 85 to 105 us there (one core, interleaved, clips of
+//! 4.7 s, in memory; reading the file costs 6.5 us). Nor does the general decoder say how many
+//! bytes are missing from a file that ends early.
 
 use super::AudioError;
 use super::limits::check_layout;
@@ -104,16 +105,20 @@ fn mix<const SIZE: usize>(
 ) {
     mono.clear();
     let (samples, _) = data.as_chunks::<SIZE>();
-    if channels == 1 {
-        mono.extend(samples.iter().map(|&bytes| decode(bytes)));
-        return;
-    }
     let share = 1.0 / channels as f32;
-    mono.extend(
-        samples
-            .chunks_exact(channels)
-            .map(|frame| frame.iter().map(|&bytes| decode(bytes)).sum::<f32>() * share),
-    );
+    match channels {
+        1 => mono.extend(samples.iter().map(|&bytes| decode(bytes))),
+        // A count known to the compiler lets it use the vector unit: stereo is common enough.
+        2 => {
+            let (frames, _) = samples.as_chunks::<2>();
+            mono.extend(frames.iter().map(|&[left, right]| (decode(left) + decode(right)) * share));
+        }
+        _ => mono.extend(
+            samples
+                .chunks_exact(channels)
+                .map(|frame| frame.iter().map(|&bytes| decode(bytes)).sum::<f32>() * share),
+        ),
+    }
 }
 
 /// The two chunks that matter, wherever they stand among others.
