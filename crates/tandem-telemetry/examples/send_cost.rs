@@ -25,8 +25,7 @@ fn main() {
     let header = RunHeader::now("send_cost", "0", serde_json::json!({}));
     let trace = Some(TraceOptions::to(dir.join("run.pftrace")));
     let options = RecordOptions { trace, ..RecordOptions::default() };
-    let recording =
-        Recording::create(&dir.join("run.jsonl"), header, options).expect("a record");
+    let recording = Recording::create(&dir.join("run.jsonl"), header, options).expect("a record");
     let recorder = recording.recorder();
     let before = processor_time();
     println!("nanoseconds per send       median      99 %");
