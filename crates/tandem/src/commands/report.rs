@@ -1,0 +1,65 @@
+//! `tandem report`: what a run did, what held it back, how it is graded.
+
+use crate::exit::ExitStatus;
+use crate::printer::Printer;
+use anyhow::Context;
+use std::path::{Path, PathBuf};
+use tandem_telemetry::event::Event;
+use tandem_telemetry::reader::visit;
+use tandem_telemetry::{Report, Rules, Summary, Trace};
+
+/// What was typed.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// The run: its record (`run.jsonl`) or the directory that holds it
+    run: PathBuf,
+    /// Print the report as JSON, for scripts
+    #[arg(long)]
+    json: bool,
+    /// Also draw the run as a trace for https://ui.perfetto.dev
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  tandem report runs/persian              verdict, grade and figures of a run
+  tandem report run.jsonl --json          the same for a script
+  tandem report run.jsonl --trace run.pftrace
+
+The run may still be going on, or have been killed: the report covers what is recorded.";
+
+/// Reads the record once and prints what it says.
+pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+    let (summary, notes) = Summary::read(&args.run)
+        .with_context(|| format!("cannot report on `{}`", args.run.display()))?;
+    let report = Report::from_summary(&summary, Some(notes), &Rules::default());
+    if args.json {
+        out.json(&report)?;
+    } else {
+        out.line(report.to_string().trim_end())?;
+    }
+    match args.trace {
+        Some(path) => draw(&args.run, &path, out),
+        None => Ok(ExitStatus::Done),
+    }
+}
+
+fn draw(run: &Path, path: &Path, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+    let mut trace = Trace::new(Trace::LIMIT);
+    let mut spans = 0u64;
+    visit(run, |stamped| {
+        spans += u64::from(matches!(stamped.event, Event::Span(_)));
+        trace.add(&stamped);
+    })?;
+    let extent = trace.write(path)?;
+    out.note(&format!("trace: {} in `{}`", extent.bytes, path.display()));
+    if extent.dropped > 0 {
+        out.note(&format!("the oldest {} events made way for newer ones", extent.dropped));
+    }
+    if spans == 0 {
+        out.note("the record kept no spans: the trace shows steps, slots and counters only");
+    }
+    Ok(ExitStatus::Done)
+}
