@@ -82,6 +82,13 @@ struct Member {
     left: bool,
 }
 
+impl Member {
+    /// Bytes that drain by themselves.
+    fn settled(&self) -> u64 {
+        self.used - self.ahead
+    }
+}
+
 /// The place of one queue in a budget.
 pub(crate) struct Seat {
     ledger: Arc<Ledger>,
@@ -191,7 +198,7 @@ impl Book {
         let reserve: u64 = self.members[index + 1..]
             .iter()
             .filter(same)
-            .map(|m| if m.largest == 0 { unseen } else { m.largest }.saturating_sub(m.used))
+            .map(|m| if m.largest == 0 { unseen } else { m.largest }.saturating_sub(m.settled()))
             .sum();
         self.used + size + reserve <= self.limit
     }
@@ -201,7 +208,7 @@ impl Book {
         if own.stopped {
             return false;
         }
-        let settled = own.used - own.ahead;
+        let settled = own.settled();
         let later = self.members[index + 1..].iter().filter(|m| m.route == own.route);
         let alone = settled == 0 && later.map(|m| m.used).sum::<u64>() == 0;
         let queue = own.used + size <= own.limit || settled == 0;

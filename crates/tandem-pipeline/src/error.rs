@@ -1,9 +1,10 @@
 //! Why a run ended before its data did. The first cause is the one that is told.
 
-use crate::watchdog::Frozen;
 use std::error::Error;
+use std::fmt;
 use std::sync::Arc;
-use tandem_units::{Hint, Ticket};
+use std::time::Duration;
+use tandem_units::{Hint, Seconds, Ticket};
 
 /// Why a run was stopped. Cheap to copy, so that everyone who asks is told the same.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -62,7 +63,28 @@ impl Hint for PipelineError {
     }
 }
 
+/// A worker that does not come back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Frozen {
+    /// Its stage.
+    pub stage: &'static str,
+    /// Which of the stage's workers.
+    pub worker: usize,
+    /// The item it works on.
+    pub ticket: Option<Ticket>,
+    /// For how long it has.
+    pub for_so_long: Duration,
+}
+
+impl fmt::Display for Frozen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let length = Seconds(self.for_so_long.as_secs_f64());
+        let Frozen { stage, worker, ticket, .. } = self;
+        write!(f, "stage `{stage}` (worker {worker}) has been silent for {length}{}", at(ticket))
+    }
+}
+
 /// ` at item 7 of epoch 0`, or nothing.
-pub(crate) fn at(ticket: &Option<Ticket>) -> String {
+fn at(ticket: &Option<Ticket>) -> String {
     ticket.map(|t| format!(" at item {} of epoch {}", t.seq, t.epoch.0)).unwrap_or_default()
 }

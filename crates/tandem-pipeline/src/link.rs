@@ -40,8 +40,9 @@ struct State<T> {
     places: Places,
     producers: usize,
     stopped: bool,
-    // The worker whose turn it is needs a further place: nobody else gets one before it.
-    urgent: bool,
+    // The input whose turn it is has used its place and may need another: the next free one is
+    // kept for it, or those after it could hold all places while they wait for it.
+    bare: bool,
     waiting: Waiting,
     slots: Option<Slots>,
 }
@@ -103,7 +104,7 @@ impl<T: Payload> Link<T> {
             places: Places::new(places),
             producers,
             stopped: false,
-            urgent: false,
+            bare: false,
             waiting: Waiting::default(),
             slots: None,
         };
@@ -130,7 +131,7 @@ impl<T: Payload> Link<T> {
                 return Err(Stopped);
             }
             if state.early.len() < WINDOW {
-                if place.is_none() && !state.urgent {
+                if place.is_none() && state.has_room() {
                     *place = state.places.take().map(Place);
                 }
                 if place.is_some() {
@@ -178,13 +179,16 @@ impl<T: Payload> Link<T> {
         state.advance();
         let arrived = (state.ready.len() - ready_before).min(state.waiting.arrival);
         let (turn, room) = (state.waiting.turn, state.waiting.room);
+        let has_room = state.has_room();
         drop(state);
         (0..arrived).for_each(|_| self.arrived.notify_one());
         if turn > 0 {
             self.turn.notify_all();
         }
-        if crowded && room > 0 {
+        if room > 0 && crowded {
             self.room.notify_all();
+        } else if room > 0 && has_room {
+            self.room.notify_one();
         }
     }
 
@@ -296,7 +300,7 @@ impl<T: Payload> Link<T> {
     }
 
     /// Waits until it is this input's turn and there is a place for it.
-    fn reserve_in_turn(
+    pub(crate) fn reserve_in_turn(
         &self,
         input: u64,
         place: &mut Option<Place>,
@@ -312,11 +316,9 @@ impl<T: Payload> Link<T> {
                     *place = state.places.take().map(Place);
                 }
                 if place.is_some() {
-                    state.urgent = false;
-                    self.wake_for_room(state);
+                    state.bare = false;
                     return Ok(());
                 }
-                state.urgent = true;
             }
             waiting();
             state.waiting.turn += 1;
@@ -336,6 +338,7 @@ impl<T: Payload> Link<T> {
         }
         parcel.charge.settle();
         state.deliver(parcel);
+        state.bare = true;
         let somebody = state.waiting.arrival > 0;
         drop(state);
         if somebody {
@@ -345,18 +348,24 @@ impl<T: Payload> Link<T> {
     }
 
     fn wake_for_room(&self, state: MutexGuard<'_, State<T>>) {
-        let somewhere = state.places.any_free();
-        let (urgent, room) = (state.urgent, state.waiting.room > 0);
+        let turn = state.waiting.turn > 0;
+        let room = state.waiting.room > 0 && state.has_room();
         drop(state);
-        if urgent {
+        if turn {
             self.turn.notify_all();
-        } else if room && somewhere {
+        }
+        if room {
             self.room.notify_one();
         }
     }
 }
 
 impl<T> State<T> {
+    /// Whether there is a place for an input that has none yet.
+    fn has_room(&self) -> bool {
+        self.places.free() > usize::from(self.bare)
+    }
+
     fn early_of(&mut self, input: u64) -> &mut Early<T> {
         let index = (input - self.turn) as usize;
         while self.early.len() <= index {
@@ -369,8 +378,10 @@ impl<T> State<T> {
     fn advance(&mut self) {
         self.early.pop_front();
         self.turn += 1;
+        self.bare = false;
         while let Some(next) = self.early.front_mut() {
             let (done, parcels) = (next.done, std::mem::take(&mut next.parcels));
+            self.bare = !done && !parcels.is_empty();
             for mut parcel in parcels {
                 parcel.charge.settle();
                 self.deliver(parcel);

@@ -44,8 +44,8 @@ impl Places {
         }
     }
 
-    pub(crate) fn any_free(&self) -> bool {
-        !self.free.is_empty()
+    pub(crate) fn free(&self) -> usize {
+        self.free.len()
     }
 
     pub(crate) fn count(&self) -> usize {

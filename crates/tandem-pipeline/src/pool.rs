@@ -86,25 +86,30 @@ impl<T: Send + 'static> Drop for Pooled<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sync::model;
 
     #[test]
     fn a_dropped_buffer_is_taken_again_with_its_capacity() {
-        let pool = Pool::new(2, Vec::<f32>::new);
-        let mut first = pool.take();
-        first.extend(std::iter::repeat_n(1.0, 1000));
-        let address = first.as_ptr();
-        drop(first);
-        let again = pool.take();
-        assert_eq!((again.as_ptr(), again.capacity() >= 1000), (address, true));
-        assert_eq!(pool.made(), 1);
+        model(|| {
+            let pool = Pool::new(2, Vec::<f32>::new);
+            let mut first = pool.take();
+            first.extend(std::iter::repeat_n(1.0, 1000));
+            let address = first.as_ptr();
+            drop(first);
+            let again = pool.take();
+            assert_eq!((again.as_ptr(), again.capacity() >= 1000), (address, true));
+            assert_eq!(pool.made(), 1);
+        });
     }
 
     #[test]
     fn no_more_spares_are_kept_than_asked_for() {
-        let pool = Pool::new(2, || ());
-        drop([pool.take(), pool.take(), pool.take()]);
-        assert_eq!(pool.made(), 3);
-        drop([pool.take(), pool.take(), pool.take()]);
-        assert_eq!(pool.made(), 4, "two came from the pool");
+        model(|| {
+            let pool = Pool::new(2, || ());
+            drop([pool.take(), pool.take(), pool.take()]);
+            assert_eq!(pool.made(), 3);
+            drop([pool.take(), pool.take(), pool.take()]);
+            assert_eq!(pool.made(), 4, "two came from the pool");
+        });
     }
 }

@@ -91,31 +91,35 @@ impl Row {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sync::model;
     use std::sync::mpsc;
 
     #[test]
     fn every_change_is_heard_once_and_in_order() {
-        let (sender, heard) = mpsc::sync_channel(16);
-        let slots = Slots::new(Box::new(move |index, slot| {
-            sender.send((index, slot.state)).unwrap();
-        }));
-        slots.resize(2);
-        let cycle = [SlotState::Ready, SlotState::Training, SlotState::Preparing];
-        cycle.into_iter().for_each(|state| slots.set(1, state, None));
-        slots.set(1, SlotState::Preparing, None);
-        drop(slots);
-        let expected: Vec<_> = cycle.into_iter().map(|state| (1, state)).collect();
-        assert_eq!(heard.into_iter().collect::<Vec<_>>(), expected);
+        model(|| {
+            let (sender, heard) = mpsc::sync_channel(16);
+            let tell = move |index, slot: Slot| sender.send((index, slot.state)).unwrap();
+            let slots = Slots::new(Box::new(tell));
+            slots.resize(2);
+            let cycle = [SlotState::Ready, SlotState::Training, SlotState::Preparing];
+            cycle.into_iter().for_each(|state| slots.set(1, state, None));
+            slots.set(1, SlotState::Preparing, None);
+            drop(slots);
+            let expected: Vec<_> = cycle.into_iter().map(|state| (1, state)).collect();
+            assert_eq!(heard.into_iter().collect::<Vec<_>>(), expected);
+        });
     }
 
     #[test]
     fn a_slot_beyond_the_depth_is_shown_until_it_is_empty() {
-        let slots = Slots::new(Box::new(|_, _| {}));
-        slots.resize(3);
-        slots.set(2, SlotState::Training, None);
-        slots.resize(1);
-        assert_eq!(slots.look().len(), 3);
-        slots.set(2, SlotState::Preparing, None);
-        assert_eq!(slots.look(), [EMPTY]);
+        model(|| {
+            let slots = Slots::new(Box::new(|_, _| {}));
+            slots.resize(3);
+            slots.set(2, SlotState::Training, None);
+            slots.resize(1);
+            assert_eq!(slots.look().len(), 3);
+            slots.set(2, SlotState::Preparing, None);
+            assert_eq!(slots.look(), [EMPTY]);
+        });
     }
 }

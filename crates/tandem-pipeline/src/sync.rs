@@ -25,3 +25,9 @@ pub(crate) fn wait_at_most<'a, T>(
 ) -> MutexGuard<'a, T> {
     condvar.wait_timeout(guard, at_most).unwrap_or_else(PoisonError::into_inner).0
 }
+
+/// Runs a test; the model checker's module of this name tries many schedules instead.
+#[cfg(test)]
+pub(crate) fn model(test: impl Fn() + Send + Sync + 'static) {
+    test();
+}

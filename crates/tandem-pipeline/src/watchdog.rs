@@ -5,12 +5,10 @@
 //! for input, room or a turn is the victim. The run then ends with that name as its error.
 
 use crate::control::Control;
-use crate::error::at;
+pub use crate::error::Frozen;
 use crate::meter::{Activity, Reading};
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
-use tandem_units::{Seconds, Ticket};
 
 /// What to do about a frozen worker.
 pub type OnFrozen = Arc<dyn Fn(&Frozen) + Send + Sync>;
@@ -35,27 +33,6 @@ impl Default for Watch {
     fn default() -> Watch {
         let (limit, grace) = (Some(Duration::from_secs(300)), Duration::from_secs(2));
         Watch { limit, consumer: None, grace, on_frozen: None }
-    }
-}
-
-/// A worker that does not come back.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Frozen {
-    /// Its stage.
-    pub stage: &'static str,
-    /// Which of the stage's workers.
-    pub worker: usize,
-    /// The item it works on.
-    pub ticket: Option<Ticket>,
-    /// For how long it has.
-    pub for_so_long: Duration,
-}
-
-impl fmt::Display for Frozen {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let length = Seconds(self.for_so_long.as_secs_f64());
-        let Frozen { stage, worker, ticket, .. } = self;
-        write!(f, "stage `{stage}` (worker {worker}) has been silent for {length}{}", at(ticket))
     }
 }
 

@@ -7,7 +7,7 @@
 use crate::budget::{Charge, Stopped};
 use crate::error::PipelineError;
 use crate::gate::{Gate, Pass};
-use crate::link::{Link, Parcel, Place, Taken};
+use crate::link::{AnyLink, Link, Parcel, Place, Taken};
 use crate::meter::{Activity, Meter};
 use crate::payload::Payload;
 use crate::stage::{Outlet, Stage, Trouble};
@@ -41,11 +41,10 @@ pub(crate) struct Worker<S: Stage> {
 
 impl<S: Stage> Worker<S> {
     pub(crate) fn run(mut self, context: Context) {
-        // A stop needs no word here: whoever stopped the run has given the cause.
-        let _ = self.work(&context).and_then(|inputs| self.finish(inputs, &context));
+        let end = self.work(&context).and_then(|inputs| self.finish(inputs, &context));
         self.give_back();
         context.meter.enter(Activity::Parked);
-        self.output.retire();
+        leave(&self.output, end);
     }
 
     /// Works until the input ends; gives the number of items there were.
@@ -123,6 +122,16 @@ impl<S: Stage> Worker<S> {
     }
 }
 
+/// A stop reaches the queues one after the other. A worker that left because of it must not look
+/// like one that had nothing more to do, or the next stage would take the stop for the end of
+/// the data.
+fn leave<T: Payload>(output: &Link<T>, end: Result<(), Stopped>) {
+    match end {
+        Ok(()) => output.retire(),
+        Err(Stopped) => output.stop(),
+    }
+}
+
 /// The outlet of one step.
 struct Out<'a, T> {
     link: &'a Link<T>,
@@ -155,17 +164,16 @@ pub(crate) struct Source<I: Iterator> {
 
 impl<I: Iterator<Item: Payload>> Source<I> {
     pub(crate) fn run(mut self, context: Context) {
-        // As in `Worker::run`: a stop has its cause elsewhere.
-        let _ = self.work(&context);
+        let end = self.work(&context);
         context.meter.enter(Activity::Parked);
-        self.output.retire();
+        leave(&self.output, end);
     }
 
     fn work(&mut self, context: &Context) -> Result<(), Stopped> {
         let mut place = None;
         let blocked = &mut || context.meter.enter(Activity::Blocked);
         loop {
-            self.output.reserve(&mut place, blocked)?;
+            self.output.reserve_in_turn(0, &mut place, blocked)?;
             if context.stop.is_draining() {
                 break;
             }
