@@ -5,7 +5,7 @@
 #![allow(clippy::print_stdout, reason = "an example is a program")]
 
 use std::time::Instant;
-use tandem_data::audio::mel::{MelConfig, MelExtractor, MelKernel, Pcm};
+use tandem_data::audio::mel::{MelConfig, MelExtractor, MelKernel, Sound};
 use tandem_units::Samples;
 
 const CLIPS: usize = 50;
@@ -20,8 +20,8 @@ fn main() {
     let floats: Vec<Vec<f32>> =
         clips.iter().map(|clip| clip.iter().map(|&s| f32::from(s) / 32768.0).collect()).collect();
     let pcm = |floating: usize, i: usize| match floating {
-        0 => Pcm::I16(&clips[i]),
-        _ => Pcm::F32(&floats[i]),
+        0 => Sound::I16(&clips[i]),
+        _ => Sound::F32(&floats[i]),
     };
     let seconds = (TURN * CLIP) as f64 / 22050.0;
     let mut runs: Vec<(MelExtractor, usize, Vec<f64>)> = MelKernel::available()

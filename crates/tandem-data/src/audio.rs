@@ -24,6 +24,10 @@ pub use limits::AudioLimits;
 
 use tandem_units::Samples;
 
+/// Raised whenever some recording is decoded to other samples than before: old caches are then
+/// rebuilt.
+pub const AUDIO_VERSION: u32 = 1;
+
 /// Mono sound at the corpus rate, lent by the [`Decoder`] until its next recording.
 ///
 /// 16-bit where the file is, so that nothing is converted twice.
@@ -36,12 +40,17 @@ pub enum Sound<'a> {
 }
 
 impl Sound<'_> {
-    /// How many samples there are: never zero.
+    /// How many samples there are; the [`Decoder`] never gives none.
     pub fn len(&self) -> Samples {
         Samples(match self {
             Self::I16(samples) => samples.len(),
             Self::F32(samples) => samples.len(),
         })
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == Samples(0)
     }
 
     /// The same sound with full scale at 1.0, for callers that want one type.

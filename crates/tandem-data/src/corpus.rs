@@ -21,6 +21,9 @@ use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use tandem_units::Seed;
 
+/// Raised whenever some manifest is read in another way than before: old caches are then rebuilt.
+pub const CORPUS_VERSION: u32 = 1;
+
 /// How a corpus is to be read.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -124,6 +127,12 @@ impl Corpus {
             split::hold_out(&mut corpus.utterances, config.seed, config.eval_share);
         }
         Ok(corpus)
+    }
+
+    /// Where a corpus is and which manifests it has, relative to that, without reading them.
+    pub fn locate(path: &Path) -> Result<(PathBuf, Vec<PathBuf>), DataError> {
+        let place = layout::find(path)?;
+        Ok((place.root, place.sources.into_iter().map(|source| source.file).collect()))
     }
 
     /// Where the recording of an utterance lies.

@@ -1,1 +1,24 @@
-//! Empty for now.
+//! Joins the data side, the pipeline and the telemetry.
+//!
+//! [`prepare`] turns a corpus into a cache, [`feed`] turns the cache into batches for a consumer
+//! thread. Threads are the pipeline's; what a row or a batch is belongs to `tandem-data`.
+
+pub mod settings; // 1. everything that changes what the model sees of a corpus
+mod worker_mel; // a worker's own mel kernel
+pub mod examine; // 2. one row: kept as it is, or made anew
+mod write; // 3. the one who writes what was examined, in order
+pub mod prepare; // 4. all rows, on all workers, into the cache
+pub mod summary; // 5. what preparing did, for people and scripts
+pub mod feed; // 6. the path of a batch, written down once
+pub mod tickets; // 7. which batch comes next
+pub mod load; // 8. a planned batch gets its text and its sound
+pub mod preprocess; // 9. sound becomes mel frames
+pub mod assemble; // 10. both on one thread, while the sound is in the processor's cache
+pub mod analyze; // what loading costs, and what to change
+pub mod error; // what can go wrong on the way
+
+pub use error::TrainError;
+pub use feed::{FeedSettings, feed};
+pub use prepare::{PrepareOptions, Prepared, Watcher, prepare};
+pub use settings::DataSettings;
+pub use summary::Summary;

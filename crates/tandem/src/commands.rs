@@ -7,7 +7,7 @@ use crate::printer::Printer;
 /// is one line here and one file beside.
 macro_rules! commands {
     ($($(#[$about:meta])* $name:ident: $variant:ident,)*) => {
-        $(mod $name;)*
+        $(pub mod $name;)*
 
         /// What the user asked for.
         #[derive(clap::Subcommand)]
@@ -28,6 +28,14 @@ macro_rules! commands {
 
 commands! {
     // In the order a newcomer meets them.
+    /// Run the whole path on the built-in corpus
+    demo: Demo,
+    /// Read, check and cache a corpus
+    prepare: Prepare,
+    /// Measure what loading a corpus costs, and say what to change
+    analyze: Analyze,
+    /// Show which utterances share a batch, in order
+    batches: Batches,
     /// Say what a run did, what held it back and how it is graded
     report: Report,
     /// Write a completion script for your shell

@@ -1,11 +1,17 @@
 //! An error as a user sees it: the fact, its causes, and the way out; once, at the top.
 
+use crate::printer::ReaderGone;
 use owo_colors::OwoColorize;
 use std::error::Error;
 use std::fmt;
-use std::io;
 use tandem_data::DataError;
+use tandem_data::audio::AudioError;
+use tandem_data::audio::mel::MelError;
+use tandem_data::batch::BatchError;
+use tandem_data::text::TextError;
+use tandem_pipeline::PipelineError;
 use tandem_telemetry::TelemetryError;
+use tandem_train::TrainError;
 use tandem_units::Hint;
 
 /// The whole error as text: `error:`, one `caused by:` for each cause, `hint:` where there is one.
@@ -22,19 +28,23 @@ pub fn explain(error: &anyhow::Error) -> String {
 
 /// Whether the reader of our output went away (`tandem ... | head`): no fault of the run's.
 pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
-    error.chain().any(|cause| {
-        cause.downcast_ref::<io::Error>().is_some_and(|io| io.kind() == io::ErrorKind::BrokenPipe)
-    })
+    error.chain().any(|cause| cause.is::<ReaderGone>())
 }
 
 fn hint_of(cause: &(dyn Error + 'static)) -> Option<String> {
-    if let Some(advised) = cause.downcast_ref::<Advised>() {
-        return advised.hint();
+    fn of<E: Error + Hint + 'static>(cause: &(dyn Error + 'static)) -> Option<String> {
+        cause.downcast_ref::<E>().and_then(Hint::hint)
     }
-    if let Some(error) = cause.downcast_ref::<TelemetryError>() {
-        return error.hint();
-    }
-    cause.downcast_ref::<DataError>().and_then(Hint::hint)
+    // One line for each error type that commands pass on.
+    of::<Advised>(cause)
+        .or_else(|| of::<DataError>(cause))
+        .or_else(|| of::<TextError>(cause))
+        .or_else(|| of::<AudioError>(cause))
+        .or_else(|| of::<MelError>(cause))
+        .or_else(|| of::<BatchError>(cause))
+        .or_else(|| of::<TrainError>(cause))
+        .or_else(|| of::<PipelineError>(cause))
+        .or_else(|| of::<TelemetryError>(cause))
 }
 
 /// A failure of a command itself, with its way out.
@@ -69,6 +79,7 @@ impl Hint for Advised {
 mod tests {
     use super::*;
     use anyhow::Context;
+    use std::io;
 
     #[test]
     fn an_error_shows_its_causes_and_the_hint_of_the_cause() {

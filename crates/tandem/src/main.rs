@@ -3,9 +3,12 @@
 //! Each command lives in one file under `commands`; everything it does is in the libraries.
 
 mod commands; // one file per subcommand
+mod config; // the configuration file
+mod corpus_args; // flags that several commands share
 mod demo_corpus; // the built-in corpus, unpacked where it can be read
 mod exit; // what the exit code means
 mod failure; // an error, its causes and the way out, as a user sees it
+mod interrupt; // Ctrl-C
 mod printer; // data to stdout, words for people to stderr, progress in between
 
 use clap::Parser;

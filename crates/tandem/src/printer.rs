@@ -3,6 +3,7 @@
 //! Colours appear on a terminal only (`anstream` removes them elsewhere and honours `NO_COLOR`);
 //! a progress bar becomes a plain line now and then when stderr is not a terminal.
 
+use anyhow::Context;
 use comfy_table::{Table, presets};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
@@ -21,14 +22,17 @@ impl Printer {
     }
 
     /// A line of the answer, to stdout.
-    pub fn line(&mut self, text: &str) -> io::Result<()> {
-        writeln!(anstream::stdout().lock(), "{text}")
+    pub fn line(&mut self, text: &str) -> anyhow::Result<()> {
+        match writeln!(anstream::stdout().lock(), "{text}") {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(ReaderGone.into()),
+            other => other.context("cannot write to stdout"),
+        }
     }
 
     /// The answer as JSON, to stdout.
     pub fn json(&mut self, value: &impl Serialize) -> anyhow::Result<()> {
         let text = serde_json::to_string_pretty(value)?;
-        Ok(self.line(&text)?)
+        self.line(&text)
     }
 
     /// A word to the person at the keyboard, to stderr. A closed stderr is nobody's loss.
@@ -48,6 +52,18 @@ impl Printer {
         Progress::new(what, total, self.on_terminal)
     }
 }
+
+/// Whoever read our output went away (`tandem ... | head`).
+#[derive(Debug)]
+pub struct ReaderGone;
+
+impl std::fmt::Display for ReaderGone {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("nobody reads the output any more")
+    }
+}
+
+impl std::error::Error for ReaderGone {}
 
 /// A progress bar on a terminal, a line every few seconds elsewhere.
 pub struct Progress {

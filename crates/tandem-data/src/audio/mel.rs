@@ -1,6 +1,6 @@
 //! Samples to mel frames: the features the model learns from and speaks in.
 //!
-//! In: [`Pcm`] at the configured rate. Out: log-mel values, `[frames, bands]`, written straight
+//! In: [`Sound`] at the configured rate. Out: log-mel values, `[frames, bands]`, written straight
 //! into the caller's memory. Opens no file, starts no thread, allocates nothing after the first
 //! call. The definition is that of [`MelConfig`]; all kernels compute the same.
 //! Next on the path: the cache.
@@ -22,35 +22,12 @@ pub use config::{MEL_VERSION, MelConfig, MelError};
 pub use filterbank::{Band, Filterbank, filterbank, hann_window, hz_of_mel, mel_of_hz};
 pub use kernel::MelKernel;
 
+use super::Sound;
 use kernel::Engine;
 use tandem_units::{Frames, Samples};
 
 /// Beyond this a square would leave single precision; full scale is one.
 const LARGEST_SAMPLE: f32 = 1e15;
-
-/// Samples of one channel, as they are at hand.
-#[derive(Clone, Copy, Debug)]
-pub enum Pcm<'a> {
-    /// 16-bit samples; 32768 is full scale. Costs nothing to convert here.
-    I16(&'a [i16]),
-    /// Float samples; one is full scale.
-    F32(&'a [f32]),
-}
-
-impl Pcm<'_> {
-    /// How many samples there are.
-    pub fn len(&self) -> Samples {
-        Samples(match self {
-            Self::I16(samples) => samples.len(),
-            Self::F32(samples) => samples.len(),
-        })
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.len() == Samples(0)
-    }
-}
 
 /// Log-mel features of one recording. Shape: `[frames, bands]`, frame after frame.
 #[derive(Clone, Debug, PartialEq)]
@@ -123,27 +100,27 @@ impl MelExtractor {
 
     /// Writes the features into a slice of exactly frames times bands values, which may be part
     /// of a padded batch. Shape: `[frames, bands]`.
-    pub fn extract_into(&mut self, pcm: Pcm<'_>, out: &mut [f32]) -> Result<Frames, MelError> {
-        if pcm.is_empty() {
+    pub fn extract_into(&mut self, sound: Sound<'_>, out: &mut [f32]) -> Result<Frames, MelError> {
+        if sound.is_empty() {
             return Err(MelError::Empty);
         }
-        let frames = self.frames(pcm.len());
+        let frames = self.frames(sound.len());
         let expected = frames.0 * self.config.bands;
         if out.len() != expected {
             return Err(MelError::Room { found: out.len(), expected });
         }
-        if let Pcm::F32(samples) = pcm {
+        if let Sound::F32(samples) = sound {
             check_samples(samples)?;
         }
-        self.engine.run(pcm, out);
+        self.engine.run(sound, out);
         Ok(frames)
     }
 
     /// The features as a value of their own.
-    pub fn extract(&mut self, pcm: Pcm<'_>) -> Result<Mel, MelError> {
+    pub fn extract(&mut self, sound: Sound<'_>) -> Result<Mel, MelError> {
         let bands = self.config.bands;
-        let mut values = vec![0.0; self.frames(pcm.len()).0 * bands];
-        self.extract_into(pcm, &mut values)?;
+        let mut values = vec![0.0; self.frames(sound.len()).0 * bands];
+        self.extract_into(sound, &mut values)?;
         Ok(Mel { bands, values })
     }
 }

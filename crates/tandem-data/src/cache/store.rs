@@ -140,16 +140,15 @@ impl Cache {
         bytemuck::try_cast_slice(segment.get(record.mel_offset, &record.key())?).ok()
     }
 
-    /// Rows of a range that cannot be used as they are: damaged in the index or the text, or
-    /// whose recording changed on disk since. `root` is the corpus.
-    pub fn stale_rows(&self, root: &File, rows: Range<usize>) -> Result<Vec<usize>, DataError> {
-        let mut stale = Vec::new();
+    /// Whether every row of a range can be used as it is: whole in the index and the text, its
+    /// recording untouched since. `root` is the corpus.
+    pub fn all_fresh(&self, root: &File, rows: Range<usize>) -> Result<bool, DataError> {
         for row in rows {
             if !self.is_fresh(root, row)? {
-                stale.push(row);
+                return Ok(false);
             }
         }
-        Ok(stale)
+        Ok(true)
     }
 
     fn is_fresh(&self, root: &File, row: usize) -> Result<bool, DataError> {

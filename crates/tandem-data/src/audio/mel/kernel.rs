@@ -2,7 +2,7 @@
 //!
 //! In: settings and what the CPU can do. Out: [`Engine`], which runs the kernel compiled for it.
 
-use super::Pcm;
+use super::Sound;
 use super::config::{MelConfig, MelError};
 use super::fast::Fast;
 use super::general::General;
@@ -147,7 +147,7 @@ impl Engine {
     }
 
     /// Features of at least one sample; `out` is exactly frames times bands long.
-    pub(super) fn run(&mut self, pcm: Pcm<'_>, out: &mut [f32]) {
+    pub(super) fn run(&mut self, pcm: Sound<'_>, out: &mut [f32]) {
         match self {
             // SAFETY: `Fast<Avx512>` holds an `Avx512`, the proof that the CPU has AVX-512F.
             #[cfg(target_arch = "x86_64")]
@@ -160,12 +160,12 @@ impl Engine {
             #[allow(unused_unsafe, reason = "safe where NEON is part of the target")]
             Self::Neon(fast) => unsafe { run_neon(fast, pcm, out) },
             Self::Portable(fast) => match pcm {
-                Pcm::I16(samples) => fast.run(samples, out),
-                Pcm::F32(samples) => fast.run(samples, out),
+                Sound::I16(samples) => fast.run(samples, out),
+                Sound::F32(samples) => fast.run(samples, out),
             },
             Self::General(general) => match pcm {
-                Pcm::I16(samples) => general.run(samples, |s| f32::from(s) / 32768.0, out),
-                Pcm::F32(samples) => general.run(samples, |s| s, out),
+                Sound::I16(samples) => general.run(samples, |s| f32::from(s) / 32768.0, out),
+                Sound::F32(samples) => general.run(samples, |s| s, out),
             },
         }
     }
@@ -175,10 +175,10 @@ impl Engine {
 macro_rules! entry {
     ($name:ident, $lanes:ty, $features:literal) => {
         #[target_feature(enable = $features)]
-        fn $name(fast: &mut Fast<$lanes>, pcm: Pcm<'_>, out: &mut [f32]) {
+        fn $name(fast: &mut Fast<$lanes>, pcm: Sound<'_>, out: &mut [f32]) {
             match pcm {
-                Pcm::I16(samples) => fast.run(samples, out),
-                Pcm::F32(samples) => fast.run(samples, out),
+                Sound::I16(samples) => fast.run(samples, out),
+                Sound::F32(samples) => fast.run(samples, out),
             }
         }
     };

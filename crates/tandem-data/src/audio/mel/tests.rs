@@ -50,10 +50,10 @@ fn difference(found: &[f32], expected: &[f64]) -> (f64, f64) {
 }
 
 #[track_caller]
-fn check_with(config: &MelConfig, pcm: Pcm<'_>) {
+fn check_with(config: &MelConfig, pcm: Sound<'_>) {
     let signal: Vec<f64> = match pcm {
-        Pcm::I16(samples) => samples.iter().map(|&s| f64::from(s) / 32768.0).collect(),
-        Pcm::F32(samples) => samples.iter().map(|&s| f64::from(s)).collect(),
+        Sound::I16(samples) => samples.iter().map(|&s| f64::from(s) / 32768.0).collect(),
+        Sound::F32(samples) => samples.iter().map(|&s| f64::from(s)).collect(),
     };
     let expected = log_mel(config, &signal).unwrap();
     let served = MelKernel::available().into_iter().filter(|kernel| kernel.serves(config));
@@ -70,8 +70,8 @@ fn check_with(config: &MelConfig, pcm: Pcm<'_>) {
 /// Both kinds of samples, default settings.
 #[track_caller]
 fn check(signal: &[f32]) {
-    check_with(&SPEECH, Pcm::F32(signal));
-    check_with(&SPEECH, Pcm::I16(&shorts(signal)));
+    check_with(&SPEECH, Sound::F32(signal));
+    check_with(&SPEECH, Sound::I16(&shorts(signal)));
 }
 
 #[test]
@@ -84,7 +84,7 @@ fn silence_is_the_floor() {
     check(&[0.0; 5000]);
     for kernel in MelKernel::available() {
         let mut extractor = MelExtractor::with_kernel(SPEECH, kernel).unwrap();
-        let mel = extractor.extract(Pcm::I16(&[0; 5000])).unwrap();
+        let mel = extractor.extract(Sound::I16(&[0; 5000])).unwrap();
         for value in mel.values() {
             assert!((f64::from(*value) - 1e-5f64.ln()).abs() < 2e-6, "{kernel}: {value}");
         }

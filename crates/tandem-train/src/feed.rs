@@ -1,0 +1,140 @@
+//! The path of a batch, from the plan to the consumer, written down once. Start reading here.
+//!
+//! In: a [`Prepared`] corpus and [`FeedSettings`]. Out: a feed of [`Ready`] batches, in an order
+//! that is a pure function of seed, epoch and lengths; the number of workers changes the speed
+//! alone. Nothing here touches a device.
+
+use crate::TrainError;
+use crate::assemble::Assemble;
+use crate::load::Load;
+use crate::prepare::Prepared;
+use crate::preprocess::{Preprocess, Ready};
+use crate::tickets::Tickets;
+use std::sync::Arc;
+use tandem_data::audio::mel::{MelExtractor, MelKernel};
+use tandem_data::batch::{BatchConfig, Batches, HostBatch, Lengths, Position};
+use tandem_data::cache::RowState;
+use tandem_data::corpus::Split;
+use tandem_pipeline::{Adapt, Budget, CancelToken, Crew, Feed, Hold, Pool, Route, Setup};
+use tandem_telemetry::Recorder;
+use tandem_units::{Bytes, Epoch};
+
+/// How a corpus is fed.
+#[derive(Clone, Debug)]
+pub struct FeedSettings {
+    /// How rows become batches.
+    pub batch: BatchConfig,
+    /// Which rows.
+    pub split: Split,
+    /// Where to begin.
+    pub start: Position,
+    /// Epochs to feed in all, counted from epoch 0; none: for ever.
+    pub epochs: Option<u32>,
+    /// Workers that make batches.
+    pub workers: usize,
+    /// The most that the controller may use.
+    pub most_workers: usize,
+    /// Finished batches that may wait for the consumer, the one in its hands included.
+    pub depth: usize,
+    /// Memory that all batches on their way may take together.
+    pub memory: Bytes,
+    /// Whether workers and depth may change while running.
+    pub adapt: Adapt,
+    /// The mel kernel to use; none: the fastest. For comparisons.
+    pub kernel: Option<MelKernel>,
+}
+
+impl FeedSettings {
+    /// Settings for a batch configuration, from the first batch on.
+    pub fn new(batch: BatchConfig) -> FeedSettings {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        FeedSettings {
+            start: Position::start(batch.seed),
+            split: Split::Train,
+            epochs: None,
+            workers: 1,
+            most_workers: cores.max(2),
+            depth: 3,
+            memory: Bytes::mib(512),
+            adapt: Adapt::Off,
+            kernel: None,
+            batch,
+        }
+    }
+}
+
+/// The rows of one split, by their place in the batch plan.
+#[derive(Debug)]
+pub struct Rows {
+    /// Row in the cache of each planned row.
+    pub cache_row: Vec<u32>,
+    /// Mel frames of each planned row.
+    pub frames: Vec<u32>,
+    /// Symbols of each planned row.
+    pub symbols: Vec<u32>,
+}
+
+impl Rows {
+    /// The usable rows of a split, in corpus order.
+    pub fn of(prepared: &Prepared, split: Split) -> Rows {
+        let wanted = u8::from(split == Split::Eval);
+        let mut rows = Rows { cache_row: Vec::new(), frames: Vec::new(), symbols: Vec::new() };
+        for number in 0..prepared.cache.len() {
+            let Some(row) = prepared.cache.row(number) else { continue };
+            if row.record.state() == RowState::Usable && row.record.split == wanted {
+                rows.cache_row.push(number as u32);
+                rows.frames.push(row.record.frames);
+                rows.symbols.push(row.record.symbols);
+            }
+        }
+        rows
+    }
+
+    /// What the batch plan is made from.
+    pub fn lengths(&self) -> Lengths<'_> {
+        Lengths { frames: &self.frames, symbols: &self.symbols }
+    }
+}
+
+/// Starts the path of a batch. Stopped by `cancel`, by an error or by dropping the feed.
+pub fn feed(
+    prepared: &Arc<Prepared>,
+    settings: &FeedSettings,
+    recorder: &Recorder,
+    cancel: &CancelToken,
+) -> Result<Feed<Ready>, TrainError> {
+    let rows = Arc::new(Rows::of(prepared, settings.split));
+    let batches = Arc::new(Batches::new(rows.lengths(), &settings.batch)?);
+    let last = settings.epochs.map(Epoch);
+    let tickets = Tickets::new(batches, settings.start, last);
+
+    // A batch is in a worker's hands, in a slot, or with the consumer; further spares would
+    // never be used again.
+    let depth = settings.depth.max(settings.workers + 1);
+    let pool = Pool::new(depth.max(settings.most_workers) + 1, HostBatch::default);
+    let budget = Budget::of(settings.memory);
+    let hold = |items| Hold::bytes(settings.memory).items(items).within(&budget);
+    let crew = Crew::of(settings.workers).up_to(settings.most_workers).flag("--num-workers");
+    let mel = prepared.settings.mel.clone();
+    let kernel = settings.kernel.unwrap_or_else(|| MelKernel::best_for(&mel));
+    // Settings and kernel are known to work after this; workers make their own.
+    MelExtractor::with_kernel(mel.clone(), kernel)?;
+
+    let assemble = {
+        let (prepared, recorder) = (prepared.clone(), recorder.clone());
+        move || {
+            let load = Load::new(prepared.clone(), rows.clone(), pool.clone(), recorder.clone());
+            Assemble::new(load, Preprocess::new(mel.clone(), kernel))
+        }
+    };
+    let setup = Setup {
+        recorder: recorder.clone(),
+        cancel: cancel.clone(),
+        adapt: settings.adapt.clone(),
+        ..Setup::default()
+    };
+    let feed = Route::from(tickets, hold(2 * settings.most_workers))
+        .then_by(crew, assemble, hold(depth))
+        .start(setup)?;
+    Ok(feed)
+}

@@ -1,0 +1,30 @@
+//! A worker's own mel kernel, made on the worker's thread, so that its scratch lies in the memory
+//! next to that core.
+
+use tandem_data::audio::Sound;
+use tandem_data::audio::mel::{MelConfig, MelError, MelExtractor, MelKernel};
+use tandem_units::Frames;
+
+/// Made at its first use.
+#[derive(Debug)]
+pub struct WorkerMel {
+    config: MelConfig,
+    kernel: MelKernel,
+    made: Option<MelExtractor>,
+}
+
+impl WorkerMel {
+    /// Not made yet.
+    pub fn new(config: MelConfig, kernel: MelKernel) -> WorkerMel {
+        WorkerMel { config, kernel, made: None }
+    }
+
+    /// Writes the mel frames of a sound; see [`MelExtractor::extract_into`].
+    pub fn extract_into(&mut self, sound: Sound<'_>, out: &mut [f32]) -> Result<Frames, MelError> {
+        let mel = match &mut self.made {
+            Some(mel) => mel,
+            none => none.insert(MelExtractor::with_kernel(self.config.clone(), self.kernel)?),
+        };
+        mel.extract_into(sound, out)
+    }
+}

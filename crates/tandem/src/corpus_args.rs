@@ -1,0 +1,149 @@
+//! Flags that several commands share: which corpus, how it is read, how it is batched.
+//!
+//! What was typed becomes what was decided here, in one place: flag, then environment, then
+//! configuration file, then default.
+
+use crate::config::FileConfig;
+use crate::demo_corpus;
+use std::path::{Path, PathBuf};
+use tandem_data::batch::{BatchConfig, auto_prefetch};
+use tandem_data::text::{DiacriticsPolicy, Language, SymbolMode};
+use tandem_train::examine::{Features, Trust};
+use tandem_train::{DataSettings, PrepareOptions};
+use tandem_units::Seed;
+
+/// Which corpus, and how it is read.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct CorpusArgs {
+    /// Settings in TOML; flags and environment come first
+    #[arg(long, value_name = "FILE", env = "TANDEM_CONFIG")]
+    pub config: Option<PathBuf>,
+    /// Languages of the corpus, such as en,fa
+    #[arg(long, value_name = "TAGS", value_delimiter = ',', env = "TANDEM_LANGUAGES")]
+    pub languages: Vec<Language>,
+    /// Read phonemes instead of characters (needs espeak-ng)
+    #[arg(long)]
+    pub phonemes: bool,
+    /// Words to be read differently: `word<TAB>spelling`, one a line
+    #[arg(long, value_name = "FILE", env = "TANDEM_LEXICON")]
+    pub lexicon: Option<PathBuf>,
+    /// Keep vowel marks of Persian and Arabic text
+    #[arg(long)]
+    pub keep_diacritics: bool,
+    /// What stands between two columns of a manifest [default: |]
+    #[arg(long, value_name = "CHAR")]
+    pub separator: Option<char>,
+    /// Longest text in symbols [default: 200]
+    #[arg(long, value_name = "N", env = "TANDEM_MAX_TEXT_LENGTH")]
+    pub max_text_length: Option<usize>,
+    /// Longest recording in mel frames [default: 800]
+    #[arg(long, value_name = "N", env = "TANDEM_MAX_MEL_FRAMES")]
+    pub max_mel_frames: Option<usize>,
+    /// Threads that read the corpus [default: one per core]
+    #[arg(long, value_name = "N", env = "TANDEM_NUM_WORKERS")]
+    pub num_workers: Option<usize>,
+    /// Keep finished mel frames on disk, so that later epochs only copy
+    #[arg(long, env = "TANDEM_CACHE_DATASET")]
+    pub cache_dataset: bool,
+    /// Where to keep the cache [default: inside the corpus, or the user's cache directory]
+    #[arg(long, value_name = "DIR", env = "TANDEM_CACHE_DIR")]
+    pub cache_dir: Option<PathBuf>,
+    /// Share of unusable rows above which nothing is done [default: 0.2]
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    pub max_rejected: Option<f64>,
+}
+
+/// How rows become batches.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct BatchArgs {
+    /// Most utterances of a batch [default: 16]
+    #[arg(long, value_name = "N", env = "TANDEM_BATCH_SIZE")]
+    pub batch_size: Option<usize>,
+    /// Most padded mel frames of a batch [default: batch size times longest recording]
+    #[arg(long, value_name = "N")]
+    pub frame_budget: Option<usize>,
+    /// Batches that may wait for the consumer [default: max(2, min(8, 64 / batch size))]
+    #[arg(long, value_name = "N", env = "TANDEM_PREFETCH_BUFFER_SIZE")]
+    pub prefetch_buffer_size: Option<usize>,
+    /// What order and chance are drawn from [default: 0]
+    #[arg(long, value_name = "N", env = "TANDEM_SEED")]
+    pub seed: Option<u64>,
+}
+
+/// What was decided about a corpus.
+#[derive(Clone, Debug)]
+pub struct CorpusSettings {
+    /// The corpus directory.
+    pub corpus: PathBuf,
+    /// What changes the result.
+    pub data: DataSettings,
+    /// What does not.
+    pub prepare: PrepareOptions,
+    /// The configuration file, for what only some commands use.
+    pub file: FileConfig,
+}
+
+/// What was decided about batches.
+#[derive(Clone, Debug)]
+pub struct BatchSettings {
+    /// How rows become batches.
+    pub batch: BatchConfig,
+    /// Batches that may wait for the consumer.
+    pub depth: usize,
+}
+
+impl CorpusArgs {
+    /// Decides everything about a corpus.
+    pub fn resolve(&self, corpus: &Path) -> anyhow::Result<CorpusSettings> {
+        let file = FileConfig::read(self.config.as_deref())?;
+        let mut data = file.data_settings();
+        if !self.languages.is_empty() {
+            data.text.languages = self.languages.clone();
+        }
+        if self.phonemes {
+            data.text.symbols = SymbolMode::Phonemes;
+        }
+        if self.keep_diacritics {
+            data.text.diacritics = DiacriticsPolicy::Keep;
+        }
+        data.text.lexicon = self.lexicon.clone().or(data.text.lexicon);
+        data.text.max_symbols = self.max_text_length.unwrap_or(data.text.max_symbols);
+        data.max_mel_frames = self.max_mel_frames.unwrap_or(data.max_mel_frames);
+        data.corpus.separator = self.separator.unwrap_or(data.corpus.separator);
+        let defaults = PrepareOptions::default();
+        let cached = self.cache_dataset || file.cache_dataset;
+        let prepare = PrepareOptions {
+            workers: self.num_workers.or(file.num_workers).unwrap_or(defaults.workers).max(1),
+            features: if cached { Features::Cached } else { Features::OnTheFly },
+            trust: Trust::Stamps,
+            cache_dir: self.cache_dir.clone().or(file.cache_dir.clone()),
+            max_rejected: self.max_rejected.or(file.max_rejected).unwrap_or(defaults.max_rejected),
+        };
+        let corpus = demo_corpus::resolve(corpus)?;
+        Ok(CorpusSettings { corpus, data, prepare, file })
+    }
+}
+
+impl BatchArgs {
+    /// Decides everything about batches of a corpus.
+    pub fn resolve(&self, corpus: &CorpusSettings) -> BatchSettings {
+        let mut batch = corpus.file.batch.clone();
+        batch.batch_size = self.batch_size.unwrap_or(batch.batch_size);
+        batch.frame_budget = self.frame_budget.or(batch.frame_budget);
+        batch.seed = self.seed.map(Seed).unwrap_or(batch.seed);
+        batch.max_mel_frames = corpus.data.max_mel_frames;
+        batch.max_text_length = corpus.data.text.max_symbols;
+        let depth = self
+            .prefetch_buffer_size
+            .or(corpus.file.prefetch_buffer_size)
+            .unwrap_or_else(|| auto_prefetch(batch.batch_size));
+        BatchSettings { batch, depth: depth.max(1) }
+    }
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),
+        _ => Err("expected a number from 0 to 1".into()),
+    }
+}
