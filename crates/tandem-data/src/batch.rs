@@ -12,7 +12,7 @@ pub mod plan; // which rows make which batch, and when
 pub mod host_batch; // one padded batch in memory
 
 pub use config::{BatchConfig, BatchError, auto_prefetch};
-pub use host_batch::{HostBatch, MEL_PADDING, RowInfo, RowMut, SYMBOL_PADDING};
+pub use host_batch::{HostBatch, RowInfo, RowMut, SYMBOL_PADDING};
 pub use plan::{
     BatchShape, Batches, EpochPlan, LeftOut, Lengths, Padding, PlannedBatch, Position, Unfit,
 };

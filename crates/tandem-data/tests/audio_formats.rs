@@ -4,7 +4,7 @@
 use hound::{SampleFormat, WavSpec, WavWriter};
 use std::f64::consts::TAU;
 use std::io::Cursor;
-use tandem_data::audio::{AudioError, AudioLimits, Decoder, Sound};
+use tandem_data::audio::{AudioError, AudioLimits, Decoder, FileReader, Sound};
 use tandem_units::{Hint, SampleRate, Seconds};
 
 const RATE: SampleRate = SampleRate(22_050);
@@ -231,4 +231,28 @@ fn a_header_with_an_impossible_rate_is_never_played() {
     refused(&bytes, "the header gives a sample rate of 0 Hz, which cannot be right");
     bytes[24..28].fill(0xFF);
     refused(&bytes, "the header gives a sample rate of 4294967295 Hz, which cannot be right");
+}
+
+#[test]
+fn the_demo_corpus_is_read_whole() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../tandem/demo-corpus/wavs");
+    let mut folders = vec![root];
+    let mut reader = FileReader::default();
+    let mut decoder = Decoder::new(RATE, AudioLimits::default());
+    let mut clips = 0;
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let bytes = reader.read(&path, &AudioLimits::default()).unwrap();
+            let sound = decoder.decode(bytes, None).unwrap_or_else(|e| panic!("{path:?}: {e}"));
+            let length = RATE.seconds(sound.len());
+            assert!((1.0..8.0).contains(&length.0), "{path:?} lasts {length}");
+            clips += 1;
+        }
+    }
+    assert!(clips > 100, "{clips}");
 }

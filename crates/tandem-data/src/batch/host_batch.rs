@@ -5,10 +5,9 @@
 //! behind a row's end is filled. Knows no corpus and no order.
 
 use super::BatchShape;
+use crate::audio::mel::MelConfig;
 use tandem_units::Bytes;
 
-/// What fills mel behind the end of an utterance: silence, ln(1e-5), the floor of the features.
-pub const MEL_PADDING: f32 = -11.512_925;
 /// What fills symbols behind the end of a text; never a symbol itself.
 pub const SYMBOL_PADDING: i32 = 0;
 
@@ -38,10 +37,12 @@ pub struct RowMut<'a> {
 
 /// The buffers of one batch: [`reset`](Self::reset), [`push_row`](Self::push_row) for each
 /// utterance, [`finish`](Self::finish), read, and again.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct HostBatch {
     shape: BatchShape,
     bands: usize,
+    /// What fills mel behind the end of an utterance: the value of silence.
+    silence: f32,
     /// This and the next grow and never shrink: the accessors lend the part in use.
     mel: Vec<f32>,
     symbols: Vec<i32>,
@@ -53,11 +54,26 @@ pub struct HostBatch {
 }
 
 impl HostBatch {
+    /// Empty buffers for features of this kind; padding is the floor of their logarithm.
+    pub fn new(mel: &MelConfig) -> Self {
+        Self {
+            shape: BatchShape::default(),
+            bands: mel.bands,
+            silence: mel.floor.ln(),
+            mel: Vec::new(),
+            symbols: Vec::new(),
+            row_ids: Vec::new(),
+            frame_counts: Vec::new(),
+            symbol_counts: Vec::new(),
+            speakers: Vec::new(),
+            languages: Vec::new(),
+        }
+    }
+
     /// Begins a batch of this shape. Allocates only where no earlier one was as large.
-    pub fn reset(&mut self, shape: BatchShape, bands: usize) {
+    pub fn reset(&mut self, shape: BatchShape) {
         self.shape = shape;
-        self.bands = bands;
-        grow(&mut self.mel, shape.rows * shape.frames * bands, MEL_PADDING);
+        grow(&mut self.mel, shape.rows * shape.frames * self.bands, self.silence);
         grow(&mut self.symbols, shape.rows * shape.symbols, SYMBOL_PADDING);
         self.row_ids.clear();
         for list in self.lists_mut() {
@@ -81,7 +97,7 @@ impl HostBatch {
         }
         let (mel_row, mel_end) = (shape.frames * self.bands, info.frames * self.bands);
         let (mel, rest) = self.mel[at * mel_row..][..mel_row].split_at_mut(mel_end);
-        rest.fill(MEL_PADDING);
+        rest.fill(self.silence);
         let row = &mut self.symbols[at * shape.symbols..][..shape.symbols];
         let (symbols, rest) = row.split_at_mut(info.symbols);
         rest.fill(SYMBOL_PADDING);
@@ -104,7 +120,7 @@ impl HostBatch {
     /// Ends the batch: places no utterance came for get padding, and lengths of zero.
     pub fn finish(&mut self) {
         let (shape, used, mel_row) = (self.shape, self.used(), self.shape.frames * self.bands);
-        self.mel[used * mel_row..shape.rows * mel_row].fill(MEL_PADDING);
+        self.mel[used * mel_row..shape.rows * mel_row].fill(self.silence);
         self.symbols[used * shape.symbols..shape.rows * shape.symbols].fill(SYMBOL_PADDING);
         for list in self.lists_mut() {
             list.resize(shape.rows, 0);
@@ -201,12 +217,16 @@ mod tests {
 
     const SHAPE: BatchShape = BatchShape { rows: 3, frames: 4, symbols: 5 };
 
+    fn two_bands() -> HostBatch {
+        HostBatch::new(&MelConfig { bands: 2, ..MelConfig::SPEECH_22K })
+    }
+
     fn info(row: u32, frames: usize, symbols: usize) -> RowInfo {
         RowInfo { row, frames, symbols, speaker: row + 10, language: 1 }
     }
 
     fn fill(batch: &mut HostBatch, shape: BatchShape, rows: &[RowInfo]) {
-        batch.reset(shape, 2);
+        batch.reset(shape);
         for &info in rows {
             let row = batch.push_row(info);
             row.mel.fill(info.row as f32);
@@ -216,15 +236,10 @@ mod tests {
     }
 
     #[test]
-    fn padding_is_the_floor_of_the_features() {
-        assert_eq!(MEL_PADDING, 1e-5f32.ln());
-    }
-
-    #[test]
     fn only_what_lies_behind_an_utterance_is_padding() {
-        let mut batch = HostBatch::default();
+        let mut batch = two_bands();
         fill(&mut batch, SHAPE, &[info(7, 3, 5), info(8, 4, 1)]);
-        let p = MEL_PADDING;
+        let p = 1e-5f32.ln();
         let mel: Vec<&[f32]> = batch.mel().chunks(8).collect();
         assert_eq!(mel[0], [7.0, 7.0, 7.0, 7.0, 7.0, 7.0, p, p]);
         assert_eq!(mel[1], [8.0; 8]);
@@ -237,12 +252,12 @@ mod tests {
 
     #[test]
     fn a_batch_shows_nothing_of_the_ones_before_it() {
-        let mut used = HostBatch::default();
+        let mut used = two_bands();
         fill(&mut used, BatchShape { rows: 5, frames: 9, symbols: 9 }, &[info(9, 9, 9); 5]);
         let size = used.size();
         let rows = [info(1, 2, 0), info(2, 1, 3)];
         fill(&mut used, SHAPE, &rows);
-        let mut fresh = HostBatch::default();
+        let mut fresh = two_bands();
         fill(&mut fresh, SHAPE, &rows);
         assert_eq!((used.mel(), used.symbols()), (fresh.mel(), fresh.symbols()));
         assert_eq!((used.frame_counts(), used.row_ids()), (fresh.frame_counts(), fresh.row_ids()));
@@ -252,8 +267,8 @@ mod tests {
 
     #[test]
     fn rows_can_be_filled_apart_from_each_other() {
-        let mut batch = HostBatch::default();
-        batch.reset(SHAPE, 2);
+        let mut batch = two_bands();
+        batch.reset(SHAPE);
         for info in [info(1, 2, 3), info(2, 4, 0)] {
             batch.push_row(info);
         }
@@ -264,8 +279,8 @@ mod tests {
     #[test]
     #[should_panic(expected = "the batch is not finished")]
     fn an_unfinished_batch_is_not_lent() {
-        let mut batch = HostBatch::default();
-        batch.reset(SHAPE, 2);
+        let mut batch = two_bands();
+        batch.reset(SHAPE);
         batch.push_row(info(1, 1, 1));
         batch.mel();
     }
@@ -273,8 +288,8 @@ mod tests {
     #[test]
     #[should_panic(expected = "does not fit place 0")]
     fn a_row_longer_than_the_shape_is_a_fault_of_the_plan() {
-        let mut batch = HostBatch::default();
-        batch.reset(SHAPE, 2);
+        let mut batch = two_bands();
+        batch.reset(SHAPE);
         batch.push_row(info(1, 5, 1));
     }
 }
