@@ -3,6 +3,7 @@
 //! Each command lives in one file under `commands`; everything it does is in the libraries.
 
 mod commands; // one file per subcommand
+mod demo_corpus; // the built-in corpus, unpacked where it can be read
 mod exit; // what the exit code means
 mod failure; // an error, its causes and the way out, as a user sees it
 mod printer; // data to stdout, words for people to stderr, progress in between
