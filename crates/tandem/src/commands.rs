@@ -28,6 +28,8 @@ macro_rules! commands {
 
 commands! {
     // In the order a newcomer meets them.
+    /// Show what the model reads of a text: language, spoken words, symbols
+    text: Text,
     /// Write a completion script for your shell
     completions: Completions,
 }

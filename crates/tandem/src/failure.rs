@@ -5,6 +5,7 @@ use std::error::Error;
 use std::fmt;
 use std::io;
 use tandem_data::DataError;
+use tandem_data::text::TextError;
 use tandem_units::Hint;
 
 /// The whole error as text: `error:`, one `caused by:` for each cause, `hint:` where there is one.
@@ -29,6 +30,9 @@ pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
 fn hint_of(cause: &(dyn Error + 'static)) -> Option<String> {
     if let Some(advised) = cause.downcast_ref::<Advised>() {
         return advised.hint();
+    }
+    if let Some(text) = cause.downcast_ref::<TextError>() {
+        return text.hint();
     }
     cause.downcast_ref::<DataError>().and_then(Hint::hint)
 }
