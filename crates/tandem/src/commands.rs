@@ -38,6 +38,8 @@ commands! {
     batches: Batches,
     /// Say what a run did, what held it back and how it is graded
     report: Report,
+    /// Show what the model reads of a text: language, spoken words, symbols
+    text: Text,
     /// Write a completion script for your shell
     completions: Completions,
 }

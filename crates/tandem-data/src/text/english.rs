@@ -376,31 +376,35 @@ fn without_accents(folded: &str) -> String {
     for c in folded.chars() {
         match c {
             _ if c.is_ascii() => out.push(c),
-            'æ' => out.push_str("ae"),
-            'Æ' => out.push_str("Ae"),
-            'œ' => out.push_str("oe"),
-            'Œ' => out.push_str("Oe"),
-            'ß' | 'ẞ' => out.push_str("ss"),
-            'ø' => out.push('o'),
-            'Ø' => out.push('O'),
-            'ł' => out.push('l'),
-            'Ł' => out.push('L'),
-            'đ' | 'ð' => out.push('d'),
-            'Đ' | 'Ð' => out.push('D'),
-            'þ' => out.push_str("th"),
-            'Þ' => out.push_str("Th"),
-            'ı' => out.push('i'),
             ZWNJ => {}
-            _ if is_combining_mark(c) => {}
-            '\u{C0}'..='\u{24F}' | '\u{1E00}'..='\u{1EFF}' => decompose_canonical(c, |part| {
-                if !is_combining_mark(part) {
-                    out.push(part);
-                }
-            }),
-            _ => out.push(c),
+            '\u{C0}'..='\u{24F}' | '\u{1E00}'..='\u{1EFF}' => {
+                decompose_canonical(c, |part| push_base(part, &mut out));
+            }
+            _ => push_base(c, &mut out),
         }
     }
     out
+}
+
+fn push_base(c: char, out: &mut String) {
+    match c {
+        'æ' => out.push_str("ae"),
+        'Æ' => out.push_str("Ae"),
+        'œ' => out.push_str("oe"),
+        'Œ' => out.push_str("Oe"),
+        'ß' | 'ẞ' => out.push_str("ss"),
+        'ø' => out.push('o'),
+        'Ø' => out.push('O'),
+        'ł' => out.push('l'),
+        'Ł' => out.push('L'),
+        'đ' | 'ð' => out.push('d'),
+        'Đ' | 'Ð' => out.push('D'),
+        'þ' => out.push_str("th"),
+        'Þ' => out.push_str("Th"),
+        'ı' => out.push('i'),
+        _ if is_combining_mark(c) => {}
+        _ => out.push(c),
+    }
 }
 
 #[cfg(test)]

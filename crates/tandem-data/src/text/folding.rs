@@ -15,21 +15,36 @@ pub fn fold(raw: &str) -> Cow<'_, str> {
         return Cow::Borrowed(raw);
     }
     let mut out = String::with_capacity(raw.len() + 8);
-    if raw.chars().all(is_composed) {
+    if is_settled(raw) {
         raw.chars().for_each(|c| fold_char(c, &mut out));
     } else {
         // Dropped first: a joiner between a letter and its mark would keep them apart.
-        let parts = raw.chars().flat_map(compatible).filter(|c| !is_dropped(*c));
+        let mut parts = String::with_capacity(raw.len() + 8);
+        raw.chars().filter(|c| !is_dropped(*c)).for_each(|c| push_compatible(c, &mut parts));
         parts.nfc().for_each(|c| fold_char(c, &mut out));
     }
     Cow::Owned(out)
 }
 
-/// True for characters that normalisation leaves alone, whatever stands beside them. Cheap and
-/// careful: a false answer only costs time.
+/// True where normalisation would change nothing. Cheap and careful: a false answer only
+/// costs time.
+fn is_settled(raw: &str) -> bool {
+    let mut after_mark = false;
+    raw.chars().all(|c| {
+        let mark = matches!(c, '\u{64B}'..='\u{652}');
+        // One vowel sign composes with nothing; two may stand in the wrong order.
+        let settled =
+            if mark { !after_mark } else { is_composed(c) && !(after_mark && is_dropped(c)) };
+        after_mark = mark;
+        settled
+    })
+}
+
+/// True for characters that normalisation leaves alone, whatever stands beside them.
 fn is_composed(c: char) -> bool {
     matches!(u32::from(c),
-        0..=0x9F | 0xC0..=0x131 | 0x134..=0x13E | 0x141..=0x148 | 0x14A..=0x17E
+        0..=0x9F | 0xA1..=0xA7 | 0xA9 | 0xAB..=0xAE | 0xB0 | 0xB1 | 0xB6 | 0xB7 | 0xBB | 0xBF
+        | 0xC0..=0x131 | 0x134..=0x13E | 0x141..=0x148 | 0x14A..=0x17E
         | 0x400..=0x482 | 0x48A..=0x52F
         | 0x600..=0x64A | 0x660..=0x66F | 0x671..=0x674 | 0x679..=0x6D4 | 0x6F0..=0x6FF
         | 0x200B..=0x2010 | 0x2012..=0x2016 | 0x2018..=0x2022 | 0x2026 | 0x2028..=0x202E
@@ -38,17 +53,19 @@ fn is_composed(c: char) -> bool {
 
 /// One character's compatibility form, except where that would lose the meaning:
 /// `10²` is not `102`, `½` is read as a fraction, `™` is not spoken `TM`.
-fn compatible(c: char) -> impl Iterator<Item = char> {
-    let mut parts = Vec::new();
-    if matches!(u32::from(c),
+fn push_compatible(c: char, out: &mut String) {
+    let kept = matches!(u32::from(c),
         0xA8 | 0xAA | 0xAF | 0xB2..=0xB4 | 0xB8..=0xBA | 0xBC..=0xBE | 0x2026 | 0x2032..=0x2037
-        | 0x2070..=0x207F | 0x2120 | 0x2122 | 0x2150..=0x215F | 0xFDFC)
-    {
-        parts.push(c);
+        | 0x2070..=0x207F | 0x2120 | 0x2122 | 0x2150..=0x215F | 0xFDFC);
+    if kept || is_composed(c) {
+        out.push(c);
     } else {
-        decompose_compatible(c, |part| parts.push(part));
+        decompose_compatible(c, |part| {
+            if !is_dropped(part) {
+                out.push(part);
+            }
+        });
     }
-    parts.into_iter()
 }
 
 fn fold_char(c: char, out: &mut String) {
@@ -57,7 +74,8 @@ fn fold_char(c: char, out: &mut String) {
         return;
     }
     match c {
-        ZWNJ => out.push(ZWNJ),
+        // The common letters first, past the long list below.
+        ZWNJ | '\u{620}'..='\u{63F}' | '\u{641}'..='\u{64A}' | '\u{671}'..='\u{6D3}' => out.push(c),
         '٠'..='٩' => out.push(digit(u32::from(c) - u32::from('٠'))),
         '۰'..='۹' => out.push(digit(u32::from(c) - u32::from('۰'))),
         '،' => out.push(','),

@@ -109,8 +109,15 @@ impl Script {
 
     /// The script of a letter; nothing for digits, signs and spaces.
     pub fn of(letter: char) -> Option<Self> {
-        if !letter.is_alphabetic() {
-            return None;
+        // The common letters first: asking Unicode about each one is most of the work.
+        match letter {
+            'a'..='z' | 'A'..='Z' => return Some(Self::Latin),
+            '\u{620}'..='\u{63F}' | '\u{641}'..='\u{64A}' | '\u{671}'..='\u{6D3}' => {
+                return Some(Self::Arabic);
+            }
+            '\u{410}'..='\u{44F}' => return Some(Self::Cyrillic),
+            _ if !letter.is_alphabetic() => return None,
+            _ => {}
         }
         Some(match u32::from(letter) {
             0..=0x2AF | 0x1E00..=0x1EFF | 0xFB00..=0xFB06 | 0xFF21..=0xFF5A => Self::Latin,

@@ -213,7 +213,7 @@ impl Reader<'_> {
 fn lone_letter(scan: &mut Scan<'_>) -> Option<char> {
     let letter = scan.peek().filter(|c| letters::in_word(*c))?;
     scan.skip_char(letter);
-    let more = scan.peek().is_some_and(|c| letters::in_word(c) || c.is_alphanumeric());
+    let more = scan.peek().is_some_and(|c| letters::in_word(c) || c.is_alphabetic());
     (!more).then_some(letter)
 }
 

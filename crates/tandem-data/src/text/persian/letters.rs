@@ -26,15 +26,25 @@ pub fn fold_text(text: &str, policy: DiacriticsPolicy) -> String {
     let mut rest = text;
     while !rest.is_empty() {
         let end = rest.find(|c: char| !in_word(c)).unwrap_or(rest.len());
-        word.clear();
-        fold_word(&rest[..end], policy, &mut word);
-        out.push_str(&word);
+        if rest[..end].chars().all(is_plain) {
+            out.push_str(&rest[..end]);
+        } else {
+            word.clear();
+            fold_word(&rest[..end], policy, &mut word);
+            out.push_str(&word);
+        }
         rest = &rest[end..];
         let end = rest.find(in_word).unwrap_or(rest.len());
         out.push_str(&rest[..end]);
         rest = &rest[end..];
     }
     out
+}
+
+/// True for letters that every rule leaves alone: most words have no others.
+fn is_plain(c: char) -> bool {
+    matches!(c, 'ا'..='غ' | 'ف' | 'ق' | 'ل'..='و' | 'آ' | 'ئ' | 'ؤ' | 'ء' | 'پ' | 'چ' | 'ژ' | 'ک' | 'گ' | 'ی')
+        && c != 'ة'
 }
 
 /// Writes the folded letters of `word` into `out`, which is empty.

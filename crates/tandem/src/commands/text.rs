@@ -1,0 +1,244 @@
+//! `tandem text`: what the model will read of a text, step by step.
+//!
+//! For people who prepare a corpus or work on a language. Reads no corpus.
+
+use crate::exit::ExitStatus;
+use crate::printer::Printer;
+use anyhow::Context;
+use clap::ValueEnum;
+use serde::Serialize;
+use std::io::BufRead;
+use std::path::PathBuf;
+use tandem_data::text::{
+    Detection, DiacriticsPolicy, FrontEnd, Language, Level, Reading, SymbolId, SymbolMode,
+    SymbolTable, TextConfig, TextError,
+};
+use tandem_units::Hint;
+
+/// What was typed.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Texts to read; `-` takes one per line from standard input
+    #[arg(required_unless_present = "list", value_name = "TEXT", allow_hyphen_values = true)]
+    texts: Vec<String>,
+
+    /// Language of the texts, instead of finding it [en, fa, de, ...]
+    #[arg(long, value_name = "LANG")]
+    lang: Option<Language>,
+
+    /// Languages of the voice: those that may be found
+    #[arg(long, value_delimiter = ',', value_name = "LANG,...", default_value = "en,fa")]
+    languages: Vec<Language>,
+
+    /// Symbols are phonemes, from the program espeak-ng
+    #[arg(long)]
+    phonemes: bool,
+
+    /// Your own spellings and pronunciations (format: docs/languages.md)
+    #[arg(long, value_name = "FILE")]
+    lexicon: Option<PathBuf>,
+
+    /// What becomes of vowel signs in Arabic script
+    #[arg(long, value_enum, default_value = "strip")]
+    diacritics: Diacritics,
+
+    /// Texts with more symbols are refused
+    #[arg(long, value_name = "SYMBOLS", default_value_t = TextConfig::default().max_symbols)]
+    max_text_length: usize,
+
+    /// Answer as JSON
+    #[arg(long)]
+    json: bool,
+
+    /// List the languages and what each one gets
+    #[arg(long, conflicts_with_all = ["texts", "lang", "phonemes", "lexicon"])]
+    list: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  tandem text \"Dr. Smith paid $3.50 in 1984\"
+  tandem text \"۲۵٪ كتاب ها\" --lang fa
+  tandem text \"Hello, world\" --phonemes
+  tandem text \"Guten Tag\" --languages en,de
+  cut -d'|' -f2 metadata.csv | tandem text - --json
+  tandem text --list
+
+Exit codes: 0 all texts can be used, 1 some cannot, 2 could not be done.";
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Diacritics {
+    Strip,
+    Keep,
+}
+
+/// Reads each text and shows what became of it.
+pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+    if args.list {
+        return list(&args, out);
+    }
+    let front_end = FrontEnd::new(&settings(&args))?;
+    let texts = texts(&args.texts)?;
+    let asked: Vec<_> = texts.iter().map(|text| (text.as_str(), args.lang)).collect();
+    let readings = front_end.read_many(&asked)?;
+    let usable = readings.iter().all(Result::is_ok);
+    let answers: Vec<_> =
+        texts.iter().zip(&readings).map(|(text, read)| Answer::new(text, read, &front_end)).collect();
+    if args.json {
+        out.json(&answers)?;
+    } else {
+        for (place, answer) in answers.iter().enumerate() {
+            if place > 0 {
+                out.line("")?;
+            }
+            out.line(&answer.to_string())?;
+        }
+    }
+    Ok(if usable { ExitStatus::Done } else { ExitStatus::Negative })
+}
+
+fn settings(args: &Args) -> TextConfig {
+    let mut languages = args.languages.clone();
+    // `--lang de` alone says enough: nobody should have to type it twice.
+    languages.extend(args.lang.filter(|lang| !languages.contains(lang)));
+    TextConfig {
+        languages,
+        symbols: if args.phonemes { SymbolMode::Phonemes } else { SymbolMode::Characters },
+        diacritics: match args.diacritics {
+            Diacritics::Strip => DiacriticsPolicy::Strip,
+            Diacritics::Keep => DiacriticsPolicy::Keep,
+        },
+        lexicon: args.lexicon.clone(),
+        max_symbols: args.max_text_length,
+    }
+}
+
+fn texts(typed: &[String]) -> anyhow::Result<Vec<String>> {
+    if typed != ["-"] {
+        return Ok(typed.to_vec());
+    }
+    let lines: Result<Vec<_>, _> = std::io::stdin().lock().lines().collect();
+    lines.context("cannot read texts from standard input")
+}
+
+/// One text and what became of it.
+#[derive(Serialize)]
+struct Answer<'a> {
+    text: &'a str,
+    #[serde(flatten)]
+    outcome: Outcome,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Outcome {
+    Read {
+        language: Language,
+        detected: Detection,
+        normalized: String,
+        phonemes: Option<String>,
+        symbols: Vec<Symbol>,
+    },
+    Refused {
+        error: String,
+        hint: Option<String>,
+    },
+}
+
+#[derive(Serialize)]
+struct Symbol {
+    symbol: String,
+    id: SymbolId,
+}
+
+impl<'a> Answer<'a> {
+    fn new(text: &'a str, read: &Result<Reading, TextError>, front_end: &FrontEnd) -> Self {
+        let outcome = match read {
+            Ok(reading) => Outcome::Read {
+                language: reading.language,
+                detected: reading.detected,
+                normalized: reading.normalized.clone(),
+                phonemes: reading.phonemes.clone(),
+                symbols: symbols(reading, front_end.table()),
+            },
+            Err(error) => Outcome::Refused { error: error.to_string(), hint: error.hint() },
+        };
+        Self { text, outcome }
+    }
+}
+
+fn symbols(reading: &Reading, table: &SymbolTable) -> Vec<Symbol> {
+    let ids = reading.transcript.ids().iter();
+    ids.map(|id| Symbol { symbol: table.name(*id), id: *id }).collect()
+}
+
+impl std::fmt::Display for Answer<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        writeln!(f, "text        {}", self.text)?;
+        match &self.outcome {
+            Outcome::Read { language, detected, normalized, phonemes, symbols } => {
+                writeln!(f, "language    {language} ({}, {})", language.name(), how(*detected))?;
+                writeln!(f, "normalised  {normalized}")?;
+                if let Some(phonemes) = phonemes {
+                    writeln!(f, "phonemes    {phonemes}")?;
+                }
+                let pairs: Vec<_> =
+                    symbols.iter().map(|s| format!("{}={}", s.symbol, s.id.0)).collect();
+                write!(f, "symbols     {}: {}", symbols.len(), pairs.join(" "))
+            }
+            Outcome::Refused { error, hint } => {
+                write!(f, "refused     {error}")?;
+                hint.iter().try_for_each(|hint| write!(f, "\nhint        {hint}"))
+            }
+        }
+    }
+}
+
+fn how(detected: Detection) -> &'static str {
+    match detected {
+        Detection::Given => "as given",
+        Detection::Script => "by its letters",
+        Detection::Statistics => "most probable of those with these letters",
+        Detection::Default => "nothing to tell by: the first of the list",
+    }
+}
+
+fn list(args: &Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+    if args.json {
+        let rows: Vec<_> = Language::ALL.into_iter().map(Row::of).collect();
+        out.json(&rows)?;
+        return Ok(ExitStatus::Done);
+    }
+    let mut table = Printer::table(&["tag", "language", "script", "level", "what is read"]);
+    for language in Language::ALL {
+        let row = Row::of(language);
+        table.add_row([row.tag, row.name, &row.script, &row.level.to_string(), row.read]);
+    }
+    out.line(&table.to_string())?;
+    Ok(ExitStatus::Done)
+}
+
+#[derive(Serialize)]
+struct Row {
+    tag: &'static str,
+    name: &'static str,
+    script: String,
+    level: Level,
+    read: &'static str,
+}
+
+impl Row {
+    fn of(language: Language) -> Self {
+        Self {
+            tag: language.tag(),
+            name: language.name(),
+            script: language.script().to_string(),
+            level: language.level(),
+            read: match language.level() {
+                Level::Full => "words, numbers, times, money, units, abbreviations",
+                Level::Basic => "words; write numbers and signs as words",
+            },
+        }
+    }
+}
