@@ -11,7 +11,12 @@ use tandem_units::{Bytes, Epoch, Ticket};
 
 /// One event of each kind with every field filled in.
 fn one_of_each() -> Vec<Event> {
-    let ticket = Ticket { epoch: Epoch(1), seq: 41 };
+    [beginning(), pipeline(), besides(), ending()].concat()
+}
+
+const TICKET: Ticket = Ticket { epoch: Epoch(1), seq: 41 };
+
+fn beginning() -> Vec<Event> {
     let header = RunHeader {
         format: RunHeader::FORMAT.into(),
         schema: Schema { major: 1, minor: 0 },
@@ -28,14 +33,17 @@ fn one_of_each() -> Vec<Event> {
         },
     };
     let [waited, limit] = [Nanos(1), Nanos(2)];
+    let started = Started { waited, limit, ready: 3, why: StartReason::EnoughReady };
+    vec![Event::Run(Box::new(header)), started.into()]
+}
+
+fn pipeline() -> Vec<Event> {
     let losses = vec![
         Loss { name: "total".into(), value: Pending::known(0.5) },
         Loss { name: "prior".into(), value: Pending::known(f32::NAN) },
         Loss { name: "late".into(), value: None.into() },
     ];
     vec![
-        Event::Run(Box::new(header)),
-        Started { waited, limit, ready: 3, why: StartReason::EnoughReady }.into(),
         StageInterval {
             stage: "load".into(),
             workers: 2,
@@ -49,7 +57,7 @@ fn one_of_each() -> Vec<Event> {
         Span {
             stage: "load".into(),
             worker: 1,
-            ticket: Some(ticket),
+            ticket: Some(TICKET),
             doing: Doing::Busy,
             begin: Nanos(1),
             end: Nanos(2),
@@ -57,7 +65,7 @@ fn one_of_each() -> Vec<Event> {
         .into(),
         Step {
             step: 42,
-            ticket,
+            ticket: TICKET,
             took: Nanos(150),
             waited: Nanos(3),
             items: 16,
@@ -66,7 +74,7 @@ fn one_of_each() -> Vec<Event> {
             losses,
         }
         .into(),
-        SlotChange { slot: 2, state: SlotState::Training, ticket: Some(ticket) }.into(),
+        SlotChange { slot: 2, state: SlotState::Training, ticket: Some(TICKET) }.into(),
         QueueLevel {
             queue: "train".into(),
             items: 2,
@@ -75,6 +83,11 @@ fn one_of_each() -> Vec<Event> {
             limit_items: Some(3),
         }
         .into(),
+    ]
+}
+
+fn besides() -> Vec<Event> {
+    vec![
         Decision {
             what: "workers".into(),
             stage: Some("load".into()),
@@ -87,7 +100,7 @@ fn one_of_each() -> Vec<Event> {
         }
         .into(),
         Skipped {
-            ticket: Some(ticket),
+            ticket: Some(TICKET),
             id: Some("LJ001-0042".into()),
             stage: "load".into(),
             why: "broken".into(),
@@ -110,6 +123,11 @@ fn one_of_each() -> Vec<Event> {
             why: "best".into(),
         }
         .into(),
+    ]
+}
+
+fn ending() -> Vec<Event> {
+    vec![
         Warning { code: "variation".into(), text: "step times vary".into() }.into(),
         Health {
             lost: [("span".to_string(), 3)].into(),

@@ -68,15 +68,23 @@ fn a_late_loss_holds_back_later_steps_but_no_other_event() {
     recorder.send(step(1, total(pending)));
     recorder.send(step(2, total(Pending::known(2.0))));
     recorder.send(Warning { code: "x".into(), text: "first".into() });
-    while of_kind(&lines_so_far(&file), "warning").is_empty() {
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    wait_until("the warning is written", || !of_kind(&lines_so_far(&file), "warning").is_empty());
     assert!(of_kind(&lines(&file), "step").is_empty());
     promise.keep(1.0);
     recording.finish();
     let steps = of_kind(&lines(&file), "step");
     assert_eq!(steps[0]["losses"]["total"], 1.0);
     assert_eq!(steps[1]["losses"]["total"], 2.0);
+}
+
+fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
+    for _ in 0..2000 {
+        if condition() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    panic!("never happened: {what}");
 }
 
 fn lines_so_far(file: &MemoryFile) -> Vec<Value> {
@@ -110,9 +118,7 @@ fn the_window_of_waiting_steps_is_bounded() {
     for (index, value) in pending.into_iter().enumerate() {
         recording.recorder().send(step(index as u64 + 1, total(value)));
     }
-    while of_kind(&lines_so_far(&file), "step").len() < 7 {
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    wait_until("seven are written", || of_kind(&lines_so_far(&file), "step").len() >= 7);
     assert_eq!(of_kind(&lines(&file), "step").len(), 7);
     promises.into_iter().for_each(|promise| promise.keep(4.0));
     recording.finish();
