@@ -6,7 +6,7 @@
 
 use crate::clock::Nanos;
 use crate::event::Name;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
 use tandem_units::{Bytes, Ticket};
 
@@ -139,7 +139,8 @@ pub struct Decision {
     pub from: u64,
     /// Value tried.
     pub to: u64,
-    /// Throughput before the change, items per second at the consumer.
+    /// Throughput before the change, items per second at the consumer; NaN is `null` in JSON.
+    #[serde(deserialize_with = "number_or_null")]
     pub before: f64,
     /// Throughput with the change; absent while it is being tried.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -286,4 +287,9 @@ pub enum RunOutcome {
     Interrupted,
     /// Stopped by an error.
     Failed,
+}
+
+/// JSON has no NaN; what was written as `null` comes back as it was.
+fn number_or_null<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    Ok(Option::<f64>::deserialize(deserializer)?.unwrap_or(f64::NAN))
 }

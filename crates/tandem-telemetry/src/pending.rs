@@ -70,6 +70,13 @@ impl<T: Copy> Pending<T> {
     }
 }
 
+/// A value that is there, or will never be.
+impl<T> From<Option<T>> for Pending<T> {
+    fn from(value: Option<T>) -> Pending<T> {
+        Pending(value.map_or(State::Never, State::Known))
+    }
+}
+
 impl<T> Promise<T> {
     /// Delivers the value.
     pub fn keep(self, value: T) {

@@ -16,6 +16,7 @@ use crate::summary::Summary;
 use crate::watch::{Ended, Watch};
 use crate::writer::Writer;
 use std::fs::File;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -40,6 +41,7 @@ pub(crate) struct Shared {
 pub struct Recording {
     recorder: Recorder,
     close_within: Duration,
+    trace_within: Duration,
     thread: Option<std::thread::JoinHandle<()>>,
 }
 
@@ -97,14 +99,22 @@ impl Recording {
             closing: AtomicBool::new(false),
             spans: options.spans_wanted(),
         });
-        let close_within = options.close_within;
+        let (close_within, trace_within) = (options.close_within, options.trace_within);
+        let watched = Arc::clone(&shared);
         let writer = Writer::new(Arc::clone(&shared), file, header, options);
         let thread = std::thread::Builder::new()
             .name("tandem-record".into())
-            .spawn(move || writer.run())
+            .spawn(move || {
+                // A listener that panics must not leave senders and `finish` in the dark.
+                if catch_unwind(AssertUnwindSafe(|| writer.run())).is_err() {
+                    watched.closing.store(true, Ordering::Release);
+                    watched.watch.broke_down();
+                }
+            })
             .map_err(|source| TelemetryError::Thread { source })?;
         shared.intake.serve(thread.thread().clone());
-        Ok(Recording { recorder: Recorder(Some(shared)), close_within, thread: Some(thread) })
+        let (recorder, thread) = (Recorder(Some(shared)), Some(thread));
+        Ok(Recording { recorder, close_within, trace_within, thread })
     }
 
     /// A handle to send with.
@@ -123,7 +133,8 @@ impl Recording {
             shared.closing.store(true, Ordering::Release);
             shared.intake.wake();
             // A disk that does not answer keeps its thread: it is left behind, not waited for.
-            if shared.watch.wait_for_end(self.close_within) == Ended::Yes {
+            let ended = shared.watch.wait_for_end(self.close_within, self.trace_within);
+            if ended == Ended::Yes {
                 let _ = thread.join();
                 shared.intake.count_leftovers();
             }

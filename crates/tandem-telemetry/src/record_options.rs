@@ -36,8 +36,10 @@ pub struct RecordOptions {
     pub outbox: usize,
     /// Time between two attempts on a failing disk.
     pub retry_every: Duration,
-    /// The longest closing may take.
+    /// The longest closing the record may take.
     pub close_within: Duration,
+    /// The longest writing the trace may take after that.
+    pub trace_within: Duration,
 }
 
 /// Where spans go.
@@ -124,6 +126,7 @@ impl Default for RecordOptions {
             outbox: 8 << 20,
             retry_every: Duration::from_secs(1),
             close_within: Duration::from_secs(5),
+            trace_within: Duration::from_secs(30),
         }
     }
 }

@@ -7,6 +7,7 @@
 use crate::clock::Nanos;
 use crate::event::{Decision, DeviceRole, Health, Name, RunOutcome, Skipped, Started, Warning};
 use crate::grade::{Grading, grade};
+use crate::pending::Pending;
 use crate::reader::{ReadNotes, RunRecord};
 use crate::rules::Rules;
 use crate::stats::Figures;
@@ -90,7 +91,7 @@ pub struct StepReport {
     /// Distinct padded shapes; none where shapes were not recorded.
     pub shapes: Option<u64>,
     /// Losses of the last step; a missing value had not arrived.
-    pub losses: BTreeMap<Name, Option<f32>>,
+    pub losses: BTreeMap<Name, Pending<f32>>,
 }
 
 /// A queue.
@@ -222,7 +223,7 @@ fn steps(summary: &Summary) -> Option<StepReport> {
         frames_per_second: per_second(steps.frames as f64),
         stall: Pace::of(steps)?.stall,
         shapes: (!steps.shapes.is_empty()).then_some(steps.shapes.len() as u64),
-        losses: steps.losses.iter().cloned().collect(),
+        losses: steps.losses.iter().map(|(name, value)| (name.clone(), (*value).into())).collect(),
     })
 }
 

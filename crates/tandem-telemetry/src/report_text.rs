@@ -82,7 +82,7 @@ fn steps(f: &mut Formatter<'_>, steps: &StepReport) -> fmt::Result {
         None => writeln!(f)?,
     }
     if !steps.losses.is_empty() {
-        let losses = steps.losses.iter().map(|(name, value)| match value {
+        let losses = steps.losses.iter().map(|(name, loss)| match loss.value() {
             Some(value) => format!("{name} {value:.4}"),
             None => format!("{name} not read"),
         });

@@ -25,8 +25,16 @@ pub(crate) struct Watch {
     first_error: OnceLock<String>,
     summary: Mutex<Summary>,
     trace: Mutex<Option<Result<TraceExtent, TelemetryError>>>,
-    ended: Mutex<Option<Ending>>,
-    ended_now: Condvar,
+    progress: Mutex<Progress>,
+    progressed: Condvar,
+}
+
+/// How far the writer has come with ending.
+#[derive(Default)]
+struct Progress {
+    // Set once the record is closed; the trace may still be on its way.
+    record: Option<Ending>,
+    all_done: bool,
 }
 
 /// Whether the writer has ended.
@@ -53,20 +61,41 @@ impl Watch {
     }
 
     pub(crate) fn ending(&self) -> Ending {
-        lock(&self.ended).unwrap_or(Ending::Cut)
+        lock(&self.progress).record.unwrap_or(Ending::Cut)
     }
 
-    /// Waits until the writer has ended, but no longer than the limit.
-    pub(crate) fn wait_for_end(&self, limit: Duration) -> Ended {
-        let waited =
-            self.ended_now.wait_timeout_while(lock(&self.ended), limit, |ended| ended.is_none());
-        let (ended, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        if ended.is_some() { Ended::Yes } else { Ended::NotYet }
+    /// Waits until the record is closed and then until the trace is written, each no longer than
+    /// its limit.
+    pub(crate) fn wait_for_end(&self, record: Duration, trace: Duration) -> Ended {
+        let wait = |limit, unmet: fn(&mut Progress) -> bool| {
+            let waited = self.progressed.wait_timeout_while(lock(&self.progress), limit, unmet);
+            let (progress, _) = waited.unwrap_or_else(PoisonError::into_inner);
+            (progress.record.is_some(), progress.all_done)
+        };
+        let (closed, _) = wait(record, |progress| progress.record.is_none());
+        if closed && wait(trace, |progress| !progress.all_done).1 {
+            return Ended::Yes;
+        }
+        Ended::NotYet
     }
 
-    pub(crate) fn end(&self, ending: Ending) {
-        *lock(&self.ended) = Some(ending);
-        self.ended_now.notify_all();
+    pub(crate) fn record_closed(&self, ending: Ending) {
+        lock(&self.progress).record = Some(ending);
+        self.progressed.notify_all();
+    }
+
+    pub(crate) fn all_done(&self) {
+        lock(&self.progress).all_done = true;
+        self.progressed.notify_all();
+    }
+
+    /// The thread panicked: nothing more will be written.
+    pub(crate) fn broke_down(&self) {
+        self.note(Err(io::Error::other("the thread that writes the record broke down")));
+        let mut progress = lock(&self.progress);
+        progress.record.get_or_insert(Ending::Cut);
+        progress.all_done = true;
+        self.progressed.notify_all();
     }
 
     /// The sums, held by the writer only while it adds one event: never during a write.

@@ -169,9 +169,10 @@ impl Writer {
         self.put_health(self.shared.health());
         let (watch, clock) = (&self.shared.watch, self.shared.clock);
         let ending = watch.note(watch.timed(clock, || self.outbox.close(Instant::now())));
+        watch.record_closed(ending);
         if let (Some(trace), Some(options)) = (self.trace.take(), &self.options.trace) {
             watch.set_trace(trace.write(&options.path));
         }
-        watch.end(ending);
+        watch.all_done();
     }
 }

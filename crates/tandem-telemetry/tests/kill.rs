@@ -5,7 +5,9 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use tandem_telemetry::event::{Event, Loss, RunHeader, SlotChange, SlotState, Step};
-use tandem_telemetry::{Nanos, Pending, RecordOptions, Recording, Report, Rules, RunRecord};
+use tandem_telemetry::{
+    Nanos, Pending, ReadNotes, RecordOptions, Recording, Report, Rules, RunRecord,
+};
 use tandem_units::Ticket;
 
 const PATH: &str = "TANDEM_TEST_RECORD";
@@ -53,6 +55,7 @@ fn start(record: &Path) -> Child {
 #[test]
 fn a_kill_at_any_moment_leaves_complete_lines() {
     let dir = tempfile::tempdir().unwrap();
+    let mut torn = 0;
     for round in 0..8u64 {
         let path = dir.path().join(format!("{round}.jsonl"));
         let mut run = start(&path);
@@ -67,12 +70,15 @@ fn a_kill_at_any_moment_leaves_complete_lines() {
         std::thread::sleep(Duration::from_micros(round * 3700));
         run.kill().unwrap();
         run.wait().unwrap();
-        check_readable(&path);
+        torn += usize::from(check_readable(&path).torn.is_some());
     }
+    // A kill in the middle of a write may tear a line; one that waits for a full buffer, or
+    // writes parts of lines, would leave nearly every record torn.
+    assert!(torn <= 2, "{torn} of 8 records are torn");
 }
 
 #[track_caller]
-fn check_readable(path: &Path) {
+fn check_readable(path: &Path) -> ReadNotes {
     let record = RunRecord::read(path).unwrap();
     assert_eq!((record.notes.broken, record.notes.unknown.len()), (0, 0), "{:?}", record.notes);
     let steps: Vec<u64> = record
@@ -87,4 +93,5 @@ fn check_readable(path: &Path) {
     assert!(steps.is_sorted(), "steps keep their order");
     let report = Report::of(&record, &Rules::default());
     assert!(report.to_string().contains("no ending recorded: killed"), "{report}");
+    record.notes
 }

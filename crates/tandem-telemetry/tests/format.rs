@@ -1,0 +1,202 @@
+//! The format of the record: fixed by a golden file, and documented field by field.
+
+use serde_json::{Value, json};
+use tandem_telemetry::event::{
+    Checkpoint, Decision, DecisionOutcome, DeviceRole, DeviceSample, Doing, Event, Final, Health,
+    HostFacts, Kind, Loss, QueueLevel, RunHeader, RunOutcome, Schema, Skipped, SlotChange,
+    SlotState, Span, StageInterval, Stamped, StartReason, Started, Step, Warning,
+};
+use tandem_telemetry::{Nanos, Pending};
+use tandem_units::{Bytes, Epoch, Ticket};
+
+/// One event of each kind with every field filled in.
+fn one_of_each() -> Vec<Event> {
+    [beginning(), pipeline(), besides(), ending()].concat()
+}
+
+const TICKET: Ticket = Ticket { epoch: Epoch(1), seq: 41 };
+
+fn beginning() -> Vec<Event> {
+    let header = RunHeader {
+        format: RunHeader::FORMAT.into(),
+        schema: Schema { major: 1, minor: 0 },
+        program: "tandem".into(),
+        version: "0.1.0".into(),
+        started_unix_ms: 1_790_000_000_000,
+        settings: json!({ "batch_size": 16 }),
+        host: HostFacts {
+            os: "linux".into(),
+            arch: "x86_64".into(),
+            threads: Some(2),
+            memory: Some(Bytes::mib(4)),
+            processor: Some("abacus".into()),
+        },
+    };
+    let [waited, limit] = [Nanos(1), Nanos(2)];
+    let started = Started { waited, limit, ready: 3, why: StartReason::EnoughReady };
+    vec![Event::Run(Box::new(header)), started.into()]
+}
+
+fn pipeline() -> Vec<Event> {
+    let losses = vec![
+        Loss { name: "total".into(), value: Pending::known(0.5) },
+        Loss { name: "prior".into(), value: Pending::known(f32::NAN) },
+        Loss { name: "late".into(), value: None.into() },
+    ];
+    vec![
+        StageInterval {
+            stage: "load".into(),
+            workers: 2,
+            over: Nanos(10),
+            busy: Nanos(11),
+            starved: Nanos(5),
+            blocked: Nanos(4),
+            items: 7,
+        }
+        .into(),
+        Span {
+            stage: "load".into(),
+            worker: 1,
+            ticket: Some(TICKET),
+            doing: Doing::Busy,
+            begin: Nanos(1),
+            end: Nanos(2),
+        }
+        .into(),
+        Step {
+            step: 42,
+            ticket: TICKET,
+            took: Nanos(150),
+            waited: Nanos(3),
+            items: 16,
+            frames: 9000,
+            shape: Some([16, 128, 640]),
+            losses,
+        }
+        .into(),
+        SlotChange { slot: 2, state: SlotState::Training, ticket: Some(TICKET) }.into(),
+        QueueLevel {
+            queue: "train".into(),
+            items: 2,
+            bytes: Bytes(5000),
+            limit: Bytes(9000),
+            limit_items: Some(3),
+        }
+        .into(),
+    ]
+}
+
+fn besides() -> Vec<Event> {
+    vec![
+        Decision {
+            what: "workers".into(),
+            stage: Some("load".into()),
+            from: 2,
+            to: 3,
+            before: 100.5,
+            after: Some(120.25),
+            outcome: DecisionOutcome::TakenBack,
+            why: "the model starves".into(),
+        }
+        .into(),
+        Skipped {
+            ticket: Some(TICKET),
+            id: Some("LJ001-0042".into()),
+            stage: "load".into(),
+            why: "broken".into(),
+        }
+        .into(),
+        DeviceSample {
+            device: "cuda:0".into(),
+            role: DeviceRole::Data,
+            utilisation: Some(0.5),
+            memory_used: Some(Bytes(1)),
+            memory_total: Some(Bytes(2)),
+            temperature: Some(60.5),
+        }
+        .into(),
+        Checkpoint {
+            step: 42,
+            path: "checkpoints/42".into(),
+            bytes: Bytes(77),
+            took: Nanos(8),
+            why: "best".into(),
+        }
+        .into(),
+    ]
+}
+
+fn ending() -> Vec<Event> {
+    vec![
+        Warning { code: "variation".into(), text: "step times vary".into() }.into(),
+        Health {
+            lost: [("span".to_string(), 3)].into(),
+            write_errors: 1,
+            first_error: Some("No space left on device".into()),
+            slowest_write: Nanos(9),
+            late_losses: 1,
+        }
+        .into(),
+        Final {
+            outcome: RunOutcome::Interrupted,
+            why: Some("Ctrl-C".into()),
+            steps: 42,
+            flags: vec!["--num-workers 2".into()],
+        }
+        .into(),
+    ]
+}
+
+fn lines() -> Vec<String> {
+    let events = one_of_each().into_iter().enumerate();
+    events
+        .map(|(index, event)| Stamped { at: Nanos(index as u64), event })
+        .map(|stamped| serde_json::to_string(&stamped).unwrap())
+        .collect()
+}
+
+#[test]
+fn the_format_changes_only_on_purpose() {
+    let kinds: Vec<Kind> = one_of_each().iter().map(Event::kind).collect();
+    assert_eq!(kinds, Kind::ALL, "one of each");
+    // A changed line needs a new `Schema` number and a word in docs/record.md.
+    insta::assert_snapshot!(lines().join("\n"));
+}
+
+#[test]
+fn every_line_reads_back_as_it_was_written() {
+    for line in lines() {
+        let back: Stamped = serde_json::from_str(&line).unwrap();
+        assert_eq!(serde_json::to_string(&back).unwrap(), line);
+    }
+}
+
+#[test]
+fn every_tag_is_the_name_of_its_kind() {
+    for (line, kind) in lines().iter().zip(Kind::ALL) {
+        let value: Value = serde_json::from_str(line).unwrap();
+        assert_eq!(value["event"], kind.name());
+    }
+}
+
+#[test]
+fn every_field_is_documented() {
+    let page = include_str!("../../../docs/record.md");
+    for line in lines() {
+        let value: Value = serde_json::from_str(&line).unwrap();
+        let kind = value["event"].as_str().unwrap();
+        let section = page
+            .split("\n### ")
+            .find(|section| section.starts_with(&format!("`{kind}`")))
+            .unwrap_or_else(|| panic!("docs/record.md has no section `{kind}`"));
+        for field in value.as_object().unwrap().keys() {
+            let told = field == "at" || field == "event" || section.contains(&format!("`{field}`"));
+            assert!(told, "docs/record.md does not explain `{field}` of `{kind}`");
+        }
+    }
+}
+
+#[test]
+fn an_event_is_small_enough_to_send_by_value() {
+    assert!(size_of::<Stamped>() <= 192, "{} bytes", size_of::<Stamped>());
+}
