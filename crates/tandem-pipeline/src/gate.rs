@@ -32,19 +32,18 @@ impl Gate {
         Gate { state: Mutex::new(state), changed: Condvar::new() }
     }
 
-    pub(crate) fn is_open(&self, worker: usize) -> bool {
-        let state = lock(&self.state);
-        worker < state.active && !state.stopped
-    }
-
-    pub(crate) fn wait(&self, worker: usize) -> Result<Pass, Stopped> {
+    /// Lets a worker pass or keeps it waiting; `parking` is called before a wait.
+    pub(crate) fn pass(&self, worker: usize, mut parking: impl FnMut()) -> Result<Pass, Stopped> {
         let mut state = lock(&self.state);
         loop {
             match *state {
                 State { stopped: true, .. } => return Err(Stopped),
                 State { ended: true, .. } => return Ok(Pass::Ended),
                 State { active, .. } if worker < active => return Ok(Pass::Work),
-                _ => state = wait(&self.changed, state),
+                _ => {
+                    parking();
+                    state = wait(&self.changed, state);
+                }
             }
         }
     }

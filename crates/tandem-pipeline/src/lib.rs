@@ -25,6 +25,9 @@ pub mod watchdog; // 10. finds the stage that hangs
 pub mod adapt; // 10. decides about workers and depth
 pub mod stop; // 11. one cause, nobody left waiting
 pub mod error; // 11. what is told
+pub mod cost; // beside the path: what a stage costs, drawn from a seed
+pub mod simulate; // what the queues will do, computed
+pub mod rehearse; // the same on real threads, measured
 
 pub use adapt::Adapt;
 pub use budget::Budget;

@@ -155,9 +155,11 @@ impl<T: Payload> Link<T> {
         waiting: &mut dyn FnMut(),
     ) -> Result<(), Stopped> {
         let (size, ticket) = (body.size(), body.ticket());
-        let early = place.is_some() && !self.is_turn(input);
-        let charge = match if early { self.seat.charge_ahead(size) } else { None } {
+        let turn = place.is_some() && self.is_turn(input);
+        let early = if place.is_some() && !turn { self.seat.charge_ahead(size) } else { None };
+        let charge = match early {
             Some(charge) => charge,
+            None if turn => self.seat.charge(size, source, waiting)?,
             None => {
                 self.reserve_in_turn(input, place, waiting)?;
                 self.seat.charge(size, source, waiting)?

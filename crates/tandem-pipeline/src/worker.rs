@@ -70,11 +70,11 @@ impl<S: Stage> Worker<S> {
     }
 
     fn pass_gate(&mut self, context: &Context) -> Result<Pass, Stopped> {
-        if !self.gate.is_open(self.index) {
-            self.give_back();
+        let Worker { gate, output, place, .. } = self;
+        let pass = gate.pass(self.index, || {
+            place.take().into_iter().for_each(|place| output.release(place));
             context.meter.enter(Activity::Parked);
-        }
-        let pass = self.gate.wait(self.index)?;
+        })?;
         if pass == Pass::Work && self.stage.is_none() {
             // Made on the worker's own thread, where its device stream will live.
             let made = catch_unwind(AssertUnwindSafe(|| (self.make)()));

@@ -1,0 +1,168 @@
+//! Runs a line of set costs through the real pipeline, and measures it.
+//!
+//! In: a [`Line`] and the costs of its items. Out: [`Measured`], in the same terms as
+//! [`crate::simulate`]'s prediction, so that the two can be compared item for item. The
+//! stand-in stages wait, as for a device, or keep a core busy; they touch no data.
+
+use crate::control::StageTotals;
+use crate::error::PipelineError;
+use crate::hold::Hold;
+use crate::payload::{Payload, Ticketed};
+use crate::route::{Crew, Route, Setup};
+use crate::simulate::{Costs, Line, variation};
+use crate::stage::{Outlet, Stage, Trouble};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tandem_units::{Bytes, Epoch, Seconds, Ticket};
+
+/// How a stand-in spends its time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spend {
+    /// Asleep, as while a device works.
+    Waiting,
+    /// On the processor.
+    Busy,
+}
+
+/// What a run was like, from the consumer's first item on.
+#[derive(Clone, Debug)]
+pub struct Measured {
+    /// Mean time from one item to the next at the consumer.
+    pub step: Seconds,
+    /// Standard deviation of that time as a share of its mean.
+    pub variation: f64,
+    /// Share of its time in which the consumer had no item.
+    pub stall: f64,
+    /// What each stage did; the source is left out.
+    pub stages: Vec<StageTotals>,
+}
+
+/// Runs the line on real threads, with the consumer on this one.
+pub fn rehearse(
+    line: &Line,
+    costs: &Costs,
+    spend: Spend,
+    setup: Setup,
+) -> Result<Measured, PipelineError> {
+    let mut feed = route(line, costs, spend).start(setup)?;
+    let mut clock = StepClock::default();
+    while let Some(item) = feed.next()? {
+        clock.begin(feed.waited());
+        let cost = costs.consumer[item.ticket.seq as usize];
+        spend.spend(Duration::from_secs_f64(cost.0));
+        clock.end();
+    }
+    let stages = feed.close().stages.split_off(1);
+    Ok(clock.measured(stages))
+}
+
+/// The same work one after the other, as without a pipeline: mean time per item.
+pub fn in_line(costs: &Costs, spend: Spend) -> Seconds {
+    let from = Instant::now();
+    for (item, consumer) in costs.consumer.iter().enumerate() {
+        let stations = costs.stations.iter().map(|list| list[item]);
+        for cost in stations.chain([*consumer]) {
+            spend.spend(Duration::from_secs_f64(cost.0));
+        }
+    }
+    Seconds(from.elapsed().as_secs_f64() / costs.consumer.len().max(1) as f64)
+}
+
+fn route(line: &Line, costs: &Costs, spend: Spend) -> Route<Ticketed<Token>> {
+    let items = (0..costs.consumer.len() as u64)
+        .map(|seq| Ticketed { ticket: Ticket { epoch: Epoch(0), seq }, body: Token });
+    let hold = |items| Hold::bytes(Bytes::mib(1)).items(items);
+    let start = Route::from(items, hold(64));
+    line.stations.iter().zip(&costs.stations).fold(start, |route, (station, list)| {
+        let (name, costs): (_, Arc<[Seconds]>) = (station.name, list.as_slice().into());
+        let make = move || StandIn { name, costs: Arc::clone(&costs), spend };
+        route.then_by(Crew::of(station.workers), make, hold(station.places))
+    })
+}
+
+/// Weighs next to nothing.
+#[derive(Clone, Copy, Debug)]
+struct Token;
+
+impl Payload for Token {
+    fn size(&self) -> Bytes {
+        Bytes(1)
+    }
+}
+
+struct StandIn {
+    name: &'static str,
+    costs: Arc<[Seconds]>,
+    spend: Spend,
+}
+
+impl Stage for StandIn {
+    type In = Ticketed<Token>;
+    type Out = Ticketed<Token>;
+
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn step(&mut self, item: Self::In, out: &mut dyn Outlet<Self::Out>) -> Result<(), Trouble> {
+        let cost = self.costs[item.ticket.seq as usize];
+        self.spend.spend(Duration::from_secs_f64(cost.0));
+        out.push(item)
+    }
+}
+
+/// The system wakes a sleeper late by about this much; the rest is waited for awake.
+const SLEEP_ERROR: Duration = Duration::from_micros(150);
+
+impl Spend {
+    fn spend(self, length: Duration) {
+        let until = Instant::now() + length;
+        if self == Spend::Waiting && length > SLEEP_ERROR {
+            std::thread::sleep(length - SLEEP_ERROR);
+        }
+        while Instant::now() < until {
+            match self {
+                // Others may have the core: nobody is waited for here but the clock.
+                Spend::Waiting => std::thread::yield_now(),
+                Spend::Busy => std::hint::spin_loop(),
+            }
+        }
+    }
+}
+
+/// When items began and ended at the consumer.
+#[derive(Default)]
+struct StepClock {
+    first: Option<Instant>,
+    ends: Vec<Instant>,
+    stalled: Duration,
+}
+
+impl StepClock {
+    fn begin(&mut self, waited: Duration) {
+        match self.first {
+            // The wait for the first item is the start of the run, not a stall.
+            None => self.first = Some(Instant::now()),
+            Some(_) => self.stalled += waited,
+        }
+    }
+
+    fn end(&mut self) {
+        self.ends.push(Instant::now());
+    }
+
+    fn measured(self, stages: Vec<StageTotals>) -> Measured {
+        let (Some(first), Some(last)) = (self.first, self.ends.last()) else {
+            return Measured { step: Seconds(0.0), variation: 0.0, stall: 0.0, stages };
+        };
+        let over = last.duration_since(first).as_secs_f64();
+        let gap = |pair: &[Instant]| pair[1].duration_since(pair[0]).as_secs_f64();
+        let steps: Vec<f64> = self.ends.windows(2).map(gap).collect();
+        Measured {
+            step: Seconds(over / self.ends.len() as f64),
+            variation: variation(&steps),
+            stall: self.stalled.as_secs_f64() / over,
+            stages,
+        }
+    }
+}
