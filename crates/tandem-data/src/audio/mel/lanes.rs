@@ -36,10 +36,11 @@ pub(super) trait Lanes: Copy {
     fn load_pairs(self, from: &[i16]) -> Self::V;
     /// The first and the second number of each lane's pair, as floats.
     fn split_pairs(self, pairs: Self::V) -> (Self::V, Self::V);
-    /// Registers in memory as the numbers in them.
-    fn floats(registers: &[Self::V]) -> &[f32];
-    /// The same, to write to.
-    fn floats_mut(registers: &mut [Self::V]) -> &mut [f32];
+    /// The last four numbers.
+    fn last_four(self, row: Self::V) -> [f32; 4];
+    /// `COUNT` numbers in a row from the second, third, fourth and fifth on, of `before` and then
+    /// `row`. Shuffled from registers: loads across two cache lines cost four times as much.
+    fn overlapped(self, before: &[f32; 4], row: Self::V) -> [Self::V; 4];
     /// Makes rows columns among the first `COUNT` registers.
     fn transpose(self, rows: &mut [Self::V; MOST_LANES]);
 
@@ -128,9 +129,12 @@ mod tests {
 
     fn check_moves<S: Lanes>(simd: S) {
         let n = S::COUNT;
-        let mut pair = [simd.load(&count::<S>(0)), simd.load(&count::<S>(n))];
-        S::floats_mut(&mut pair)[2] = 2.0;
-        assert_eq!(S::floats(&pair), [count::<S>(0), count::<S>(n)].concat());
+        let last: Vec<f32> = count::<S>(0)[n - 4..].to_vec();
+        assert_eq!(simd.last_four(simd.load(&count::<S>(0))).to_vec(), last);
+        let overlapped = simd.overlapped(&[0.0, 1.0, 2.0, 3.0], simd.load(&count::<S>(4)));
+        for (by, register) in overlapped.into_iter().enumerate() {
+            assert_eq!(lanes_of(simd, register), count::<S>(by + 1));
+        }
         let mut rows = [simd.splat(0.0); MOST_LANES];
         for (i, row) in rows[..n].iter_mut().enumerate() {
             *row = simd.load(&count::<S>(100 * i));

@@ -8,14 +8,12 @@ use super::lanes::{Lanes, MOST_LANES};
 use super::padding::reflected;
 use super::plan::{HOP, POINTS, Plan};
 
-/// Blocks taken over from the group before. Three overlap; a fourth evens out the row.
-const CARRIED: usize = 4;
-
-/// `HOP` rows of `COUNT + CARRIED` floats. Kept this narrow, it shares the nearest cache with the
-/// remainders of the transform.
+/// Kept this narrow, it shares the nearest cache with the remainders of the transform.
 pub(super) struct Tile<S: Lanes> {
     simd: S,
-    rows: Vec<S::V>,
+    /// The last four blocks of the group before: frames reach three blocks beyond their own.
+    before: Box<[[f32; 4]; HOP]>,
+    rows: Box<[S::V; HOP]>,
     short_edges: Edges<i16>,
     float_edges: Edges<f32>,
 }
@@ -28,16 +26,17 @@ pub(super) trait Sample: Copy + Default {
     /// The window that brings this kind to a full scale of one.
     fn window(plan: &Plan) -> &[[f32; 16]; 64];
     /// Where this kind's padded blocks are kept.
-    fn edges<S: Lanes>(tile: &mut Tile<S>) -> (&mut Edges<Self>, &mut [S::V]);
-    /// Writes the blocks side by side into the rows, after the carried ones.
-    fn spread<S: Lanes>(simd: S, blocks: &[&[Self; HOP]; MOST_LANES], rows: &mut [f32]);
+    fn edges<S: Lanes>(tile: &mut Tile<S>) -> (&mut Edges<Self>, &mut [S::V; HOP]);
+    /// Writes the blocks side by side into the rows.
+    fn spread<S: Lanes>(simd: S, blocks: &[&[Self; HOP]; MOST_LANES], rows: &mut [S::V; HOP]);
 }
 
 impl<S: Lanes> Tile<S> {
     pub(super) fn new(simd: S) -> Self {
         Self {
             simd,
-            rows: vec![simd.splat(0.0); HOP * (S::COUNT + CARRIED) / S::COUNT],
+            before: Box::new([[0.0; 4]; HOP]),
+            rows: Box::new([simd.splat(0.0); HOP]),
             short_edges: Box::new([[0; HOP]; MOST_LANES]),
             float_edges: Box::new([[0.0; HOP]; MOST_LANES]),
         }
@@ -52,8 +51,8 @@ impl<S: Lanes> Tile<S> {
     /// Brings in the group of frames that starts at `frame`; the one before it must be there.
     #[inline(always)]
     pub(super) fn advance<T: Sample>(&mut self, samples: &[T], frame: usize) {
-        for row in S::floats_mut(&mut self.rows).chunks_exact_mut(S::COUNT + CARRIED) {
-            row.copy_within(S::COUNT.., 0);
+        for (before, row) in self.before.iter_mut().zip(self.rows.iter()) {
+            *before = self.simd.last_four(*row);
         }
         self.fill(samples, frame as isize + 3);
     }
@@ -61,13 +60,12 @@ impl<S: Lanes> Tile<S> {
     /// Samples `n + 64 k` of every frame, for all 16 `k`.
     #[inline(always)]
     pub(super) fn samples(&self, n: usize) -> [S::V; 16] {
-        let stride = S::COUNT + CARRIED;
-        let rows = S::floats(&self.rows);
         let mut x = [self.simd.splat(0.0); 16];
         for j in 0..4 {
-            let row = &rows[stride * (n + 64 * j)..][..stride];
-            for block in 0..4 {
-                x[4 * block + j] = self.simd.load(&row[CARRIED - 3 + block..]);
+            let r = n + 64 * j;
+            let blocks = self.simd.overlapped(&self.before[r], self.rows[r]);
+            for (block, value) in blocks.into_iter().enumerate() {
+                x[4 * block + j] = value;
             }
         }
         x
@@ -87,7 +85,7 @@ impl<S: Lanes> Tile<S> {
         for lane in 0..S::COUNT {
             blocks[lane] = inside(samples, first + lane as isize).unwrap_or(&edges[lane]);
         }
-        T::spread(simd, &blocks, S::floats_mut(rows));
+        T::spread(simd, &blocks, rows);
     }
 }
 
@@ -116,22 +114,19 @@ impl Sample for f32 {
     }
 
     #[inline(always)]
-    fn edges<S: Lanes>(tile: &mut Tile<S>) -> (&mut Edges<Self>, &mut [S::V]) {
+    fn edges<S: Lanes>(tile: &mut Tile<S>) -> (&mut Edges<Self>, &mut [S::V; HOP]) {
         (&mut tile.float_edges, &mut tile.rows)
     }
 
     #[inline(always)]
-    fn spread<S: Lanes>(simd: S, blocks: &[&[f32; HOP]; MOST_LANES], rows: &mut [f32]) {
-        let stride = S::COUNT + CARRIED;
-        for (c, rows) in rows.chunks_exact_mut(stride * S::COUNT).enumerate() {
+    fn spread<S: Lanes>(simd: S, blocks: &[&[f32; HOP]; MOST_LANES], rows: &mut [S::V; HOP]) {
+        for (c, rows) in rows.chunks_exact_mut(S::COUNT).enumerate() {
             let mut square = [simd.splat(0.0); MOST_LANES];
             for lane in 0..S::COUNT {
                 square[lane] = simd.load(&blocks[lane][c * S::COUNT..]);
             }
             simd.transpose(&mut square);
-            for (row, value) in rows.chunks_exact_mut(stride).zip(square) {
-                simd.store(value, &mut row[CARRIED..]);
-            }
+            rows.copy_from_slice(&square[..S::COUNT]);
         }
     }
 }
@@ -143,24 +138,21 @@ impl Sample for i16 {
     }
 
     #[inline(always)]
-    fn edges<S: Lanes>(tile: &mut Tile<S>) -> (&mut Edges<Self>, &mut [S::V]) {
+    fn edges<S: Lanes>(tile: &mut Tile<S>) -> (&mut Edges<Self>, &mut [S::V; HOP]) {
         (&mut tile.short_edges, &mut tile.rows)
     }
 
     /// Two samples travel in one lane: half the transposing, and the pair is parted at the end.
     #[inline(always)]
-    fn spread<S: Lanes>(simd: S, blocks: &[&[i16; HOP]; MOST_LANES], rows: &mut [f32]) {
-        let stride = S::COUNT + CARRIED;
-        for (c, rows) in rows.chunks_exact_mut(2 * stride * S::COUNT).enumerate() {
+    fn spread<S: Lanes>(simd: S, blocks: &[&[i16; HOP]; MOST_LANES], rows: &mut [S::V; HOP]) {
+        for (c, rows) in rows.chunks_exact_mut(2 * S::COUNT).enumerate() {
             let mut square = [simd.splat(0.0); MOST_LANES];
             for lane in 0..S::COUNT {
                 square[lane] = simd.load_pairs(&blocks[lane][2 * c * S::COUNT..]);
             }
             simd.transpose(&mut square);
-            for (pair, value) in rows.chunks_exact_mut(2 * stride).zip(square) {
-                let (even, odd) = simd.split_pairs(value);
-                simd.store(even, &mut pair[CARRIED..]);
-                simd.store(odd, &mut pair[stride + CARRIED..]);
+            for (pair, value) in rows.chunks_exact_mut(2).zip(square) {
+                (pair[0], pair[1]) = simd.split_pairs(value);
             }
         }
     }

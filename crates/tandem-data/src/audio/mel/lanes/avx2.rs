@@ -2,12 +2,13 @@
 
 use super::{Lanes, MOST_LANES, SQRT_HALF_BITS};
 use core::arch::x86_64::{
-    __m256, _mm256_add_epi32, _mm256_add_ps, _mm256_and_si256, _mm256_castpd_ps, _mm256_castps_pd,
-    _mm256_castps_si256, _mm256_castsi256_ps, _mm256_cvtepi32_ps, _mm256_fmadd_ps, _mm256_fmsub_ps,
-    _mm256_fnmadd_ps, _mm256_loadu_ps, _mm256_loadu_si256, _mm256_max_ps, _mm256_mul_ps,
-    _mm256_permute2f128_ps, _mm256_rsqrt_ps, _mm256_set1_epi32, _mm256_set1_ps, _mm256_slli_epi32,
-    _mm256_srai_epi32, _mm256_storeu_ps, _mm256_sub_epi32, _mm256_sub_ps, _mm256_unpackhi_pd,
-    _mm256_unpackhi_ps, _mm256_unpacklo_pd, _mm256_unpacklo_ps,
+    __m256, _mm_loadu_ps, _mm_storeu_ps, _mm256_add_epi32, _mm256_add_ps, _mm256_alignr_epi8,
+    _mm256_and_si256, _mm256_castpd_ps, _mm256_castps_pd, _mm256_castps_si256,
+    _mm256_castps128_ps256, _mm256_castsi256_ps, _mm256_cvtepi32_ps, _mm256_extractf128_ps,
+    _mm256_fmadd_ps, _mm256_fmsub_ps, _mm256_fnmadd_ps, _mm256_loadu_ps, _mm256_loadu_si256,
+    _mm256_max_ps, _mm256_mul_ps, _mm256_permute2f128_ps, _mm256_rsqrt_ps, _mm256_set1_epi32,
+    _mm256_set1_ps, _mm256_slli_epi32, _mm256_srai_epi32, _mm256_storeu_ps, _mm256_sub_epi32,
+    _mm256_sub_ps, _mm256_unpackhi_pd, _mm256_unpackhi_ps, _mm256_unpacklo_pd, _mm256_unpacklo_ps,
 };
 
 /// Proof that the CPU has AVX2 and FMA.
@@ -70,17 +71,28 @@ impl Lanes for Avx2 {
     }
 
     #[inline(always)]
-    fn floats(registers: &[__m256]) -> &[f32] {
-        let length = registers.len() * 8;
-        // SAFETY: a register is 8 floats in a row and needs at least their alignment.
-        unsafe { std::slice::from_raw_parts(registers.as_ptr().cast(), length) }
+    fn last_four(self, row: __m256) -> [f32; 4] {
+        let mut out = [0.0; 4];
+        // SAFETY: 4 floats are writable; unaligned is allowed; `self` proves AVX2.
+        unsafe { _mm_storeu_ps(out.as_mut_ptr(), _mm256_extractf128_ps::<1>(row)) }
+        out
     }
 
     #[inline(always)]
-    fn floats_mut(registers: &mut [__m256]) -> &mut [f32] {
-        let length = registers.len() * 8;
-        // SAFETY: as above, and any 8 floats are a register.
-        unsafe { std::slice::from_raw_parts_mut(registers.as_mut_ptr().cast(), length) }
+    fn overlapped(self, before: &[f32; 4], row: __m256) -> [__m256; 4] {
+        // SAFETY: 4 floats are readable; unaligned is allowed; `self` proves AVX2.
+        let before = unsafe { _mm256_castps128_ps256(_mm_loadu_ps(before.as_ptr())) };
+        in_registers!({
+            // Lower halves of both; then each half is shifted within its neighbours.
+            let low = _mm256_castps_si256(_mm256_permute2f128_ps::<0x20>(before, row));
+            let high = _mm256_castps_si256(row);
+            [
+                _mm256_castsi256_ps(_mm256_alignr_epi8::<4>(high, low)),
+                _mm256_castsi256_ps(_mm256_alignr_epi8::<8>(high, low)),
+                _mm256_castsi256_ps(_mm256_alignr_epi8::<12>(high, low)),
+                row,
+            ]
+        })
     }
 
     #[inline(always)]

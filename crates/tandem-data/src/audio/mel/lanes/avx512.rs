@@ -2,12 +2,13 @@
 
 use super::{Lanes, MOST_LANES, SQRT_HALF_BITS};
 use core::arch::x86_64::{
-    __m512, _mm512_add_epi32, _mm512_add_ps, _mm512_and_epi32, _mm512_castpd_ps, _mm512_castps_pd,
-    _mm512_castps_si512, _mm512_castsi512_ps, _mm512_cvtepi32_ps, _mm512_fmadd_ps, _mm512_fmsub_ps,
-    _mm512_fnmadd_ps, _mm512_loadu_ps, _mm512_loadu_si512, _mm512_max_ps, _mm512_mul_ps,
-    _mm512_rsqrt14_ps, _mm512_set1_epi32, _mm512_set1_ps, _mm512_shuffle_f32x4, _mm512_slli_epi32,
-    _mm512_srai_epi32, _mm512_storeu_ps, _mm512_sub_epi32, _mm512_sub_ps, _mm512_unpackhi_pd,
-    _mm512_unpackhi_ps, _mm512_unpacklo_pd, _mm512_unpacklo_ps,
+    __m512, _mm_loadu_ps, _mm_storeu_ps, _mm512_add_epi32, _mm512_add_ps, _mm512_alignr_epi32,
+    _mm512_and_epi32, _mm512_broadcast_f32x4, _mm512_castpd_ps, _mm512_castps_pd,
+    _mm512_castps_si512, _mm512_castsi512_ps, _mm512_cvtepi32_ps, _mm512_extractf32x4_ps,
+    _mm512_fmadd_ps, _mm512_fmsub_ps, _mm512_fnmadd_ps, _mm512_loadu_ps, _mm512_loadu_si512,
+    _mm512_max_ps, _mm512_mul_ps, _mm512_rsqrt14_ps, _mm512_set1_epi32, _mm512_set1_ps,
+    _mm512_shuffle_f32x4, _mm512_slli_epi32, _mm512_srai_epi32, _mm512_storeu_ps, _mm512_sub_epi32,
+    _mm512_sub_ps, _mm512_unpackhi_pd, _mm512_unpackhi_ps, _mm512_unpacklo_pd, _mm512_unpacklo_ps,
 };
 
 /// Proof that the CPU has AVX-512F.
@@ -70,17 +71,26 @@ impl Lanes for Avx512 {
     }
 
     #[inline(always)]
-    fn floats(registers: &[__m512]) -> &[f32] {
-        let length = registers.len() * 16;
-        // SAFETY: a register is 16 floats in a row and needs at least their alignment.
-        unsafe { std::slice::from_raw_parts(registers.as_ptr().cast(), length) }
+    fn last_four(self, row: __m512) -> [f32; 4] {
+        let mut out = [0.0; 4];
+        // SAFETY: 4 floats are writable; unaligned is allowed; `self` proves AVX-512F.
+        unsafe { _mm_storeu_ps(out.as_mut_ptr(), _mm512_extractf32x4_ps::<3>(row)) }
+        out
     }
 
     #[inline(always)]
-    fn floats_mut(registers: &mut [__m512]) -> &mut [f32] {
-        let length = registers.len() * 16;
-        // SAFETY: as above, and any 16 floats are a register.
-        unsafe { std::slice::from_raw_parts_mut(registers.as_mut_ptr().cast(), length) }
+    fn overlapped(self, before: &[f32; 4], row: __m512) -> [__m512; 4] {
+        // SAFETY: 4 floats are readable; unaligned is allowed; `self` proves AVX-512F.
+        let before = unsafe { _mm512_broadcast_f32x4(_mm_loadu_ps(before.as_ptr())) };
+        in_registers!({
+            let (high, low) = (_mm512_castps_si512(row), _mm512_castps_si512(before));
+            [
+                _mm512_castsi512_ps(_mm512_alignr_epi32::<13>(high, low)),
+                _mm512_castsi512_ps(_mm512_alignr_epi32::<14>(high, low)),
+                _mm512_castsi512_ps(_mm512_alignr_epi32::<15>(high, low)),
+                row,
+            ]
+        })
     }
 
     #[inline(always)]

@@ -3,7 +3,7 @@
 use super::{Lanes, MOST_LANES, SQRT_HALF_BITS};
 use core::arch::aarch64::{
     float32x4_t, vaddq_f32, vaddq_s32, vandq_s32, vcvtq_f32_s32, vdupq_n_f32, vdupq_n_s32,
-    vfmaq_f32, vfmsq_f32, vld1q_f32, vld1q_s16, vmaxq_f32, vmulq_f32, vnegq_f32,
+    vextq_f32, vfmaq_f32, vfmsq_f32, vld1q_f32, vld1q_s16, vmaxq_f32, vmulq_f32, vnegq_f32,
     vreinterpretq_f32_f64, vreinterpretq_f32_s16, vreinterpretq_f32_s32, vreinterpretq_f64_f32,
     vreinterpretq_s32_f32, vshlq_n_s32, vshrq_n_s32, vsqrtq_f32, vst1q_f32, vsubq_f32, vsubq_s32,
     vtrn1q_f32, vtrn1q_f64, vtrn2q_f32, vtrn2q_f64,
@@ -73,17 +73,21 @@ impl Lanes for Neon {
     }
 
     #[inline(always)]
-    fn floats(registers: &[float32x4_t]) -> &[f32] {
-        let length = registers.len() * 4;
-        // SAFETY: a register is 4 floats in a row and needs at least their alignment.
-        unsafe { std::slice::from_raw_parts(registers.as_ptr().cast(), length) }
+    fn last_four(self, row: float32x4_t) -> [f32; 4] {
+        let mut out = [0.0; 4];
+        self.store(row, &mut out);
+        out
     }
 
     #[inline(always)]
-    fn floats_mut(registers: &mut [float32x4_t]) -> &mut [f32] {
-        let length = registers.len() * 4;
-        // SAFETY: as above, and any 4 floats are a register.
-        unsafe { std::slice::from_raw_parts_mut(registers.as_mut_ptr().cast(), length) }
+    fn overlapped(self, before: &[f32; 4], row: float32x4_t) -> [float32x4_t; 4] {
+        let before = self.load(before);
+        in_registers!([
+            vextq_f32::<1>(before, row),
+            vextq_f32::<2>(before, row),
+            vextq_f32::<3>(before, row),
+            row,
+        ])
     }
 
     #[inline(always)]

@@ -1,5 +1,5 @@
 //! Eight lanes in plain Rust, for CPUs without a file of their own; the compiler turns the
-//! loops into whatever vectors the target has.
+//! loops into whatever vectors the target has. No `unsafe`.
 
 use super::{Lanes, MOST_LANES, SQRT_HALF_BITS};
 
@@ -11,7 +11,7 @@ pub(in super::super) struct Portable;
 
 /// Eight numbers, aligned so that vector loads stay within a cache line.
 #[derive(Clone, Copy, Debug)]
-#[repr(C, align(32))]
+#[repr(align(32))]
 pub(in super::super) struct Eight([f32; COUNT]);
 
 #[inline(always)]
@@ -66,18 +66,18 @@ impl Lanes for Portable {
     }
 
     #[inline(always)]
-    fn floats(registers: &[Eight]) -> &[f32] {
-        let length = registers.len() * COUNT;
-        // SAFETY: `Eight` is `repr(C)`: eight floats in a row, with at least their alignment and no
-        // gap, since its alignment is its size.
-        unsafe { std::slice::from_raw_parts(registers.as_ptr().cast(), length) }
+    fn last_four(self, row: Eight) -> [f32; 4] {
+        let mut out = [0.0; 4];
+        out.copy_from_slice(&row.0[COUNT - 4..]);
+        out
     }
 
     #[inline(always)]
-    fn floats_mut(registers: &mut [Eight]) -> &mut [f32] {
-        let length = registers.len() * COUNT;
-        // SAFETY: as above, and any eight floats are an `Eight`.
-        unsafe { std::slice::from_raw_parts_mut(registers.as_mut_ptr().cast(), length) }
+    fn overlapped(self, before: &[f32; 4], row: Eight) -> [Eight; 4] {
+        let mut both = [0.0; COUNT + 4];
+        both[..4].copy_from_slice(before);
+        both[4..].copy_from_slice(&row.0);
+        [self.load(&both[1..]), self.load(&both[2..]), self.load(&both[3..]), row]
     }
 
     #[inline(always)]
