@@ -111,7 +111,6 @@ pub fn feed(
     // A batch is in a worker's hands, in a slot, or with the consumer; further spares would
     // never be used again.
     let depth = settings.depth.max(settings.workers + 1);
-    let pool = Pool::new(depth.max(settings.most_workers) + 1, HostBatch::default);
     let budget = Budget::of(settings.memory);
     let hold = |items| Hold::bytes(settings.memory).items(items).within(&budget);
     let crew = Crew::of(settings.workers).up_to(settings.most_workers).flag("--num-workers");
@@ -119,6 +118,9 @@ pub fn feed(
     let kernel = settings.kernel.unwrap_or_else(|| MelKernel::best_for(&mel));
     // Settings and kernel are known to work after this; workers make their own.
     MelExtractor::with_kernel(mel.clone(), kernel)?;
+    let bands = mel.clone();
+    let spare = depth.max(settings.most_workers) + 1;
+    let pool = Pool::new(spare, move || HostBatch::new(&bands));
 
     let assemble = {
         let (prepared, recorder) = (prepared.clone(), recorder.clone());

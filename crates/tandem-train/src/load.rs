@@ -147,7 +147,7 @@ impl Stage for Load {
     fn step(&mut self, planned: Planned, out: &mut dyn Outlet<Loaded>) -> Result<(), Trouble> {
         let Planned { ticket, position, shape, rows } = planned;
         let mut batch = self.pool.take();
-        batch.reset(shape, self.prepared.settings.mel.bands);
+        batch.reset(shape);
         let sounds = Vec::with_capacity(rows.len());
         let mut loaded = Loaded { ticket, position, batch, sounds };
         for row in rows {

@@ -36,10 +36,10 @@ commands! {
     analyze: Analyze,
     /// Show which utterances share a batch, in order
     batches: Batches,
-    /// Say what a run did, what held it back and how it is graded
-    report: Report,
     /// Show what the model reads of a text: language, spoken words, symbols
     text: Text,
+    /// Say what a run did, what held it back and how it is graded
+    report: Report,
     /// Write a completion script for your shell
     completions: Completions,
 }

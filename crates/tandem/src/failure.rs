@@ -45,10 +45,6 @@ fn hint_of(cause: &(dyn Error + 'static)) -> Option<String> {
         .or_else(|| of::<TrainError>(cause))
         .or_else(|| of::<PipelineError>(cause))
         .or_else(|| of::<TelemetryError>(cause))
-    if let Some(text) = cause.downcast_ref::<TextError>() {
-        return text.hint();
-    }
-    cause.downcast_ref::<DataError>().and_then(Hint::hint)
 }
 
 /// A failure of a command itself, with its way out.
