@@ -40,6 +40,8 @@ commands! {
     text: Text,
     /// Say what a run did, what held it back and how it is graded
     report: Report,
+    /// Measure what the parts of the program can do on this machine
+    bench: Bench,
     /// Write a completion script for your shell
     completions: Completions,
 }

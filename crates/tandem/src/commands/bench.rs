@@ -1,0 +1,27 @@
+//! `tandem bench`: what the parts of the program can do on this machine.
+
+mod target; // a measured figure beside what it must reach
+mod data; // corpus to batches
+
+use crate::exit::ExitStatus;
+use crate::printer::Printer;
+
+/// What was typed.
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    part: Part,
+}
+
+#[derive(clap::Subcommand)]
+enum Part {
+    /// How fast a corpus becomes batches, against the targets
+    Data(data::Args),
+}
+
+/// Measures one part.
+pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+    match args.part {
+        Part::Data(args) => data::run(args, out),
+    }
+}

@@ -1,0 +1,117 @@
+//! Speech to measure with: the demo corpus, cut to clips of the length a real corpus has.
+
+use crate::demo_corpus;
+use anyhow::Context;
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use tandem_data::audio::{AudioLimits, Decoder, FileReader, Sound};
+use tandem_data::corpus::{Corpus, CorpusConfig};
+use tandem_units::SampleRate;
+
+/// The rate of all clips.
+pub const RATE: SampleRate = SampleRate(22050);
+/// Clips that differ; a larger corpus repeats them under other names.
+pub const DISTINCT: usize = 256;
+
+/// One clip: 16-bit samples at [`RATE`].
+pub type Clip = Vec<i16>;
+
+/// Cuts the demo corpus, end to end, into clips of 3 to 6.4 s.
+pub fn cut() -> anyhow::Result<Vec<Clip>> {
+    let speech = all_speech()?;
+    let mut at = 0;
+    let clip = |n: usize| {
+        // Lengths spread evenly over the range, in an order without pattern.
+        let length = 66_150 + (n * 7919 % DISTINCT) * (141_120 - 66_150) / DISTINCT;
+        let samples = speech.iter().cycle().skip(at).take(length).copied().collect();
+        at = (at + length) % speech.len();
+        samples
+    };
+    Ok((0..DISTINCT).map(clip).collect())
+}
+
+/// Seconds of sound in some clips.
+pub fn seconds(clips: &[Clip]) -> f64 {
+    clips.iter().map(Vec::len).sum::<usize>() as f64 / f64::from(RATE.0)
+}
+
+/// Writes a corpus of so many rows: each distinct clip is one file, further rows are links to it.
+pub fn write_corpus(clips: &[Clip], rows: usize, root: &Path) -> anyhow::Result<()> {
+    let wavs = root.join("wavs");
+    fs::create_dir_all(&wavs)?;
+    let name = |row: usize| format!("clip{row:07}");
+    let mut manifest = std::io::BufWriter::new(fs::File::create(root.join("metadata.csv"))?);
+    for row in 0..rows {
+        let path = wavs.join(format!("{}.wav", name(row)));
+        if row < clips.len() {
+            fs::write(&path, wav_bytes(&clips[row]))
+                .with_context(|| format!("cannot write `{}`", path.display()))?;
+        } else {
+            let first = wavs.join(format!("{}.wav", name(row % clips.len())));
+            fs::hard_link(first, &path)
+                .with_context(|| format!("cannot link `{}`", path.display()))?;
+        }
+        writeln!(manifest, "{}|{}", name(row), sentence(row))?;
+    }
+    Ok(manifest.flush()?)
+}
+
+/// A sentence of about a hundred characters that differs from row to row.
+pub fn sentence(row: usize) -> String {
+    const ENGLISH: [&str; 4] = [
+        "the printing press gave every reader in the town a book of their own",
+        "she walked along the river until the lamps were lit on the far side",
+        "nobody had told the captain that the harbour would be closed by noon",
+        "a quiet engine and a steady hand are worth more than a loud promise",
+    ];
+    const PERSIAN: [&str; 4] = [
+        "باران آرام آرام روی بام خانه می‌بارید و کسی در کوچه نبود",
+        "کتاب تازه‌ای که خریدم درباره‌ی تاریخ شهرهای کنار دریاست",
+        "هر روز صبح پیش از طلوع آفتاب از کنار رودخانه می‌گذریم",
+        "معلم از شاگردان خواست که داستان را با صدای بلند بخوانند",
+    ];
+    if row % 2 == 0 {
+        format!("In {} of {} cases, {}.", row % 97 + 2, row % 900 + 100, ENGLISH[row / 2 % 4])
+    } else {
+        format!("در {} بار از {} بار، {}.", row % 97 + 2, row % 900 + 100, PERSIAN[row / 2 % 4])
+    }
+}
+
+fn all_speech() -> anyhow::Result<Vec<i16>> {
+    let corpus = Corpus::read(&demo_corpus::resolve(Path::new("demo"))?, &CorpusConfig::default())?;
+    let limits = AudioLimits::default();
+    let mut file = FileReader::default();
+    let mut decoder = Decoder::new(RATE, limits);
+    let mut speech = Vec::new();
+    for row in &corpus.utterances {
+        let bytes = file.read(&corpus.audio_path(row), &limits)?;
+        match decoder.decode(bytes, None)? {
+            Sound::I16(samples) => speech.extend_from_slice(samples),
+            Sound::F32(samples) => {
+                speech.extend(samples.iter().map(|s| (s * 32767.0).round() as i16));
+            }
+        }
+    }
+    Ok(speech)
+}
+
+/// The plainest WAV file there is: 16-bit, one channel.
+fn wav_bytes(clip: &[i16]) -> Vec<u8> {
+    let data = clip.len() as u32 * 2;
+    let mut bytes = Vec::with_capacity(44 + data as usize);
+    bytes.extend_from_slice(b"RIFF");
+    bytes.extend_from_slice(&(36 + data).to_le_bytes());
+    bytes.extend_from_slice(b"WAVEfmt ");
+    bytes.extend_from_slice(&16u32.to_le_bytes());
+    bytes.extend_from_slice(&1u16.to_le_bytes());
+    bytes.extend_from_slice(&1u16.to_le_bytes());
+    bytes.extend_from_slice(&RATE.0.to_le_bytes());
+    bytes.extend_from_slice(&(RATE.0 * 2).to_le_bytes());
+    bytes.extend_from_slice(&2u16.to_le_bytes());
+    bytes.extend_from_slice(&16u16.to_le_bytes());
+    bytes.extend_from_slice(b"data");
+    bytes.extend_from_slice(&data.to_le_bytes());
+    clip.iter().for_each(|sample| bytes.extend_from_slice(&sample.to_le_bytes()));
+    bytes
+}

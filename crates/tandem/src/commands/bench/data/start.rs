@@ -1,0 +1,108 @@
+//! From a start to the first batch with a warm cache, and memory while preparing.
+
+use super::batches::prepared;
+use super::clips::{Clip, write_corpus};
+use crate::commands::bench::target::{Limit, Target, median};
+use crate::failure::Advised;
+use crate::printer::Printer;
+use anyhow::Context;
+use serde::Deserialize;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::time::Instant;
+use tandem_data::batch::BatchConfig;
+use tandem_pipeline::CancelToken;
+use tandem_telemetry::Recorder;
+use tandem_train::examine::Features;
+use tandem_train::{FeedSettings, feed};
+
+/// As many rows as LJSpeech has.
+const ROWS: usize = 13_100;
+
+/// Warm start of 13,100 rows; peak memory for a tenth and for all of them.
+pub fn measure(clips: &[Clip], dir: &Path) -> anyhow::Result<Vec<Target>> {
+    let (small, large) = (dir.join("small"), dir.join("large"));
+    write_corpus(clips, ROWS / 10, &small)?;
+    write_corpus(clips, ROWS, &large)?;
+    // In processes of their own: a process's peak never falls.
+    let (little, much) = (prepare_apart(&small)?, prepare_apart(&large)?);
+    let warm = (0..5).map(|_| warm_start(&large)).collect::<anyhow::Result<Vec<_>>>()?;
+    let per_row = (much.peak_memory - little.peak_memory) / (ROWS - ROWS / 10) as f64;
+    let peaks = format!(
+        "{:.0} MiB for {} rows, {:.0} MiB for {ROWS}, prepared in {:.1} s",
+        little.peak_memory / MIB, ROWS / 10, much.peak_memory / MIB, much.took
+    );
+    Ok(vec![
+        Target::new(
+            "warm start, 13,100 rows, to the first batch",
+            median(warm),
+            "s",
+            Limit::AtMost(0.1),
+            "median of 5, files in the system's cache".into(),
+        ),
+        Target::note("memory while preparing, per row", per_row, "B", peaks),
+    ])
+}
+
+/// A million rows: opened warm by a process of its own.
+pub fn measure_million(dir: &Path, out: &mut Printer) -> anyhow::Result<Vec<Target>> {
+    const MILLION: usize = 1_000_000;
+    let root = dir.join("million");
+    // A quarter of a second each: only the number of rows counts here.
+    let speech = super::clips::cut()?;
+    let clips: Vec<Clip> = speech.iter().map(|clip| clip[20_000..25_512].to_vec()).collect();
+    write_corpus(&clips, MILLION, &root)?;
+    let cold = prepare_apart(&root)?;
+    out.note(&format!("prepared in {:.0} s", cold.took));
+    let mut warm = Vec::new();
+    for _ in 0..3 {
+        warm.push(prepare_apart(&root)?);
+    }
+    let peak = warm.iter().map(|run| run.peak_memory).fold(0.0, f64::max) / MIB;
+    let how = format!(
+        "median of 3; every recording's stamp looked at; prepared cold in {:.0} s at {:.0} MiB",
+        cold.took, cold.peak_memory / MIB
+    );
+    let took = median(warm.iter().map(|run| run.took).collect());
+    Ok(vec![
+        Target::new("warm start, 1,000,000 rows", took, "s", Limit::AtMost(1.0), how),
+        Target::new(
+            "memory of that",
+            peak,
+            "MiB",
+            Limit::AtMost(300.0),
+            "peak of the process".into(),
+        ),
+    ])
+}
+
+const MIB: f64 = 1_048_576.0;
+
+/// What `tandem prepare --json` says of itself.
+#[derive(Deserialize)]
+struct Run {
+    took: f64,
+    peak_memory: f64,
+}
+
+fn prepare_apart(root: &Path) -> anyhow::Result<Run> {
+    let program = std::env::current_exe().context("cannot find this program's own file")?;
+    let output = Command::new(program).arg("prepare").arg(root).arg("--json").output()?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        return Err(Advised::new(said, "run `tandem bench data --dir` on a larger disk").into());
+    }
+    Ok(serde_json::from_slice(&output.stdout)?)
+}
+
+fn warm_start(root: &Path) -> anyhow::Result<f64> {
+    let start = Instant::now();
+    let prepared = Arc::new(prepared(root, Features::OnTheFly)?);
+    let settings = FeedSettings::new(BatchConfig::default());
+    let mut feed = feed(&prepared, &settings, &Recorder::off(), &CancelToken::new())?;
+    anyhow::ensure!(feed.next()?.is_some(), "the corpus has no batch");
+    let took = start.elapsed().as_secs_f64();
+    anyhow::ensure!(prepared.summary.rebuilt == 0, "the start was not warm");
+    Ok(took)
+}
