@@ -50,6 +50,7 @@ fn a_language_may_be_given_by_name() {
     insta::assert_snapshot!(text(&["Hallo", "--lang", "German"]), @"");
     insta::assert_snapshot!(text(&["Ich habe 3", "--lang", "de"]), @"");
     insta::assert_snapshot!(text(&["x", "--lang", "klingon"]), @"");
+    insta::assert_snapshot!(text(&["--", "-5 °C"]), @"");
 }
 
 #[test]

@@ -359,6 +359,7 @@ fn is_silent(c: char) -> bool {
     c.is_whitespace() || matches!(c, '\'' | '`' | '-' | '¿' | '¡')
 }
 
+#[inline]
 fn push_lower_word(word: &str, out: &mut String) {
     if word.is_ascii() {
         let start = out.len();

@@ -41,6 +41,7 @@ fn is_settled(raw: &str) -> bool {
 }
 
 /// True for characters that normalisation leaves alone, whatever stands beside them.
+#[inline]
 fn is_composed(c: char) -> bool {
     matches!(u32::from(c),
         0..=0x9F | 0xA1..=0xA7 | 0xA9 | 0xAB..=0xAE | 0xB0 | 0xB1 | 0xB6 | 0xB7 | 0xBB | 0xBF
@@ -68,6 +69,7 @@ fn push_compatible(c: char, out: &mut String) {
     }
 }
 
+#[inline]
 fn fold_char(c: char, out: &mut String) {
     if c.is_ascii() {
         out.push(c);
@@ -98,6 +100,7 @@ fn fold_char(c: char, out: &mut String) {
 }
 
 /// Marks nobody sees or says: kashida, soft hyphen, joiners, direction and variation controls.
+#[inline]
 fn is_dropped(c: char) -> bool {
     matches!(u32::from(c),
         0x640 | 0xAD | 0x61C | 0x200B | 0x200D..=0x200F | 0x202A..=0x202E | 0x2060..=0x206F
@@ -109,6 +112,7 @@ fn digit(value: u32) -> char {
 }
 
 /// Lower case of one character, without the dot that `İ` would leave behind.
+#[inline]
 pub fn push_lower(c: char, out: &mut String) {
     if c.is_ascii() {
         out.push(c.to_ascii_lowercase());

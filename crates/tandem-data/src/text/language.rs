@@ -108,6 +108,7 @@ impl Script {
     ];
 
     /// The script of a letter; nothing for digits, signs and spaces.
+    #[inline]
     pub fn of(letter: char) -> Option<Self> {
         // The common letters first: asking Unicode about each one is most of the work.
         match letter {

@@ -78,6 +78,16 @@ pub fn digits(text: &str) -> &str {
     &text[..end]
 }
 
+/// Groups of three digits from the left, each with its power of a thousand.
+pub fn thousands(digits: &str) -> impl Iterator<Item = (usize, usize)> {
+    let count = digits.len().div_ceil(3);
+    (0..count).rev().map(move |power| {
+        let end = digits.len() - 3 * power;
+        let group = &digits[end.saturating_sub(3)..end];
+        (group.bytes().fold(0, |value, b| value * 10 + usize::from(b - b'0')), power)
+    })
+}
+
 /// A time of day as written: `15:30`, `3:05:20`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clock {
@@ -194,6 +204,12 @@ mod tests {
         check("3.14.", "3", "14", 4);
         check("5.", "5", "", 1);
         check("1٬234٫5", "1234", "5", 9);
+    }
+
+    #[test]
+    fn thousands_are_counted_from_the_right() {
+        assert_eq!(thousands("1234567").collect::<Vec<_>>(), [(1, 2), (234, 1), (567, 0)]);
+        assert_eq!(thousands("12").collect::<Vec<_>>(), [(12, 0)]);
     }
 
     #[test]

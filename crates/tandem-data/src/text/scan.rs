@@ -16,11 +16,13 @@ impl<'a> Scan<'a> {
     }
 
     /// What is not read yet.
+    #[inline]
     pub fn rest(&self) -> &'a str {
         &self.text[self.at..]
     }
 
     /// The next character.
+    #[inline]
     pub fn peek(&self) -> Option<char> {
         match self.text.as_bytes().get(self.at) {
             Some(byte) if byte.is_ascii() => Some(char::from(*byte)),
@@ -35,6 +37,7 @@ impl<'a> Scan<'a> {
     }
 
     /// Moves on by `bytes`, which must end between two characters.
+    #[inline]
     pub fn skip(&mut self, bytes: usize) {
         self.at += bytes;
     }

@@ -37,11 +37,13 @@ impl Spoken {
     }
 
     /// White space of any length.
+    #[inline]
     pub fn gap(&mut self) {
         self.gap = true;
     }
 
     /// Makes room for a word; the caller then writes its letters with [`Self::letters`].
+    #[inline]
     pub fn begin_word(&mut self) {
         let tied = match self.last {
             Last::Start | Last::Open | Last::Hyphen => true,
@@ -62,6 +64,7 @@ impl Spoken {
     }
 
     /// A whole word, already in lower case.
+    #[inline]
     pub fn word(&mut self, word: &str) {
         self.begin_word();
         self.out.push_str(word);
@@ -200,6 +203,7 @@ impl Spoken {
         self.out
     }
 
+    #[inline]
     fn space_unless(&mut self, tied: bool) {
         if !tied {
             self.out.push(' ');

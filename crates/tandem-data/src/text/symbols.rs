@@ -100,6 +100,7 @@ impl SymbolTable {
     }
 
     /// The number of a character.
+    #[inline]
     pub fn id(&self, symbol: char) -> Option<SymbolId> {
         let id = match self.near.get(symbol as usize) {
             Some(id) => *id,

@@ -20,7 +20,7 @@ use tandem_units::Hint;
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     /// Texts to read; `-` takes one per line from standard input
-    #[arg(required_unless_present = "list", value_name = "TEXT", allow_hyphen_values = true)]
+    #[arg(required_unless_present = "list", value_name = "TEXT")]
     texts: Vec<String>,
 
     /// Language of the texts, instead of finding it [en, fa, de, ...]
@@ -63,6 +63,7 @@ Examples:
   tandem text \"Hello, world\" --phonemes
   tandem text \"Guten Tag\" --languages en,de
   cut -d'|' -f2 metadata.csv | tandem text - --json
+  tandem text -- "-5 °C"                   after `--` nothing is a flag
   tandem text --list
 
 Exit codes: 0 all texts can be used, 1 some cannot, 2 could not be done.";
@@ -215,7 +216,7 @@ fn list(args: &Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
         let row = Row::of(language);
         table.add_row([row.tag, row.name, &row.script, &row.level.to_string(), row.read]);
     }
-    out.line(&table.to_string())?;
+    out.line(&table.trim_fmt())?;
     Ok(ExitStatus::Done)
 }
 

@@ -2,6 +2,8 @@
 //!
 //! American wording: no "and" after hundred. Knows no context; [`super::amounts`] does.
 
+use super::super::numeral::thousands;
+
 const ONES: [&str; 20] = [
     "zero",
     "one",
@@ -47,28 +49,23 @@ const MOST_DIGITS: usize = 36;
 /// `1234` -> `one thousand two hundred thirty-four`. `digits` are ASCII digits.
 pub fn cardinal(digits: &str) -> String {
     let digits = trim_zeros(digits);
-    match digits.parse::<u128>() {
-        Ok(value) if digits.len() <= MOST_DIGITS => cardinal_of(value),
-        _ => one_by_one(digits),
-    }
-}
-
-/// The words for a value below 10^36.
-pub fn cardinal_of(value: u128) -> String {
-    if value == 0 {
-        return ONES[0].into();
+    if digits == "0" || digits.len() > MOST_DIGITS {
+        return one_by_one(digits);
     }
     let mut out = String::new();
-    for (power, scale) in SCALES.iter().enumerate().rev() {
-        let group = value / 10_u128.pow(3 * power as u32) % 1000;
+    for (group, power) in thousands(digits) {
         if group > 0 {
-            hundreds(group as usize, &mut out);
+            hundreds(group, &mut out);
             if power > 0 {
-                append(scale, &mut out);
+                append(SCALES[power], &mut out);
             }
         }
     }
     out
+}
+
+fn cardinal_of(value: u32) -> String {
+    cardinal(&value.to_string())
 }
 
 fn hundreds(group: usize, out: &mut String) {
@@ -135,9 +132,9 @@ fn last_word_changed(words: &str, change: impl FnOnce(&str) -> String) -> String
 
 /// A year between 1000 and 2999: `1984` -> `nineteen eighty-four`, `2005` -> `two thousand five`.
 pub fn year(year: u32) -> String {
-    let (century, rest) = (u128::from(year / 100), u128::from(year % 100));
+    let (century, rest) = (year / 100, year % 100);
     match (century, rest) {
-        (20 | 10, 0..10) => cardinal_of(u128::from(year)),
+        (20 | 10, 0..10) => cardinal_of(year),
         (_, 0) => format!("{} hundred", cardinal_of(century)),
         (_, 1..10) => format!("{} oh {}", cardinal_of(century), cardinal_of(rest)),
         _ => format!("{} {}", cardinal_of(century), cardinal_of(rest)),
@@ -156,7 +153,7 @@ pub fn fraction(numerator: u32, denominator: u32) -> String {
         4 => "quarter".to_owned(),
         other => ordinal(&other.to_string()),
     };
-    let count = cardinal_of(u128::from(numerator));
+    let count = cardinal_of(numerator);
     match (numerator, denominator) {
         (1, _) => format!("{count} {part}"),
         (_, 2) => format!("{count} halves"),

@@ -2,6 +2,8 @@
 //!
 //! Knows no context; [`super::amounts`] does.
 
+use super::super::numeral::thousands;
+
 const ONES: [&str; 20] = [
     "صفر",
     "یک",
@@ -48,46 +50,52 @@ const MOST_DIGITS: usize = 36;
 /// `123` -> `صد و بیست و سه`. `digits` are ASCII digits.
 pub fn cardinal(digits: &str) -> String {
     let trimmed = digits.trim_start_matches('0');
-    match trimmed.parse::<u128>() {
-        _ if trimmed.is_empty() => ONES[0].into(),
-        Ok(value) if trimmed.len() <= MOST_DIGITS => cardinal_of(value),
-        _ => one_by_one(trimmed),
+    if trimmed.is_empty() {
+        return ONES[0].into();
     }
-}
-
-fn cardinal_of(value: u128) -> String {
-    let mut parts: Vec<String> = Vec::new();
-    for (power, scale) in SCALES.iter().enumerate().rev() {
-        let group = (value / 10_u128.pow(3 * power as u32) % 1000) as usize;
-        if group == 0 {
-            continue;
+    if trimmed.len() > MOST_DIGITS {
+        return one_by_one(trimmed);
+    }
+    let mut out = String::new();
+    for (group, power) in thousands(trimmed).filter(|(group, _)| *group > 0) {
+        // One thousand is just «هزار», one million keeps its «یک».
+        if (group, power) != (1, 1) {
+            hundreds(group, &mut out);
         }
-        parts.push(match (power, group) {
-            (0, _) => hundreds(group),
-            // One thousand is just «هزار», one million keeps its «یک».
-            (1, 1) => scale.to_string(),
-            _ => format!("{} {scale}", hundreds(group)),
-        });
-    }
-    parts.join(" و ")
-}
-
-fn hundreds(group: usize) -> String {
-    let mut parts = Vec::new();
-    if group >= 100 {
-        parts.push(HUNDREDS[group / 100]);
-    }
-    match group % 100 {
-        0 => {}
-        small @ 1..20 => parts.push(ONES[small]),
-        rest => {
-            parts.push(TENS[rest / 10]);
-            if rest % 10 > 0 {
-                parts.push(ONES[rest % 10]);
+        match power {
+            0 => {}
+            _ if (group, power) == (1, 1) => append(SCALES[1], &mut out),
+            _ => {
+                out.push(' ');
+                out.push_str(SCALES[power]);
             }
         }
     }
-    parts.join(" و ")
+    out
+}
+
+fn hundreds(group: usize, out: &mut String) {
+    if group >= 100 {
+        append(HUNDREDS[group / 100], out);
+    }
+    match group % 100 {
+        0 => {}
+        small @ 1..20 => append(ONES[small], out),
+        rest => {
+            append(TENS[rest / 10], out);
+            if rest % 10 > 0 {
+                append(ONES[rest % 10], out);
+            }
+        }
+    }
+}
+
+/// Parts of a number are joined with «و».
+fn append(word: &str, out: &mut String) {
+    if !out.is_empty() {
+        out.push_str(" و ");
+    }
+    out.push_str(word);
 }
 
 /// `021` -> `صفر دو یک`.
