@@ -28,6 +28,8 @@ macro_rules! commands {
 
 commands! {
     // In the order a newcomer meets them.
+    /// Show what the model will see of a recording, as numbers or a picture
+    features: Features,
     /// Say what a run did, what held it back and how it is graded
     report: Report,
     /// Write a completion script for your shell

@@ -5,6 +5,8 @@ use std::error::Error;
 use std::fmt;
 use std::io;
 use tandem_data::DataError;
+use tandem_data::audio::AudioError;
+use tandem_data::audio::mel::MelError;
 use tandem_telemetry::TelemetryError;
 use tandem_units::Hint;
 
@@ -32,6 +34,12 @@ fn hint_of(cause: &(dyn Error + 'static)) -> Option<String> {
         return advised.hint();
     }
     if let Some(error) = cause.downcast_ref::<TelemetryError>() {
+        return error.hint();
+    }
+    if let Some(error) = cause.downcast_ref::<AudioError>() {
+        return error.hint();
+    }
+    if let Some(error) = cause.downcast_ref::<MelError>() {
         return error.hint();
     }
     cause.downcast_ref::<DataError>().and_then(Hint::hint)

@@ -22,6 +22,7 @@ pub use config::{MEL_VERSION, MelConfig, MelError};
 pub use filterbank::{Band, Filterbank, filterbank, hann_window, hz_of_mel, mel_of_hz};
 pub use kernel::MelKernel;
 
+use super::Sound;
 use kernel::Engine;
 use tandem_units::{Frames, Samples};
 
@@ -49,6 +50,16 @@ impl Pcm<'_> {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.len() == Samples(0)
+    }
+}
+
+/// A decoded recording is ready for features.
+impl<'a> From<Sound<'a>> for Pcm<'a> {
+    fn from(sound: Sound<'a>) -> Pcm<'a> {
+        match sound {
+            Sound::I16(samples) => Pcm::I16(samples),
+            Sound::F32(samples) => Pcm::F32(samples),
+        }
     }
 }
 

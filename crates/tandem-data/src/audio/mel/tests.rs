@@ -98,25 +98,29 @@ fn a_full_scale_square_matches_the_reference() {
     }
 }
 
+/// For tones without any noise: rounding alone is about 1e-8 of full scale per bin, which shows in
+/// the logarithm of faint bands; there the band itself must be right.
+#[track_caller]
+fn check_to_rounding(signal: &[f32]) {
+    let exact: Vec<f64> = signal.iter().map(|&x| f64::from(x)).collect();
+    let expected = log_mel(&SPEECH, &exact).unwrap();
+    for kernel in MelKernel::available() {
+        let mut extractor = MelExtractor::with_kernel(SPEECH, kernel).unwrap();
+        let found = extractor.extract(Pcm::F32(signal)).unwrap();
+        for (found, expected) in found.values().iter().zip(&expected) {
+            let (found, expected) = (f64::from(*found), *expected);
+            let off = (found.exp() - expected.exp()).abs();
+            let near = (found - expected).abs() <= LARGEST || off <= 5e-7;
+            assert!(near, "{kernel}: {found} instead of {expected}");
+        }
+    }
+}
+
 #[test]
 fn a_pure_tone_is_as_exact_as_single_precision_allows() {
-    // Beside a full-scale tone without any noise, rounding alone is about 1e-8 of full scale per
-    // bin, which shows in bands close to the floor: here the band itself must be right.
     for hz in [50.0, 440.0, 1000.0, 5000.0, 22050.0 / 16.0, 10_900.0] {
         let tone = |i| (2.0 * PI * hz * f64::from(i) / 22050.0).sin() as f32;
-        let signal: Vec<f32> = (0..6000).map(tone).collect();
-        let exact: Vec<f64> = signal.iter().map(|&x| f64::from(x)).collect();
-        let expected = log_mel(&SPEECH, &exact).unwrap();
-        for kernel in MelKernel::available() {
-            let mut extractor = MelExtractor::with_kernel(SPEECH, kernel).unwrap();
-            let found = extractor.extract(Pcm::F32(&signal)).unwrap();
-            for (found, expected) in found.values().iter().zip(&expected) {
-                let (found, expected) = (f64::from(*found), *expected);
-                let off = (found.exp() - expected.exp()).abs();
-                let near = (found - expected).abs() <= LARGEST || off <= 5e-7;
-                assert!(near, "{kernel}, {hz} Hz: {found} instead of {expected}");
-            }
-        }
+        check_to_rounding(&(0..6000).map(tone).collect::<Vec<f32>>());
     }
 }
 
@@ -142,7 +146,11 @@ fn tiny_noise_matches_the_reference() {
 #[test]
 fn signals_shorter_than_the_padding_match_the_reference() {
     let signal = noise(11, 3000);
-    for length in (1..20).chain((20..3000).step_by(97)).chain([255, 256, 257, 511, 512, 513]) {
+    // Reflected again and again, a few samples are a tone.
+    for length in 1..200 {
+        check_to_rounding(&signal[..length]);
+    }
+    for length in (200..3000).step_by(97).chain([255, 256, 257, 511, 512, 513]) {
         check(&signal[..length]);
     }
 }
@@ -179,10 +187,10 @@ fn an_htk_scale_would_be_noticed() {
     // HTK's formula: 2595 log10(1 + hz / 700). A tone peaks in another band there.
     let htk = |hz: f64| 2595.0 * (1.0 + hz / 700.0).log10();
     let band_of = |mel: f64, top: f64| (mel / top * 81.0).round() as usize - 1;
-    let slaney_band = band_of(mel_of_hz(1000.0), mel_of_hz(11025.0));
-    let htk_band = band_of(htk(1000.0), htk(11025.0));
-    assert!(slaney_band.abs_diff(htk_band) > 3);
-    let tone = |i| (2.0 * PI * 1000.0 * f64::from(i) / 22050.0).sin() as f32;
+    let slaney_band = band_of(mel_of_hz(400.0), mel_of_hz(11025.0));
+    let htk_band = band_of(htk(400.0), htk(11025.0));
+    assert!(slaney_band.abs_diff(htk_band) >= 3);
+    let tone = |i| (2.0 * PI * 400.0 * f64::from(i) / 22050.0).sin() as f32;
     let signal: Vec<f32> = (0..8000).map(tone).collect();
     for kernel in MelKernel::available() {
         let mut extractor = MelExtractor::with_kernel(SPEECH, kernel).unwrap();
