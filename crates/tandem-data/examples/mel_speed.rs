@@ -5,7 +5,8 @@
 #![allow(clippy::print_stdout, reason = "an example is a program")]
 
 use std::time::Instant;
-use tandem_data::audio::mel::{MelConfig, MelExtractor, MelKernel, Sound};
+use tandem_data::audio::Sound;
+use tandem_data::audio::mel::{MelConfig, MelExtractor, MelKernel};
 use tandem_units::Samples;
 
 const CLIPS: usize = 50;

@@ -4,7 +4,8 @@
 
 use std::fs;
 use std::path::PathBuf;
-use tandem_data::audio::mel::{MelConfig, MelExtractor, MelKernel, Pcm};
+use tandem_data::audio::Sound;
+use tandem_data::audio::mel::{MelConfig, MelExtractor, MelKernel};
 
 /// Largest and mean difference allowed, in natural logarithm.
 const LARGEST: f64 = 1e-3;
@@ -17,7 +18,7 @@ fn check(name: &str) {
     let floats: Vec<f32> = pcm.iter().map(|&sample| f32::from(sample) / 32768.0).collect();
     for kernel in MelKernel::available() {
         let mut extractor = MelExtractor::with_kernel(MelConfig::SPEECH_22K, kernel).unwrap();
-        for input in [Pcm::I16(&pcm), Pcm::F32(&floats)] {
+        for input in [Sound::I16(&pcm), Sound::F32(&floats)] {
             let found = extractor.extract(input).unwrap().into_values();
             assert_eq!(found.len(), expected.len(), "{name}");
             let apart = found.iter().zip(&expected).map(|(f, e)| f64::from((f - e).abs()));

@@ -38,6 +38,8 @@ commands! {
     batches: Batches,
     /// Show what the model reads of a text: language, spoken words, symbols
     text: Text,
+    /// Show what the model will see of a recording, as numbers or a picture
+    features: Features,
     /// Say what a run did, what held it back and how it is graded
     report: Report,
     /// Measure what the parts of the program can do on this machine

@@ -63,7 +63,7 @@ Examples:
   tandem text \"Hello, world\" --phonemes
   tandem text \"Guten Tag\" --languages en,de
   cut -d'|' -f2 metadata.csv | tandem text - --json
-  tandem text -- "-5 °C"                   after `--` nothing is a flag
+  tandem text -- \"-5 °C\"                   after `--` nothing is a flag
   tandem text --list
 
 Exit codes: 0 all texts can be used, 1 some cannot, 2 could not be done.";

@@ -69,7 +69,7 @@ impl MelConfig {
     /// Checks that features can be made with these settings.
     pub fn validate(&self) -> Result<(), MelError> {
         let n_fft = self.n_fft;
-        if n_fft < 2 || n_fft % 2 != 0 || n_fft > LARGEST_TRANSFORM {
+        if n_fft < 2 || !n_fft.is_multiple_of(2) || n_fft > LARGEST_TRANSFORM {
             return Err(MelError::Transform { n_fft });
         }
         if self.window < 2 || self.window > n_fft {

@@ -76,7 +76,7 @@ const LN_2_LOW: f32 = -2.121_944_4e-4;
 /// weighted minimax fit over `[sqrt(1/2) - 1, sqrt(2) - 1]`, 7e-9 off in the logarithm.
 const LN_TAIL: [f32; 7] = [
     0.333_341_66,
-    -0.250_016_99,
+    -0.250_017,
     0.199_548_75,
     -0.165_644_26,
     0.149_779_93,

@@ -98,51 +98,59 @@ fn a_full_scale_square_matches_the_reference() {
     }
 }
 
-#[test]
-fn a_pure_tone_is_as_exact_as_single_precision_allows() {
-    // Beside a full-scale tone without any noise, rounding alone is about 1e-8 of full scale per
-    // bin, which shows in bands close to the floor: here the band itself must be right.
-    for hz in [50.0, 440.0, 1000.0, 5000.0, 22050.0 / 16.0, 10_900.0] {
-        let tone = |i| (2.0 * PI * hz * f64::from(i) / 22050.0).sin() as f32;
-        let signal: Vec<f32> = (0..6000).map(tone).collect();
-        let exact: Vec<f64> = signal.iter().map(|&x| f64::from(x)).collect();
-        let expected = log_mel(&SPEECH, &exact).unwrap();
-        for kernel in MelKernel::available() {
-            let mut extractor = MelExtractor::with_kernel(SPEECH, kernel).unwrap();
-            let found = extractor.extract(Pcm::F32(&signal)).unwrap();
-            for (found, expected) in found.values().iter().zip(&expected) {
-                let (found, expected) = (f64::from(*found), *expected);
-                let off = (found.exp() - expected.exp()).abs();
-                let near = (found - expected).abs() <= LARGEST || off <= 5e-7;
-                assert!(near, "{kernel}, {hz} Hz: {found} instead of {expected}");
-            }
+/// For tones without any noise: rounding alone is about 1e-8 of full scale per bin, which shows in
+/// the logarithm of faint bands; there the band itself must be right.
+#[track_caller]
+fn check_to_rounding(signal: &[f32]) {
+    let exact: Vec<f64> = signal.iter().map(|&x| f64::from(x)).collect();
+    let expected = log_mel(&SPEECH, &exact).unwrap();
+    for kernel in MelKernel::available() {
+        let mut extractor = MelExtractor::with_kernel(SPEECH, kernel).unwrap();
+        let found = extractor.extract(Sound::F32(signal)).unwrap();
+        for (found, expected) in found.values().iter().zip(&expected) {
+            let (found, expected) = (f64::from(*found), *expected);
+            let off = (found.exp() - expected.exp()).abs();
+            let near = (found - expected).abs() <= LARGEST || off <= 5e-7;
+            assert!(near, "{kernel}: {found} instead of {expected}");
         }
     }
 }
 
 #[test]
+fn a_pure_tone_is_as_exact_as_single_precision_allows() {
+    for hz in [50.0, 440.0, 1000.0, 5000.0, 22050.0 / 16.0, 10_900.0] {
+        let tone = |i| (2.0 * PI * hz * f64::from(i) / 22050.0).sin() as f32;
+        check_to_rounding(&(0..6000).map(tone).collect::<Vec<f32>>());
+    }
+}
+
+#[test]
 fn the_extremes_of_16_bits_match_the_reference() {
-    check_with(&SPEECH, Pcm::I16(&[i16::MIN; 3000]));
-    check_with(&SPEECH, Pcm::I16(&[i16::MAX; 3000]));
+    check_with(&SPEECH, Sound::I16(&[i16::MIN; 3000]));
+    check_with(&SPEECH, Sound::I16(&[i16::MAX; 3000]));
     let signs = noise(3, 5000);
     let extremes = signs.iter().map(|&x| if x < 0.0 { i16::MIN } else { i16::MAX });
-    check_with(&SPEECH, Pcm::I16(&extremes.collect::<Vec<i16>>()));
+    check_with(&SPEECH, Sound::I16(&extremes.collect::<Vec<i16>>()));
 }
 
 #[test]
 fn tiny_noise_matches_the_reference() {
     for scale in [1e-12, 1e-7, 1e-5, 1e-4] {
         let signal: Vec<f32> = noise(5, 5000).iter().map(|x| x * scale).collect();
-        check_with(&SPEECH, Pcm::F32(&signal));
+        check_with(&SPEECH, Sound::F32(&signal));
     }
     let one_bit: Vec<i16> = noise(9, 5000).iter().map(|&x| i16::from(x > 0.5)).collect();
-    check_with(&SPEECH, Pcm::I16(&one_bit));
+    check_with(&SPEECH, Sound::I16(&one_bit));
 }
 
 #[test]
 fn signals_shorter_than_the_padding_match_the_reference() {
     let signal = noise(11, 3000);
-    for length in (1..20).chain((20..3000).step_by(97)).chain([255, 256, 257, 511, 512, 513]) {
+    // Reflected again and again, a few samples are a tone.
+    for length in 1..200 {
+        check_to_rounding(&signal[..length]);
+    }
+    for length in (200..3000).step_by(97).chain([255, 256, 257, 511, 512, 513]) {
         check(&signal[..length]);
     }
 }
@@ -169,8 +177,8 @@ fn other_settings_match_the_reference() {
         MelConfig { n_fft: 2048, window: 1200, ..SPEECH },
         MelConfig { n_fft: 600, window: 600, ..SPEECH },
     ] {
-        check_with(&config, Pcm::F32(&signal));
-        check_with(&config, Pcm::I16(&shorts(&signal)));
+        check_with(&config, Sound::F32(&signal));
+        check_with(&config, Sound::I16(&shorts(&signal)));
     }
 }
 
@@ -179,14 +187,14 @@ fn an_htk_scale_would_be_noticed() {
     // HTK's formula: 2595 log10(1 + hz / 700). A tone peaks in another band there.
     let htk = |hz: f64| 2595.0 * (1.0 + hz / 700.0).log10();
     let band_of = |mel: f64, top: f64| (mel / top * 81.0).round() as usize - 1;
-    let slaney_band = band_of(mel_of_hz(1000.0), mel_of_hz(11025.0));
-    let htk_band = band_of(htk(1000.0), htk(11025.0));
-    assert!(slaney_band.abs_diff(htk_band) > 3);
-    let tone = |i| (2.0 * PI * 1000.0 * f64::from(i) / 22050.0).sin() as f32;
+    let slaney_band = band_of(mel_of_hz(400.0), mel_of_hz(11025.0));
+    let htk_band = band_of(htk(400.0), htk(11025.0));
+    assert!(slaney_band.abs_diff(htk_band) >= 3);
+    let tone = |i| (2.0 * PI * 400.0 * f64::from(i) / 22050.0).sin() as f32;
     let signal: Vec<f32> = (0..8000).map(tone).collect();
     for kernel in MelKernel::available() {
         let mut extractor = MelExtractor::with_kernel(SPEECH, kernel).unwrap();
-        let mel = extractor.extract(Pcm::F32(&signal)).unwrap();
+        let mel = extractor.extract(Sound::F32(&signal)).unwrap();
         let middle = mel.rows().nth(15).unwrap();
         let loudest = (0..80).max_by(|&a, &b| middle[a].total_cmp(&middle[b])).unwrap();
         assert!(loudest.abs_diff(slaney_band) <= 1, "{kernel}: band {loudest}");
@@ -200,10 +208,11 @@ fn a_batch_row_is_written_without_touching_its_neighbours() {
         let mut extractor = MelExtractor::with_kernel(SPEECH, kernel).unwrap();
         let size = extractor.frames(Samples(signal.len())).0 * 80;
         let mut batch = vec![7.0; size + 160];
-        let frames = extractor.extract_into(Pcm::I16(&signal), &mut batch[80..80 + size]).unwrap();
+        let frames =
+            extractor.extract_into(Sound::I16(&signal), &mut batch[80..80 + size]).unwrap();
         assert_eq!(frames, Frames(5000 / 256 + 1));
         assert_eq!((&batch[..80], &batch[80 + size..]), (&[7.0; 80][..], &[7.0; 80][..]));
-        assert_eq!(batch[80..80 + size], *extractor.extract(Pcm::I16(&signal)).unwrap().values());
+        assert_eq!(batch[80..80 + size], *extractor.extract(Sound::I16(&signal)).unwrap().values());
     }
 }
 
@@ -212,11 +221,11 @@ fn earlier_recordings_leave_no_trace() {
     let (long, short) = (voice(20_000), noise(1, 700));
     for kernel in MelKernel::available() {
         let mut fresh = MelExtractor::with_kernel(SPEECH, kernel).unwrap();
-        let expected = fresh.extract(Pcm::F32(&short)).unwrap();
+        let expected = fresh.extract(Sound::F32(&short)).unwrap();
         let mut used = MelExtractor::with_kernel(SPEECH, kernel).unwrap();
-        used.extract(Pcm::F32(&long)).unwrap();
-        used.extract(Pcm::I16(&shorts(&long))).unwrap();
-        assert_eq!(used.extract(Pcm::F32(&short)).unwrap(), expected, "{kernel}");
+        used.extract(Sound::F32(&long)).unwrap();
+        used.extract(Sound::I16(&shorts(&long))).unwrap();
+        assert_eq!(used.extract(Sound::F32(&short)).unwrap(), expected, "{kernel}");
     }
 }
 
@@ -226,11 +235,11 @@ fn what_cannot_be_done_is_an_error_with_a_way_out() {
     let mut nan = noise(1, 3000);
     nan[2345] = f32::NAN;
     let errors = [
-        (extractor.extract(Pcm::I16(&[])).unwrap_err(), "no samples"),
-        (extractor.extract(Pcm::F32(&nan)).unwrap_err(), "sample 2345"),
-        (extractor.extract(Pcm::F32(&[0.0, f32::NEG_INFINITY])).unwrap_err(), "sample 1"),
-        (extractor.extract(Pcm::F32(&[1e20])).unwrap_err(), "sample 0"),
-        (extractor.extract_into(Pcm::I16(&[1; 300]), &mut [0.0; 100]).unwrap_err(), "160"),
+        (extractor.extract(Sound::I16(&[])).unwrap_err(), "no samples"),
+        (extractor.extract(Sound::F32(&nan)).unwrap_err(), "sample 2345"),
+        (extractor.extract(Sound::F32(&[0.0, f32::NEG_INFINITY])).unwrap_err(), "sample 1"),
+        (extractor.extract(Sound::F32(&[1e20])).unwrap_err(), "sample 0"),
+        (extractor.extract_into(Sound::I16(&[1; 300]), &mut [0.0; 100]).unwrap_err(), "160"),
         (
             MelExtractor::with_kernel(
                 MelConfig { n_fft: 512, window: 512, ..SPEECH },

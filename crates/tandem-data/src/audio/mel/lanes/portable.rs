@@ -16,11 +16,7 @@ pub(in super::super) struct Eight([f32; COUNT]);
 
 #[inline(always)]
 fn each(a: Eight, b: Eight, c: Eight, operation: impl Fn(f32, f32, f32) -> f32) -> Eight {
-    let mut out = [0.0; COUNT];
-    for i in 0..COUNT {
-        out[i] = operation(a.0[i], b.0[i], c.0[i]);
-    }
-    Eight(out)
+    Eight(std::array::from_fn(|lane| operation(a.0[lane], b.0[lane], c.0[lane])))
 }
 
 impl Lanes for Portable {

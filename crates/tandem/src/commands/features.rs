@@ -1,0 +1,158 @@
+//! `tandem features`: what the model will see of a recording, as numbers or as a picture.
+
+mod picture;
+
+use crate::exit::ExitStatus;
+use crate::failure::Advised;
+use crate::printer::Printer;
+use anyhow::Context;
+use npyz::WriterBuilder;
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+use tandem_data::audio::mel::{Mel, MelConfig, MelExtractor};
+use tandem_data::audio::{AudioLimits, Decoder, FileReader};
+use tandem_data::cache::replace_file::replace_file;
+use tandem_units::Seconds;
+
+const EXAMPLES: &str = "\
+Examples:
+  tandem features voice.wav -o mel.png     a picture: time to the right, low bands at the bottom
+  tandem features voice.flac -o mel.npy    numbers for NumPy: float32, [frames, bands]
+  tandem features voice.mp3 -o mel.npy --json";
+
+/// What was typed.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// The recording: WAV, FLAC, MP3 or OGG, any rate, any number of channels
+    audio: PathBuf,
+    /// Where to write; the ending decides: .npy or .png
+    #[arg(short, long)]
+    output: PathBuf,
+    /// Print the summary as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What the ending of the output asks for.
+enum Format {
+    Numbers,
+    Picture,
+}
+
+/// What was found, for people and scripts.
+#[derive(Serialize)]
+struct Summary {
+    audio: PathBuf,
+    output: PathBuf,
+    seconds: Seconds,
+    frames: usize,
+    bands: usize,
+    lowest: f32,
+    highest: f32,
+    mean: f64,
+    kernel: &'static str,
+    settings: MelConfig,
+}
+
+/// Makes the features and writes them.
+pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+    let format = Format::of(&args.output)?;
+    let (mel, summary) = make(&args)
+        .with_context(|| format!("cannot make features of `{}`", args.audio.display()))?;
+    let contents = match format {
+        Format::Numbers => numbers(&mel)?,
+        Format::Picture => picture::png(&mel, &args.audio, &summary.settings)?,
+    };
+    replace_file(&args.output, &contents)
+        .with_context(|| format!("cannot write `{}`", args.output.display()))?;
+    if args.json {
+        out.json(&summary)?;
+    } else {
+        out.line(&format!(
+            "{}: {} frames x {} bands, {} of sound, ln {:.2} to {:.2}",
+            args.output.display(),
+            summary.frames,
+            summary.bands,
+            summary.seconds,
+            summary.lowest,
+            summary.highest,
+        ))?;
+    }
+    Ok(ExitStatus::Done)
+}
+
+impl Format {
+    fn of(output: &Path) -> Result<Format, Advised> {
+        let ending = output.extension().map(|ending| ending.to_ascii_lowercase());
+        match ending.as_ref().and_then(|ending| ending.to_str()) {
+            Some("npy") => Ok(Format::Numbers),
+            Some("png") => Ok(Format::Picture),
+            _ => Err(Advised::new(
+                format!("`{}` is neither numbers nor a picture", output.display()),
+                "end the output in .npy or .png",
+            )),
+        }
+    }
+}
+
+fn make(args: &Args) -> anyhow::Result<(Mel, Summary)> {
+    let settings = MelConfig::SPEECH_22K;
+    let mut decoder = Decoder::new(settings.rate, AudioLimits::default());
+    let mut file = FileReader::default();
+    let bytes = file.read(&args.audio, &AudioLimits::default())?;
+    let ending = args.audio.extension().and_then(|ending| ending.to_str());
+    let sound = decoder.decode(bytes, ending)?;
+    let mut extractor = MelExtractor::new(settings.clone())?;
+    let mel = extractor.extract(sound.into())?;
+    let values = mel.values();
+    let summary = Summary {
+        audio: args.audio.clone(),
+        output: args.output.clone(),
+        seconds: settings.rate.seconds(sound.len()),
+        frames: mel.frames().0,
+        bands: mel.bands(),
+        lowest: values.iter().copied().fold(f32::INFINITY, f32::min),
+        highest: values.iter().copied().fold(f32::NEG_INFINITY, f32::max),
+        mean: values.iter().map(|&value| f64::from(value)).sum::<f64>() / values.len() as f64,
+        kernel: extractor.kernel().name(),
+        settings,
+    };
+    Ok((mel, summary))
+}
+
+/// NumPy's file format. Shape: `[frames, bands]`.
+fn numbers(mel: &Mel) -> anyhow::Result<Vec<u8>> {
+    let mut contents = Vec::new();
+    let shape = [mel.frames().0 as u64, mel.bands() as u64];
+    let options = npyz::WriteOptions::new().default_dtype().shape(&shape);
+    let mut writer = options.writer(&mut contents).begin_nd()?;
+    writer.extend(mel.values())?;
+    writer.finish()?;
+    Ok(contents)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tandem_data::audio::Sound;
+
+    #[test]
+    fn the_numbers_come_back_with_their_shape() {
+        let signal: Vec<i16> = (0..3000).map(|i| (i * 37 % 2000) as i16).collect();
+        let mut extractor = MelExtractor::new(MelConfig::SPEECH_22K).unwrap();
+        let mel = extractor.extract(Sound::I16(&signal)).unwrap();
+        let contents = numbers(&mel).unwrap();
+        let read = npyz::NpyFile::new(&contents[..]).unwrap();
+        assert_eq!((read.shape(), read.order()), (&[12, 80][..], npyz::Order::C));
+        assert_eq!(read.into_vec::<f32>().unwrap(), mel.values());
+    }
+
+    #[test]
+    fn another_ending_is_refused_with_the_two_that_work() {
+        for bad in ["mel", "mel.jpg", "mel.npz"] {
+            assert!(Format::of(Path::new(bad)).is_err(), "{bad}");
+        }
+        assert!(matches!(Format::of(Path::new("a/mel.PNG")), Ok(Format::Picture)));
+    }
+}
