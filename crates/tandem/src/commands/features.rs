@@ -104,7 +104,7 @@ fn make(args: &Args) -> anyhow::Result<(Mel, Summary)> {
     let ending = args.audio.extension().and_then(|ending| ending.to_str());
     let sound = decoder.decode(bytes, ending)?;
     let mut extractor = MelExtractor::new(settings.clone())?;
-    let mel = extractor.extract(sound.into())?;
+    let mel = extractor.extract(sound)?;
     let values = mel.values();
     let summary = Summary {
         audio: args.audio.clone(),

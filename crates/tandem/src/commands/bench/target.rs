@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn figures_read_easily() {
-        let pairs = [(0.127, "0.13"), (3.14159, "3.14"), (61.27, "61.3"), (1234.5, "1234")];
+        let pairs = [(0.127, "0.13"), (3.456, "3.46"), (61.27, "61.3"), (1234.5, "1234")];
         for (number, text) in pairs {
             assert_eq!(rounded(number), text);
         }

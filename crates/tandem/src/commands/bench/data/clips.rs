@@ -71,7 +71,7 @@ pub fn sentence(row: usize) -> String {
         "هر روز صبح پیش از طلوع آفتاب از کنار رودخانه می‌گذریم",
         "معلم از شاگردان خواست که داستان را با صدای بلند بخوانند",
     ];
-    if row % 2 == 0 {
+    if row.is_multiple_of(2) {
         format!("In {} of {} cases, {}.", row % 97 + 2, row % 900 + 100, ENGLISH[row / 2 % 4])
     } else {
         format!("در {} بار از {} بار، {}.", row % 97 + 2, row % 900 + 100, PERSIAN[row / 2 % 4])
