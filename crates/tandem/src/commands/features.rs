@@ -58,6 +58,7 @@ struct Summary {
 /// Makes the features and writes them.
 pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
     let format = Format::of(&args.output)?;
+    check_directory(&args.output)?;
     let (mel, summary) = make(&args)
         .with_context(|| format!("cannot make features of `{}`", args.audio.display()))?;
     let contents = match format {
@@ -93,6 +94,17 @@ impl Format {
                 "end the output in .npy or .png",
             )),
         }
+    }
+}
+
+/// Before any work: a missing directory is a matter of typing, not of disks.
+fn check_directory(output: &Path) -> Result<(), Advised> {
+    match output.parent() {
+        Some(parent) if parent != Path::new("") && !parent.is_dir() => Err(Advised::new(
+            format!("there is no directory `{}` to write to", parent.display()),
+            "create it first, or name another place with `-o`",
+        )),
+        _ => Ok(()),
     }
 }
 
@@ -154,5 +166,14 @@ mod tests {
             assert!(Format::of(Path::new(bad)).is_err(), "{bad}");
         }
         assert!(matches!(Format::of(Path::new("a/mel.PNG")), Ok(Format::Picture)));
+    }
+
+    #[test]
+    fn a_missing_directory_is_noticed_before_the_work() {
+        let room = tempfile::tempdir().unwrap();
+        assert!(check_directory(&room.path().join("mel.png")).is_ok());
+        assert!(check_directory(Path::new("mel.png")).is_ok());
+        let error = check_directory(&room.path().join("none/mel.png")).unwrap_err();
+        assert!(error.to_string().contains("none"), "{error}");
     }
 }

@@ -96,7 +96,7 @@ fn draw_axes(canvas: &mut Canvas, [width, height]: [usize; 2], frames: usize, se
         canvas.text(left - 10 - label.len() * LETTER, y.saturating_sub(LETTER / 2), &label);
         let centre = low + (high - low) * (band + 1) as f64 / (settings.bands + 1) as f64;
         let hertz = format!("{:.0}Hz", hz_of_mel(centre));
-        canvas.small_text(left - 10 - hertz.len() * LETTER / 2, y + LETTER / 2 + 3, &hertz);
+        canvas.small_text(left - 10 - hertz.len() * LETTER / 2, y - LETTER / 2 - 11, &hertz);
     }
     canvas.small_text(4, top - 14, "mel band");
 }
