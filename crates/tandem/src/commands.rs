@@ -30,6 +30,8 @@ commands! {
     // In the order a newcomer meets them.
     /// Say what a run did, what held it back and how it is graded
     report: Report,
+    /// Measure the parts of the program on this machine
+    bench: Bench,
     /// Write a completion script for your shell
     completions: Completions,
 }
