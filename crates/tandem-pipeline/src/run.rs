@@ -142,6 +142,12 @@ impl Threads {
         bodies: Vec<Vec<Body>>,
         setup: &Setup,
     ) -> Result<(), PipelineError> {
+        // Before the first worker starts: what it does then counts in the first interval.
+        let adapt = match &setup.adapt {
+            Adapt::Off => None,
+            Adapt::On(limits) => Some(limits.clone()),
+        };
+        let monitor = Monitor::new(Arc::clone(run), &setup.watch, setup.sample_every, adapt);
         for (stage, bodies) in run.stages.iter().zip(bodies) {
             for (index, body) in bodies.into_iter().enumerate() {
                 let context = Context {
@@ -159,11 +165,6 @@ impl Threads {
                 self.workers.push((name, thread));
             }
         }
-        let adapt = match &setup.adapt {
-            Adapt::Off => None,
-            Adapt::On(limits) => Some(limits.clone()),
-        };
-        let monitor = Monitor::new(Arc::clone(run), &setup.watch, setup.sample_every, adapt);
         let quit = Arc::new(Quit::default());
         let until = Arc::clone(&quit);
         let thread = spawn("tandem-monitor", move || monitor.run(&until))?;

@@ -2,6 +2,7 @@
 
 mod target; // a measured figure beside what it must reach
 mod data; // corpus to batches
+mod pipeline; // stages and queues
 
 use crate::exit::ExitStatus;
 use crate::printer::Printer;
@@ -17,11 +18,14 @@ pub struct Args {
 enum Part {
     /// How fast a corpus becomes batches, against the targets
     Data(data::Args),
+    /// Overlap, stall, overhead and memory of the pipeline, against its targets
+    Pipeline(pipeline::Args),
 }
 
 /// Measures one part.
 pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
     match args.part {
         Part::Data(args) => data::run(args, out),
+        Part::Pipeline(args) => pipeline::run(args, out),
     }
 }

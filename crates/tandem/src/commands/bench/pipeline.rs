@@ -1,0 +1,128 @@
+//! `tandem bench pipeline`: the pipeline on stand-in stages, against its targets and against what
+//! the simulation says.
+//!
+//! Without stages it measures every target; with stages of your own it runs those, and prints
+//! measured and predicted step, stall and shares. Reads no corpus and opens no device.
+
+mod checks; // each target: what is run, what was measured
+mod grid; // stall against the simulation, cell by cell
+mod line; // stages from the command line
+
+use crate::exit::ExitStatus;
+use crate::printer::Printer;
+use checks::{Check, Size, Verdict};
+use grid::Cell;
+use serde::Serialize;
+use tandem_pipeline::rehearse::Spend;
+
+/// What was typed.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// A stage of your own: name, milliseconds, variation (0), workers (1); repeat in order
+    #[arg(long = "stage", value_name = "NAME=MS[,CV[,WORKERS]]")]
+    stages: Vec<line::StageArg>,
+    /// What the consumer spends: milliseconds, variation
+    #[arg(long, value_name = "MS[,CV]", default_value = "150", requires = "stages")]
+    consumer: line::CostArg,
+    /// Batch slots: prepared, ready and in training together
+    #[arg(long = "pipeline-depth", value_name = "SLOTS", default_value_t = 3, requires = "stages")]
+    depth: usize,
+    /// Items to run through your stages
+    #[arg(long, default_value_t = 100, requires = "stages")]
+    items: usize,
+    /// Your stages keep a core busy instead of waiting, as a device's host thread does
+    #[arg(long, requires = "stages")]
+    busy: bool,
+    /// Measure each target longer (about five minutes instead of one)
+    #[arg(long, conflicts_with = "stages")]
+    full: bool,
+    /// Print the answer as JSON, for scripts
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  tandem bench pipeline                  every target, with its verdict
+  tandem bench pipeline --json > pipeline.json
+  tandem bench pipeline --stage load=20 --stage prepare=10,0.5,2 --consumer 15,0.3
+
+Exit code 1 if a target was missed.";
+
+/// Runs the user's line, or measures every target.
+pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+    if args.stages.is_empty() { targets(&args, out) } else { own_line(&args, out) }
+}
+
+/// All targets and the cells behind the stall's.
+#[derive(Serialize)]
+struct Answer {
+    checks: Vec<Check>,
+    stall_grid: Vec<Cell>,
+}
+
+fn targets(args: &Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+    let size = if args.full { Size::Full } else { Size::Short };
+    let mut checks = Vec::new();
+    out.note("four stages of 20, 10, 15 and 150 ms ...");
+    checks.extend(checks::overlap(size)?);
+    out.note("stall against the simulation, 48 lines ...");
+    let (cells, check) = grid::measure(size)?;
+    checks.push(check);
+    out.note("overhead per item ...");
+    checks.push(checks::overhead(size)?);
+    checks.push(checks::telemetry(size)?);
+    out.note("ten million items ...");
+    checks.extend(checks::memory()?);
+    let missed = checks.iter().any(|check| check.verdict == Verdict::Missed);
+    if args.json {
+        out.json(&Answer { checks, stall_grid: cells })?;
+    } else {
+        print_checks(&checks, out)?;
+    }
+    Ok(if missed { ExitStatus::Negative } else { ExitStatus::Done })
+}
+
+fn print_checks(checks: &[Check], out: &mut Printer) -> anyhow::Result<()> {
+    let mut table = Printer::table(&["target", "measured", "at most", "verdict", "how"]);
+    for check in checks {
+        let value = |number: f64| format!("{} {}", rounded(number), check.unit);
+        table.add_row([
+            check.name.to_string(),
+            check.measured.map_or("-".into(), value),
+            value(check.at_most),
+            check.verdict.word().to_string(),
+            check.how.clone(),
+        ]);
+    }
+    Ok(out.line(&table.to_string())?)
+}
+
+fn own_line(args: &Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+    let spend = if args.busy { Spend::Busy } else { Spend::Waiting };
+    let outcome = line::run(&args.stages, args.consumer, args.depth, args.items, spend)?;
+    if args.json {
+        out.json(&outcome)?;
+        return Ok(ExitStatus::Done);
+    }
+    let mut table = Printer::table(&["", "measured", "predicted"]);
+    for (what, measured, predicted) in outcome.rows() {
+        table.add_row([what, measured, predicted]);
+    }
+    out.line(&table.to_string())?;
+    let (name, time) = (&outcome.slowest, outcome.slowest_ms);
+    out.line(&format!("slowest: {name} at {} ms; no step can be shorter", rounded(time)))?;
+    out.line(&format!("one after the other: {} ms", rounded(outcome.in_line_ms)))?;
+    Ok(ExitStatus::Done)
+}
+
+/// Three figures, without an exponent.
+fn rounded(number: f64) -> String {
+    match number.abs() {
+        size if size >= 100.0 => format!("{number:.0}"),
+        size if size >= 10.0 => format!("{number:.1}"),
+        size if size >= 1.0 => format!("{number:.2}"),
+        _ => format!("{number:.3}"),
+    }
+}

@@ -1,0 +1,235 @@
+//! Each target of the pipeline: what is run, what was measured, whether it is reached.
+//!
+//! Overheads are the best of several short rounds: other programs on the machine can only add
+//! to them.
+
+use anyhow::Context;
+use serde::Serialize;
+use std::time::Instant;
+use tandem_pipeline::cost::Cost;
+use tandem_pipeline::rehearse::{Spend, in_line, rehearse};
+use tandem_pipeline::simulate::{Line, Station};
+use tandem_pipeline::{Hold, Outlet, Payload, PipelineError, Route, Setup, Stage, Trouble};
+use tandem_telemetry::event::{RunHeader, Step};
+use tandem_telemetry::record::{RecordOptions, Recorder, Recording, Spans};
+use tandem_units::{Bytes, Epoch, Seconds, Seed, Ticket};
+
+/// How long to measure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Size {
+    /// About a minute in all.
+    Short,
+    /// A few minutes.
+    Full,
+}
+
+/// One target and what was measured.
+#[derive(Debug, Serialize)]
+pub struct Check {
+    /// The target.
+    pub name: &'static str,
+    /// What was measured, in `unit`; none where this system cannot tell.
+    pub measured: Option<f64>,
+    /// Unit of both numbers.
+    pub unit: &'static str,
+    /// The target's number.
+    pub at_most: f64,
+    /// Whether it is reached.
+    pub verdict: Verdict,
+    /// What was run.
+    pub how: String,
+}
+
+/// Whether a target is reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// It is.
+    Reached,
+    /// It is not.
+    Missed,
+    /// This system cannot tell.
+    NotMeasured,
+}
+
+impl Verdict {
+    /// By the numbers.
+    pub fn of(measured: f64, at_most: f64) -> Verdict {
+        if measured <= at_most { Verdict::Reached } else { Verdict::Missed }
+    }
+
+    /// In one word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Verdict::Reached => "reached",
+            Verdict::Missed => "MISSED",
+            Verdict::NotMeasured => "not measured",
+        }
+    }
+}
+
+fn check(name: &'static str, unit: &'static str, measured: f64, at_most: f64, how: String) -> Check {
+    let verdict = Verdict::of(measured, at_most);
+    Check { name, measured: Some(measured), unit, at_most, verdict, how }
+}
+
+/// Four stages of 20, 10, 15 and 150 ms: a step as long as the longest, and steady.
+pub fn overlap(size: Size) -> Result<[Check; 2], PipelineError> {
+    let items = match size {
+        Size::Short => 30,
+        Size::Full => 200,
+    };
+    let station = |name, milliseconds: f64| {
+        let cost = Cost::constant(Seconds(milliseconds / 1e3));
+        Station { name, cost, workers: 1, places: 3 }
+    };
+    let line = Line {
+        stations: vec![station("load", 20.0), station("preprocess", 10.0), station("copy", 15.0)],
+        consumer: Cost::constant(Seconds(0.150)),
+        wake: Seconds(0.0),
+    };
+    let costs = line.draw(items, Seed(1));
+    let sum = in_line(&line.draw(5, Seed(1)), Spend::Waiting).0 * 1e3;
+    let measured = rehearse(&line, &costs, Spend::Waiting, Setup::default())?;
+    let predicted = line.simulate(&costs).step.0 * 1e3;
+    let how = format!("{items} steps of 20/10/15/150 ms; in line {sum:.1}, predicted {predicted:.1}");
+    let stall = format!("the same steps; stall {:.2} %", measured.stall * 100.0);
+    Ok([
+        check("step, four stages", "ms", measured.step.0 * 1e3, 1.02 * 150.0, how),
+        check("variation of the step", "%", measured.variation * 100.0, 5.0, stall),
+    ])
+}
+
+/// Four stages that do nothing, one worker each.
+pub fn overhead(size: Size) -> Result<Check, PipelineError> {
+    let rounds = (0..rounds(size)).map(|_| idle_run(20_000, 3, Recorder::off()));
+    let rounds: Vec<f64> = rounds.collect::<Result<_, _>>()?;
+    let how = format!("best of {} rounds; queues of 3 items, depth 3", rounds.len());
+    Ok(check("overhead per item, four stages", "us", best(&rounds) * 1e6, 20.0, how))
+}
+
+/// The same with everything recorded, spans too: what is added, as a share of a 10 ms step.
+pub fn telemetry(size: Size) -> anyhow::Result<Check> {
+    let path = std::env::temp_dir().join(format!("tandem-bench-{}.jsonl", std::process::id()));
+    // Room for all events of a round, and time to write them: an event lost would cost nothing.
+    let options =
+        RecordOptions { spans: Spans::Recorded, bulk_room: 1 << 16, ..RecordOptions::default() };
+    let pause = options.flush_every * 2;
+    let header = RunHeader::now("bench", env!("CARGO_PKG_VERSION"), serde_json::Value::Null);
+    let recording = Recording::create(&path, header, options)?;
+    let (mut off, mut on) = (Vec::new(), Vec::new());
+    for _ in 0..rounds(size) {
+        off.push(idle_run(1_000, 3, Recorder::off())?);
+        on.push(idle_run(1_000, 3, recording.recorder())?);
+        std::thread::sleep(pause);
+    }
+    let lost = recording.finish().health.lost_in_all();
+    std::fs::remove_file(&path).with_context(|| format!("cannot remove `{}`", path.display()))?;
+    let added = (best(&on) - best(&off)).max(0.0);
+    let how = format!("{:.1} us per step, spans recorded, {lost} events lost", added * 1e6);
+    Ok(check("telemetry in a 10 ms step", "%", added / 0.010 * 100.0, 1.0, how))
+}
+
+/// Ten million tiny items: memory after the first tenth against its highest value later.
+pub fn memory() -> Result<[Check; 2], PipelineError> {
+    const ITEMS: u64 = 10_000_000;
+    const PLACES: usize = 256;
+    let mut feed = idle_route(ITEMS, PLACES).start(Setup::default())?;
+    let (mut early, mut highest) = (None, None);
+    let from = Instant::now();
+    while let Some(item) = feed.next()? {
+        if item.0.is_multiple_of(ITEMS / 100) {
+            let now = resident();
+            if item.0 <= ITEMS / 10 {
+                early = early.max(now);
+            } else {
+                highest = highest.max(now);
+            }
+        }
+    }
+    let each = from.elapsed().as_secs_f64() / ITEMS as f64 * 1e6;
+    let how = format!("10 million items through four stages, {PLACES} per queue");
+    let speed = check("time per tiny item, four stages", "us", each, 20.0, how.clone());
+    let Some((early, highest)) = early.zip(highest) else {
+        let (name, unit, verdict) = ("growth of memory", "MiB", Verdict::NotMeasured);
+        return Ok([speed, Check { name, measured: None, unit, at_most: 1.0, verdict, how }]);
+    };
+    let growth = highest.saturating_sub(early) as f64 / 1048576.0;
+    let how = format!("{how}; {} after one million", Bytes(early));
+    Ok([speed, check("growth of memory", "MiB", growth, 1.0, how)])
+}
+
+fn rounds(size: Size) -> usize {
+    match size {
+        Size::Short => 9,
+        Size::Full => 51,
+    }
+}
+
+fn best(rounds: &[f64]) -> f64 {
+    rounds.iter().copied().fold(f64::INFINITY, f64::min)
+}
+
+struct Tiny(u64);
+
+impl Payload for Tiny {
+    fn size(&self) -> Bytes {
+        Bytes(8)
+    }
+
+    fn ticket(&self) -> Option<Ticket> {
+        Some(Ticket { epoch: Epoch(0), seq: self.0 })
+    }
+}
+
+struct Idle(&'static str);
+
+impl Stage for Idle {
+    type In = Tiny;
+    type Out = Tiny;
+
+    fn name(&self) -> &'static str {
+        self.0
+    }
+
+    fn step(&mut self, item: Tiny, out: &mut dyn Outlet<Tiny>) -> Result<(), Trouble> {
+        out.push(item)
+    }
+}
+
+fn idle_route(items: u64, places: usize) -> Route<Tiny> {
+    let hold = Hold::bytes(Bytes::mib(1)).items(places);
+    ["load", "preprocess", "copy", "last"]
+        .into_iter()
+        .fold(Route::from((0..items).map(Tiny), hold.clone()), |route, name| {
+            route.then(Idle(name), hold.clone())
+        })
+}
+
+/// Seconds per item.
+fn idle_run(items: u64, places: usize, recorder: Recorder) -> Result<f64, PipelineError> {
+    let setup = Setup { recorder: recorder.clone(), ..Setup::default() };
+    let mut feed = idle_route(items, places).start(setup)?;
+    let from = Instant::now();
+    while let Some(item) = feed.next()? {
+        recorder.send(Step {
+            step: item.0 + 1,
+            ticket: Ticket { epoch: Epoch(0), seq: item.0 },
+            took: from.elapsed().into(),
+            waited: feed.waited().into(),
+            items: 1,
+            frames: 1,
+            shape: None,
+            losses: Vec::new(),
+        });
+    }
+    Ok(from.elapsed().as_secs_f64() / items as f64)
+}
+
+/// Bytes of memory this process has in use, where the system says so.
+fn resident() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kib: u64 = line.split_whitespace().next()?.parse().ok()?;
+    Some(kib * 1024)
+}

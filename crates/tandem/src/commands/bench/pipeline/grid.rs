@@ -1,0 +1,107 @@
+//! Consumer stall against the simulation: producers and consumers of many means, variations and
+//! depths, with the same drawn costs on both sides, so that chance plays no part in the difference.
+
+use super::checks::{Check, Size, Verdict};
+use serde::Serialize;
+use std::sync::Mutex;
+use tandem_pipeline::cost::Cost;
+use tandem_pipeline::rehearse::{Spend, rehearse};
+use tandem_pipeline::simulate::{Line, Station};
+use tandem_pipeline::{PipelineError, Setup};
+use tandem_units::{Seconds, Seed};
+
+const MEANS: [f64; 4] = [0.7, 0.8, 0.9, 1.0];
+const VARIATIONS: [f64; 3] = [0.1, 0.5, 1.0];
+const DEPTHS: [usize; 4] = [1, 2, 3, 8];
+const CONSUMER: Seconds = Seconds(0.010);
+/// Percentage points between pipeline and simulation.
+const TOLERANCE: f64 = 1.0;
+/// Lines at the same time: their stages sleep, so two cores carry several.
+const AT_ONCE: usize = 4;
+
+/// One producer and one consumer; shares in percent.
+#[derive(Clone, Debug, Serialize)]
+pub struct Cell {
+    /// Producer's mean as a share of the consumer's.
+    mean: f64,
+    /// Variation of both.
+    variation: f64,
+    /// Slots.
+    depth: usize,
+    /// Stall on real threads.
+    measured: f64,
+    /// Stall in the simulation.
+    predicted: f64,
+}
+
+impl Cell {
+    fn off_by(&self) -> f64 {
+        (self.measured - self.predicted).abs()
+    }
+}
+
+/// Measures all cells, and once more, alone, those that another program may have disturbed.
+pub fn measure(size: Size) -> Result<(Vec<Cell>, Check), PipelineError> {
+    let items = match size {
+        Size::Short => 80,
+        Size::Full => 500,
+    };
+    let mut cells = all_cells(items)?;
+    let mut again = 0;
+    for cell in cells.iter_mut().filter(|cell| cell.off_by() > TOLERANCE) {
+        again += 1;
+        *cell = measure_one(cell.mean, cell.variation, cell.depth, items)?;
+    }
+    let worst = cells.iter().map(Cell::off_by).fold(0.0, f64::max);
+    let repeated = if again > 0 { format!(", {again} measured twice") } else { String::new() };
+    let check = Check {
+        name: "stall, difference to simulation",
+        measured: Some(worst),
+        unit: "points",
+        at_most: TOLERANCE,
+        verdict: Verdict::of(worst, TOLERANCE),
+        how: format!(
+            "worst of {} lines: mean 0.7-1.0, variation 0.1-1.0, depth 1-8{repeated}",
+            cells.len()
+        ),
+    };
+    Ok((cells, check))
+}
+
+fn all_cells(items: usize) -> Result<Vec<Cell>, PipelineError> {
+    let settings = MEANS.iter().flat_map(|mean| {
+        VARIATIONS.iter().flat_map(move |variation| {
+            DEPTHS.iter().map(move |depth| (*mean, *variation, *depth))
+        })
+    });
+    let (queue, done) = (Mutex::new(settings.enumerate()), Mutex::new(Vec::new()));
+    let next = || queue.lock().ok().and_then(|mut queue| queue.next());
+    let work = || {
+        while let Some((n, (mean, variation, depth))) = next() {
+            let cell = measure_one(mean, variation, depth, items);
+            if let Ok(mut done) = done.lock() {
+                done.push((n, cell));
+            }
+        }
+    };
+    std::thread::scope(|scope| (0..AT_ONCE).for_each(|_| drop(scope.spawn(work))));
+    let mut done = done.into_inner().unwrap_or_default();
+    done.sort_by_key(|(n, _)| *n);
+    done.into_iter().map(|(_, cell)| cell).collect()
+}
+
+fn measure_one(
+    mean: f64,
+    variation: f64,
+    depth: usize,
+    items: usize,
+) -> Result<Cell, PipelineError> {
+    let cost = Cost { mean: Seconds(CONSUMER.0 * mean), variation };
+    let station = Station { name: "make", cost, workers: 1, places: depth };
+    let consumer = Cost { mean: CONSUMER, variation };
+    let line = Line { stations: vec![station], consumer, wake: Seconds(0.0) };
+    let costs = line.draw(items, Seed(7));
+    let predicted = line.simulate(&costs).stall * 100.0;
+    let measured = rehearse(&line, &costs, Spend::Waiting, Setup::default())?.stall * 100.0;
+    Ok(Cell { mean, variation, depth, measured, predicted })
+}
