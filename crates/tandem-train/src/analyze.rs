@@ -2,14 +2,15 @@
 //!
 //! In: a [`Prepared`] corpus. Out: [`Analysis`], plain numbers and findings. Times the same
 //! front end, decoder, kernel and feed that training uses; has no code path of its own for them.
-//! The only thing assumed is how long a training step takes: [`AnalyzeOptions::step`].
+//! The only thing assumed is how long a training step takes: [`Consumer::step`].
 
-use crate::feed::{FeedSettings, feed};
+use crate::feed::FeedSettings;
 use crate::prepare::Prepared;
+use crate::rehearsal::{BatchCost, Consumer, LATE, rehearse};
 use crate::{DataSettings, TrainError};
 use serde::Serialize;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use tandem_data::audio::mel::MelExtractor;
 use tandem_data::audio::{AudioError, Decoder, FileReader};
 use tandem_data::corpus::{Corpus, Utterance};
@@ -20,24 +21,13 @@ use tandem_units::Seconds;
 
 /// Loading is uneven above this coefficient of variation.
 pub const UNEVEN: f64 = 0.3;
-/// A consumer that waits longer than this for a batch is starved.
-pub const LATE: Duration = Duration::from_millis(10);
-
 /// How much to measure.
 #[derive(Clone, Debug)]
 pub struct AnalyzeOptions {
     /// Rows to time one by one, spread over the corpus.
     pub sample: usize,
-    /// Batches to take from the feed.
-    pub batches: usize,
-    /// How long the consumer works on a batch.
-    pub step: Duration,
-}
-
-impl Default for AnalyzeOptions {
-    fn default() -> Self {
-        Self { sample: 200, batches: 60, step: Duration::from_millis(50) }
-    }
+    /// Who takes the batches.
+    pub consumer: Consumer,
 }
 
 /// What loading a corpus costs.
@@ -96,25 +86,6 @@ pub struct CacheCost {
     pub gain: f64,
 }
 
-/// What reaches a consumer that works [`AnalyzeOptions::step`] on each batch.
-#[derive(Clone, Debug, Serialize)]
-pub struct BatchCost {
-    /// Batches taken.
-    pub count: usize,
-    /// Utterances in them.
-    pub utterances: usize,
-    /// Work on a batch.
-    pub step: Seconds,
-    /// Wait for a batch.
-    pub wait: Figures,
-    /// Batches that came later than [`LATE`].
-    pub late: usize,
-    /// Share of the time the consumer waited.
-    pub idle: f64,
-    /// Batches a second when nobody works on them: what the data side can deliver.
-    pub deliverable: f64,
-}
-
 /// Something to change.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Finding {
@@ -131,6 +102,7 @@ pub fn analyze(
     warm: Seconds,
     feed_settings: &FeedSettings,
     options: &AnalyzeOptions,
+    recorder: &Recorder,
     cancel: &CancelToken,
 ) -> Result<Analysis, TrainError> {
     let sample = spread_out(&corpus.utterances, options.sample);
@@ -139,7 +111,7 @@ pub fn analyze(
     let each = text.per_row.0 + audio.read.mean + audio.decode.mean;
     let cold = Seconds(each * corpus.utterances.len() as f64 / feed_settings.workers.max(1) as f64);
     let cache = CacheCost { cold, warm, gain: cold.0 / warm.0.max(1e-9) };
-    let batches = time_batches(prepared, feed_settings, options, cancel)?;
+    let batches = rehearse(prepared, feed_settings, &options.consumer, recorder, cancel)?;
     let rows = prepared.summary.usable;
     let mut analysis = Analysis {
         rows,
@@ -232,46 +204,6 @@ fn time_one(
         (done - decoded).as_secs_f64(),
         length.0,
     ])
-}
-
-fn time_batches(
-    prepared: &Arc<Prepared>,
-    settings: &FeedSettings,
-    options: &AnalyzeOptions,
-    cancel: &CancelToken,
-) -> Result<BatchCost, TrainError> {
-    let recorder = Recorder::off();
-    let mut batches = feed(prepared, settings, &recorder, cancel)?;
-    let start = Instant::now();
-    for _ in 0..options.batches {
-        batches.next()?;
-    }
-    let deliverable = options.batches as f64 / start.elapsed().as_secs_f64();
-    drop(batches);
-
-    let mut batches = feed(prepared, settings, &recorder, cancel)?;
-    batches.wait_ready(settings.depth, Duration::from_secs(2));
-    let mut wait = Stats::default();
-    let (mut late, mut utterances) = (0, 0);
-    let start = Instant::now();
-    for _ in 0..options.batches {
-        let Some(ready) = batches.next()? else { break };
-        wait.add(batches.waited().as_secs_f64());
-        late += usize::from(batches.waited() > LATE);
-        utterances += ready.batch.used();
-        std::thread::sleep(options.step);
-    }
-    let total = start.elapsed().as_secs_f64();
-    let wait = figures(&wait)?;
-    Ok(BatchCost {
-        count: options.batches,
-        utterances,
-        step: Seconds(options.step.as_secs_f64()),
-        late,
-        idle: wait.mean * options.batches as f64 / total,
-        wait,
-        deliverable,
-    })
 }
 
 fn figures(stats: &Stats) -> Result<Figures, TrainError> {

@@ -63,7 +63,12 @@ pub struct BatchArgs {
     #[arg(long, value_name = "N")]
     pub frame_budget: Option<usize>,
     /// Batches that may wait for the consumer [default: max(2, min(8, 64 / batch size))]
-    #[arg(long, value_name = "N", env = "TANDEM_PREFETCH_BUFFER_SIZE")]
+    #[arg(
+        long,
+        visible_alias = "pipeline-depth",
+        value_name = "N",
+        env = "TANDEM_PREFETCH_BUFFER_SIZE"
+    )]
     pub prefetch_buffer_size: Option<usize>,
     /// What order and chance are drawn from [default: 0]
     #[arg(long, value_name = "N", env = "TANDEM_SEED")]

@@ -7,13 +7,17 @@ use crate::interrupt::cancel_on_signals;
 use crate::printer::Printer;
 use anyhow::Context;
 use owo_colors::OwoColorize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tandem_data::corpus::Corpus;
-use tandem_pipeline::CancelToken;
+use tandem_pipeline::adapt::Limits;
+use tandem_pipeline::{Adapt, CancelToken};
+use tandem_telemetry::event::{RunHeader, StartReason};
 use tandem_telemetry::stats::Figures;
-use tandem_train::analyze::{Analysis, AnalyzeOptions, LATE, UNEVEN, analyze};
+use tandem_telemetry::{Ending, RecordOptions, Recorder, Recording, Report, Rules, Spans};
+use tandem_train::analyze::{Analysis, AnalyzeOptions, UNEVEN, analyze};
+use tandem_train::rehearsal::{Consumer, LATE};
 use tandem_train::{FeedSettings, Prepared, prepare};
 use tandem_units::Seconds;
 
@@ -46,6 +50,15 @@ pub struct Args {
     /// Batches to take
     #[arg(long, value_name = "N", default_value_t = 60)]
     batches: usize,
+    /// The longest wait for ready batches before the consumer begins, in seconds
+    #[arg(long, value_name = "S", default_value_t = 2.0)]
+    model_start_delay: f64,
+    /// Let workers and slots rise where that pays, and print what they came to
+    #[arg(long)]
+    adapt: bool,
+    /// Write the run record of the consumer's run to a new file, for `tandem report`
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
     /// Print as JSON
     #[arg(long)]
     json: bool,
@@ -62,24 +75,45 @@ pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
     feed.workers = settings.prepare.workers;
     feed.most_workers = feed.most_workers.max(feed.workers);
     feed.depth = batch.depth;
-    let options = AnalyzeOptions {
-        sample: args.sample.max(1),
+    if args.adapt {
+        // Short intervals: an analysis lasts seconds, a training run hours.
+        let interval = Duration::from_millis(500);
+        feed.adapt = Adapt::On(Limits { interval, least_items: 5, ..Limits::default() });
+    }
+    let consumer = Consumer {
         batches: args.batches.max(1),
         step: Duration::from_secs_f64(args.step_time.clamp(0.0, 60_000.0) / 1e3),
+        start_delay: Duration::from_secs_f64(args.model_start_delay.clamp(0.0, 3600.0)),
     };
+    let options = AnalyzeOptions { sample: args.sample.max(1), consumer };
+    let recording = args.record.as_deref().map(|path| record(path, &options)).transpose()?;
+    let recorder = recording.as_ref().map_or_else(Recorder::off, Recording::recorder);
     let corpus = Corpus::read(&settings.corpus, &settings.data.corpus)?;
     out.note(&format!(
         "measuring {} rows and {} batches",
         options.sample.min(corpus.utterances.len()),
-        options.batches
+        options.consumer.batches
     ));
-    let analysis = analyze(&Arc::new(prepared), &corpus, warm, &feed, &options, &cancel)?;
+    let analysis =
+        analyze(&Arc::new(prepared), &corpus, warm, &feed, &options, &recorder, &cancel)?;
+    if let Some(recording) = recording {
+        close(recording, out)?;
+    }
     if args.json {
         out.json(&analysis)?;
     } else {
         print(&analysis, out)?;
     }
     Ok(if analysis.findings.is_empty() { ExitStatus::Done } else { ExitStatus::Negative })
+}
+
+fn reason(why: StartReason) -> &'static str {
+    match why {
+        StartReason::EnoughReady => "enough batches were ready",
+        StartReason::DelayOver => "the longest delay was over",
+        StartReason::EndOfData => "the data ended",
+        StartReason::Stopped => "the run was stopped",
+    }
 }
 
 /// The second time is the warm start.
@@ -96,6 +130,21 @@ fn prepare_twice(
     let again = prepare(corpus, data, options, &mut Shown::on(out), cancel)?;
     let warm = again.summary.took;
     Ok((again, warm))
+}
+
+fn record(path: &Path, options: &AnalyzeOptions) -> anyhow::Result<Recording> {
+    let settings = serde_json::json!({ "command": "analyze", "step": options.consumer.step.as_secs_f64() });
+    let header = RunHeader::now("tandem", env!("CARGO_PKG_VERSION"), settings);
+    let options = RecordOptions { spans: Spans::Recorded, ..RecordOptions::default() };
+    Recording::create(path, header, options).context("cannot start the run record")
+}
+
+fn close(recording: Recording, out: &mut Printer) -> anyhow::Result<()> {
+    let closed = recording.finish();
+    let report = Report::from_summary(&closed.summary, None, &Rules::default());
+    out.note(report.to_string().trim_end());
+    anyhow::ensure!(closed.ending == Ending::Whole, "the run record is not complete on disk");
+    Ok(())
 }
 
 /// The analysis for people.
@@ -125,11 +174,18 @@ pub fn print(analysis: &Analysis, out: &mut Printer) -> anyhow::Result<()> {
         "{} of {} later than {} ms; consumer idle {:.1} % at {} a step; {:.0} batches/s when nobody waits",
         batches.late, batches.count, LATE.as_millis(), 100.0 * batches.idle, batches.step, batches.deliverable
     );
+    let start = format!(
+        "after {}, {} ready ({})",
+        batches.started.waited.seconds(), batches.started.ready, reason(batches.started.why)
+    );
     let per_row = format!("{} a row, {} for all {} rows", text.per_row, text.all_rows, analysis.rows);
     for (name, value) in
-        [("text", per_row), ("loading", even), ("cache", cold), ("batches", waits)]
+        [("text", per_row), ("loading", even), ("cache", cold), ("start", start), ("batches", waits)]
     {
         out.line(&format!("{:<8} {value}", name.bold()))?;
+    }
+    if !batches.flags.is_empty() {
+        out.line(&format!("{:<8} {}", "ended at".bold(), batches.flags.join(" ")))?;
     }
     for finding in &analysis.findings {
         out.line(&format!("{} {}", "change".yellow().bold(), finding.fact))?;
