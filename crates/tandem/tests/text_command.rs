@@ -32,30 +32,92 @@ fn text(args: &[&str]) -> String {
 
 #[test]
 fn an_english_text_is_shown_step_by_step() {
-    insta::assert_snapshot!(text(&["Dr. Ng paid $5"]), @"");
+    insta::assert_snapshot!(text(&["Dr. Ng paid $5"]), @r"
+    exit 0
+    text        Dr. Ng paid $5
+    language    en (English, by its letters)
+    normalised  doctor ng paid five dollars
+    symbols     27: d=20 o=31 c=19 t=36 o=31 r=34 _=1 n=30 g=23 _=1 p=32 a=17 i=25 d=20 _=1 f=22 i=25 v=38 e=21 _=1 d=20 o=31 l=28 l=28 a=17 r=34 s=35
+    ");
 }
 
 #[test]
 fn a_persian_text_is_shown_step_by_step() {
-    insta::assert_snapshot!(text(&["كتاب ها ۵٪"]), @"");
+    insta::assert_snapshot!(text(&["كتاب ها ۵٪"]), @r"
+    exit 0
+    text        كتاب ها ۵٪
+    language    fa (Persian, by its letters)
+    normalised  کتاب‌ها پنج درصد
+    symbols     16: ک=69 ت=48 ا=45 ب=46 <zwnj>=43 ه=75 ا=45 _=1 پ=47 ن=73 ج=50 _=1 د=54 ر=56 ص=61 د=54
+    ");
 }
 
 #[test]
 fn texts_that_cannot_be_used_say_why_and_what_to_do() {
-    insta::assert_snapshot!(text(&["ok", "a ★", "Привет", "..."]), @"");
+    insta::assert_snapshot!(text(&["ok", "a ★", "Привет", "..."]), @r"
+    exit 1
+    text        ok
+    language    en (English, by its letters)
+    normalised  ok
+    symbols     2: o=31 k=27
+
+    text        a ★
+    refused     `★` (U+2605) at character 3 is not a symbol the voice knows
+    hint        write it as it is spoken, or remove it; `tandem text` shows what a text becomes
+
+    text        Привет
+    refused     the text is in Cyrillic script, the configured languages are en, fa
+    hint        add its language, for example `--languages en,fa,ru`
+
+    text        ...
+    refused     the text has nothing to say: `...`
+    hint        write what is spoken in this recording, or remove the row
+    ");
 }
 
 #[test]
 fn a_language_may_be_given_by_name() {
-    insta::assert_snapshot!(text(&["Hallo", "--lang", "German"]), @"");
-    insta::assert_snapshot!(text(&["Ich habe 3", "--lang", "de"]), @"");
-    insta::assert_snapshot!(text(&["x", "--lang", "klingon"]), @"");
-    insta::assert_snapshot!(text(&["--", "-5 °C"]), @"");
+    insta::assert_snapshot!(text(&["Hallo", "--lang", "German"]), @r"
+    exit 0
+    text        Hallo
+    language    de (German, as given)
+    normalised  hallo
+    symbols     5: h=24 a=17 l=28 l=28 o=31
+    ");
+    insta::assert_snapshot!(text(&["Ich habe 3", "--lang", "de"]), @r"
+    exit 1
+    text        Ich habe 3
+    refused     the number at character 10 cannot be read: no number reader for `de` yet
+    hint        write numbers as words: there is no number reader for `de` yet
+    ");
+    insta::assert_snapshot!(text(&["x", "--lang", "klingon"]), @r"
+    exit 2
+
+    --- stderr
+    error: invalid value 'klingon' for '--lang <LANG>': `klingon` is not a language Tandem knows
+    hint: use one of en, fa, ar, de, fr, es, it, pt, nl, tr, ru, uk, pl, cs, sv; `tandem text --list` names them
+
+    For more information, try '--help'.
+    ");
+    insta::assert_snapshot!(text(&["--", "-5 °C"]), @r"
+    exit 0
+    text        -5 °C
+    language    en (English, by its letters)
+    normalised  minus five degrees celsius
+    symbols     26: m=29 i=25 n=30 u=37 s=35 _=1 f=22 i=25 v=38 e=21 _=1 d=20 e=21 g=23 r=34 e=21 e=21 s=35 _=1 c=19 e=21 l=28 s=35 i=25 u=37 s=35
+    ");
 }
 
 #[test]
 fn phonemes_come_from_espeak() {
-    insta::assert_snapshot!(text(&["Hello, world!", "--phonemes"]), @"");
+    insta::assert_snapshot!(text(&["Hello, world!", "--phonemes"]), @r"
+    exit 0
+    text        Hello, world!
+    language    en (English, by its letters)
+    normalised  hello, world!
+    phonemes    həlˈoʊ, wˈɜːld!
+    symbols     15: h=24 ə=199 l=28 ˈ=184 o=31 ʊ=248 ,=3 _=1 w=39 ˈ=184 ɜ=203 ː=186 l=28 d=20 !=4
+    ");
 }
 
 #[test]
@@ -64,25 +126,87 @@ fn a_lexicon_is_applied_and_its_faults_are_named() {
     let path = directory.path().join("words.tsv");
     std::fs::write(&path, "nginx\tengine x\n").unwrap();
     let path = path.to_str().unwrap();
-    insta::assert_snapshot!(text(&["nginx", "--lexicon", path]), @"");
+    insta::assert_snapshot!(text(&["nginx", "--lexicon", path]), @r"
+    exit 0
+    text        nginx
+    language    en (English, by its letters)
+    normalised  engine x
+    symbols     8: e=21 n=30 g=23 i=25 n=30 e=21 _=1 x=40
+    ");
     std::fs::write(path, "nginx\n").unwrap();
     let shown = text(&["nginx", "--lexicon", path]).replace(path, "[LEXICON]");
-    insta::assert_snapshot!(shown, @"");
+    insta::assert_snapshot!(shown, @r"
+    exit 2
+
+    --- stderr
+    error: line 1 of lexicon `[LEXICON]`: has 1 columns, expected 2 or 3 separated by tabs
+    hint: a line is `word<TAB>spelling` or `word<TAB>/phonemes/`, with the language as an optional third column
+    ");
 }
 
 #[test]
 fn lines_of_standard_input_are_read_as_json() {
-    insta::assert_snapshot!(tandem(&["text", "-", "--json"], "Hi\n\n"), @"");
+    insta::assert_snapshot!(tandem(&["text", "-", "--json"], "Hi\n\n"), @r#"
+    exit 1
+    [
+      {
+        "text": "Hi",
+        "language": "en",
+        "detected": "script",
+        "normalized": "hi",
+        "phonemes": null,
+        "symbols": [
+          {
+            "symbol": "h",
+            "id": 24
+          },
+          {
+            "symbol": "i",
+            "id": 25
+          }
+        ]
+      },
+      {
+        "text": "",
+        "error": "the text is empty",
+        "hint": "write what is spoken in this recording, or remove the row"
+      }
+    ]
+    "#);
 }
 
 #[test]
 fn vowel_signs_stay_when_asked() {
-    insta::assert_snapshot!(text(&["کِتاب", "--diacritics", "keep"]), @"");
+    insta::assert_snapshot!(text(&["کِتاب", "--diacritics", "keep"]), @r"
+    exit 0
+    text        کِتاب
+    language    fa (Persian, by its letters)
+    normalised  کِتاب
+    symbols     5: ک=69 ◌ِ=92 ت=48 ا=45 ب=46
+    ");
 }
 
 #[test]
 fn languages_are_listed() {
-    insta::assert_snapshot!(text(&["--list"]), @"");
+    insta::assert_snapshot!(text(&["--list"]), @r"
+    exit 0
+     tag  language    script    level  what is read
+     en   English     Latin     full   words, numbers, times, money, units, abbreviations
+     fa   Persian     Arabic    full   words, numbers, times, money, units, abbreviations
+     ar   Arabic      Arabic    basic  words; write numbers and signs as words
+     de   German      Latin     basic  words; write numbers and signs as words
+     fr   French      Latin     basic  words; write numbers and signs as words
+     es   Spanish     Latin     basic  words; write numbers and signs as words
+     it   Italian     Latin     basic  words; write numbers and signs as words
+     pt   Portuguese  Latin     basic  words; write numbers and signs as words
+     nl   Dutch       Latin     basic  words; write numbers and signs as words
+     tr   Turkish     Latin     basic  words; write numbers and signs as words
+     ru   Russian     Cyrillic  basic  words; write numbers and signs as words
+     uk   Ukrainian   Cyrillic  basic  words; write numbers and signs as words
+     pl   Polish      Latin     basic  words; write numbers and signs as words
+     cs   Czech       Latin     basic  words; write numbers and signs as words
+     sv   Swedish     Latin     basic  words; write numbers and signs as words
+    ");
 }
 
 #[test]

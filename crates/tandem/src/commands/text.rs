@@ -24,11 +24,11 @@ pub struct Args {
     texts: Vec<String>,
 
     /// Language of the texts, instead of finding it [en, fa, de, ...]
-    #[arg(long, value_name = "LANG")]
+    #[arg(long, value_name = "LANG", value_parser = language)]
     lang: Option<Language>,
 
     /// Languages of the voice: those that may be found
-    #[arg(long, value_delimiter = ',', value_name = "LANG,...", default_value = "en,fa")]
+    #[arg(long, value_delimiter = ',', value_name = "LANG,...", default_value = "en,fa", value_parser = language)]
     languages: Vec<Language>,
 
     /// Symbols are phonemes, from the program espeak-ng
@@ -63,7 +63,7 @@ Examples:
   tandem text \"Hello, world\" --phonemes
   tandem text \"Guten Tag\" --languages en,de
   cut -d'|' -f2 metadata.csv | tandem text - --json
-  tandem text -- \"-5 °C\"                   after `--` nothing is a flag
+  tandem text -- \"-5 °C\"
   tandem text --list
 
 Exit codes: 0 all texts can be used, 1 some cannot, 2 could not be done.";
@@ -97,6 +97,14 @@ pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
         }
     }
     Ok(if usable { ExitStatus::Done } else { ExitStatus::Negative })
+}
+
+/// A language by tag, code or name; the error says which ones there are.
+fn language(given: &str) -> Result<Language, String> {
+    given.parse().map_err(|error: TextError| match error.hint() {
+        Some(hint) => format!("{error}\nhint: {hint}"),
+        None => error.to_string(),
+    })
 }
 
 fn settings(args: &Args) -> TextConfig {
