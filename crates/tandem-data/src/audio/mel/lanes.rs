@@ -156,7 +156,8 @@ mod tests {
     fn check_arithmetic<S: Lanes>(simd: S) {
         let (a, b, c) = (count::<S>(3), count::<S>(20), count::<S>(7));
         let [va, vb, vc] = [&a, &b, &c].map(|x| simd.load(x));
-        let pairs: [(S::V, fn(f32, f32, f32) -> f32); 7] = [
+        type Scalar = fn(f32, f32, f32) -> f32;
+        let pairs: [(S::V, Scalar); 7] = [
             (simd.add(va, vb), |a, b, _| a + b),
             (simd.sub(va, vb), |a, b, _| a - b),
             (simd.mul(va, vb), |a, b, _| a * b),

@@ -19,6 +19,16 @@ fn each(a: Eight, b: Eight, c: Eight, operation: impl Fn(f32, f32, f32) -> f32) 
     Eight(std::array::from_fn(|lane| operation(a.0[lane], b.0[lane], c.0[lane])))
 }
 
+/// A call on purpose: inlined, the compiler takes the shifted copies apart into single numbers and
+/// computes the whole transform with those, several times slower.
+#[inline(never)]
+fn neighbours(before: &[f32; 4], row: &Eight) -> [Eight; 4] {
+    let mut both = [0.0; COUNT + 4];
+    both[..4].copy_from_slice(before);
+    both[4..].copy_from_slice(&row.0);
+    [1, 2, 3, 4].map(|from| Portable.load(&both[from..]))
+}
+
 impl Lanes for Portable {
     type V = Eight;
     const COUNT: usize = COUNT;
@@ -70,10 +80,7 @@ impl Lanes for Portable {
 
     #[inline(always)]
     fn overlapped(self, before: &[f32; 4], row: Eight) -> [Eight; 4] {
-        let mut both = [0.0; COUNT + 4];
-        both[..4].copy_from_slice(before);
-        both[4..].copy_from_slice(&row.0);
-        [self.load(&both[1..]), self.load(&both[2..]), self.load(&both[3..]), row]
+        neighbours(before, &row)
     }
 
     #[inline(always)]
