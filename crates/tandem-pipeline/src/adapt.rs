@@ -210,8 +210,7 @@ impl Controller {
     fn choose(&self, measured: &Measurement) -> Option<(Change, String)> {
         let worst = measured.stages.iter().enumerate().max_by(|a, b| a.1.busy.total_cmp(&b.1.busy));
         let (index, stage) = worst?;
-        let starved =
-            format!("{} starves {:.1} % of the time", "consumer", measured.starved * 100.0);
+        let starved = format!("the consumer starves {:.1} % of the time", measured.starved * 100.0);
         let workers = self.may_hire(measured, index).then(|| {
             let change = step(Knob::Workers(index), stage.workers);
             (change, format!("{starved}, `{}` is {:.0} % busy", stage.name, stage.busy * 100.0))

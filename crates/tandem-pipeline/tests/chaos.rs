@@ -126,14 +126,12 @@ impl Stage for Chaos {
         (0..luck % (self.draw.cost + 1)).for_each(|_| std::thread::yield_now());
         match self.incident {
             Incident::Error { stage, item: at } if (stage, at) == (self.place, item.number) => {
-                return Err(Trouble::stop("drawn"));
+                Err(Trouble::stop("drawn"))
             }
             Incident::Panic { stage, item: at } if (stage, at) == (self.place, item.number) => {
                 panic!("drawn");
             }
-            _ if Chaos::skips(&self.draw, self.place, item.number) => {
-                return Err(Trouble::skip("drawn"));
-            }
+            _ if Chaos::skips(&self.draw, self.place, item.number) => Err(Trouble::skip("drawn")),
             _ => out.push(item),
         }
     }
@@ -208,7 +206,8 @@ fn run_in_time(draw: &Draw) -> Outcome {
     let (sender, outcome) = mpsc::sync_channel(1);
     let drawn = draw.clone();
     std::thread::Builder::new()
-        .spawn(move || sender.send(run(&drawn)))
+        // Nobody listens any more only after the limit, when the test has failed already.
+        .spawn(move || drop(sender.send(run(&drawn))))
         .expect("a thread for the run");
     outcome.recv_timeout(LIMIT).unwrap_or_else(|_| panic!("no end within {LIMIT:?}: {draw:?}"))
 }

@@ -8,9 +8,10 @@ mod checks; // each target: what is run, what was measured
 mod grid; // stall against the simulation, cell by cell
 mod line; // stages from the command line
 
+use crate::commands::bench::target::{self, Target};
 use crate::exit::ExitStatus;
 use crate::printer::Printer;
-use checks::{Check, Size, Verdict};
+use checks::Size;
 use grid::Cell;
 use serde::Serialize;
 use tandem_pipeline::rehearse::Spend;
@@ -58,45 +59,30 @@ pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
 /// All targets and the cells behind the stall's.
 #[derive(Serialize)]
 struct Answer {
-    checks: Vec<Check>,
+    targets: Vec<Target>,
     stall_grid: Vec<Cell>,
 }
 
 fn targets(args: &Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
     let size = if args.full { Size::Full } else { Size::Short };
-    let mut checks = Vec::new();
+    let mut targets = Vec::new();
     out.note("four stages of 20, 10, 15 and 150 ms ...");
-    checks.extend(checks::overlap(size)?);
+    targets.extend(checks::overlap(size)?);
     out.note("stall against the simulation, 48 lines ...");
-    let (cells, check) = grid::measure(size)?;
-    checks.push(check);
+    let (stall_grid, stall) = grid::measure(size)?;
+    targets.push(stall);
     out.note("overhead per item ...");
-    checks.push(checks::overhead(size)?);
-    checks.push(checks::telemetry(size)?);
+    targets.push(checks::overhead(size)?);
+    targets.push(checks::telemetry(size)?);
     out.note("ten million items ...");
-    checks.extend(checks::memory()?);
-    let missed = checks.iter().any(|check| check.verdict == Verdict::Missed);
+    targets.extend(checks::memory()?);
+    let status = target::status(&targets);
     if args.json {
-        out.json(&Answer { checks, stall_grid: cells })?;
+        out.json(&Answer { targets, stall_grid })?;
     } else {
-        print_checks(&checks, out)?;
+        target::print(&targets, out)?;
     }
-    Ok(if missed { ExitStatus::Negative } else { ExitStatus::Done })
-}
-
-fn print_checks(checks: &[Check], out: &mut Printer) -> anyhow::Result<()> {
-    let mut table = Printer::table(&["target", "measured", "at most", "verdict", "how"]);
-    for check in checks {
-        let value = |number: f64| format!("{} {}", rounded(number), check.unit);
-        table.add_row([
-            check.name.to_string(),
-            check.measured.map_or("-".into(), value),
-            value(check.at_most),
-            check.verdict.word().to_string(),
-            check.how.clone(),
-        ]);
-    }
-    Ok(out.line(&table.to_string())?)
+    Ok(status)
 }
 
 fn own_line(args: &Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
@@ -112,17 +98,7 @@ fn own_line(args: &Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
     }
     out.line(&table.to_string())?;
     let (name, time) = (&outcome.slowest, outcome.slowest_ms);
-    out.line(&format!("slowest: {name} at {} ms; no step can be shorter", rounded(time)))?;
-    out.line(&format!("one after the other: {} ms", rounded(outcome.in_line_ms)))?;
+    out.line(&format!("slowest: {name} at {:.2} ms; no step can be shorter", time))?;
+    out.line(&format!("one after the other: {:.2} ms", outcome.in_line_ms))?;
     Ok(ExitStatus::Done)
-}
-
-/// Three figures, without an exponent.
-fn rounded(number: f64) -> String {
-    match number.abs() {
-        size if size >= 100.0 => format!("{number:.0}"),
-        size if size >= 10.0 => format!("{number:.1}"),
-        size if size >= 1.0 => format!("{number:.2}"),
-        _ => format!("{number:.3}"),
-    }
 }

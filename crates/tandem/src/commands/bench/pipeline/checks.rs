@@ -3,8 +3,8 @@
 //! Overheads are the best of several short rounds: other programs on the machine can only add
 //! to them.
 
+use crate::commands::bench::target::{Limit, Target};
 use anyhow::Context;
-use serde::Serialize;
 use std::time::Instant;
 use tandem_pipeline::cost::Cost;
 use tandem_pipeline::rehearse::{Spend, in_line, rehearse};
@@ -23,58 +23,8 @@ pub enum Size {
     Full,
 }
 
-/// One target and what was measured.
-#[derive(Debug, Serialize)]
-pub struct Check {
-    /// The target.
-    pub name: &'static str,
-    /// What was measured, in `unit`; none where this system cannot tell.
-    pub measured: Option<f64>,
-    /// Unit of both numbers.
-    pub unit: &'static str,
-    /// The target's number.
-    pub at_most: f64,
-    /// Whether it is reached.
-    pub verdict: Verdict,
-    /// What was run.
-    pub how: String,
-}
-
-/// Whether a target is reached.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Verdict {
-    /// It is.
-    Reached,
-    /// It is not.
-    Missed,
-    /// This system cannot tell.
-    NotMeasured,
-}
-
-impl Verdict {
-    /// By the numbers.
-    pub fn of(measured: f64, at_most: f64) -> Verdict {
-        if measured <= at_most { Verdict::Reached } else { Verdict::Missed }
-    }
-
-    /// In one word.
-    pub fn word(self) -> &'static str {
-        match self {
-            Verdict::Reached => "reached",
-            Verdict::Missed => "MISSED",
-            Verdict::NotMeasured => "not measured",
-        }
-    }
-}
-
-fn check(name: &'static str, unit: &'static str, measured: f64, at_most: f64, how: String) -> Check {
-    let verdict = Verdict::of(measured, at_most);
-    Check { name, measured: Some(measured), unit, at_most, verdict, how }
-}
-
 /// Four stages of 20, 10, 15 and 150 ms: a step as long as the longest, and steady.
-pub fn overlap(size: Size) -> Result<[Check; 2], PipelineError> {
+pub fn overlap(size: Size) -> Result<Vec<Target>, PipelineError> {
     let items = match size {
         Size::Short => 30,
         Size::Full => 200,
@@ -94,22 +44,24 @@ pub fn overlap(size: Size) -> Result<[Check; 2], PipelineError> {
     let predicted = line.simulate(&costs).step.0 * 1e3;
     let how = format!("{items} steps of 20/10/15/150 ms; in line {sum:.1}, predicted {predicted:.1}");
     let stall = format!("the same steps; stall {:.2} %", measured.stall * 100.0);
-    Ok([
-        check("step, four stages", "ms", measured.step.0 * 1e3, 1.02 * 150.0, how),
-        check("variation of the step", "%", measured.variation * 100.0, 5.0, stall),
+    let (step, variation) = (measured.step.0 * 1e3, measured.variation * 100.0);
+    Ok(vec![
+        Target::new("step, four stages", step, "ms", Limit::AtMost(1.02 * 150.0), how),
+        Target::new("variation of the step", variation, "%", Limit::AtMost(5.0), stall),
     ])
 }
 
 /// Four stages that do nothing, one worker each.
-pub fn overhead(size: Size) -> Result<Check, PipelineError> {
+pub fn overhead(size: Size) -> Result<Target, PipelineError> {
     let rounds = (0..rounds(size)).map(|_| idle_run(20_000, 3, Recorder::off()));
     let rounds: Vec<f64> = rounds.collect::<Result<_, _>>()?;
     let how = format!("best of {} rounds; queues of 3 items, depth 3", rounds.len());
-    Ok(check("overhead per item, four stages", "us", best(&rounds) * 1e6, 20.0, how))
+    let overhead = best(&rounds) * 1e6;
+    Ok(Target::new("overhead, four stages", overhead, "us/item", Limit::AtMost(20.0), how))
 }
 
 /// The same with everything recorded, spans too: what is added, as a share of a 10 ms step.
-pub fn telemetry(size: Size) -> anyhow::Result<Check> {
+pub fn telemetry(size: Size) -> anyhow::Result<Target> {
     let path = std::env::temp_dir().join(format!("tandem-bench-{}.jsonl", std::process::id()));
     // Room for all events of a round, and time to write them: an event lost would cost nothing.
     let options =
@@ -127,11 +79,12 @@ pub fn telemetry(size: Size) -> anyhow::Result<Check> {
     std::fs::remove_file(&path).with_context(|| format!("cannot remove `{}`", path.display()))?;
     let added = (best(&on) - best(&off)).max(0.0);
     let how = format!("{:.1} us per step, spans recorded, {lost} events lost", added * 1e6);
-    Ok(check("telemetry in a 10 ms step", "%", added / 0.010 * 100.0, 1.0, how))
+    let share = added / 0.010 * 100.0;
+    Ok(Target::new("telemetry in a 10 ms step", share, "%", Limit::AtMost(1.0), how))
 }
 
 /// Ten million tiny items: memory after the first tenth against its highest value later.
-pub fn memory() -> Result<[Check; 2], PipelineError> {
+pub fn memory() -> Result<Vec<Target>, PipelineError> {
     const ITEMS: u64 = 10_000_000;
     const PLACES: usize = 256;
     let mut feed = idle_route(ITEMS, PLACES).start(Setup::default())?;
@@ -149,14 +102,15 @@ pub fn memory() -> Result<[Check; 2], PipelineError> {
     }
     let each = from.elapsed().as_secs_f64() / ITEMS as f64 * 1e6;
     let how = format!("10 million items through four stages, {PLACES} per queue");
-    let speed = check("time per tiny item, four stages", "us", each, 20.0, how.clone());
-    let Some((early, highest)) = early.zip(highest) else {
-        let (name, unit, verdict) = ("growth of memory", "MiB", Verdict::NotMeasured);
-        return Ok([speed, Check { name, measured: None, unit, at_most: 1.0, verdict, how }]);
-    };
-    let growth = highest.saturating_sub(early) as f64 / 1048576.0;
-    let how = format!("{how}; {} after one million", Bytes(early));
-    Ok([speed, check("growth of memory", "MiB", growth, 1.0, how)])
+    let name = "tiny items, four stages";
+    let mut targets = vec![Target::new(name, each, "us/item", Limit::AtMost(20.0), how)];
+    // Only Linux tells; elsewhere there is no figure, rather than a good one.
+    if let Some((early, highest)) = early.zip(highest) {
+        let growth = highest.saturating_sub(early) as f64 / 1048576.0;
+        let how = format!("highest later against {} after one million items", Bytes(early));
+        targets.push(Target::new("growth of memory", growth, "MiB", Limit::AtMost(1.0), how));
+    }
+    Ok(targets)
 }
 
 fn rounds(size: Size) -> usize {

@@ -1,7 +1,8 @@
 //! Consumer stall against the simulation: producers and consumers of many means, variations and
 //! depths, with the same drawn costs on both sides, so that chance plays no part in the difference.
 
-use super::checks::{Check, Size, Verdict};
+use super::checks::Size;
+use crate::commands::bench::target::{Limit, Target};
 use serde::Serialize;
 use std::sync::Mutex;
 use tandem_pipeline::cost::Cost;
@@ -41,7 +42,7 @@ impl Cell {
 }
 
 /// Measures all cells, and once more, alone, those that another program may have disturbed.
-pub fn measure(size: Size) -> Result<(Vec<Cell>, Check), PipelineError> {
+pub fn measure(size: Size) -> Result<(Vec<Cell>, Target), PipelineError> {
     let items = match size {
         Size::Short => 80,
         Size::Full => 500,
@@ -54,18 +55,13 @@ pub fn measure(size: Size) -> Result<(Vec<Cell>, Check), PipelineError> {
     }
     let worst = cells.iter().map(Cell::off_by).fold(0.0, f64::max);
     let repeated = if again > 0 { format!(", {again} measured twice") } else { String::new() };
-    let check = Check {
-        name: "stall, difference to simulation",
-        measured: Some(worst),
-        unit: "points",
-        at_most: TOLERANCE,
-        verdict: Verdict::of(worst, TOLERANCE),
-        how: format!(
-            "worst of {} lines: mean 0.7-1.0, variation 0.1-1.0, depth 1-8{repeated}",
-            cells.len()
-        ),
-    };
-    Ok((cells, check))
+    let how = format!(
+        "worst of {} lines: mean 0.7-1.0, variation 0.1-1.0, depth 1-8{repeated}",
+        cells.len()
+    );
+    let name = "stall, off the simulation";
+    let target = Target::new(name, worst, "points", Limit::AtMost(TOLERANCE), how);
+    Ok((cells, target))
 }
 
 fn all_cells(items: usize) -> Result<Vec<Cell>, PipelineError> {

@@ -212,6 +212,20 @@ mod tests {
     }
 
     #[test]
+    fn a_line_is_run_and_predicted() {
+        let stages = ["one=0.2", "two=0.2,0.5,2"].map(|text| text.parse().unwrap());
+        let outcome = run(&stages, "1".parse().unwrap(), 2, 10, Spend::Waiting).unwrap();
+        assert_eq!(outcome.slowest, "consumer");
+        assert!((outcome.predicted.step_ms - 1.0).abs() < 1e-9, "depth two hides the rest");
+        assert!(outcome.measured.step_ms >= 1.0 && outcome.in_line_ms >= 1.2);
+        let names: Vec<String> = outcome.rows().into_iter().map(|(what, ..)| what).collect();
+        let shares = |name| format!("{name} busy/starved/blocked");
+        let expected = ["step", "variation", "consumer stall"].map(String::from);
+        assert_eq!(names[..3], expected);
+        assert_eq!(names[3..], [shares("one"), shares("two")]);
+    }
+
+    #[test]
     fn what_is_wrong_with_a_stage_is_said() {
         check("load", Err("expected NAME=MS"));
         check("load=", Err("the time in milliseconds is missing"));
