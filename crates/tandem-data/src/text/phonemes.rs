@@ -94,6 +94,9 @@ fn run(
         .stdin(input)
         .stdout(Stdio::from(output.try_clone().map_err(exchange)?))
         .stderr(Stdio::from(errors.try_clone().map_err(exchange)?));
+    // Ctrl-C goes to the whole foreground group: the run decides what it means, not the child.
+    #[cfg(unix)]
+    std::os::unix::process::CommandExt::process_group(command, 0);
     let child = command.spawn().map_err(|source| TextError::EspeakMissing { source })?;
     let status = wait(child, texts)?;
     Ok((status, contents(&mut output).map_err(exchange)?, contents(&mut errors).map_err(exchange)?))

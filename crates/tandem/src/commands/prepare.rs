@@ -140,7 +140,7 @@ pub fn print_summary(prepared: &Prepared, out: &mut Printer) -> anyhow::Result<(
 fn rebuilt(s: &Summary) -> String {
     let mut text = format!("{} of {} rows", s.rebuilt, s.rows);
     if s.recovered > 0 {
-        text.push_str(&format!(", {} taken over from an unfinished run", s.recovered));
+        text.push_str(&format!(", {} taken over from earlier work", s.recovered));
     }
     if s.touched > 0 {
         text.push_str(&format!(", {} touched but unchanged", s.touched));

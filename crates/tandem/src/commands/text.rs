@@ -58,7 +58,7 @@ pub struct Args {
 
 const EXAMPLES: &str = "\
 Examples:
-  tandem text \"Dr. Smith paid $3.50 in 1984\"
+  tandem text 'Dr. Smith paid $3.50 in 1984'
   tandem text \"۲۵٪ كتاب ها\" --lang fa
   tandem text \"Hello, world\" --phonemes
   tandem text \"Guten Tag\" --languages en,de

@@ -33,7 +33,7 @@ const LARGEST_TRANSFORM: usize = 1 << 16;
 /// full-scale tone without noise, a faint band is right to 5e-7 in itself, which is up to 5e-2 of
 /// its logarithm at the floor.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub struct MelConfig {
     /// Sample rate the features are made at; other rates are resampled before.
     pub rate: SampleRate,
@@ -51,6 +51,12 @@ pub struct MelConfig {
     pub high: f32,
     /// Smallest band value before the logarithm.
     pub floor: f32,
+}
+
+impl Default for MelConfig {
+    fn default() -> Self {
+        Self::SPEECH_22K
+    }
 }
 
 impl MelConfig {
