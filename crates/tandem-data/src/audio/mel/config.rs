@@ -53,12 +53,6 @@ pub struct MelConfig {
     pub floor: f32,
 }
 
-impl Default for MelConfig {
-    fn default() -> Self {
-        Self::SPEECH_22K
-    }
-}
-
 impl MelConfig {
     /// The default: 22.05 kHz speech, 80 bands over the whole range.
     pub const SPEECH_22K: MelConfig = MelConfig {
