@@ -64,8 +64,9 @@ impl<S: Lanes> Tile<S> {
         for j in 0..4 {
             let r = n + 64 * j;
             let blocks = self.simd.overlapped(&self.before[r], self.rows[r]);
-            for (block, value) in blocks.into_iter().enumerate() {
-                x[4 * block + j] = value;
+            // By index: an iterator over the array would be copied around by plain Rust lanes.
+            for block in 0..4 {
+                x[4 * block + j] = blocks[block];
             }
         }
         x
