@@ -29,6 +29,9 @@ const PERSIAN: [&str; 5] = [
     "قیمت هر کیلو برنج ایرانی به ۱۲۰٬۰۰۰ تومان رسید که نسبت به سال گذشته ۳/۵ درصد افزایش داشته است.",
 ];
 
+/// Reads all rows once and counts their symbols.
+type Case<'a> = Box<dyn FnMut() -> usize + 'a>;
+
 fn main() {
     let by_script = FrontEnd::new(&TextConfig::default()).expect("default settings");
     let four = [Language::English, Language::German, Language::French, Language::Persian];
@@ -39,7 +42,7 @@ fn main() {
     let mixed: Vec<&str> =
         english.iter().zip(&persian).flat_map(|(a, b)| [*a, *b]).take(ROWS).collect();
     let mut memo = Memo::new(1024);
-    let mut cases: Vec<(&str, Box<dyn FnMut() -> usize + '_>)> = vec![
+    let mut cases: Vec<(&str, Case<'_>)> = vec![
         ("English, script decides", Box::new(|| read(&by_script, &english))),
         ("Persian, script decides", Box::new(|| read(&by_script, &persian))),
         ("both, script decides", Box::new(|| read(&by_script, &mixed))),
