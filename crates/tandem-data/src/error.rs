@@ -157,8 +157,13 @@ impl Hint for DataError {
                 Some("give yourself read permission, or run as the owner".into())
             }
             Self::Read { .. } => None,
-            Self::Write { source, .. } if source.kind() == io::ErrorKind::StorageFull => Some(
+            Self::Write { source, .. } if is_full(source) => Some(
                 "free some disk space and run the same command again: finished work is kept".into(),
+            ),
+            Self::Write { source, .. } if source.kind() == io::ErrorKind::FileTooLarge => Some(
+                "raise the limit for the size of a file (`ulimit -f`), or name another disk with \
+                 `--cache-dir`"
+                    .into(),
             ),
             Self::CacheLost { .. } => {
                 Some("check the disk (`dmesg`), then run the same command again".into())
@@ -168,6 +173,11 @@ impl Hint for DataError {
             }
         }
     }
+}
+
+/// No room on the disk, or none that this user may have.
+fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
 fn quoted(names: &[String]) -> String {

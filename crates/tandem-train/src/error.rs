@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use tandem_data::DataError;
 use tandem_data::audio::mel::MelError;
 use tandem_data::batch::BatchError;
+use tandem_data::corpus::RejectedRow;
 use tandem_data::text::TextError;
 use tandem_pipeline::PipelineError;
 use tandem_units::Hint;
@@ -28,12 +29,12 @@ pub enum TrainError {
     Settings(#[source] serde_json::Error),
     /// More rows are unusable than the limit allows.
     #[error(
-        "{rejected} of {rows} rows are unusable ({:.1} %), the limit is {:.1} %; `{}` lists them",
-        100.0 * *rejected as f64 / *rows as f64, 100.0 * limit, list.display()
+        "{} of {rows} rows are unusable ({:.1} %), the limit is {:.1} %; `{}` lists them",
+        rejected.len(), 100.0 * rejected.len() as f64 / *rows as f64, 100.0 * limit, list.display()
     )]
     TooManyRejected {
         /// Unusable rows.
-        rejected: usize,
+        rejected: Vec<RejectedRow>,
         /// All rows.
         rows: usize,
         /// The share that is allowed.
@@ -56,11 +57,30 @@ pub enum TrainError {
     /// Not one row can be used.
     #[error("not one of {rows} rows is usable; `{}` says why", list.display())]
     NothingUsable {
+        /// Why, row by row.
+        rejected: Vec<RejectedRow>,
         /// All rows.
         rows: usize,
         /// The file that lists them.
         list: PathBuf,
     },
+}
+
+impl TrainError {
+    /// The rows that made it fail, where too many are unusable.
+    pub fn rejected(&self) -> &[RejectedRow] {
+        match self {
+            Self::TooManyRejected { rejected, .. } | Self::NothingUsable { rejected, .. } => {
+                rejected
+            }
+            _ => &[],
+        }
+    }
+
+    /// Whether the user asked to stop.
+    pub fn is_cancelled(&self) -> bool {
+        matches!(self, Self::Pipeline(PipelineError::Cancelled))
+    }
 }
 
 impl Hint for TrainError {

@@ -277,8 +277,7 @@ impl Examine {
     fn has_features(&self, cache: &Cache, number: usize, record: &Record) -> bool {
         match (self.around.features, self.around.trust) {
             (Features::OnTheFly, _) => true,
-            // Damage is found when the row is used; looking here would read the whole cache.
-            (Features::Cached, Trust::Stamps) => record.mel_segment != 0,
+            (Features::Cached, Trust::Stamps) => cache.has_mel(record),
             (Features::Cached, Trust::Bytes) => cache.mel(number, record).is_some(),
         }
     }

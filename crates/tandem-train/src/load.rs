@@ -10,6 +10,7 @@ use crate::tickets::Planned;
 use std::sync::Arc;
 use tandem_data::audio::{Decoder, FileReader, Sound};
 use tandem_data::batch::{HostBatch, Position, RowInfo};
+use tandem_data::cache::{Fingerprint, Record, Stamp};
 use tandem_pipeline::{Outlet, Payload, Pool, Pooled, Stage, Trouble};
 use tandem_telemetry::Recorder;
 use tandem_telemetry::event::Skipped;
@@ -94,7 +95,7 @@ impl Load {
         let mel = prepared.cache.mel(number, row.record);
         let clip = match mel {
             Some(_) => None,
-            None => Some(self.read_clip(row.audio, row.record.frames)?),
+            None => Some(self.read_clip(row.audio, row.record)?),
         };
         let info = RowInfo {
             row: planned,
@@ -114,14 +115,20 @@ impl Load {
         Ok(())
     }
 
-    fn read_clip(&mut self, audio: &str, frames: u32) -> Result<Clip, String> {
+    fn read_clip(&mut self, audio: &str, record: &Record) -> Result<Clip, String> {
         let settings = &self.prepared.settings;
         let path = self.prepared.root.join(audio);
-        let bytes = self.file.read(&path, &settings.audio).map_err(|error| error.to_string())?;
-        let extension = path.extension().and_then(|extension| extension.to_str());
-        let sound = self.decoder.decode(bytes, extension).map_err(|error| error.to_string())?;
-        if settings.mel.frames(sound.len()).0 != frames as usize {
+        let stamp = Stamp::of(&path).map_err(|error| in_one_line(&error))?;
+        let read = self.file.read(&path, &settings.audio);
+        let bytes = read.map_err(|error| in_one_line(&error))?;
+        // A new stamp over the same bytes is no change; other bytes do not say the prepared text.
+        if stamp != record.audio && Fingerprint::of(bytes) != record.audio_hash {
             return Err("the recording changed since it was prepared".into());
+        }
+        let extension = path.extension().and_then(|extension| extension.to_str());
+        let sound = self.decoder.decode(bytes, extension).map_err(|error| in_one_line(&error))?;
+        if settings.mel.frames(sound.len()).0 != record.frames as usize {
+            return Err("the recording has another length than when it was prepared".into());
         }
         Ok(match sound {
             Sound::I16(samples) => Clip::I16(samples.to_vec()),
@@ -160,4 +167,10 @@ impl Stage for Load {
         }
         out.push(loaded)
     }
+}
+
+/// An error and its cause, as a run record keeps it.
+fn in_one_line(error: &dyn std::error::Error) -> String {
+    let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
+    format!("{error}{cause}")
 }

@@ -13,7 +13,7 @@ use crate::write::{Did, Writing};
 use crate::{DataSettings, TrainError};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tandem_data::DataError;
 use tandem_data::audio::mel::MelExtractor;
 use tandem_data::cache::index::Source;
@@ -22,15 +22,17 @@ use tandem_data::cache::replace_file::replace_file;
 use tandem_data::cache::{
     BuildLock, Cache, CachePlace, Draft, Fingerprint, Found, Meta, RowState, Stamp,
 };
-use tandem_data::corpus::{Corpus, RejectedRow, Utterance};
+use tandem_data::corpus::{Corpus, RejectReason, RejectedRow, Utterance};
 use tandem_data::text::FrontEnd;
-use tandem_pipeline::{CancelToken, Crew, Hold, Route, Setup};
+use tandem_pipeline::{CancelToken, Crew, Hold, PipelineError, Route, Setup};
 use tandem_units::{Bytes, Seconds};
 
 /// Rows a worker takes at once: enough to start a phonemiser seldom, few enough to share out.
 const ROWS_PER_JOB: usize = 32;
 /// What may wait between the workers and the one who writes.
 const WAITING: Bytes = Bytes::mib(64);
+/// How long until another builder's lock is tried again.
+const ASK_AGAIN: Duration = Duration::from_millis(20);
 
 /// How to prepare; none of it changes the result.
 #[derive(Clone, Debug)]
@@ -123,14 +125,14 @@ impl Prepared {
     /// Fails when too many rows cannot be used.
     fn check_limit(self, limit: f64) -> Result<Prepared, TrainError> {
         let Summary { rows, usable, rejected, .. } = self.summary;
-        let list = self.summary.rejected_list.clone().unwrap_or_default();
-        if usable == 0 {
-            return Err(TrainError::NothingUsable { rows, list });
+        if usable > 0 && rejected as f64 <= limit * rows as f64 {
+            return Ok(self);
         }
-        if rejected as f64 > limit * rows as f64 {
-            return Err(TrainError::TooManyRejected { rejected, rows, limit, list });
-        }
-        Ok(self)
+        let (list, rejected) = (self.summary.rejected_list.unwrap_or_default(), self.rejected);
+        Err(match usable {
+            0 => TrainError::NothingUsable { rejected, rows, list },
+            _ => TrainError::TooManyRejected { rejected, rows, limit, list },
+        })
     }
 }
 
@@ -172,7 +174,7 @@ impl Work<'_> {
             && damage.is_none()
             && self.options.trust == Trust::Stamps
             && self.sources_unchanged(&cache)?
-            && !has_missing_recordings(&cache)
+            && !may_have_appeared(&cache)
             && self.rows_fresh(&cache)?;
         if fresh { Ok(Ok(cache)) } else { Ok(Err(Stale { old: Some(cache), damage })) }
     }
@@ -213,13 +215,7 @@ impl Work<'_> {
         watcher: &mut dyn Watcher,
         cancel: &CancelToken,
     ) -> Result<(Arc<Cache>, Did), TrainError> {
-        let lock = match BuildLock::try_take(&self.place.root)? {
-            Attempt::Held(lock) => lock,
-            Attempt::Busy(owner) => {
-                watcher.waiting_for(&owner);
-                BuildLock::wait(&self.place.root)?
-            }
-        };
+        let lock = self.take_lock(watcher, cancel)?;
         // Whoever held the lock may have done our work.
         let stale = match self.open_warm()? {
             Ok(cache) => return Ok((cache, Did::default())),
@@ -248,6 +244,25 @@ impl Work<'_> {
         };
         let (cache, did) = writing.commit(meta)?;
         Ok((Arc::new(cache), did))
+    }
+
+    fn take_lock(
+        &self,
+        watcher: &mut dyn Watcher,
+        cancel: &CancelToken,
+    ) -> Result<BuildLock, TrainError> {
+        let mut told = false;
+        loop {
+            match BuildLock::try_take(&self.place.root)? {
+                Attempt::Held(lock) => return Ok(lock),
+                Attempt::Busy(_) if cancel.is_cancelled() => {
+                    return Err(PipelineError::Cancelled.into());
+                }
+                Attempt::Busy(owner) if !told => watcher.waiting_for(&owner),
+                Attempt::Busy(_) => std::thread::sleep(ASK_AGAIN),
+            }
+            told = true;
+        }
     }
 
     /// Taken before the manifests are read: a change while reading shows as stale next time.
@@ -315,12 +330,7 @@ impl Work<'_> {
         summary.touched = did.touched;
         summary.damage = did.damage;
         let rejected = rejected_rows(&cache);
-        if !rejected.is_empty() {
-            let path = cache.directory().join("rejected.tsv");
-            let written = replace_file(&path, rejected_as_tsv(&rejected).as_bytes());
-            written.map_err(|source| DataError::Write { path: path.clone(), source })?;
-            summary.rejected_list = Some(path);
-        }
+        summary.rejected_list = list_rejected(cache.directory(), &rejected)?;
         Ok(Prepared {
             root: self.root.to_path_buf(),
             cache,
@@ -329,6 +339,29 @@ impl Work<'_> {
             summary,
             rejected,
         })
+    }
+}
+
+/// Keeps the file that lists unusable rows as it must be: right, or not there.
+fn list_rejected(
+    directory: &Path,
+    rejected: &[RejectedRow],
+) -> Result<Option<PathBuf>, TrainError> {
+    let path = directory.join("rejected.tsv");
+    let there = std::fs::read(&path).ok();
+    let text = rejected_as_tsv(rejected);
+    let done = match there {
+        Some(_) if rejected.is_empty() => std::fs::remove_file(&path),
+        None if rejected.is_empty() => Ok(()),
+        Some(there) if there == text.as_bytes() => Ok(()),
+        _ => replace_file(&path, text.as_bytes()),
+    };
+    match done {
+        // Another process at the same work may have removed it first.
+        Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+            Err(DataError::Write { path, source }.into())
+        }
+        _ => Ok((!rejected.is_empty()).then_some(path)),
     }
 }
 
@@ -346,9 +379,19 @@ impl Iterator for Jobs {
     }
 }
 
-/// Whether some row had no recording: the file may be there by now, and no stamp would tell.
-fn has_missing_recordings(cache: &Cache) -> bool {
-    (0..cache.len()).filter_map(|row| cache.row(row)).any(|row| row.audio.is_empty())
+/// Whether some row had no recording inside the corpus: it may be there by now, and no stamp would
+/// tell. Rows that are bad in the manifest alone change with the manifest's stamp.
+fn may_have_appeared(cache: &Cache) -> bool {
+    use RejectReason::{LeavesCorpus, MissingAudio};
+    let without_audio =
+        (0..cache.len()).filter_map(|row| cache.row(row)).filter(|row| row.audio.is_empty());
+    without_audio
+        .filter_map(|row| fault_in(row.note))
+        .any(|fault| matches!(fault.reason, MissingAudio | LeavesCorpus))
+}
+
+fn fault_in(note: &str) -> Option<Fault> {
+    serde_json::from_str(note).ok()
 }
 
 fn rejected_rows(cache: &Cache) -> Vec<RejectedRow> {
@@ -357,7 +400,7 @@ fn rejected_rows(cache: &Cache) -> Vec<RejectedRow> {
         .filter(|row| row.record.state() == RowState::Rejected);
     let mut rejected: Vec<_> = unusable
         .filter_map(|row| {
-            let Fault { reason, message, fix } = serde_json::from_str(row.note).ok()?;
+            let Fault { reason, message, fix } = fault_in(row.note)?;
             let manifest = cache.meta().sources.get(usize::from(row.record.manifest))?;
             Some(RejectedRow {
                 manifest: manifest.path.clone(),

@@ -98,7 +98,9 @@ impl fmt::Display for Seconds {
             write!(f, "{:.1} h", value / 3600.0)
         } else if size >= 60.0 {
             write!(f, "{:.1} min", value / 60.0)
-        } else if size >= 1.0 || value == 0.0 {
+        } else if value == 0.0 {
+            f.write_str("0 s")
+        } else if size >= 1.0 {
             write!(f, "{value:.2} s")
         } else if size >= 1e-3 {
             write!(f, "{:.2} ms", value * 1e3)

@@ -31,6 +31,14 @@ pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| cause.is::<ReaderGone>())
 }
 
+/// Whether the user stopped it.
+pub fn is_cancelled(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        matches!(cause.downcast_ref(), Some(PipelineError::Cancelled))
+            || cause.downcast_ref().is_some_and(TrainError::is_cancelled)
+    })
+}
+
 fn hint_of(cause: &(dyn Error + 'static)) -> Option<String> {
     fn of<E: Error + Hint + 'static>(cause: &(dyn Error + 'static)) -> Option<String> {
         cause.downcast_ref::<E>().and_then(Hint::hint)

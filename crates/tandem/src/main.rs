@@ -49,6 +49,10 @@ fn main() -> ExitCode {
     match cli.command.run(&mut out) {
         Ok(status) => status.into(),
         Err(error) if failure::is_closed_pipe(&error) => ExitStatus::Done.into(),
+        Err(error) if failure::is_cancelled(&error) => {
+            out.note("stopped; what was finished is kept: run the same command to go on");
+            ExitStatus::Interrupted.into()
+        }
         Err(error) => {
             out.note(&failure::explain(&error));
             ExitStatus::Failed.into()

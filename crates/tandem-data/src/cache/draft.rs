@@ -19,6 +19,9 @@ use std::path::{Path, PathBuf};
 /// Segments of which less than this share is in use are copied together.
 const WORTH_KEEPING: f64 = 0.5;
 
+/// Where names are collected until the records before them are complete.
+const NAMES: &str = "names";
+
 /// A state being written. Holds the lock: there is one at a time.
 #[derive(Debug)]
 pub struct Draft {
@@ -87,7 +90,7 @@ impl Draft {
             settings,
             _lock: lock,
             records: create(&draft_path(&directory.join(index::FILE_NAME)))?,
-            names: create(&draft_path(&directory.join("names")))?,
+            names: create(&draft_path(&directory.join(NAMES)))?,
             rows: 0,
             names_length: 0,
             next_segment: existing.iter().map(|(_, number)| number + 1).max().unwrap_or(1),
@@ -253,10 +256,10 @@ impl Draft {
 
     /// Ends an unfinished build so that the next one can pick up its entries.
     pub fn suspend(mut self) -> Result<(), DataError> {
-        for writer in [self.text.take(), self.mel.take()].into_iter().flatten() {
-            writer.finish()?;
-        }
-        remove_drafts(&self.directory)
+        let writers = [self.text.take(), self.mel.take()].into_iter().flatten();
+        let finished = writers.map(|writer| writer.finish().map(|_| ())).collect();
+        // Also where a full disk was the reason: that room is wanted.
+        remove_drafts(&self.directory).and(finished)
     }
 
     fn join_names(&mut self) -> io::Result<File> {
@@ -308,13 +311,15 @@ fn list_segments(directory: &Path) -> Result<Vec<(SegmentKind, u32)>, DataError>
     Ok(found)
 }
 
-/// Drafts of builds that were killed. The lock is ours, so nobody writes to them any more.
+/// Drafts of builds that were killed. The lock is ours, so nobody writes to them any more; drafts
+/// of other files are not the lock's business.
 fn remove_drafts(directory: &Path) -> Result<(), DataError> {
+    let ours = [index::FILE_NAME, NAMES].map(|name| format!(".{name}.draft-"));
     let failed = |source| DataError::Read { path: directory.to_path_buf(), source };
     for entry in fs::read_dir(directory).map_err(failed)? {
         let entry = entry.map_err(failed)?;
         let name = entry.file_name();
-        if name.to_string_lossy().starts_with('.') && name.to_string_lossy().contains(".draft-") {
+        if ours.iter().any(|start| name.to_string_lossy().starts_with(start)) {
             let path = entry.path();
             fs::remove_file(&path).map_err(|source| DataError::Write { path, source })?;
         }

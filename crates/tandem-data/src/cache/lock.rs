@@ -24,7 +24,8 @@ pub enum Attempt {
 }
 
 impl BuildLock {
-    /// Takes the lock if nobody has it.
+    /// Takes the lock if nobody has it. Whoever wants to wait asks again: a wait inside the system
+    /// could not be cancelled.
     pub fn try_take(directory: &Path) -> Result<Attempt, DataError> {
         let path = directory.join("lock");
         let failed = |source| DataError::Write { path: path.clone(), source };
@@ -46,21 +47,6 @@ impl BuildLock {
             Err(TryLockError::WouldBlock) => Ok(Attempt::Busy(owner(&mut file))),
             Err(TryLockError::Error(source)) => Err(failed(source)),
         }
-    }
-
-    /// Waits until the lock is free.
-    pub fn wait(directory: &Path) -> Result<BuildLock, DataError> {
-        let path = directory.join("lock");
-        let failed = |source| DataError::Write { path: path.clone(), source };
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(&path)
-            .map_err(failed)?;
-        file.lock().map_err(failed)?;
-        Ok(BuildLock { file, path })
     }
 
     /// The lock file.

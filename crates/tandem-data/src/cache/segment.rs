@@ -92,7 +92,10 @@ pub fn parse_file_name(name: &str) -> Option<(SegmentKind, u32)> {
         "mel" => SegmentKind::Mel,
         _ => return None,
     };
-    number.parse().ok().map(|number| (kind, number))
+    let number = number.parse().ok()?;
+    // Another spelling of a number (`text-7.seg`) is somebody else's file. The last number has no
+    // successor.
+    (file_name(kind, number) == name && number < u32::MAX).then_some((kind, number))
 }
 
 /// Appends entries to a new segment.
@@ -115,7 +118,7 @@ impl SegmentWriter {
         let path = directory.join(file_name(kind, number));
         let failed = |source| DataError::Write { path: path.clone(), source };
         let file = OpenOptions::new().write(true).create_new(true).open(&path).map_err(failed)?;
-        let mut file = BufWriter::with_capacity(1 << 20, file);
+        let mut file = BufWriter::with_capacity(buffer(kind), file);
         file.write_all(bytemuck::bytes_of(&header(kind, number, settings))).map_err(failed)?;
         Ok(SegmentWriter { file, path: path.clone(), number, at: ALIGN })
     }
@@ -198,6 +201,12 @@ impl SegmentFile {
         (header.magic == ENTRY_MAGIC && header.key == *key).then_some(payload)
     }
 
+    /// Whether an entry of this length would lie inside the file; nothing of it is read.
+    pub fn has_room_for(&self, offset: u64, length: u64) -> bool {
+        let end = offset.checked_add(ALIGN).and_then(|body| body.checked_add(length));
+        end.is_some_and(|end| end <= self.map.len() as u64)
+    }
+
     fn entry(&self, offset: u64) -> Option<(EntryHeader, &[u8])> {
         let start = usize::try_from(offset).ok()?;
         let body = start.checked_add(ALIGN as usize)?;
@@ -242,6 +251,15 @@ pub fn scan(
         }
         found(entry.key, Place { segment: number, offset: at }, body);
         at = end;
+    }
+}
+
+/// What a kill costs at most, against a system call now and then: some hundred texts, or a few
+/// recordings.
+fn buffer(kind: SegmentKind) -> usize {
+    match kind {
+        SegmentKind::Text => 64 << 10,
+        SegmentKind::Mel => 1 << 20,
     }
 }
 
@@ -290,6 +308,15 @@ mod tests {
         let other = Fingerprint([8; 16]);
         assert!(SegmentFile::open(dir.path(), SegmentKind::Text, 1, other).is_none());
         assert!(open(dir.path()).is_some());
+    }
+
+    #[test]
+    fn only_the_names_we_write_are_segments() {
+        let name = file_name(SegmentKind::Mel, 12);
+        assert_eq!(parse_file_name(&name), Some((SegmentKind::Mel, 12)));
+        for foreign in ["text-7.seg", "text-+00007.seg", "text-4294967295.seg", "old-000001.seg"] {
+            assert_eq!(parse_file_name(foreign), None, "{foreign}");
+        }
     }
 
     #[test]

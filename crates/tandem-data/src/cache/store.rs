@@ -134,6 +134,14 @@ impl Cache {
         (frames.len() == expected).then_some(frames)
     }
 
+    /// Whether the file that holds a row's mel frames is there and long enough. Their bytes are
+    /// checked when they are used: looking at them here would read the whole cache.
+    pub fn has_mel(&self, record: &Record) -> bool {
+        let length = u64::from(record.frames) * u64::from(self.meta().bands) * 4;
+        let segment = self.mel.get(&record.mel_segment);
+        segment.is_some_and(|segment| segment.has_room_for(record.mel_offset, length))
+    }
+
     /// The mel frames of a record wherever it stands, always hashed.
     pub(super) fn mel_unlisted(&self, record: &Record) -> Option<&[f32]> {
         let segment = self.mel.get(&record.mel_segment)?;
@@ -141,7 +149,7 @@ impl Cache {
     }
 
     /// Whether every row of a range can be used as it is: whole in the index and the text, its
-    /// recording untouched since. `root` is the corpus.
+    /// mel frames in place where it has any, its recording untouched since. `root` is the corpus.
     pub fn all_fresh(&self, root: &File, rows: Range<usize>) -> Result<bool, DataError> {
         for row in rows {
             if !self.is_fresh(root, row)? {
@@ -156,7 +164,8 @@ impl Cache {
         if !audio.is_empty() && Stamp::at(root, Path::new(audio))? != record.audio {
             return Ok(false);
         }
-        let whole_text = || self.text(record).is_some();
-        Ok(record.state() == RowState::Rejected || whole_text())
+        let whole =
+            || self.text(record).is_some() && (record.mel_segment == 0 || self.has_mel(record));
+        Ok(record.state() == RowState::Rejected || whole())
     }
 }

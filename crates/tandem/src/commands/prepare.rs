@@ -9,9 +9,8 @@ use owo_colors::OwoColorize;
 use serde::Serialize;
 use std::path::PathBuf;
 use tandem_data::corpus::RejectedRow;
-use tandem_pipeline::PipelineError;
 use tandem_train::examine::Trust;
-use tandem_train::{Prepared, Summary, TrainError, Watcher, prepare};
+use tandem_train::{Prepared, Summary, Watcher, prepare};
 use tandem_units::Seconds;
 
 const EXAMPLES: &str = "\
@@ -54,15 +53,11 @@ pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
     let prepared =
         prepare(&settings.corpus, &settings.data, &settings.prepare, &mut shown, &cancel);
     shown.done();
-    let prepared = match prepared {
-        Err(TrainError::Pipeline(PipelineError::Cancelled)) => {
-            out.note("stopped; what was finished is kept: run the same command to go on");
-            return Ok(ExitStatus::Interrupted);
-        }
-        other => {
-            other.with_context(|| format!("cannot prepare `{}`", settings.corpus.display()))?
-        }
-    };
+    if let Err(error) = &prepared {
+        show_rejected(error.rejected(), out);
+    }
+    let prepared =
+        prepared.with_context(|| format!("cannot prepare `{}`", settings.corpus.display()))?;
     if args.json {
         out.json(&AsJson { summary: &prepared.summary, rejected_rows: &prepared.rejected })?;
     } else {
@@ -151,7 +146,10 @@ fn rebuilt(s: &Summary) -> String {
         text.push_str(&format!(", {} touched but unchanged", s.touched));
     }
     let Seconds(took) = s.took;
-    text.push_str(&format!(", in {} ({:.0} rows/s)", s.took, s.rows as f64 / took));
+    text.push_str(&format!(", in {}", s.took));
+    if s.rebuilt > 0 {
+        text.push_str(&format!(" ({:.0} rows/s)", s.rebuilt as f64 / took));
+    }
     if let Some(peak) = s.peak_memory {
         text.push_str(&format!(", peak memory {peak}"));
     }
@@ -163,18 +161,29 @@ fn counts<'a>(of: impl Iterator<Item = (&'a String, &'a usize)>) -> String {
     if parts.is_empty() { "none".into() } else { parts.join(", ") }
 }
 
-fn print_rejected(prepared: &Prepared, out: &mut Printer) -> anyhow::Result<()> {
-    let rejected = &prepared.rejected;
-    if rejected.is_empty() {
-        return Ok(());
+/// The rows that made preparing fail, above the error.
+fn show_rejected(rejected: &[RejectedRow], out: &mut Printer) {
+    if !rejected.is_empty() {
+        out.note(&format!("{}\n", table_of(rejected)));
     }
+}
+
+fn table_of(rejected: &[RejectedRow]) -> String {
     let mut table = Printer::table(&["place", "id", "reason", "fix"]);
     for row in rejected.iter().take(SHOWN) {
         let place = format!("{}:{}", row.manifest, row.line);
         table.add_row([&place, &row.id, &row.message, &row.fix]);
     }
+    table.to_string()
+}
+
+fn print_rejected(prepared: &Prepared, out: &mut Printer) -> anyhow::Result<()> {
+    let rejected = &prepared.rejected;
+    if rejected.is_empty() {
+        return Ok(());
+    }
     out.line("")?;
-    out.line(&table.to_string())?;
+    out.line(&table_of(rejected))?;
     if let Some(list) = &prepared.summary.rejected_list {
         let more = match rejected.len().checked_sub(SHOWN) {
             Some(more) if more > 0 => format!("{more} more; "),
