@@ -1,0 +1,222 @@
+//! The promises of the feed, on a real corpus with real threads: the order is the plan's whatever
+//! the number of workers, and a batch is the same however it came about.
+
+mod kit;
+
+use kit::{Made, SPLITS, id, tone};
+use proptest::prelude::*;
+use std::collections::BTreeSet;
+use std::fs;
+use std::sync::Arc;
+use tandem_data::batch::{BatchConfig, Position};
+use tandem_data::corpus::Split;
+use tandem_pipeline::{CancelToken, Ending};
+use tandem_telemetry::event::{RunHeader, Skipped};
+use tandem_telemetry::{Recorder, Recording};
+use tandem_train::feed::Rows;
+use tandem_train::{FeedSettings, Prepared, feed};
+use tandem_units::{Epoch, Seed};
+
+/// A batch as its consumer sees it.
+#[derive(Clone, Debug, PartialEq)]
+struct Seen {
+    position: Position,
+    rows: Vec<u32>,
+    mel: Vec<u32>,
+    symbols: Vec<i32>,
+    frame_counts: Vec<i32>,
+    symbol_counts: Vec<i32>,
+}
+
+fn settings(batch_size: usize, seed: u64, workers: usize) -> FeedSettings {
+    let batch = BatchConfig { batch_size, seed: Seed(seed), max_buckets: 3, ..Default::default() };
+    let most_workers = workers.max(2);
+    FeedSettings { workers, most_workers, epochs: Some(1), ..FeedSettings::new(batch) }
+}
+
+fn drain(prepared: &Arc<Prepared>, settings: &FeedSettings, recorder: &Recorder) -> Vec<Seen> {
+    let mut batches = feed(prepared, settings, recorder, &CancelToken::new()).expect("started");
+    let mut seen = Vec::new();
+    while let Some(ready) = batches.next().expect("it goes on") {
+        seen.push(Seen {
+            position: ready.position,
+            rows: ready.batch.row_ids().to_vec(),
+            // Bits, so that a difference in the last place is one.
+            mel: ready.batch.mel().iter().map(|value| value.to_bits()).collect(),
+            symbols: ready.batch.symbols().to_vec(),
+            frame_counts: ready.batch.frame_counts().to_vec(),
+            symbol_counts: ready.batch.symbol_counts().to_vec(),
+        });
+    }
+    seen
+}
+
+fn seen(prepared: &Arc<Prepared>, settings: &FeedSettings) -> Vec<Seen> {
+    drain(prepared, settings, &Recorder::off())
+}
+
+/// What is fed, and the rows that were left out on the way.
+fn seen_and_skipped(
+    prepared: &Arc<Prepared>,
+    settings: &FeedSettings,
+) -> (Vec<Seen>, Vec<Skipped>) {
+    let header = RunHeader::now("feed_order", "0", serde_json::Value::Null);
+    let (recording, _file) = Recording::in_memory(header).expect("a record");
+    let seen = drain(prepared, settings, &recording.recorder());
+    let skips = recording.finish().summary.skips;
+    assert_eq!(skips.count as usize, skips.first.len());
+    (seen, skips.first)
+}
+
+fn ids(prepared: &Prepared, split: Split, seen: &[Seen]) -> Vec<String> {
+    let rows = Rows::of(prepared, split);
+    let id = |row: &u32| prepared.cache.row(rows.cache_row[*row as usize] as usize).unwrap().id;
+    seen.iter().flat_map(|batch| &batch.rows).map(|row| id(row).to_string()).collect()
+}
+
+#[test]
+fn batches_are_the_same_with_1_2_4_and_8_workers() {
+    let made = Made::with_rows(40);
+    let prepared = made.prepare_shared();
+    for (batch_size, seed) in [(1, 3), (4, 0), (7, 9)] {
+        let one =
+            seen(&prepared, &FeedSettings { epochs: Some(2), ..settings(batch_size, seed, 1) });
+        for workers in [2, 4, 8] {
+            let settings = settings(batch_size, seed, workers);
+            let many = seen(&prepared, &FeedSettings { epochs: Some(2), ..settings });
+            assert!(one == many, "{workers} workers, batches of {batch_size}");
+        }
+    }
+}
+
+#[test]
+fn a_run_resumed_at_any_batch_sees_what_it_would_have_seen() {
+    let made = Made::with_rows(30);
+    let prepared = made.prepare_shared();
+    let whole = seen(&prepared, &FeedSettings { epochs: Some(2), ..settings(4, 5, 2) });
+    assert!(whole.len() > 10, "{} batches", whole.len());
+    for (at, first) in whole.iter().enumerate() {
+        let start = first.position;
+        let rest =
+            seen(&prepared, &FeedSettings { start, epochs: Some(2), ..settings(4, 5, 1 + at % 3) });
+        assert!(rest == whole[at..], "resumed at {start:?}");
+    }
+}
+
+#[test]
+fn cached_features_are_those_made_on_the_fly() {
+    let made = Made::with_rows(20);
+    let fly = seen(&made.prepare_shared(), &settings(4, 1, 2));
+    let made = made.keep_features();
+    let prepared = made.prepare_shared();
+    assert!(prepared.summary.features && prepared.summary.rebuilt == 20);
+    // Without its recordings the feed can only take the cached frames.
+    fs::remove_dir_all(made.root().join("wavs")).unwrap();
+    let (cached, skipped) = seen_and_skipped(&prepared, &settings(4, 1, 2));
+    assert_eq!(skipped, []);
+    assert!(cached == fly);
+}
+
+#[test]
+fn a_recording_that_is_gone_or_changed_is_skipped_and_the_rest_goes_on() {
+    let made = Made::with_rows(24);
+    made.prepare();
+    // As a run that starts warm.
+    let prepared = made.prepare_shared();
+    let rows = Rows::of(&prepared, Split::Train);
+    let name =
+        |row: usize| prepared.cache.row(rows.cache_row[row] as usize).unwrap().id.to_string();
+    let path = |row: usize| made.root().join("wavs").join(format!("{}.wav", name(row)));
+    fs::remove_file(path(0)).unwrap();
+    fs::write(path(3), tone(70, 9_000)).unwrap();
+    let length = (fs::metadata(path(5)).unwrap().len() as usize - 44) / 2;
+    fs::write(path(5), tone(71, length)).unwrap();
+    fs::write(path(7), b"RIFF").unwrap();
+    // The same bytes under a new stamp are no change.
+    let bytes = fs::read(path(9)).unwrap();
+    fs::remove_file(path(9)).unwrap();
+    fs::write(path(9), bytes).unwrap();
+
+    let (seen, mut skipped) = seen_and_skipped(&prepared, &settings(4, 2, 2));
+    skipped.sort_by(|a, b| a.id.cmp(&b.id));
+    let found: Vec<_> = skipped.iter().map(|skip| skip.id.clone().unwrap_or_default()).collect();
+    assert_eq!(found, [0, 3, 5, 7].map(name));
+    assert!(skipped[0].why.contains("No such file"), "{}", skipped[0].why);
+    for skip in &skipped[1..] {
+        assert!(skip.why.contains("changed since it was prepared"), "{}", skip.why);
+    }
+    let fed: BTreeSet<_> = ids(&prepared, Split::Train, &seen).into_iter().collect();
+    let gone: BTreeSet<_> = found.into_iter().collect();
+    assert!(fed.is_disjoint(&gone));
+    assert_eq!(fed.len() + gone.len(), rows.cache_row.len());
+}
+
+#[test]
+fn a_batch_none_of_whose_rows_can_be_loaded_is_left_out_whole() {
+    let made = Made::with_rows(12);
+    let prepared = made.prepare_shared();
+    fs::remove_dir_all(made.root().join("wavs")).unwrap();
+    let (seen, skipped) = seen_and_skipped(&prepared, &settings(3, 0, 2));
+    assert_eq!(seen, []);
+    let rows = skipped.iter().filter(|skip| skip.id.is_some()).count();
+    assert_eq!(rows, prepared.summary.train);
+}
+
+#[test]
+fn a_consumer_that_leaves_early_leaves_no_worker_behind() {
+    let made = Made::with_rows(30);
+    let prepared = made.prepare_shared();
+    for taken in [0, 1, 3] {
+        let settings = FeedSettings { epochs: None, ..settings(2, 0, 4) };
+        let cancel = CancelToken::new();
+        let mut batches = feed(&prepared, &settings, &Recorder::off(), &cancel).unwrap();
+        for _ in 0..taken {
+            assert!(batches.next().unwrap().is_some());
+        }
+        let ended = batches.close();
+        assert!(matches!(ended.how, Ending::ConsumerLeft));
+        assert_eq!(ended.left_behind, Vec::<String>::new());
+        // Every worker holds the corpus; now nobody but this test does.
+        assert_eq!(Arc::strong_count(&prepared), 1);
+    }
+}
+
+#[test]
+fn a_cancelled_feed_says_so() {
+    let made = Made::with_rows(6);
+    let prepared = made.prepare_shared();
+    let cancel = CancelToken::new();
+    let settings = FeedSettings { epochs: None, ..settings(2, 0, 2) };
+    let mut batches = feed(&prepared, &settings, &Recorder::off(), &cancel).unwrap();
+    batches.next().unwrap();
+    cancel.cancel();
+    // What was ready before may still come; then the cause.
+    let cause = (0..100).find_map(|_| batches.next().err());
+    assert!(cause.is_some_and(|cause| cause.to_string().contains("cancelled")));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+
+    #[test]
+    fn every_utterance_comes_exactly_once_in_every_epoch(
+        batch_size in 1usize..9,
+        seed: u64,
+        workers in 1usize..5,
+        epoch in 0u32..1000,
+    ) {
+        let made = Made::with_rows(23);
+        let prepared = made.prepare_shared();
+        let mut all = Vec::new();
+        for split in SPLITS {
+            let settings = settings(batch_size, seed, workers);
+            let start = Position { epoch: Epoch(epoch), ..Position::start(Seed(seed)) };
+            let epochs = Some(epoch + 1);
+            let seen = seen(&prepared, &FeedSettings { start, epochs, split, ..settings });
+            prop_assert!(seen.iter().all(|batch| batch.rows.len() <= batch_size));
+            all.extend(ids(&prepared, split, &seen));
+        }
+        all.sort();
+        prop_assert_eq!(all, (0..23).map(id).collect::<Vec<_>>());
+    }
+}

@@ -1,0 +1,166 @@
+//! A small corpus that a test makes, changes and prepares.
+
+#![allow(dead_code, reason = "each test file uses its own part of the kit")]
+
+use std::fs;
+use std::io::Cursor;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tandem_data::corpus::Split;
+use tandem_pipeline::CancelToken;
+use tandem_train::examine::{Features, Trust};
+use tandem_train::{DataSettings, PrepareOptions, Prepared, TrainError, Watcher, prepare};
+
+/// A corpus on disk, gone with the test.
+pub struct Made {
+    folder: tempfile::TempDir,
+    /// Lines of its manifest.
+    pub lines: Vec<String>,
+    /// How it is read.
+    pub settings: DataSettings,
+    /// How it is prepared.
+    pub options: PrepareOptions,
+}
+
+/// Everything that can be read of a row, in words and numbers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Content {
+    pub id: String,
+    pub line: u32,
+    pub frames: u32,
+    pub symbols: Vec<u16>,
+    pub normalized: String,
+    pub language: String,
+    pub speaker: String,
+    pub split: u8,
+    pub mel: Option<Vec<f32>>,
+}
+
+impl Made {
+    /// So many rows, each with its own words and a clip of its own pitch and length.
+    pub fn with_rows(rows: usize) -> Made {
+        let folder = tempfile::tempdir().expect("a place for the test");
+        fs::create_dir(folder.path().join("wavs")).expect("created");
+        let settings = DataSettings::default();
+        let options = PrepareOptions { workers: 2, ..PrepareOptions::default() };
+        let mut made = Made { folder, lines: Vec::new(), settings, options };
+        for row in 0..rows {
+            made.write_clip(&id(row), row);
+            made.lines.push(line(row));
+        }
+        made.write_manifest();
+        made
+    }
+
+    pub fn root(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub fn clip(&self, row: usize) -> PathBuf {
+        self.root().join("wavs").join(format!("{}.wav", id(row)))
+    }
+
+    pub fn write_clip(&self, id: &str, pitch: usize) {
+        let path = self.root().join("wavs").join(format!("{id}.wav"));
+        fs::write(path, tone(pitch, samples(pitch))).expect("written");
+    }
+
+    pub fn write_manifest(&self) {
+        let text: String = self.lines.iter().map(|line| format!("{line}\n")).collect();
+        fs::write(self.root().join("metadata.csv"), text).expect("written");
+    }
+
+    pub fn keep_features(mut self) -> Made {
+        self.options.features = Features::Cached;
+        self
+    }
+
+    pub fn try_prepare(&self) -> Result<Prepared, TrainError> {
+        let cancel = CancelToken::new();
+        prepare(self.root(), &self.settings, &self.options, &mut Unwatched, &cancel)
+    }
+
+    #[track_caller]
+    pub fn prepare(&self) -> Prepared {
+        self.try_prepare().expect("prepared")
+    }
+
+    #[track_caller]
+    pub fn prepare_shared(&self) -> Arc<Prepared> {
+        Arc::new(self.prepare())
+    }
+
+    /// Reads and compares every byte.
+    #[track_caller]
+    pub fn verify(&self) -> Prepared {
+        let options = PrepareOptions { trust: Trust::Bytes, ..self.options.clone() };
+        let cancel = CancelToken::new();
+        prepare(self.root(), &self.settings, &options, &mut Unwatched, &cancel).expect("prepared")
+    }
+}
+
+/// Hears nothing.
+pub struct Unwatched;
+
+impl Watcher for Unwatched {
+    fn waiting_for(&mut self, _owner: &str) {}
+    fn progress(&mut self, _done: usize, _rows: usize) {}
+}
+
+/// All usable rows of a prepared corpus, by id.
+pub fn contents(prepared: &Prepared) -> Vec<Content> {
+    let cache = &prepared.cache;
+    let mut all: Vec<Content> = (0..cache.len())
+        .filter_map(|number| cache.row(number).map(|row| (number, row)))
+        .filter(|(_, row)| row.note.is_empty())
+        .map(|(number, row)| {
+            let text = cache.text(row.record).expect("a prepared row has its text");
+            Content {
+                id: row.id.to_string(),
+                line: row.record.line,
+                frames: row.record.frames,
+                symbols: text.symbols().collect(),
+                normalized: text.normalized.to_string(),
+                language: cache.meta().languages[usize::from(row.record.language)].clone(),
+                speaker: cache.meta().speakers[usize::from(row.record.speaker)].clone(),
+                split: row.record.split,
+                mel: cache.mel(number, row.record).map(<[f32]>::to_vec),
+            }
+        })
+        .collect();
+    all.sort_by(|a, b| a.id.cmp(&b.id));
+    all
+}
+
+pub fn id(row: usize) -> String {
+    format!("clip_{row:03}")
+}
+
+pub fn line(row: usize) -> String {
+    format!("{}|Row number {row} says {}.|", id(row), "la ".repeat(row % 5 + 1).trim())
+}
+
+/// A tone as the bytes of a 16-bit file.
+pub fn tone(pitch: usize, samples: usize) -> Vec<u8> {
+    let spec = hound::WavSpec {
+        channels: 1,
+        sample_rate: 22_050,
+        bits_per_sample: 16,
+        sample_format: hound::SampleFormat::Int,
+    };
+    let mut bytes = Cursor::new(Vec::new());
+    let mut file = hound::WavWriter::new(&mut bytes, spec).expect("in memory");
+    let step = (110.0 + 13.0 * pitch as f64) * std::f64::consts::TAU / 22_050.0;
+    for at in 0..samples {
+        file.write_sample(((at as f64 * step).sin() * 12_000.0) as i16).expect("in memory");
+    }
+    file.finalize().expect("in memory");
+    bytes.into_inner()
+}
+
+/// From 0.15 to 0.5 s.
+fn samples(pitch: usize) -> usize {
+    3_300 + (pitch * 677) % 7_700
+}
+
+pub const SPLITS: [Split; 2] = [Split::Train, Split::Eval];
