@@ -150,7 +150,7 @@ impl Hint for DataError {
             Self::CorpusSetting { key, .. } => {
                 Some(format!("correct `corpus.{key}`, or leave it out for the default"))
             }
-            Self::Read { source, .. } if source.kind() == io::ErrorKind::NotFound => {
+            Self::Read { source, .. } if is_nowhere(source) => {
                 Some("check the path for typing errors".into())
             }
             Self::Read { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
@@ -173,6 +173,11 @@ impl Hint for DataError {
             }
         }
     }
+}
+
+/// A path that leads nowhere, at its end or on the way.
+fn is_nowhere(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
 /// No room on the disk, or none that this user may have.

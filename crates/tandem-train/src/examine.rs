@@ -11,6 +11,7 @@ use std::fs::File;
 use std::hash::{Hash, Hasher};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use tandem_data::audio::mel::MelKernel;
 use tandem_data::audio::{AudioError, Decoder, FileReader, Sound};
 use tandem_data::cache::{Cache, Fingerprint, Leftovers, Record, Row, RowState, Stamp};
@@ -57,6 +58,8 @@ pub struct Surroundings {
     pub trust: Trust,
     /// Whether mel frames are kept.
     pub features: Features,
+    /// Rows of the current cache that were found damaged.
+    pub damaged: AtomicUsize,
 }
 
 /// The current cache, with its rows by id.
@@ -271,6 +274,10 @@ impl Examine {
                 cache.text(record).is_some() && self.has_features(cache, number, record)
             }
         };
+        // Features that were never kept are missing, not damaged.
+        if !whole && (record.mel_segment != 0 || cache.text(record).is_none()) {
+            self.around.damaged.fetch_add(1, Ordering::Relaxed);
+        }
         whole.then(|| (*record, found.note.to_string()))
     }
 

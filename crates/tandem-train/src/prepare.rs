@@ -13,6 +13,7 @@ use crate::write::{Did, Writing};
 use crate::{DataSettings, TrainError};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use tandem_data::DataError;
 use tandem_data::audio::mel::MelExtractor;
@@ -226,8 +227,8 @@ impl Work<'_> {
         let old = stale.old;
         let draft = Draft::begin(&self.directory, self.fingerprint, lock, old.as_deref())?;
         let around = Arc::new(self.surroundings(&draft, old.clone())?);
-        let mut writing = Writing::new(draft, old, stale.damage);
-        match self.write_rows(corpus, around, &mut writing, watcher, cancel) {
+        let mut writing = Writing::new(draft, old);
+        match self.write_rows(corpus, around.clone(), &mut writing, watcher, cancel) {
             Ok(()) => {}
             Err(error) => {
                 // The first fault is the one to tell; what was written is found by its
@@ -242,7 +243,11 @@ impl Work<'_> {
             bands: self.settings.mel.bands as u32,
             ..Meta::default()
         };
-        let (cache, did) = writing.commit(meta)?;
+        let (cache, mut did) = writing.commit(meta)?;
+        did.damage = match around.damaged.load(Ordering::Relaxed) {
+            0 => stale.damage,
+            rows => stale.damage.or(Some(format!("{rows} rows of the cache were damaged"))),
+        };
         Ok((Arc::new(cache), did))
     }
 
@@ -290,6 +295,7 @@ impl Work<'_> {
             leftovers,
             trust: self.options.trust,
             features: self.options.features,
+            damaged: AtomicUsize::new(0),
         })
     }
 

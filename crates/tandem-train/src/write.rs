@@ -31,9 +31,9 @@ pub struct Writing {
 }
 
 impl Writing {
-    /// Begins with nothing written. `damage` is what was wrong with the old state.
-    pub fn new(draft: Draft, old: Option<Arc<Cache>>, damage: Option<String>) -> Writing {
-        let did = Did { damage, ..Did::default() };
+    /// Begins with nothing written.
+    pub fn new(draft: Draft, old: Option<Arc<Cache>>) -> Writing {
+        let did = Did::default();
         let (speakers, languages) = (Names::of("speakers"), Names::of("languages"));
         Writing { draft, old, speakers, languages, did }
     }

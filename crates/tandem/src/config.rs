@@ -42,7 +42,9 @@ impl FileConfig {
     pub fn read(path: Option<&Path>) -> anyhow::Result<FileConfig> {
         let Some(path) = path else { return Ok(FileConfig::default()) };
         let named = || format!("cannot use configuration `{}`", path.display());
-        let text = std::fs::read_to_string(path).with_context(named)?;
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| Advised::new(error.to_string(), "check the path given to `--config`"))
+            .with_context(named)?;
         // The parser's own message shows line, column and the keys it knows.
         let parsed = toml::from_str(&text).map_err(|error| {
             Advised::new(
@@ -50,7 +52,29 @@ impl FileConfig {
                 "mend that line, or remove it for the default",
             )
         });
-        parsed.with_context(named)
+        parsed.and_then(FileConfig::checked).with_context(named)
+    }
+
+    /// Refuses values that no later step would.
+    fn checked(self) -> Result<FileConfig, Advised> {
+        let counts = [
+            ("num_workers", self.num_workers),
+            ("prefetch_buffer_size", self.prefetch_buffer_size),
+        ];
+        if let Some((key, _)) = counts.iter().find(|(_, count)| *count == Some(0)) {
+            let advice = "write 1 or more, or remove the line for the default";
+            return Err(Advised::new(format!("`{key}` is 0"), advice));
+        }
+        if let Some(share) = self.max_rejected.filter(|share| !(0.0..=1.0).contains(share)) {
+            let fact = format!("`max_rejected` is {share}");
+            return Err(Advised::new(fact, "write a share of the rows, from 0 to 1"));
+        }
+        let usual = TextConfig::default().max_symbols;
+        if self.text.max_symbols != usual && self.text.max_symbols != self.batch.max_text_length {
+            let fact = "`text.max_symbols` and `batch.max_text_length` differ";
+            return Err(Advised::new(fact, "set `batch.max_text_length` alone: it is both"));
+        }
+        Ok(self)
     }
 
     /// The part that changes what the model sees.

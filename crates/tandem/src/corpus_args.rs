@@ -40,7 +40,7 @@ pub struct CorpusArgs {
     #[arg(long, value_name = "N", env = "TANDEM_MAX_MEL_FRAMES")]
     pub max_mel_frames: Option<usize>,
     /// Threads that read the corpus [default: one per core]
-    #[arg(long, value_name = "N", env = "TANDEM_NUM_WORKERS")]
+    #[arg(long, value_name = "N", env = "TANDEM_NUM_WORKERS", value_parser = at_least_one)]
     pub num_workers: Option<usize>,
     /// Keep finished mel frames on disk, so that later epochs only copy
     #[arg(long, env = "TANDEM_CACHE_DATASET")]
@@ -63,7 +63,12 @@ pub struct BatchArgs {
     #[arg(long, value_name = "N")]
     pub frame_budget: Option<usize>,
     /// Batches that may wait for the consumer [default: max(2, min(8, 64 / batch size))]
-    #[arg(long, value_name = "N", env = "TANDEM_PREFETCH_BUFFER_SIZE")]
+    #[arg(
+        long,
+        value_name = "N",
+        env = "TANDEM_PREFETCH_BUFFER_SIZE",
+        value_parser = at_least_one
+    )]
     pub prefetch_buffer_size: Option<usize>,
     /// What order and chance are drawn from [default: 0]
     #[arg(long, value_name = "N", env = "TANDEM_SEED")]
@@ -113,7 +118,7 @@ impl CorpusArgs {
         let defaults = PrepareOptions::default();
         let cached = self.cache_dataset || file.cache_dataset;
         let prepare = PrepareOptions {
-            workers: self.num_workers.or(file.num_workers).unwrap_or(defaults.workers).max(1),
+            workers: self.num_workers.or(file.num_workers).unwrap_or(defaults.workers),
             features: if cached { Features::Cached } else { Features::OnTheFly },
             trust: Trust::Stamps,
             cache_dir: self.cache_dir.clone().or(file.cache_dir.clone()),
@@ -137,7 +142,14 @@ impl BatchArgs {
             .prefetch_buffer_size
             .or(corpus.file.prefetch_buffer_size)
             .unwrap_or_else(|| auto_prefetch(batch.batch_size));
-        BatchSettings { batch, depth: depth.max(1) }
+        BatchSettings { batch, depth }
+    }
+}
+
+fn at_least_one(text: &str) -> Result<usize, String> {
+    match text.parse::<usize>() {
+        Ok(count) if count > 0 => Ok(count),
+        _ => Err("expected a whole number from 1 up".into()),
     }
 }
 

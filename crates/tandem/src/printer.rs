@@ -4,11 +4,13 @@
 //! a progress bar becomes a plain line now and then when stderr is not a terminal.
 
 use anyhow::Context;
-use comfy_table::{Table, presets};
-use indicatif::{ProgressBar, ProgressStyle};
+use comfy_table::{ContentArrangement, Table, presets};
+use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 use serde::Serialize;
+use std::fmt;
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
+use terminal_size::{Width, terminal_size_of};
 
 /// The only place of the program that prints.
 pub struct Printer {
@@ -44,6 +46,10 @@ impl Printer {
     pub fn table(header: &[&str]) -> Table {
         let mut table = Table::new();
         table.load_style(presets::NOTHING).set_header(header.iter().copied());
+        // Cells are folded to fit a terminal; a file or a pipe gets whole lines.
+        if let Some((Width(width), _)) = terminal_size_of(io::stdout()) {
+            table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
+        }
         table
     }
 
@@ -88,9 +94,13 @@ impl Progress {
             return Progress { bar: ProgressBar::hidden(), lines };
         }
         let style = ProgressStyle::with_template(
-            "{msg} {wide_bar} {human_pos}/{human_len} {per_sec} eta {eta}",
+            "{msg} {wide_bar} {human_pos}/{human_len} {speed} eta {eta}",
         )
-        .unwrap_or_else(|_| ProgressStyle::default_bar());
+        .unwrap_or_else(|_| ProgressStyle::default_bar())
+        .with_key("speed", |state: &ProgressState, text: &mut dyn fmt::Write| {
+            // A text that cannot take a number has no reader either.
+            let _ = write!(text, "{:.0}/s", state.per_sec());
+        });
         let bar = ProgressBar::new(total).with_style(style).with_message(what.to_string());
         Progress { bar, lines: None }
     }

@@ -111,7 +111,7 @@ pub fn print(analysis: &Analysis, out: &mut Printer) -> anyhow::Result<()> {
     row("decode it", &audio.decode);
     row("its mel frames", &audio.mel);
     row("wait for a batch", &batches.wait);
-    out.line(&table.to_string())?;
+    out.line(&table.trim_fmt())?;
     out.line("")?;
     let even = format!(
         "{:.0} % variation per second of sound (uneven above {:.0} %), {:.0} times real time on one thread",
@@ -132,8 +132,8 @@ pub fn print(analysis: &Analysis, out: &mut Printer) -> anyhow::Result<()> {
         out.line(&format!("{:<8} {value}", name.bold()))?;
     }
     for finding in &analysis.findings {
-        out.line(&format!("{} {}", "change".yellow().bold(), finding.fact))?;
-        out.line(&format!("  {}", finding.advice))?;
+        out.line(&format!("{:<8} {}", "change".yellow().bold(), finding.fact))?;
+        out.line(&format!("{:<8} {}", "", finding.advice))?;
     }
     out.line(&format!("{:<8} {}", "verdict".bold(), analysis.verdict))?;
     Ok(())

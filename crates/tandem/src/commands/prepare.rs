@@ -174,7 +174,7 @@ fn table_of(rejected: &[RejectedRow]) -> String {
         let place = format!("{}:{}", row.manifest, row.line);
         table.add_row([&place, &row.id, &row.message, &row.fix]);
     }
-    table.to_string()
+    table.trim_fmt()
 }
 
 fn print_rejected(prepared: &Prepared, out: &mut Printer) -> anyhow::Result<()> {

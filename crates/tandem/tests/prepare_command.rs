@@ -1,0 +1,270 @@
+//! `tandem prepare` on corpora as they are found in the wild, good and bad: what is used, what is
+//! refused, and what the user is told.
+
+mod kit;
+
+use kit::{Kind, Place, Said, good, only_settings, wav, wav_of};
+use serde_json::Value;
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+/// Prepares a manifest over the clips a, b and c; expects so many usable rows and no other.
+#[track_caller]
+fn check_used(manifest: &[u8], rows: usize) -> Value {
+    let place = Place::with_clips(3, "");
+    place.write("metadata.csv", manifest);
+    let summary = place.prepare(&[]);
+    assert_eq!((&summary["usable"], &summary["rejected"]), (&rows.into(), &0.into()), "{summary}");
+    summary
+}
+
+#[test]
+fn manifests_of_2_3_and_5_columns_are_read() {
+    check_used(b"a|one word\nb|two words\n", 2);
+    check_used(b"a|in 3 days|in three days\nb|two words|\n", 2);
+    let summary = check_used("a|سلام|سلام|mina|fa\nb|two|two|jack|en\n".as_bytes(), 2);
+    assert_eq!(summary["speakers"], serde_json::json!({"jack": 1, "mina": 1}));
+    assert_eq!(summary["languages"], serde_json::json!({"en": 1, "fa": 1}));
+}
+
+#[test]
+fn a_header_a_byte_order_mark_and_windows_line_ends_are_read() {
+    check_used(b"id|text\na|one word\nb|two words\n", 2);
+    check_used("\u{feff}a|one word\r\n\r\nb|two words\r\n".as_bytes(), 2);
+    let summary = check_used(b"text|speaker_name|audio_file\nhello|mina|wavs/a.wav\nyes|jo|b\n", 2);
+    assert_eq!(summary["speakers"], serde_json::json!({"jo": 1, "mina": 1}));
+}
+
+#[test]
+fn ids_may_have_an_ending_and_folders() {
+    let place = Place::with(&[
+        ("wavs/en/a.wav", &good()),
+        ("wavs/fa/b.wav", &good()),
+        ("wavs/c.WAV", &good()),
+        ("metadata.csv", "en/a|one\nfa/b.wav|دو\nc.wav|three\n".as_bytes()),
+    ]);
+    let summary = place.prepare(&[]);
+    assert_eq!((&summary["usable"], &summary["rejected"]), (&3.into(), &0.into()), "{summary}");
+}
+
+#[test]
+fn quotes_joiners_marks_and_direction_stay_in_the_text() {
+    let text = "«می\u{200c}روم» \u{202b}گفت\u{202c}";
+    check_used(format!("a|\"He said \u{201c}cafe\u{301}\u{201d}\"\nb|{text}\n").as_bytes(), 2);
+    let place = Place::with_clips(2, &format!("a|\"Yes\" he said\nb|{text}\n"));
+    let batches = place.run(&["batches", "corpus", "--json"]).json();
+    assert_eq!(batches["utterances"], 1, "one is held out: {batches}");
+}
+
+#[test]
+fn train_and_eval_manifests_are_taken_at_their_word() {
+    let place = Place::with_clips(3, "a|x y\nb|x y\nc|x y\n");
+    place.write("metadata_train.csv", b"a|x y\nb|x y\n");
+    place.write("metadata_eval.csv", b"c|x y\n");
+    let summary = place.prepare(&[]);
+    assert_eq!((&summary["train"], &summary["eval"]), (&2.into(), &1.into()));
+}
+
+#[test]
+fn sound_of_every_usual_rate_width_and_channel_count_is_read_at_its_own_speed() {
+    let mut kinds = Vec::new();
+    for rate in [8_000, 11_025, 16_000, 22_050, 24_000, 32_000, 44_100, 48_000, 96_000] {
+        kinds.push((Kind::Int(16), rate, 1));
+    }
+    for channels in 2..=8 {
+        kinds.push((Kind::Int(16), 22_050, channels));
+    }
+    for kind in [Kind::Int(8), Kind::Int(24), Kind::Int(32), Kind::Float] {
+        kinds.push((kind, 44_100, 2));
+    }
+    let place = Place::new();
+    let mut manifest = String::new();
+    for (number, (kind, rate, channels)) in kinds.iter().enumerate() {
+        place.write(&format!("wavs/c{number}.wav"), &wav(*kind, *rate, *channels, 1.0));
+        manifest.push_str(&format!("c{number}|one second\n"));
+    }
+    place.write("metadata.csv", manifest.as_bytes());
+    let summary = place.prepare(&[]);
+    assert_eq!(summary["usable"], kinds.len(), "{summary}");
+    // A second is 22,050 samples or 87 frames of 256, whatever the file's own rate; the length of
+    // all is counted in whole frames.
+    let sound = summary["sound"].as_f64().unwrap() / kinds.len() as f64;
+    assert!((sound - 1.0).abs() < 0.013, "{sound} s each");
+    assert_eq!(summary["longest_frames"], 87);
+}
+
+/// One bad clip beside four good rows: the row is listed with these words, and the rest is used.
+#[track_caller]
+fn check_refused(clip: &[u8], reason: &str, words: &str) {
+    let place = Place::with_clips(4, "a|one\nb|two\nbad|three\nc|four\nd|five\n");
+    place.write("wavs/bad.wav", clip);
+    let summary = place.prepare(&[]);
+    assert_eq!((&summary["usable"], &summary["rejected"]), (&4.into(), &1.into()), "{summary}");
+    let row = &summary["rejected_rows"][0];
+    let text = |key: &str| row[key].as_str().unwrap_or_default().to_string();
+    assert_eq!((text("manifest").as_str(), row["line"].as_u64()), ("metadata.csv", Some(3)));
+    assert_eq!((text("id").as_str(), text("reason").as_str()), ("bad", reason), "{row}");
+    assert!(text("message").contains(words), "{row}");
+    assert!(text("fix").len() > 10, "{row}");
+    assert!(!text("message").contains('\n') && !text("fix").contains('\n'), "{row}");
+    let list = fs::read_to_string(summary["rejected_list"].as_str().unwrap()).unwrap();
+    let line = ["metadata.csv", "3", "bad", reason, &text("message"), &text("fix")].join("\t");
+    assert_eq!(list.lines().nth(1), Some(line.as_str()));
+}
+
+#[test]
+fn broken_recordings_are_listed_with_what_is_wrong() {
+    let whole = good();
+    check_refused(b"", "broken_audio", "empty");
+    check_refused(&whole[..44], "broken_audio", "");
+    check_refused(&whole[..whole.len() / 2], "broken_audio", "truncated");
+    check_refused(&whole[..20], "broken_audio", "");
+    check_refused(&wav(Kind::Int(16), 22_050, 1, 0.0), "broken_audio", "no samples");
+    check_refused(&wav(Kind::Int(16), 22_050, 1, 0.01), "broken_audio", "the minimum is 100.00 ms");
+    check_refused(b"<html>not found</html>", "broken_audio", "");
+    let silence = wav_of(Kind::Int(16), 22_050, 1, std::iter::repeat_n(0.0, 22_050));
+    check_refused(&silence, "broken_audio", "silent");
+    let nan = (0..22_050).map(|at| if at == 11_025 { f64::NAN } else { 0.1 });
+    check_refused(&wav_of(Kind::Float, 22_050, 1, nan), "broken_audio", "not a number");
+    let loud = std::iter::repeat_n(20_000.0, 22_050);
+    check_refused(&wav_of(Kind::Float, 22_050, 1, loud), "broken_audio", "");
+}
+
+#[test]
+fn too_long_recordings_are_listed_with_the_limit() {
+    check_refused(&wav(Kind::Int(16), 22_050, 1, 12.0), "audio_too_long", "the limit is 800");
+    check_refused(&wav(Kind::Int(8), 4_000, 1, 130.0), "audio_too_long", "2.2 min");
+    // Ten hours by its header alone: refused before anything of that size is allocated.
+    let mut header = wav(Kind::Int(16), 22_050, 1, 0.5);
+    let claimed = 22_050u32 * 2 * 36_000;
+    header[40..44].copy_from_slice(&claimed.to_le_bytes());
+    check_refused(&header, "broken_audio", "truncated");
+}
+
+/// One bad line between four good rows.
+#[track_caller]
+fn check_line(line: &[u8], reason: &str, words: &str) {
+    let place = Place::with_clips(4, "");
+    let mut manifest = b"a|one\nb|two\n".to_vec();
+    manifest.extend_from_slice(line);
+    manifest.extend_from_slice(b"\nc|four\n");
+    place.write("metadata.csv", &manifest);
+    place.write("outside.wav", &good());
+    fs::rename(place.corpus().join("outside.wav"), place.inside("outside.wav")).unwrap();
+    symlink(place.inside("outside.wav"), place.corpus().join("wavs/link.wav")).unwrap();
+    symlink(place.inside(""), place.corpus().join("wavs/away")).unwrap();
+    let summary = place.prepare(&["--max-rejected", "0.5"]);
+    assert_eq!((&summary["usable"], &summary["rejected"]), (&3.into(), &1.into()), "{summary}");
+    let row = &summary["rejected_rows"][0];
+    assert_eq!((row["reason"].as_str(), row["line"].as_u64()), (Some(reason), Some(3)), "{row}");
+    assert!(row["message"].as_str().unwrap().contains(words), "{row}");
+    assert!(row["fix"].as_str().unwrap().len() > 10, "{row}");
+}
+
+#[test]
+fn ids_that_lead_out_of_the_corpus_are_refused() {
+    check_line(b"../outside|words", "leaves_corpus", "leaves the corpus");
+    check_line(b"wavs/../../outside|words", "leaves_corpus", "leaves the corpus");
+    check_line(b"/etc/passwd|words", "leaves_corpus", "leaves the corpus");
+    check_line(b"C:\\clips\\a|words", "leaves_corpus", "leaves the corpus");
+    check_line(b"link|words", "leaves_corpus", "wavs/link.wav");
+    check_line(b"away/outside|words", "leaves_corpus", "wavs/away");
+}
+
+#[test]
+fn bad_lines_are_listed_with_what_is_wrong() {
+    check_line(b"z|words", "missing_audio", "no recording `z`");
+    check_line(b"a|again", "duplicate_id", "line 1 of `metadata.csv`");
+    check_line(b"d|caf\xE9", "invalid_utf8", "byte 6 of the line");
+    check_line(b"d|one|too|many", "wrong_columns", "4 columns, expected 2");
+    check_line(b"d|", "empty_text", "empty");
+    check_line(b"|words", "empty_id", "empty");
+    check_line("d|one ★ two".as_bytes(), "unknown_symbol", "U+2605");
+    check_line("d|Привет, мир".as_bytes(), "unknown_language", "Cyrillic");
+    check_line(format!("d|{}", "la ".repeat(3334)).as_bytes(), "text_too_long", "the limit is 200");
+}
+
+#[test]
+fn too_many_bad_rows_stop_it_with_the_list_unless_they_are_allowed() {
+    let place = Place::with_clips(2, "a|one\nb|two\ny|three\nz|four\n");
+    let said = place.run(&["prepare", "corpus"]);
+    said.failed(&["2 of 4 rows are unusable (50.0 %), the limit is 20.0 %", "--max-rejected"]);
+    // The list itself, and the file with all of it.
+    assert!(said.err.contains("metadata.csv:3") && said.err.contains("metadata.csv:4"), "{said:?}");
+    let list = only_settings(&place.corpus().join(".tandem-cache")).join("rejected.tsv");
+    assert!(said.err.contains(list.to_str().unwrap()), "{said:?}");
+    assert_eq!(fs::read_to_string(list).unwrap().lines().count(), 3);
+    assert_eq!(said.out, "");
+
+    let said = place.run(&["prepare", "corpus", "--max-rejected", "0.5"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(said.out.contains("2 usable") && said.out.contains("2 rejected"), "{said:?}");
+    assert!(said.out.contains("rejected.tsv"), "{said:?}");
+    place.run(&["prepare", "corpus", "--max-rejected", "2"]);
+}
+
+#[test]
+fn a_corpus_of_bad_rows_alone_is_refused_whatever_is_allowed() {
+    let place = Place::with(&[("wavs/a.wav", b""), ("metadata.csv", b"a|one\nb|two\n")]);
+    let said = place.run(&["prepare", "corpus", "--max-rejected", "1"]);
+    said.failed(&["not one of 2 rows is usable", "metadata.csv:1", "metadata.csv:2"]);
+}
+
+#[test]
+fn what_is_no_corpus_is_one_error_with_a_way_out() {
+    let place = Place::with(&[("readme.txt", b"")]);
+    place.run(&["prepare", "corpse"]).failed(&["no corpus at `corpse`", "did you mean", "corpus"]);
+    place.run(&["prepare", "corpus"]).failed(&["no manifest", "metadata.csv"]);
+    place.write("metadata.csv", b"");
+    place.run(&["prepare", "corpus"]).failed(&["no rows", "id|text"]);
+    place.write("metadata.csv", b"a|one\n");
+    place.run(&["prepare", "corpus"]).failed(&["holds no recordings", "wavs"]);
+    place.write("wavs/a.wav", &good());
+    place.write("metadata.csv", b"a\tone\n");
+    place.run(&["prepare", "corpus"]).failed(&["most have 1", "separator"]);
+    place.write("metadata.csv", b"\xFF\xFEa\0|\0b\0");
+    place.run(&["prepare", "corpus"]).failed(&["UTF-16", "iconv"]);
+    place.run(&["prepare", "corpus/metadata.csv/x"]).failed(&["corpus/metadata.csv/x"]);
+}
+
+#[test]
+fn a_read_only_corpus_is_cached_in_the_users_own_directory() {
+    let place = Place::with_clips(3, "a|one\nb|two\nc|three\n");
+    for folder in ["", "wavs"] {
+        let path = place.corpus().join(folder);
+        fs::set_permissions(path, fs::Permissions::from_mode(0o555)).unwrap();
+    }
+    for folder in ["home", "user-cache"] {
+        fs::create_dir(place.inside(folder)).unwrap();
+        fs::set_permissions(place.inside(folder), fs::Permissions::from_mode(0o777)).unwrap();
+    }
+    // Root may write everywhere: the program is then run as nobody, from where nobody can see it.
+    let program = place.inside("tandem");
+    fs::copy(env!("CARGO_BIN_EXE_tandem"), &program).unwrap();
+    let mut command = place.surround(Command::new(program), &["prepare", "corpus", "--json"]);
+    let probe = place.corpus().join("probe");
+    if fs::write(&probe, "").is_ok() {
+        fs::remove_file(probe).unwrap();
+        command.uid(65_534).gid(65_534);
+    }
+    for rebuilt in [3, 0] {
+        let summary = Said::of(command.output().expect("it runs")).json();
+        assert_eq!(summary["rebuilt"], rebuilt);
+        let cache = summary["cache"].as_str().unwrap();
+        assert!(cache.contains("user-cache/tandem/corpus-"), "{cache}");
+    }
+    assert!(!place.corpus().join(".tandem-cache").exists());
+    fs::set_permissions(place.corpus(), fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+#[test]
+fn a_named_cache_directory_is_used_and_must_be_one() {
+    let place = Place::with_clips(2, "a|one\nb|two\n");
+    let summary = place.prepare(&["--cache-dir", "fast"]);
+    assert!(summary["cache"].as_str().unwrap().starts_with("fast/corpus-"), "{summary}");
+    assert!(!place.corpus().join(".tandem-cache").exists());
+    let said = place.run(&["prepare", "corpus", "--cache-dir", "corpus/metadata.csv"]);
+    said.failed(&["cannot write", "--cache-dir"]);
+}
