@@ -159,6 +159,27 @@ fn a_stopped_build_leaves_the_old_state_and_its_entries_are_picked_up() {
 }
 
 #[test]
+fn a_killed_build_leaves_texts_for_the_mel_frames_it_wrote() {
+    let dir = tempfile::tempdir().unwrap();
+    let long = |mut clip: Clip| {
+        clip.mel.resize(30_000 * BANDS, 0.5);
+        clip
+    };
+    let clips: Vec<_> = clips(12).into_iter().map(long).collect();
+    let mut draft = begin(dir.path(), None);
+    clips.iter().for_each(|clip| add(&mut draft, clip));
+    // What a kill at this moment leaves on the disk, seen from another place: the lock is held.
+    let after = tempfile::tempdir().unwrap();
+    fs::create_dir(settings_dir(after.path())).unwrap();
+    for file in files(dir.path()) {
+        fs::copy(&file, settings_dir(after.path()).join(file.file_name().unwrap())).unwrap();
+    }
+    let left = begin(after.path(), None).leftovers(None).unwrap();
+    assert!(left.mel.len() >= 8, "{} of 12 mel entries", left.mel.len());
+    assert!(left.mel.keys().all(|key| left.text.contains_key(key)));
+}
+
+#[test]
 fn segments_that_are_mostly_garbage_are_copied_together() {
     let dir = tempfile::tempdir().unwrap();
     let all = clips(20);

@@ -155,8 +155,16 @@ impl Draft {
         self.add(SegmentKind::Text, key, &text.encode(&mut head))
     }
 
-    /// Writes the mel frames of a row under its key.
+    /// Writes the mel frames of a row under its key. Its text comes first.
     pub fn add_mel(&mut self, key: Fingerprint, mel: &[f32]) -> Result<Place, DataError> {
+        // Texts reach the disk before the mebibyte of mel that belongs to them, so that a build
+        // that is killed or fills the disk leaves whole rows behind, not mel frames alone.
+        let passes = |mel_file: &SegmentWriter| mel_file.passes_mebibyte(size_of_val(mel) as u64);
+        if let (Some(mel_file), Some(text)) = (&self.mel, &mut self.text)
+            && passes(mel_file)
+        {
+            text.flush()?;
+        }
         self.add(SegmentKind::Mel, key, &[bytemuck::cast_slice(mel)])
     }
 
@@ -256,10 +264,10 @@ impl Draft {
 
     /// Ends an unfinished build so that the next one can pick up its entries.
     pub fn suspend(mut self) -> Result<(), DataError> {
-        let writers = [self.text.take(), self.mel.take()].into_iter().flatten();
-        let finished = writers.map(|writer| writer.finish().map(|_| ())).collect();
+        let finish = |writer: Option<SegmentWriter>| writer.map_or(Ok(0), SegmentWriter::finish);
+        let (text, mel) = (finish(self.text.take()), finish(self.mel.take()));
         // Also where a full disk was the reason: that room is wanted.
-        remove_drafts(&self.directory).and(finished)
+        remove_drafts(&self.directory).and(text).and(mel).map(|_| ())
     }
 
     fn join_names(&mut self) -> io::Result<File> {

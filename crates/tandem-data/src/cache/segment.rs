@@ -152,6 +152,17 @@ impl SegmentWriter {
         Ok(())
     }
 
+    /// Whether an entry of this length goes past another mebibyte of the file.
+    pub fn passes_mebibyte(&self, length: u64) -> bool {
+        self.at >> 20 != entry_end(self.at, length) >> 20
+    }
+
+    /// Hands everything appended to the system, which keeps it when this process is killed.
+    pub fn flush(&mut self) -> Result<(), DataError> {
+        let flushed = self.file.flush();
+        flushed.map_err(|source| DataError::Write { path: self.path.clone(), source })
+    }
+
     /// Number of the segment.
     pub fn number(&self) -> u32 {
         self.number
