@@ -4,7 +4,17 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/environment.sh
-export PATH="$PATH:${XDG_CACHE_HOME:-$HOME/.cache}/tandem/tools/bin"
+tools="${XDG_CACHE_HOME:-$HOME/.cache}/tandem/tools"
+export PATH="$PATH:$tools/bin"
+
+# install_tool PACKAGE: a cargo subcommand, built once into a directory of our own. Its build
+# products stay apart, so that they never wait for ours.
+install_tool() {
+    cargo "${1#cargo-}" --version >/dev/null 2>&1 && return 0
+    echo "installing $1 (a few minutes, once)" >&2
+    CARGO_TARGET_DIR="$tools/build" cargo install --quiet --locked --root "$tools" "$1"
+    rm -rf "$tools/build"
+}
 
 step() { printf '\n== %s\n' "$*" >&2; }
 
@@ -12,9 +22,8 @@ step "tools"
 install_debian cc build-essential
 # Tests of the phoneme front end run the real program.
 install_debian espeak-ng espeak-ng
-if ! cargo nextest --version >/dev/null 2>&1; then
-    cargo install cargo-nextest --locked --root "${XDG_CACHE_HOME:-$HOME/.cache}/tandem/tools"
-fi
+install_tool cargo-nextest
+install_tool cargo-deny
 
 step "format"
 cargo fmt --all --check
@@ -22,17 +31,15 @@ cargo fmt --all --check
 step "lints"
 cargo clippy --release --locked --workspace --all-targets -- -D warnings
 
-step "tests"
-cargo nextest run --cargo-profile release --locked --workspace
-
 step "documentation"
 cargo test --release --locked --workspace --doc --quiet
 RUSTDOCFLAGS="-D warnings" cargo doc --release --locked --workspace --no-deps --quiet
 
-if cargo deny --version >/dev/null 2>&1; then
-    step "supply chain"
-    cargo deny --offline check licenses bans sources
-else
-    step "supply chain: skipped, \`cargo install cargo-deny\` to run it"
-fi
+step "supply chain"
+# Advisories need a database from the network; licences, bans and sources do not.
+cargo deny --offline check licenses bans sources
+
+step "tests"
+cargo nextest run --cargo-profile release --locked --workspace
+
 printf '\nall checks passed\n' >&2
