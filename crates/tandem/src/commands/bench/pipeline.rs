@@ -71,11 +71,11 @@ fn targets(args: &Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
     out.note("stall against the simulation, 48 lines ...");
     let (stall_grid, stall) = grid::measure(size)?;
     targets.push(stall);
+    out.note("ten million items ...");
+    targets.extend(checks::memory()?);
     out.note("overhead per item ...");
     targets.push(checks::overhead(size)?);
     targets.push(checks::telemetry(size)?);
-    out.note("ten million items ...");
-    targets.extend(checks::memory()?);
     let status = target::status(&targets);
     if args.json {
         out.json(&Answer { targets, stall_grid })?;

@@ -184,10 +184,11 @@ fn idle_run(items: u64, places: usize, recorder: Recorder) -> Result<f64, Pipeli
     Ok(from.elapsed().as_secs_f64() / items as f64)
 }
 
-/// Bytes of memory this process has in use, where the system says so.
+/// Bytes of memory this process has made its own, where the system says so. Pages of the program
+/// file come and go with what other programs need, and are left out.
 fn resident() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let line = text.lines().find_map(|line| line.strip_prefix("RssAnon:"))?;
     let kib: u64 = line.split_whitespace().next()?.parse().ok()?;
     Some(kib * 1024)
 }
