@@ -70,6 +70,7 @@ pub struct AudioCost {
     /// Its mel frames.
     pub mel: Figures,
     /// Variation of read + decode per second of sound: how even loading is, whatever the lengths.
+    /// The extreme twentieths do not count.
     pub variation: f64,
     /// Sound handled per second of work: how many times faster than speech.
     pub times_real_time: f64,
@@ -154,7 +155,8 @@ fn time_audio(
     let mut file = FileReader::default();
     let mut decoder = Decoder::new(settings.mel.rate, settings.audio);
     let mut mel = MelExtractor::new(settings.mel.clone())?;
-    let [mut read, mut decode, mut frames, mut even] = [(); 4].map(|()| Stats::default());
+    let [mut read, mut decode, mut frames] = [(); 3].map(|()| Stats::default());
+    let mut per_second = Vec::with_capacity(sample.len());
     let (mut sound, mut work) = (0.0, 0.0);
     for row in sample {
         // A broken recording is in the list of rejected rows; its cost is not loading's.
@@ -166,17 +168,27 @@ fn time_audio(
         read.add(reading);
         decode.add(decoding);
         frames.add(kernel);
-        even.add((reading + decoding) / length);
+        per_second.push((reading + decoding) / length);
         sound += length;
         work += reading + decoding + kernel;
     }
     Ok(AudioCost {
-        variation: figures(&even)?.variation,
+        variation: figures(&without_extremes(per_second))?.variation,
         read: figures(&read)?,
         decode: figures(&decode)?,
         mel: figures(&frames)?,
         times_real_time: sound / work.max(1e-12),
     })
+}
+
+/// All but the lowest and the highest twentieth: on a shared machine a pause in the middle of a
+/// recording says nothing about the corpus.
+fn without_extremes(mut values: Vec<f64>) -> Stats {
+    values.sort_by(f64::total_cmp);
+    let cut = values.len() / 20;
+    let mut stats = Stats::default();
+    values[cut..values.len() - cut].iter().for_each(|value| stats.add(*value));
+    stats
 }
 
 fn time_one(

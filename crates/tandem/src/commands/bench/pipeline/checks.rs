@@ -64,15 +64,16 @@ pub fn overhead(size: Size) -> Result<Target, PipelineError> {
 pub fn telemetry(size: Size) -> anyhow::Result<Target> {
     let path = std::env::temp_dir().join(format!("tandem-bench-{}.jsonl", std::process::id()));
     // Room for all events of a round, and time to write them: an event lost would cost nothing.
-    let options =
-        RecordOptions { spans: Spans::Recorded, bulk_room: 1 << 17, ..RecordOptions::default() };
+    let room = RecordOptions { bulk_room: 1 << 18, essential_room: 1 << 14, ..Default::default() };
+    let options = RecordOptions { spans: Spans::Recorded, ..room };
     let pause = options.flush_every * 2;
     let header = RunHeader::now("bench", env!("CARGO_PKG_VERSION"), serde_json::Value::Null);
     let recording = Recording::create(&path, header, options)?;
     let mut differences = Vec::new();
     for _ in 0..rounds(size) {
-        let off = idle_run(3_000, 3, Recorder::off())?;
-        differences.push(idle_run(3_000, 3, recording.recorder())? - off);
+        // Longer queues than usual: who waits for whom would hide what the record costs.
+        let off = idle_run(10_000, 64, Recorder::off())?;
+        differences.push(idle_run(10_000, 64, recording.recorder())? - off);
         std::thread::sleep(pause);
     }
     let lost = recording.finish().health.lost_in_all();
