@@ -158,9 +158,9 @@ mod tests {
         assert_eq!(
             said,
             [
-                "step 100: mean 100.00 ms, std 0.00 s, min 100.00 ms, max 100.00 ms, \
+                "step 100: mean 100.00 ms, std 0 s, min 100.00 ms, max 100.00 ms, \
                  10.00 steps/s, 160.0 samples/s, variation 0.0 %, waited 0.0 %",
-                "step 200: mean 50.00 ms, std 0.00 s, min 50.00 ms, max 50.00 ms, \
+                "step 200: mean 50.00 ms, std 0 s, min 50.00 ms, max 50.00 ms, \
                  20.00 steps/s, 320.0 samples/s, variation 0.0 %, waited 0.0 %",
             ]
         );
