@@ -72,8 +72,8 @@ pub fn telemetry(size: Size) -> anyhow::Result<Target> {
     let mut differences = Vec::new();
     for _ in 0..rounds(size) {
         // Longer queues than usual: who waits for whom would hide what the record costs.
-        let off = idle_run(10_000, 64, Recorder::off())?;
-        differences.push(idle_run(10_000, 64, recording.recorder())? - off);
+        let off = idle_run(3_000, 64, Recorder::off())?;
+        differences.push(idle_run(3_000, 64, recording.recorder())? - off);
         std::thread::sleep(pause);
     }
     let lost = recording.finish().health.lost_in_all();
