@@ -28,7 +28,7 @@ const LARGEST_TRANSFORM: usize = 1 << 16;
 ///
 /// Agrees with `librosa.feature.melspectrogram(power=1, center=True, pad_mode="reflect",
 /// htk=False, norm="slaney")` followed by `numpy.log(numpy.maximum(mel, floor))` to within
-/// 1e-3 in every value and 1e-5 on average (2e-5 for a pure tone); checked by `tests/mel_goldens.rs`. The same bounds hold
+/// 1e-3 in every value and 1e-5 on average (3e-5 for a pure tone); checked by `tests/mel_goldens.rs`. The same bounds hold
 /// against double precision, with one reserve that any single-precision transform has: beside a
 /// full-scale tone without noise, a faint band is right to 5e-7 in itself, which is up to 5e-2 of
 /// its logarithm at the floor.
