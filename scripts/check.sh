@@ -33,7 +33,7 @@ cargo clippy --release --locked --workspace --all-targets -- -D warnings
 
 step "documentation"
 cargo test --release --locked --workspace --doc --quiet
-RUSTDOCFLAGS="-D warnings" cargo doc --release --locked --workspace --no-deps --quiet
+RUSTDOCFLAGS="-D warnings -A rustdoc::private-intra-doc-links" cargo doc --release --locked --workspace --no-deps --document-private-items --quiet
 
 step "supply chain"
 # Advisories need a database from the network; licences, bans and sources do not.

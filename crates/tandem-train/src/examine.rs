@@ -1,7 +1,7 @@
 //! One row of a corpus: kept as it is in the cache, or made anew.
 //!
 //! In: a few [`Utterance`]s. Out: for each, what the cache shall hold of it. Reads recordings,
-//! writes nothing. Next: [`crate::prepare`], which runs this on all workers.
+//! writes nothing. Next: [`mod@crate::prepare`], which runs this on all workers.
 
 use crate::settings::DataSettings;
 use crate::worker_mel::WorkerMel;

@@ -1,6 +1,6 @@
 //! Joins the data side, the pipeline and the telemetry.
 //!
-//! [`prepare`] turns a corpus into a cache, [`feed`] turns the cache into batches for a consumer
+//! [`mod@prepare`] turns a corpus into a cache, [`mod@feed`] turns the cache into batches for a consumer
 //! thread. Threads are the pipeline's; what a row or a batch is belongs to `tandem-data`.
 
 pub mod settings; // 1. everything that changes what the model sees of a corpus

@@ -3,7 +3,7 @@
 //! In: a corpus directory and [`DataSettings`]. Out: [`Prepared`], an open cache and a
 //! [`Summary`]. A warm start reads the cache alone and looks at the stamps of the recordings.
 //! Memory does not grow with the length of the recordings; a row costs about half a kilobyte.
-//! Next: [`crate::feed`].
+//! Next: [`mod@crate::feed`].
 
 use crate::examine::{
     Examine, Examined, Fault, Features, Job, OldRows, Surroundings, Trust, open_root,
@@ -21,7 +21,7 @@ use tandem_data::cache::index::Source;
 use tandem_data::cache::lock::Attempt;
 use tandem_data::cache::replace_file::replace_file;
 use tandem_data::cache::{
-    BuildLock, Cache, CachePlace, Draft, Fingerprint, Found, Meta, RowState, Stamp,
+    BuildLock, Cache, CachePlace, Draft, Fingerprint, Found, Meta, Row, RowState, Stamp,
 };
 use tandem_data::corpus::{Corpus, RejectReason, RejectedRow, Utterance};
 use tandem_data::text::FrontEnd;
@@ -389,11 +389,17 @@ impl Iterator for Jobs {
 /// tell. Rows that are bad in the manifest alone change with the manifest's stamp.
 fn may_have_appeared(cache: &Cache) -> bool {
     use RejectReason::{LeavesCorpus, MissingAudio};
-    let without_audio =
-        (0..cache.len()).filter_map(|row| cache.row(row)).filter(|row| row.audio.is_empty());
-    without_audio
+    unusable(cache)
+        .filter(|row| row.audio.is_empty())
         .filter_map(|row| fault_in(row.note))
         .any(|fault| matches!(fault.reason, MissingAudio | LeavesCorpus))
+}
+
+/// The rows that cannot be used. Names are looked at for these alone, not for a million others.
+fn unusable(cache: &Cache) -> impl Iterator<Item = Row<'_>> {
+    let rejected =
+        |row: &usize| cache.record(*row).is_some_and(|record| record.state() == RowState::Rejected);
+    (0..cache.len()).filter(rejected).filter_map(|row| cache.row(row))
 }
 
 fn fault_in(note: &str) -> Option<Fault> {
@@ -401,10 +407,7 @@ fn fault_in(note: &str) -> Option<Fault> {
 }
 
 fn rejected_rows(cache: &Cache) -> Vec<RejectedRow> {
-    let unusable = (0..cache.len())
-        .filter_map(|row| cache.row(row))
-        .filter(|row| row.record.state() == RowState::Rejected);
-    let mut rejected: Vec<_> = unusable
+    let mut rejected: Vec<_> = unusable(cache)
         .filter_map(|row| {
             let Fault { reason, message, fix } = fault_in(row.note)?;
             let manifest = cache.meta().sources.get(usize::from(row.record.manifest))?;

@@ -80,7 +80,7 @@ impl Summary {
         let mut languages = vec![0; meta.languages.len()];
         let mut speakers = vec![0; meta.speakers.len()];
         let mut frames = 0;
-        for record in (0..cache.len()).filter_map(|row| cache.row(row)).map(|row| row.record) {
+        for record in (0..cache.len()).filter_map(|row| cache.record(row)) {
             if record.state() == RowState::Rejected {
                 summary.rejected += 1;
                 continue;

@@ -84,6 +84,10 @@ impl Record {
 }
 
 /// The key of a row: everything of the corpus that its entries were made from.
+///
+/// Both are hashes already, so their sum is one too; it is asked for a million times at a start.
+/// One of them is turned, so that a row and a recording with the same hash do not meet.
 pub fn row_key(source: &Fingerprint, audio_hash: &Fingerprint) -> Fingerprint {
-    Fingerprint::of_parts(&[&source.0, &audio_hash.0])
+    let [source, audio] = [source, audio_hash].map(|hash| u128::from_le_bytes(hash.0));
+    Fingerprint(source.wrapping_add(audio.rotate_left(64)).to_le_bytes())
 }

@@ -7,7 +7,7 @@
 use crate::DataError;
 use crate::cache::Fingerprint;
 use bytemuck::{Pod, Zeroable};
-use memmap2::Mmap;
+use memmap2::{Mmap, UncheckedAdvice};
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader, BufWriter, Read, Write};
@@ -216,6 +216,15 @@ impl SegmentFile {
     pub fn has_room_for(&self, offset: u64, length: u64) -> bool {
         let end = offset.checked_add(ALIGN).and_then(|body| body.checked_add(length));
         end.is_some_and(|end| end <= self.map.len() as u64)
+    }
+
+    /// Gives the memory of pages looked at back to the system; they are read again when needed.
+    pub fn forget(&self) {
+        // SAFETY: the mapping is read-only and backed by its file, so dropped pages come back with
+        // the same contents at the next look.
+        let advised = unsafe { self.map.unchecked_advise(UncheckedAdvice::DontNeed) };
+        // Only memory is at stake: a system that cannot do it keeps the pages.
+        let _ = advised;
     }
 
     fn entry(&self, offset: u64) -> Option<(EntryHeader, &[u8])> {

@@ -14,6 +14,10 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+/// Texts looked at before their memory is given back: a look at a million rows would otherwise
+/// keep half a gigabyte.
+const ROWS_IN_MEMORY: usize = 1 << 14;
+
 /// A prepared corpus. Any number of threads may read it at once.
 #[derive(Debug)]
 pub struct Cache {
@@ -111,6 +115,11 @@ impl Cache {
         Some(Row { record, id, audio, note })
     }
 
+    /// A row's record alone, unless its part of the index is damaged.
+    pub fn record(&self, row: usize) -> Option<&Record> {
+        self.index.record(row)
+    }
+
     /// The text of a usable row, unless it is damaged.
     pub fn text(&self, record: &Record) -> Option<CachedText<'_>> {
         let segment = self.text.get(&record.text_segment)?;
@@ -155,7 +164,11 @@ impl Cache {
             if !self.is_fresh(root, row)? {
                 return Ok(false);
             }
+            if row.is_multiple_of(ROWS_IN_MEMORY) {
+                self.text.values().for_each(SegmentFile::forget);
+            }
         }
+        self.text.values().for_each(SegmentFile::forget);
         Ok(true)
     }
 
@@ -164,8 +177,11 @@ impl Cache {
         if !audio.is_empty() && Stamp::at(root, Path::new(audio))? != record.audio {
             return Ok(false);
         }
-        let whole =
-            || self.text(record).is_some() && (record.mel_segment == 0 || self.has_mel(record));
+        let text = || {
+            let segment = self.text.get(&record.text_segment);
+            segment.is_some_and(|text| text.get(record.text_offset, &record.key()).is_some())
+        };
+        let whole = || text() && (record.mel_segment == 0 || self.has_mel(record));
         Ok(record.state() == RowState::Rejected || whole())
     }
 }

@@ -17,7 +17,7 @@ pub struct Args {
     /// Print the report as JSON, for scripts
     #[arg(long)]
     json: bool,
-    /// Also draw the run as a trace for https://ui.perfetto.dev
+    /// Also draw the run as a trace for the Perfetto UI (ui.perfetto.dev)
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
 }

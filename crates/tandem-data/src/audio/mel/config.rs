@@ -1,7 +1,7 @@
 //! The mel settings, once for the whole program, and what can be wrong with them.
 //!
 //! Training, reference audio, synthesis and the cache key all read the same [`MelConfig`].
-//! Computes nothing. Next on the path: [`super::filterbank`].
+//! Computes nothing. Next on the path: [`mod@super::filterbank`].
 
 use serde::{Deserialize, Serialize};
 use tandem_units::{Frames, Hint, Hop, SampleRate, Samples};
