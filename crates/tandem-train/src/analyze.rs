@@ -157,12 +157,18 @@ fn time_audio(
     let mut mel = MelExtractor::new(settings.mel.clone())?;
     let [mut read, mut decode, mut frames] = [(); 3].map(|()| Stats::default());
     let mut per_second = Vec::with_capacity(sample.len());
+    let mut out = Vec::new();
     let (mut sound, mut work) = (0.0, 0.0);
     for row in sample {
         // A broken recording is in the list of rejected rows; its cost is not loading's.
-        let Ok([reading, decoding, kernel, length]) =
-            time_one(settings, &mut file, &mut decoder, &mut mel, &corpus.audio_path(row))
-        else {
+        let Ok([reading, decoding, kernel, length]) = time_one(
+            settings,
+            &mut file,
+            &mut decoder,
+            &mut mel,
+            &mut out,
+            &corpus.audio_path(row),
+        ) else {
             continue;
         };
         read.add(reading);
@@ -196,6 +202,7 @@ fn time_one(
     file: &mut FileReader,
     decoder: &mut Decoder,
     mel: &mut MelExtractor,
+    out: &mut Vec<f32>,
     path: &std::path::Path,
 ) -> Result<[f64; 4], AudioError> {
     let start = Instant::now();
@@ -211,12 +218,15 @@ fn time_one(
     }
     let start = Instant::now();
     let sound = decoder.decode(bytes, extension)?;
-    let decoded = start.elapsed();
-    let decoding = decoding.min(decoded);
+    let decoding = decoding.min(start.elapsed());
     let length = settings.mel.rate.seconds(sound.len());
-    let mut out = vec![0.0; mel.frames(sound.len()).0 * settings.mel.bands];
+    let values = mel.frames(sound.len()).0 * settings.mel.bands;
+    if out.len() < values {
+        out.resize(values, 0.0);
+    }
+    let decoded = start.elapsed();
     // The decoder refuses empty and non-finite sound, and the slice fits: nothing else can fail.
-    let extracted = mel.extract_into(sound, &mut out);
+    let extracted = mel.extract_into(sound, &mut out[..values]);
     debug_assert!(extracted.is_ok());
     let done = start.elapsed();
     let made = done - decoded;
