@@ -16,9 +16,12 @@ use tandem_data::audio::mel::MelKernel;
 use tandem_data::audio::{AudioError, Decoder, FileReader, Sound};
 use tandem_data::cache::{Cache, Fingerprint, Leftovers, Record, Row, RowState, Stamp};
 use tandem_data::corpus::{RejectReason, Split, Utterance};
-use tandem_data::text::{FrontEnd, Language, Reading, TextError};
+use tandem_data::text::{FrontEnd, Language, Memo, Reading, TextError};
 use tandem_pipeline::{Outlet, Payload, Stage, Trouble};
 use tandem_units::{Bytes, Hint, Samples};
+
+/// Texts a worker remembers: several voices often speak the same sentences. Some megabytes.
+const TEXTS_HELD: usize = 4096;
 
 /// Whether a recording whose stamp did not change is believed to be the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -175,6 +178,7 @@ pub struct Examine {
     file: FileReader,
     decoder: Decoder,
     mel: WorkerMel,
+    memo: Memo,
 }
 
 /// What is known of a row before its text is read.
@@ -194,6 +198,7 @@ impl Examine {
             file: FileReader::default(),
             decoder: Decoder::new(settings.mel.rate, settings.audio),
             mel: WorkerMel::new(settings.mel.clone(), MelKernel::best_for(&settings.mel)),
+            memo: Memo::new(TEXTS_HELD),
         }
     }
 
@@ -290,7 +295,7 @@ impl Examine {
     }
 
     fn read_texts(
-        &self,
+        &mut self,
         rows: &[Utterance],
         heard: &[Heard],
     ) -> Result<Vec<Result<Reading, Fault>>, Trouble> {
@@ -307,7 +312,7 @@ impl Examine {
             }
         }
         let texts: Vec<_> = asked.iter().map(|(_, text)| *text).collect();
-        let read = self.around.front_end.read_many(&texts).map_err(Trouble::stop)?;
+        let read = self.memo.read_many(&self.around.front_end, &texts).map_err(Trouble::stop)?;
         for ((place, _), read) in asked.iter().zip(read) {
             readings[*place] = Some(read.map_err(|error| text_fault(&error)));
         }
