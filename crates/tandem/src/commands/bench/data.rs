@@ -20,7 +20,7 @@ const EXAMPLES: &str = "\
 Examples:
   tandem bench data                      about a minute
   tandem bench data --only mel,text
-  tandem bench data --million            also a manifest of a million rows (several minutes)
+  tandem bench data --million            also a manifest of a million rows (half a minute more)
   tandem bench data --json > data.json
 
 Exit code 1 if a target was missed. Targets hold for a machine with AVX-512 and two free cores.";
