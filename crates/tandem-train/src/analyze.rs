@@ -12,7 +12,7 @@ use serde::Serialize;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tandem_data::audio::mel::MelExtractor;
-use tandem_data::audio::{AudioError, Decoder, FileReader};
+use tandem_data::audio::{Decoder, FileReader};
 use tandem_data::corpus::{Corpus, Utterance};
 use tandem_pipeline::CancelToken;
 use tandem_telemetry::Recorder;
@@ -161,7 +161,7 @@ fn time_audio(
     let (mut sound, mut work) = (0.0, 0.0);
     for row in sample {
         // A broken recording is in the list of rejected rows; its cost is not loading's.
-        let Ok([reading, decoding, kernel, length]) = time_one(
+        let Some([reading, decoding, kernel, length]) = time_one(
             settings,
             &mut file,
             &mut decoder,
@@ -197,6 +197,7 @@ fn without_extremes(mut values: Vec<f64>) -> Stats {
     stats
 }
 
+/// Read, decode, mel and length of one recording, in seconds; none where it cannot be used.
 fn time_one(
     settings: &DataSettings,
     file: &mut FileReader,
@@ -204,20 +205,20 @@ fn time_one(
     mel: &mut MelExtractor,
     out: &mut Vec<f32>,
     path: &std::path::Path,
-) -> Result<[f64; 4], AudioError> {
+) -> Option<[f64; 4]> {
     let start = Instant::now();
-    let bytes = file.read(path, &settings.audio)?;
+    let bytes = file.read(path, &settings.audio).ok()?;
     let read = start.elapsed();
     let extension = path.extension().and_then(|extension| extension.to_str());
     // Best of three: a pause of a shared machine is no property of the recording.
     let mut decoding = Duration::MAX;
     for _ in 0..2 {
         let start = Instant::now();
-        decoder.decode(bytes, extension)?;
+        decoder.decode(bytes, extension).ok()?;
         decoding = decoding.min(start.elapsed());
     }
     let start = Instant::now();
-    let sound = decoder.decode(bytes, extension)?;
+    let sound = decoder.decode(bytes, extension).ok()?;
     let decoding = decoding.min(start.elapsed());
     let length = settings.mel.rate.seconds(sound.len());
     let values = mel.frames(sound.len()).0 * settings.mel.bands;
@@ -225,12 +226,10 @@ fn time_one(
         out.resize(values, 0.0);
     }
     let decoded = start.elapsed();
-    // The decoder refuses empty and non-finite sound, and the slice fits: nothing else can fail.
-    let extracted = mel.extract_into(sound, &mut out[..values]);
-    debug_assert!(extracted.is_ok());
+    mel.extract_into(sound, &mut out[..values]).ok()?;
     let done = start.elapsed();
     let made = done - decoded;
-    Ok([read.as_secs_f64(), decoding.as_secs_f64(), made.as_secs_f64(), length.0])
+    Some([read.as_secs_f64(), decoding.as_secs_f64(), made.as_secs_f64(), length.0])
 }
 
 fn figures(stats: &Stats) -> Result<Figures, TrainError> {

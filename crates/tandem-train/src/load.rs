@@ -13,7 +13,7 @@ use tandem_data::batch::{HostBatch, Position, RowInfo};
 use tandem_data::cache::{Fingerprint, Record, Stamp};
 use tandem_pipeline::{Outlet, Payload, Pool, Pooled, Stage, Trouble};
 use tandem_telemetry::Recorder;
-use tandem_telemetry::event::Skipped;
+use tandem_telemetry::event::{Skipped, Warning};
 use tandem_units::{Bytes, Ticket};
 
 /// A batch whose mel frames may still be missing.
@@ -95,7 +95,12 @@ impl Load {
         let mel = prepared.cache.mel(number, row.record);
         let clip = match mel {
             Some(_) => None,
-            None => Some(self.read_clip(row.audio, row.record)?),
+            None => {
+                if row.record.mel_segment != 0 {
+                    self.warn_of_damage(row.id);
+                }
+                Some(self.read_clip(row.audio, row.record)?)
+            }
         };
         let info = RowInfo {
             row: planned,
@@ -134,6 +139,15 @@ impl Load {
             Sound::I16(samples) => Clip::I16(samples.to_vec()),
             Sound::F32(samples) => Clip::F32(samples.to_vec()),
         })
+    }
+
+    /// The frames are right all the same, but every epoch pays for them.
+    fn warn_of_damage(&self, id: &str) {
+        let text = format!(
+            "the mel frames of `{id}` in the cache are damaged and are made from its recording; \
+             `tandem prepare --verify` mends them"
+        );
+        self.recorder.send(Warning { code: "cache_damage".into(), text });
     }
 
     fn report(&self, ticket: Ticket, planned: u32, why: String) {

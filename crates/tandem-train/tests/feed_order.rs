@@ -118,6 +118,26 @@ fn cached_features_are_those_made_on_the_fly() {
 }
 
 #[test]
+fn damaged_frames_are_made_from_the_recording_and_said_so() {
+    let made = Made::with_rows(12).keep_features();
+    let whole = seen(&made.prepare_shared(), &settings(4, 1, 1));
+    let prepared = made.prepare_shared();
+    // Byte 200 lies in the frames of the first entry: 64 of file header, 64 of its own.
+    let segment = prepared.cache.directory().join("mel-000001.seg");
+    let mut bytes = fs::read(&segment).unwrap();
+    bytes[200] ^= 1;
+    fs::write(&segment, bytes).unwrap();
+    let header = RunHeader::now("feed_order", "0", serde_json::Value::Null);
+    let (recording, _file) = Recording::in_memory(header).expect("a record");
+    // Opened again: pages of the old mapping may be older than the damage.
+    let damaged = drain(&made.prepare_shared(), &settings(4, 1, 1), &recording.recorder());
+    let summary = recording.finish().summary;
+    assert!(damaged == whole);
+    assert_eq!(summary.warning_count, 1, "{:?}", summary.warnings);
+    assert_eq!(summary.warnings[0].code, "cache_damage");
+}
+
+#[test]
 fn a_recording_that_is_gone_or_changed_is_skipped_and_the_rest_goes_on() {
     let made = Made::with_rows(24);
     made.prepare();

@@ -138,7 +138,7 @@ impl Hint for AudioError {
     fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::Read { source, .. } => match source.kind() {
-                io::ErrorKind::NotFound => "check the id in the manifest, or remove the row",
+                io::ErrorKind::NotFound => "check the path, or the id in the manifest",
                 io::ErrorKind::PermissionDenied => "give yourself permission to read the file",
                 _ => return None,
             },

@@ -272,17 +272,9 @@ impl Reader<'_> {
         }
     }
 
-    /// One dot ends a sentence, three or more (with or without spaces) are a pause.
     fn dots(&mut self) {
-        let rest = self.scan.rest();
-        let run = rest.len() - rest.trim_start_matches(['.', ' ']).len();
-        let dots = rest[..run].bytes().filter(|b| *b == b'.').count();
-        if dots < 3 {
-            self.scan.skip(1);
-            return self.out.close('.');
-        }
-        self.scan.skip(rest[..run].trim_end().len());
-        self.out.close('…');
+        let mark = self.scan.take_dots();
+        self.out.close(mark);
     }
 
     fn dash(&mut self, mark: char) {

@@ -56,6 +56,19 @@ impl<'a> Scan<'a> {
         found
     }
 
+    /// Moves past the dots next and tells what they are: one ends a sentence, three or more (with
+    /// or without spaces) are a pause.
+    pub fn take_dots(&mut self) -> char {
+        let rest = self.rest();
+        let run = rest.len() - rest.trim_start_matches(['.', ' ']).len();
+        if rest[..run].bytes().filter(|b| *b == b'.').count() < 3 {
+            self.skip(1);
+            return '.';
+        }
+        self.skip(rest[..run].trim_end().len());
+        '…'
+    }
+
     /// The run of letters next, and moves past it.
     pub fn take_letters(&mut self) -> &'a str {
         let run = letters(self.rest());
