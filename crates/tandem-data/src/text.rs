@@ -14,6 +14,7 @@ mod english; // read aloud, on paper
 mod persian; // read aloud, on paper
 mod other; // tidied only
 mod words; // sentences taken apart
+pub mod sentences; // long texts taken apart, before all of the above
 mod lexicon; // the user's own spellings
 mod pronounce; // the hook for ezafe and homographs
 mod phonemes; // espeak-ng
