@@ -4,3 +4,4 @@
 //! prints nothing. Next on the path: `tandem-train`, which runs it.
 
 pub mod size; // how large a voice is
+pub mod ops; // what a training step spends its time in
