@@ -5,8 +5,9 @@
 //! position (`patch`). Conditional flow matching after Lipman et al. 2023; the way starts at the
 //! prior instead of at pure noise. Next: [`crate::voice`].
 
-use crate::block::{Block, Extent, norm_film};
+use crate::block::Block;
 use crate::layers::{Init, Linear};
+use crate::ops::{self, Lengths};
 use crate::size::VoiceConfig;
 use burn::module::Module;
 use burn::tensor::{Tensor, TensorData, activation};
@@ -62,7 +63,7 @@ impl Decoder {
         point: Tensor<3>,
         time: Tensor<2>,
         guide: &Guide,
-        extent: &Extent,
+        lengths: &Lengths,
     ) -> Tensor<3> {
         let [rows, frames, bands] = point.dims();
         let (positions, frame) = (frames / self.patch, self.patch * bands);
@@ -77,12 +78,12 @@ impl Decoder {
         let condition = self.time.forward(time) + self.voice.forward(guide.condition.clone());
         let condition = activation::silu(condition);
         for block in &self.blocks {
-            x = block.forward(x, condition.clone(), extent);
+            x = block.forward(x, condition.clone(), lengths);
         }
         let width = x.dims()[2];
-        let steer = self.steer.forward(condition).reshape([rows, 1, 2 * width]);
-        let (scale, shift) = (steer.clone().narrow(2, 0, width), steer.narrow(2, width, width));
-        let velocity = self.leave.forward(norm_film(x, scale, shift));
+        let steer = self.steer.forward(condition);
+        let (scale, shift) = (steer.clone().narrow(1, 0, width), steer.narrow(1, width, width));
+        let velocity = self.leave.forward(ops::norm_film(x, scale, shift));
         velocity.reshape([rows, frames, bands])
     }
 }

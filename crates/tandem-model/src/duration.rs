@@ -4,11 +4,11 @@
 //! encoder knows and do not bend it. Out: the natural logarithm of frames per symbol,
 //! `[rows, symbols]`. Next: [`crate::synthesis`].
 
-use crate::block::Extent;
 use crate::layers::{Init, Linear, neighbours};
+use crate::ops::Lengths;
 use crate::size::VoiceConfig;
 use burn::module::Module;
-use burn::tensor::{Tensor, activation};
+use burn::tensor::Tensor;
 
 /// Vectors of symbols to logarithms of frames.
 #[derive(Module, Debug)]
@@ -30,11 +30,11 @@ impl DurationPredictor {
     }
 
     /// Shapes: `[rows, symbols, text_width]` to `[rows, symbols]`.
-    pub fn forward(&self, hidden: Tensor<3>, extent: &Extent) -> Tensor<2> {
+    pub fn forward(&self, hidden: Tensor<3>, lengths: &Lengths) -> Tensor<2> {
         let [rows, symbols, _] = hidden.dims();
-        let real = extent.real.clone();
-        let x = activation::silu(self.enter.forward(neighbours(hidden.detach()))) * real;
-        let x = activation::silu(self.mix.forward(neighbours(x)));
+        let real = lengths.mask().reshape([rows, symbols, 1]);
+        let x = self.enter.forward_silu(neighbours(hidden.detach())) * real;
+        let x = self.mix.forward_silu(neighbours(x));
         self.leave.forward(x).reshape([rows, symbols])
     }
 }

@@ -4,6 +4,7 @@
 //! on the host, so that the same seed gives the same weights on every device. Next:
 //! [`crate::block`].
 
+use crate::ops;
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Int, Tensor, TensorData, module};
 use rand::{RngExt, SeedableRng};
@@ -60,6 +61,13 @@ impl Linear {
     /// Shapes: `[.., input]` to `[.., output]`.
     pub fn forward<const D: usize>(&self, input: Tensor<D>) -> Tensor<D> {
         module::linear(input, self.weight.val(), Some(self.bias.val()))
+    }
+}
+
+impl Linear {
+    /// The same, then SiLU.
+    pub fn forward_silu(&self, input: Tensor<3>) -> Tensor<3> {
+        ops::linear_silu(input, self.weight.val(), self.bias.val())
     }
 }
 

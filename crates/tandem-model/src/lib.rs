@@ -5,3 +5,14 @@
 
 pub mod size; // how large a voice is
 pub mod ops; // what a training step spends its time in
+pub mod layers; // the small parts every module is made of
+pub mod block; // attention and feed-forward, steered by a condition
+pub mod text_encoder; // symbols to mean frames
+pub mod reference_encoder; // somebody's speech to a voice vector
+pub mod duration; // how long each symbol is spoken
+pub mod decoder; // the flow from mean frames to real ones
+pub mod alignment; // which frames say which symbol
+pub mod lesson; // a batch with all that a step needs
+pub mod voice; // the whole, and its losses
+pub mod weights; // a module as a list of named tensors
+pub mod optimizer; // how weights are changed

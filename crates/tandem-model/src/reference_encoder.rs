@@ -7,7 +7,7 @@
 use crate::layers::{Init, Linear, neighbours};
 use crate::size::VoiceConfig;
 use burn::module::Module;
-use burn::tensor::{Tensor, activation};
+use burn::tensor::Tensor;
 
 /// Frames of a reference that are looked at as one.
 const PATCH: usize = 4;
@@ -39,9 +39,9 @@ impl ReferenceEncoder {
         let frames = frames * mask.clone().reshape([rows, count, 1]);
         // A patch is real when all of it is.
         let real = mask.reshape([rows, patches, PATCH]).min_dim(2);
-        let x = activation::silu(self.enter.forward(frames.reshape([rows, patches, width])));
+        let x = self.enter.forward_silu(frames.reshape([rows, patches, width]));
         let x = x * real.clone();
-        let x = x.clone() + activation::silu(self.mix.forward(neighbours(x)));
+        let x = x.clone() + self.mix.forward_silu(neighbours(x));
         let (mean, deviation) = over_time(x, real);
         self.leave.forward(Tensor::cat(vec![mean, deviation], 1))
     }

@@ -1,14 +1,15 @@
 //! Text to what it should sound like: per symbol, a mean mel frame and a vector that the decoder
 //! reads.
 //!
-//! In: symbols `[rows, symbols]`, their extent, a condition. Out: [`Encoded`]. Sees no sound but
+//! In: symbols `[rows, symbols]`, their lengths, a condition. Out: [`Encoded`]. Sees no sound but
 //! through the condition. Next: [`crate::alignment`].
 
-use crate::block::{Block, Extent, norm_film};
+use crate::block::Block;
 use crate::layers::{Embedding, Init, Linear, neighbours};
+use crate::ops::{self, Lengths};
 use crate::size::VoiceConfig;
 use burn::module::Module;
-use burn::tensor::{Int, Tensor, activation};
+use burn::tensor::{Int, Tensor};
 
 /// What a text says about sound.
 #[derive(Clone, Debug)]
@@ -48,17 +49,19 @@ impl TextEncoder {
         &self,
         symbols: Tensor<2, Int>,
         condition: Tensor<2>,
-        extent: &Extent,
+        lengths: &Lengths,
     ) -> Encoded {
-        let x = self.symbols.forward(symbols) * extent.real.clone();
-        let mut x = x.clone() + activation::silu(self.spread.forward(neighbours(x)));
+        let [rows, count] = symbols.dims();
+        let real = lengths.mask().reshape([rows, count, 1]);
+        let x = self.symbols.forward(symbols) * real.clone();
+        let mut x = x.clone() + self.spread.forward_silu(neighbours(x));
         for block in &self.blocks {
-            x = block.forward(x, condition.clone(), extent);
+            x = block.forward(x, condition.clone(), lengths);
         }
-        let [rows, _, width] = x.dims();
-        let steer = self.steer.forward(condition).reshape([rows, 1, 2 * width]);
-        let (scale, shift) = (steer.clone().narrow(2, 0, width), steer.narrow(2, width, width));
-        let hidden = norm_film(x, scale, shift) * extent.real.clone();
+        let width = x.dims()[2];
+        let steer = self.steer.forward(condition);
+        let (scale, shift) = (steer.clone().narrow(1, 0, width), steer.narrow(1, width, width));
+        let hidden = ops::norm_film(x, scale, shift) * real;
         let prior = self.prior.forward(hidden.clone());
         Encoded { hidden, prior }
     }
