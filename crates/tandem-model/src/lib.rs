@@ -3,6 +3,8 @@
 //! In: host batches of `tandem-data`. Out: trained weights, mel frames, sound. Starts no thread,
 //! prints nothing. Next on the path: `tandem-train`, which runs it.
 
+pub use burn::tensor::{Device, Int, Tensor, TensorData};
+
 pub mod size; // how large a voice is
 pub mod ops; // what a training step spends its time in
 pub mod layers; // the small parts every module is made of
@@ -16,3 +18,4 @@ pub mod lesson; // a batch with all that a step needs
 pub mod voice; // the whole, and its losses
 pub mod weights; // a module as a list of named tensors
 pub mod optimizer; // how weights are changed
+pub mod synthesis; // text to mel frames
