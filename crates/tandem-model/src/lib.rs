@@ -4,3 +4,4 @@
 //! prints nothing. Next on the path: `tandem-train`, which runs it.
 
 pub mod size; // how large a voice is
+pub mod checkpoint; // a voice and its training on disk, whole or not at all
