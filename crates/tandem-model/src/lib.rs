@@ -19,3 +19,4 @@ pub mod voice; // the whole, and its losses
 pub mod weights; // a module as a list of named tensors
 pub mod optimizer; // how weights are changed
 pub mod synthesis; // text to mel frames
+pub mod checkpoint; // a voice and its training on disk, whole or not at all

@@ -9,6 +9,7 @@ use tandem_data::audio::AudioError;
 use tandem_data::audio::mel::MelError;
 use tandem_data::batch::BatchError;
 use tandem_data::text::TextError;
+use tandem_model::checkpoint::CheckpointError;
 use tandem_pipeline::PipelineError;
 use tandem_telemetry::TelemetryError;
 use tandem_train::TrainError;
@@ -50,6 +51,7 @@ fn hint_of(cause: &(dyn Error + 'static)) -> Option<String> {
         .or_else(|| of::<AudioError>(cause))
         .or_else(|| of::<MelError>(cause))
         .or_else(|| of::<BatchError>(cause))
+        .or_else(|| of::<CheckpointError>(cause))
         .or_else(|| of::<TrainError>(cause))
         .or_else(|| of::<PipelineError>(cause))
         .or_else(|| of::<TelemetryError>(cause))
