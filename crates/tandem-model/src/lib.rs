@@ -20,3 +20,8 @@ pub mod weights; // a module as a list of named tensors
 pub mod optimizer; // how weights are changed
 pub mod synthesis; // text to mel frames
 pub mod checkpoint; // a voice and its training on disk, whole or not at all
+
+pub mod vocoder; // mel frames to sound
+pub mod griffin_lim; // the vocoder that needs no training
+pub mod wav; // sound to a file
+pub mod metrics; // how a voice is judged

@@ -1,0 +1,116 @@
+//! All judgements of one utterance, and their means over many.
+
+use super::AlignmentHealth;
+use serde::Serialize;
+
+/// What was found about one utterance. What could not be judged is none.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Scores {
+    /// Mel-cepstral distortion after warping, in dB.
+    pub distortion: f64,
+    /// The same for the mean frame of the training part, in dB.
+    pub baseline: f64,
+    /// Relative error of the length, with its sign.
+    pub duration: f64,
+    /// Whether text and sound found each other.
+    pub alignment: Option<AlignmentHealth>,
+    /// Cosine distance of the voice that is heard to the voice that was asked for.
+    pub speaker: Option<f64>,
+    /// How much higher the voice is than it should be, in semitones.
+    pub pitch: Option<f64>,
+}
+
+/// Means over utterances.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Tally {
+    /// How many there are.
+    pub utterances: usize,
+    /// Mean distortion, in dB.
+    pub distortion: f64,
+    /// Mean distortion of the mean frame, in dB.
+    pub baseline: f64,
+    /// By what share the voice is below the baseline: above 0 it has learned something.
+    pub gain: f64,
+    /// Mean relative error of the length, without sign.
+    pub duration_error: f64,
+    /// Mean relative error of the length: below 0 the voice is hasty.
+    pub duration_bias: f64,
+    /// Mean share of symbols with a sane number of frames.
+    pub coverage: Option<f64>,
+    /// Mean share of steps in order.
+    pub monotonic: Option<f64>,
+    /// Mean evenness of the pace.
+    pub diagonality: Option<f64>,
+    /// Mean doubt of frames about their symbol.
+    pub entropy: Option<f64>,
+    /// Mean distance to the voice that was asked for.
+    pub speaker: Option<f64>,
+    /// Mean difference in pitch, without sign, in semitones.
+    pub pitch_error: Option<f64>,
+}
+
+impl Tally {
+    /// Of these utterances; none where there are none.
+    pub fn of(scores: &[Scores]) -> Option<Tally> {
+        if scores.is_empty() {
+            return None;
+        }
+        let mean =
+            |of: fn(&Scores) -> f64| scores.iter().map(of).sum::<f64>() / scores.len() as f64;
+        let known = |of: &dyn Fn(&Scores) -> Option<f64>| {
+            let values: Vec<f64> = scores.iter().filter_map(of).collect();
+            (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+        };
+        let health = |of: fn(AlignmentHealth) -> f64| known(&|score| score.alignment.map(of));
+        let (distortion, baseline) = (mean(|s| s.distortion), mean(|s| s.baseline));
+        Some(Tally {
+            utterances: scores.len(),
+            distortion,
+            baseline,
+            gain: if baseline > 0.0 { 1.0 - distortion / baseline } else { 0.0 },
+            duration_error: mean(|s| s.duration.abs()),
+            duration_bias: mean(|s| s.duration),
+            coverage: health(|health| health.coverage),
+            monotonic: health(|health| health.monotonic),
+            diagonality: health(|health| health.diagonality),
+            entropy: known(&|score| score.alignment.and_then(|health| health.entropy)),
+            speaker: known(&|score| score.speaker),
+            pitch_error: known(&|score| score.pitch.map(f64::abs)),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn means_are_over_what_is_known() {
+        let one = Scores {
+            distortion: 6.0,
+            baseline: 10.0,
+            duration: -0.1,
+            alignment: None,
+            speaker: Some(0.2),
+            pitch: None,
+        };
+        let health =
+            AlignmentHealth { coverage: 0.5, monotonic: 1.0, diagonality: 0.75, entropy: None };
+        let other = Scores {
+            distortion: 8.0,
+            duration: 0.3,
+            alignment: Some(health),
+            pitch: Some(-2.0),
+            ..one
+        };
+        let tally = Tally::of(&[one, other]).unwrap();
+        assert_eq!((tally.utterances, tally.distortion, tally.baseline), (2, 7.0, 10.0));
+        assert!((tally.gain - 0.3).abs() < 1e-12);
+        assert!((tally.duration_error - 0.2).abs() < 1e-12);
+        assert!((tally.duration_bias - 0.1).abs() < 1e-12);
+        assert_eq!((tally.coverage, tally.diagonality), (Some(0.5), Some(0.75)));
+        assert_eq!((tally.entropy, tally.speaker), (None, Some(0.2)));
+        assert_eq!(tally.pitch_error, Some(2.0));
+        assert_eq!(Tally::of(&[]), None);
+    }
+}
