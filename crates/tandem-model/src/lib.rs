@@ -4,3 +4,8 @@
 //! prints nothing. Next on the path: `tandem-train`, which runs it.
 
 pub mod size; // how large a voice is
+pub mod device; // backends, and how a device is opened
+pub mod inventory; // what this build finds on this machine
+pub mod placement; // which device does what
+pub mod upload; // host batch to data device
+pub mod transfer; // data device to model device
