@@ -244,6 +244,15 @@ fn open_vendor(id: DeviceId) -> Result<Device, DeviceError> {
     }
 }
 
+/// Waits until a device has done everything it was given; what failed on the way shows here.
+pub fn wait_for(device: &Device, doing: &'static str) -> Result<(), DeviceError> {
+    let failed = |why: burn::tensor::ExecutionError| {
+        let why = why.to_string();
+        DeviceError::Broke { doing, why }
+    };
+    guarded(doing, || device.sync())?.map_err(failed)
+}
+
 /// Those are opened by their first work; this makes a fault show now.
 #[cfg(any(feature = "cuda", feature = "rocm"))]
 fn answering(id: DeviceId, device: Device) -> Result<Device, DeviceError> {

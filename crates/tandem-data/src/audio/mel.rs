@@ -21,6 +21,7 @@ mod tile;
 pub use config::{MEL_VERSION, MelConfig, MelError};
 pub use filterbank::{Band, Filterbank, filterbank, hann_window, hz_of_mel, mel_of_hz};
 pub use kernel::MelKernel;
+pub use padding::reflected;
 
 use super::Sound;
 use kernel::Engine;

@@ -4,7 +4,7 @@
 /// Index into a signal of `length` samples for the place `place` of that signal with `before`
 /// places of reflection in front of it: edges are not repeated, a signal shorter than the padding
 /// is reflected again and again, and a single sample is repeated (as `numpy.pad` reflects).
-pub(super) fn reflected(place: usize, before: usize, length: usize) -> usize {
+pub fn reflected(place: usize, before: usize, length: usize) -> usize {
     if length <= 1 {
         return 0;
     }
