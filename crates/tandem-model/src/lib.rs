@@ -25,3 +25,11 @@ pub mod vocoder; // mel frames to sound
 pub mod griffin_lim; // the vocoder that needs no training
 pub mod wav; // sound to a file
 pub mod metrics; // how a voice is judged
+pub mod device; // backends, and how a device is opened
+pub mod inventory; // what this build finds on this machine
+pub mod placement; // which device does what
+pub mod upload; // host batch to data device
+pub mod transfer; // data device to model device
+pub mod device_mel; // mel frames on the data device, and whether that pays
+pub mod memory; // budgets, who holds what, growth
+pub mod shapes; // how many shapes, and what meeting one costs
