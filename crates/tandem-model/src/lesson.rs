@@ -7,10 +7,12 @@
 
 use crate::decoder::time_features;
 use crate::ops::Lengths;
+use crate::size::VoiceConfig;
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use tandem_units::Seed;
+use tandem_data::batch::BatchShape;
+use tandem_units::{Bytes, Seed};
 
 /// The arrays of a lesson on the host. `rows` utterances, padded.
 #[derive(Clone, Debug, Default)]
@@ -85,7 +87,71 @@ pub struct Lesson {
     pub utterances: usize,
 }
 
+impl Lesson {
+    /// The same lesson on another device.
+    pub fn to_device(self, device: &Device) -> Lesson {
+        let moved = |lengths: Lengths| Lengths::new(lengths.real(), lengths.positions(), device);
+        Lesson {
+            symbols: self.symbols.to_device(device),
+            languages: self.languages.to_device(device),
+            text: moved(self.text),
+            positions: moved(self.positions),
+            log_durations: self.log_durations.to_device(device),
+            symbol_weight: self.symbol_weight.to_device(device),
+            frame_symbols: self.frame_symbols.to_device(device),
+            position_symbols: self.position_symbols.to_device(device),
+            mel: self.mel.to_device(device),
+            frame_weight: self.frame_weight.to_device(device),
+            reference: self.reference.to_device(device),
+            reference_mask: self.reference_mask.to_device(device),
+            noise: self.noise.to_device(device),
+            times: self.times.to_device(device),
+            time_features: self.time_features.to_device(device),
+            utterances: self.utterances,
+        }
+    }
+
+    /// The memory its tensors take on their device.
+    pub fn size(&self) -> Bytes {
+        let [rows, frames, bands] = self.mel.dims();
+        let symbols = self.symbols.dims()[1];
+        let [_, reference, _] = self.reference.dims();
+        let positions = self.positions.positions();
+        let per_frame = 2 * bands + 2;
+        let per_row = frames * per_frame + 4 * symbols + reference * (bands + 1) + 2 * positions;
+        Bytes(4 * (rows * per_row) as u64)
+    }
+}
+
 impl HostLesson {
+    /// A lesson in which every place is taken to its end: the most that a shape can ask for.
+    pub fn fullest(shape: BatchShape, config: &VoiceConfig, reference_frames: usize) -> HostLesson {
+        let BatchShape { rows, frames, symbols } = shape;
+        let frames = frames.next_multiple_of(config.patch).max(symbols);
+        let each = (frames / symbols.max(1)) as u32;
+        let mut durations = vec![each; symbols];
+        if let Some(last) = durations.last_mut() {
+            *last += (frames % symbols) as u32;
+        }
+        HostLesson {
+            rows,
+            symbols,
+            frames,
+            bands: config.bands,
+            patch: config.patch,
+            symbol_counts: vec![symbols; rows],
+            frame_counts: vec![frames; rows],
+            symbol_ids: vec![1; rows * symbols],
+            languages: vec![0; rows],
+            durations: durations.repeat(rows),
+            mel: vec![0.0; rows * frames * config.bands],
+            reference_frames,
+            reference: vec![0.0; rows * reference_frames * config.bands],
+            reference_counts: vec![reference_frames; rows],
+            seed: Seed(0),
+        }
+    }
+
     /// Copies it to a device.
     pub fn to_device(&self, device: &Device) -> Lesson {
         let (rows, frames, bands) = (self.rows, self.frames, self.bands);

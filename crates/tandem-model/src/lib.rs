@@ -3,6 +3,7 @@
 //! In: host batches of `tandem-data`. Out: trained weights, mel frames, sound. Starts no thread,
 //! prints nothing. Next on the path: `tandem-train`, which runs it.
 
+pub use burn::module::Module;
 pub use burn::tensor::{Device, Int, Tensor, TensorData};
 
 pub mod size; // how large a voice is
@@ -18,7 +19,9 @@ pub mod lesson; // a batch with all that a step needs
 pub mod voice; // the whole, and its losses
 pub mod weights; // a module as a list of named tensors
 pub mod optimizer; // how weights are changed
+pub mod mel_scale; // mel frames in the units of the model
 pub mod synthesis; // text to mel frames
+pub mod trained; // a voice as it is kept
 pub mod checkpoint; // a voice and its training on disk, whole or not at all
 
 pub mod vocoder; // mel frames to sound

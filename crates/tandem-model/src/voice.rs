@@ -50,6 +50,27 @@ impl Losses {
     pub fn total(&self) -> Tensor<1> {
         self.prior.clone() + self.duration.clone() + self.flow.clone()
     }
+
+    /// The same numbers without what led to them.
+    pub fn inner(self) -> Losses {
+        Losses {
+            prior: self.prior.inner(),
+            duration: self.duration.inner(),
+            flow: self.flow.inner(),
+        }
+    }
+}
+
+impl std::ops::Add for Losses {
+    type Output = Losses;
+
+    fn add(self, other: Losses) -> Losses {
+        Losses {
+            prior: self.prior + other.prior,
+            duration: self.duration + other.duration,
+            flow: self.flow + other.flow,
+        }
+    }
 }
 
 impl Reader {

@@ -4,13 +4,14 @@
 //! what each symbol should sound like; the search for the best monotonic path runs here, on this
 //! stage's own thread, never on the training thread. Next: [`crate::place`].
 
-use crate::mel_scale::MelScale;
 use crate::preprocess::Ready;
 use crate::snapshots::Snapshots;
 use std::time::Duration;
-use tandem_data::batch::{HostBatch, Position};
+use tandem_data::batch::Position;
 use tandem_model::alignment::{Aligner, log_likelihoods};
+use tandem_model::device::guarded;
 use tandem_model::lesson::{HostLesson, mask};
+use tandem_model::mel_scale::MelScale;
 use tandem_model::ops::Lengths;
 use tandem_model::voice::Reader;
 use tandem_model::{Device, Tensor, TensorData};
@@ -87,9 +88,15 @@ impl Stage for Align {
         if snapshot.waited > LATE {
             self.warn_of_wait(step, snapshot.waited);
         }
-        let mut lesson = self.unaligned(&ready);
-        let priors = priors(&snapshot.reader, &lesson, &self.device);
-        self.lay_over(&ready, &mut lesson, &priors);
+        let seed = self.seed.for_ticket(ready.ticket);
+        let mut lesson = unaligned(&ready, &self.scale, self.patch, seed);
+        let priors = guarded("reading texts ahead of training", || {
+            priors(&snapshot.reader, &lesson, &self.device)
+        })
+        .map_err(Trouble::stop)?;
+        for row in lay_over(&mut self.aligner, &mut lesson, &priors) {
+            self.report_short(&ready, row);
+        }
         out.push(Aligned {
             ticket: ready.ticket,
             position: ready.position,
@@ -101,62 +108,8 @@ impl Stage for Align {
 }
 
 impl Align {
-    /// The batch with room for alignments: frames normalised and a whole number of patches.
-    fn unaligned(&self, ready: &Ready) -> HostLesson {
-        let (batch, references) = (&ready.batch, &ready.references);
-        let (shape, bands) = (batch.shape(), batch.bands());
-        let frames = shape.frames.next_multiple_of(self.patch);
-        let mut mel = vec![0.0; shape.rows * frames * bands];
-        let rows = batch.mel().chunks_exact(shape.frames * bands);
-        for (place, row) in mel.chunks_exact_mut(frames * bands).zip(rows) {
-            self.scale.normalise(row, place);
-        }
-        let mut reference = vec![0.0; shape.rows * references.frames() * bands];
-        self.scale.normalise(references.mel(), &mut reference);
-        let mut reference_counts = references.counts().to_vec();
-        reference_counts.resize(shape.rows, 0);
-        HostLesson {
-            rows: shape.rows,
-            symbols: shape.symbols,
-            frames,
-            bands,
-            patch: self.patch,
-            symbol_counts: counts(batch.symbol_counts()),
-            frame_counts: counts(batch.frame_counts()),
-            symbol_ids: batch.symbols().to_vec(),
-            languages: batch.languages().to_vec(),
-            durations: vec![0; shape.rows * shape.symbols],
-            mel,
-            reference_frames: references.frames(),
-            reference,
-            reference_counts,
-            seed: self.seed.for_ticket(ready.ticket),
-        }
-    }
-
-    /// Fills in the durations. A row that has more symbols than frames cannot be said at all: it
-    /// is emptied and named.
-    fn lay_over(&mut self, ready: &Ready, lesson: &mut HostLesson, priors: &[f32]) {
-        let (symbols, bands) = (lesson.symbols, lesson.bands);
-        for row in 0..ready.batch.used() {
-            let (count, frames) = (lesson.symbol_counts[row], lesson.frame_counts[row]);
-            let mel = &lesson.mel[row * lesson.frames * bands..][..frames * bands];
-            let prior = &priors[row * symbols * bands..][..count * bands];
-            let mut scores = log_likelihoods(mel, prior, bands);
-            self.aligner.add_diagonal_prior(&mut scores, count, DIAGONAL);
-            match self.aligner.search(&scores, count) {
-                Some(found) => {
-                    lesson.durations[row * symbols..][..count].copy_from_slice(&found);
-                }
-                None => {
-                    self.report_short(ready, row, count, frames);
-                    (lesson.symbol_counts[row], lesson.frame_counts[row]) = (0, 0);
-                }
-            }
-        }
-    }
-
-    fn report_short(&self, ready: &Ready, row: usize, symbols: usize, frames: usize) {
+    fn report_short(&self, ready: &Ready, row: usize) {
+        let (symbols, frames) = (ready.batch.symbol_counts()[row], ready.batch.frame_counts()[row]);
         let why = format!("{symbols} symbols cannot be spoken in {frames} frames");
         let id = Some(format!("row {}", ready.batch.row_ids()[row]));
         let (ticket, stage) = (Some(ready.ticket), "align".into());
@@ -171,6 +124,68 @@ impl Align {
         );
         self.recorder.send(Warning { code: "alignment_late".into(), text });
     }
+}
+
+/// A batch with room for alignments: frames normalised and a whole number of patches.
+pub(crate) fn unaligned(ready: &Ready, scale: &MelScale, patch: usize, seed: Seed) -> HostLesson {
+    let (batch, references) = (&ready.batch, &ready.references);
+    let (shape, bands) = (batch.shape(), batch.bands());
+    let frames = shape.frames.next_multiple_of(patch);
+    let mut mel = vec![0.0; shape.rows * frames * bands];
+    let rows = batch.mel().chunks_exact(shape.frames * bands);
+    for (place, row) in mel.chunks_exact_mut(frames * bands).zip(rows) {
+        scale.normalise(row, place);
+    }
+    let mut reference = vec![0.0; shape.rows * references.frames() * bands];
+    scale.normalise(references.mel(), &mut reference);
+    let mut reference_counts = references.counts().to_vec();
+    reference_counts.resize(shape.rows, 0);
+    HostLesson {
+        rows: shape.rows,
+        symbols: shape.symbols,
+        frames,
+        bands,
+        patch,
+        symbol_counts: counts(batch.symbol_counts()),
+        frame_counts: counts(batch.frame_counts()),
+        symbol_ids: batch.symbols().to_vec(),
+        languages: batch.languages().to_vec(),
+        durations: vec![0; shape.rows * shape.symbols],
+        mel,
+        reference_frames: references.frames(),
+        reference,
+        reference_counts,
+        seed,
+    }
+}
+
+/// Fills in the durations. A row that has more symbols than frames cannot be said at all: it is
+/// emptied and its number returned.
+pub(crate) fn lay_over(
+    aligner: &mut Aligner,
+    lesson: &mut HostLesson,
+    priors: &[f32],
+) -> Vec<usize> {
+    let (symbols, bands) = (lesson.symbols, lesson.bands);
+    let mut short = Vec::new();
+    for row in 0..lesson.rows {
+        let (count, frames) = (lesson.symbol_counts[row], lesson.frame_counts[row]);
+        if count == 0 {
+            continue;
+        }
+        let mel = &lesson.mel[row * lesson.frames * bands..][..frames * bands];
+        let prior = &priors[row * symbols * bands..][..count * bands];
+        let mut scores = log_likelihoods(mel, prior, bands);
+        aligner.add_diagonal_prior(&mut scores, count, DIAGONAL);
+        match aligner.search(&scores, count) {
+            Some(found) => lesson.durations[row * symbols..][..count].copy_from_slice(&found),
+            None => {
+                short.push(row);
+                (lesson.symbol_counts[row], lesson.frame_counts[row]) = (0, 0);
+            }
+        }
+    }
+    short
 }
 
 /// What each symbol should sound like: `[rows, symbols, bands]`.
@@ -191,9 +206,4 @@ pub fn priors(reader: &Reader, lesson: &HostLesson, device: &Device) -> Vec<f32>
 
 fn counts(list: &[i32]) -> Vec<usize> {
     list.iter().map(|&count| count as usize).collect()
-}
-
-/// Real frames of all rows.
-pub fn real_frames(batch: &HostBatch) -> u64 {
-    batch.frame_counts().iter().map(|&frames| frames as u64).sum()
 }
