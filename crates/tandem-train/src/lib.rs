@@ -16,6 +16,8 @@ pub mod preprocess; // 9. sound becomes mel frames
 pub mod assemble; // 10. both on one thread, while the sound is in the processor's cache
 pub mod rehearsal; // 11. the feed in front of a stand-in for the model
 pub mod train_settings; // 12. how a voice is trained
+pub mod picture; // mel frames and alignments, drawn
+pub mod run_log; // curves, pictures and sound while a voice learns
 pub mod analyze; // what loading costs, and what to change
 pub mod error; // what can go wrong on the way
 
