@@ -156,7 +156,7 @@ impl Sampler {
                 let _end = end;
                 sampler.run();
             })
-            .map_err(|source| TelemetryError::Thread { source })?;
+            .map_err(|source| TelemetryError::Thread { what: "looks at the devices", source })?;
         Ok(SamplerHandle { stop, thread: Some(thread), ended })
     }
 
@@ -200,10 +200,12 @@ impl Watched {
     }
 }
 
-/// An error with its causes, on one line.
+/// An error with its causes, on one line. Some errors repeat their cause: that is said once.
 fn whole(error: &dyn Error) -> String {
     let causes = std::iter::successors(error.source(), |cause| (*cause).source());
-    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
+    causes.map(ToString::to_string).fold(error.to_string(), |text, cause| {
+        if text.ends_with(&cause) { text } else { format!("{text}: {cause}") }
+    })
 }
 
 impl Drop for SamplerHandle {

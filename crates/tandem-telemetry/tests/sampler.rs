@@ -366,4 +366,11 @@ fn a_machine_without_nvidias_library_gets_a_message() {
         let error = source.look().unwrap_err();
         assert!(matches!(error, SampleError::Driver(_)), "{error:?}");
     }
+    let recording = recording();
+    let every = Duration::from_secs(3600);
+    let handle = Sampler::start(vec![Box::new(source)], recording.recorder(), every).unwrap();
+    drop(handle);
+    let warnings = recording.finish().summary.warnings;
+    let text = &warnings[0].text;
+    assert_eq!(text.matches("cannot open shared object file").count(), 1, "{text}");
 }

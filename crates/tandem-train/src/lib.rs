@@ -20,6 +20,8 @@ pub mod mel_scale; // mel frames in the model's units
 pub mod snapshots; // the readers that align
 pub mod align; // texts laid over sound
 pub mod train_settings; // 12. how a voice is trained
+pub mod picture; // mel frames and alignments, drawn
+pub mod run_log; // curves, pictures and sound while a voice learns
 pub mod analyze; // what loading costs, and what to change
 pub mod error; // what can go wrong on the way
 

@@ -10,6 +10,8 @@ mod demo_corpus; // the built-in corpus, unpacked where it can be read
 mod exit; // what the exit code means
 mod failure; // an error, its causes and the way out, as a user sees it
 mod interrupt; // Ctrl-C
+#[cfg_attr(not(test), expect(dead_code, reason = "`tandem train` shows it"))]
+mod progress; // what a person sees of a training run
 mod printer; // data to stdout, words for people to stderr, progress in between
 
 use clap::Parser;
