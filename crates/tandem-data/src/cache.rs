@@ -16,19 +16,17 @@
 
 pub mod fingerprint; // 1. what a thing is known by
 pub mod place; // 2. which directory
-pub mod lock; // 3. one builder at a time
-pub mod segment; // 4. checked entries, appended
-pub mod text_entry; // 5. a row's text as bytes
-pub mod record; // 6. one row, fixed size
-pub mod index; // 7. all rows, checked in blocks
-pub mod draft; // 8. the next state, being written
-pub mod store; // 9. the current state, being read
+pub mod segment; // 3. checked entries, appended
+pub mod text_entry; // 4. a row's text as bytes
+pub mod record; // 5. one row, fixed size
+pub mod index; // 6. all rows, checked in blocks
+pub mod draft; // 7. the next state, being written
+pub mod store; // 8. the current state, being read
 pub mod replace_file; // how a file changes at once or not at all
 
 pub use draft::{Draft, Leftovers, NewRow};
 pub use fingerprint::{Fingerprint, Stamp};
 pub use index::Meta;
-pub use lock::BuildLock;
 pub use place::CachePlace;
 pub use record::{Record, RowState};
 pub use store::{Cache, Found, Row};

@@ -3,10 +3,10 @@
 use proptest::prelude::*;
 use std::fs;
 use std::path::{Path, PathBuf};
-use tandem_data::cache::lock::Attempt;
 use tandem_data::cache::{
-    BuildLock, Cache, CachedText, Draft, Fingerprint, Found, Meta, NewRow, Record, Stamp,
+    Cache, CachedText, Draft, Fingerprint, Found, Meta, NewRow, Record, Stamp,
 };
+use tandem_data::directory_lock::{Attempt, DirectoryLock};
 
 const SETTINGS: Fingerprint = Fingerprint([3; 16]);
 const BANDS: usize = 4;
@@ -45,7 +45,9 @@ fn settings_dir(dir: &Path) -> PathBuf {
 }
 
 fn begin(dir: &Path, old: Option<&Cache>) -> Draft {
-    let Attempt::Held(lock) = BuildLock::try_take(dir).unwrap() else { panic!("lock is taken") };
+    let Attempt::Held(lock) = DirectoryLock::try_take(dir).unwrap() else {
+        panic!("lock is taken")
+    };
     Draft::begin(&settings_dir(dir), SETTINGS, lock, old).unwrap()
 }
 

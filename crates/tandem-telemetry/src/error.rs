@@ -55,9 +55,11 @@ pub enum TelemetryError {
         #[source]
         source: io::Error,
     },
-    /// The writer's thread could not be started.
-    #[error("cannot start the thread that writes the run record")]
+    /// A thread could not be started.
+    #[error("cannot start the thread that {what}")]
     Thread {
+        /// What it does.
+        what: &'static str,
         /// What the system said.
         #[source]
         source: io::Error,

@@ -188,6 +188,10 @@ pub struct DeviceSample {
     /// Share of time it was busy, 0 to 1.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub utilisation: Option<f32>,
+    /// Share of its multiprocessors at work, 0 to 1: one busy thread makes a GPU busy, but not
+    /// active.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub activity: Option<f32>,
     /// Memory in use.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub memory_used: Option<Bytes>,
@@ -197,6 +201,31 @@ pub struct DeviceSample {
     /// Degrees Celsius.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub temperature: Option<f32>,
+    /// Watts.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub power: Option<f32>,
+}
+
+impl DeviceSample {
+    /// A look that has told nothing yet.
+    pub fn new(device: Name, role: DeviceRole) -> DeviceSample {
+        DeviceSample {
+            device,
+            role,
+            utilisation: None,
+            activity: None,
+            memory_used: None,
+            memory_total: None,
+            temperature: None,
+            power: None,
+        }
+    }
+
+    /// Whether not one figure is known.
+    pub fn tells_nothing(&self) -> bool {
+        let DeviceSample { device, role, .. } = self;
+        *self == DeviceSample::new(device.clone(), *role)
+    }
 }
 
 /// What a run uses a device for.

@@ -176,14 +176,8 @@ mod tests {
         let mut add = |event| summary.add(&Stamped { at: Nanos(1), event });
         for (role, utilisation) in [(DeviceRole::Data, data), (DeviceRole::Model, model)] {
             let Some(utilisation) = utilisation else { continue };
-            let sample = DeviceSample {
-                device: "gpu".into(),
-                role,
-                utilisation: Some(utilisation),
-                memory_used: None,
-                memory_total: None,
-                temperature: None,
-            };
+            let utilisation = Some(utilisation);
+            let sample = DeviceSample { utilisation, ..DeviceSample::new("gpu".into(), role) };
             add(sample.into());
         }
         for (index, &millis) in times.iter().enumerate() {

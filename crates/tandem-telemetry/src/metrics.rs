@@ -5,7 +5,7 @@
 //! ever rise during a run; what was not measured has no line.
 
 use crate::event::DeviceRole;
-use crate::summary::Summary;
+use crate::summary::{DeviceSums, Summary};
 use std::fmt::{self, Write};
 
 /// What the `Content-Type` header must say.
@@ -121,30 +121,40 @@ fn queues(page: &mut Page, summary: &Summary) -> fmt::Result {
 }
 
 fn devices(page: &mut Page, summary: &Summary) -> fmt::Result {
-    let labels_of = |role: DeviceRole| match role {
-        DeviceRole::Data => "data",
-        DeviceRole::Model => "model",
-        DeviceRole::Host => "host",
-    };
-    if summary.devices.values().any(|sums| sums.last_utilisation.is_some()) {
-        page.metric("device_utilisation", Type::Gauge, "Share of time a device is busy.")?;
-    }
-    for ((role, name), sums) in &summary.devices {
-        if let Some(share) = sums.last_utilisation {
-            let labels = [("device", &**name), ("role", labels_of(*role))];
-            page.value("device_utilisation", &labels, f64::from(share))?;
+    type Figure = fn(&DeviceSums) -> Option<f64>;
+    let share = "Share of time a device is busy.";
+    let active = "Share of its multiprocessors at work.";
+    let figures: [(&str, &str, Figure); 5] = [
+        ("device_utilisation", share, |sums| sums.last_utilisation.map(f64::from)),
+        ("device_activity", active, |sums| sums.last_activity.map(f64::from)),
+        ("device_memory_bytes", "Memory in use on a device.", |sums| {
+            sums.last_memory.map(|used| used.0 as f64)
+        }),
+        ("device_temperature_celsius", "Temperature of a device.", |sums| {
+            sums.last_temperature.map(f64::from)
+        }),
+        ("device_power_watts", "Power a device takes.", |sums| sums.last_power.map(f64::from)),
+    ];
+    for (name, help, figure) in figures {
+        if summary.devices.values().any(|sums| figure(sums).is_some()) {
+            page.metric(name, Type::Gauge, help)?;
         }
-    }
-    if summary.devices.values().any(|sums| sums.last_memory.is_some()) {
-        page.metric("device_memory_bytes", Type::Gauge, "Memory in use on a device.")?;
-    }
-    for ((role, name), sums) in &summary.devices {
-        if let Some(used) = sums.last_memory {
-            let labels = [("device", &**name), ("role", labels_of(*role))];
-            page.value("device_memory_bytes", &labels, used.0 as f64)?;
+        for ((role, device), sums) in &summary.devices {
+            if let Some(value) = figure(sums) {
+                let labels = [("device", &**device), ("role", role_name(*role))];
+                page.value(name, &labels, value)?;
+            }
         }
     }
     Ok(())
+}
+
+fn role_name(role: DeviceRole) -> &'static str {
+    match role {
+        DeviceRole::Data => "data",
+        DeviceRole::Model => "model",
+        DeviceRole::Host => "host",
+    }
 }
 
 fn events(page: &mut Page, summary: &Summary) -> fmt::Result {
@@ -198,12 +208,9 @@ mod tests {
         }
         .into());
         add(DeviceSample {
-            device: "cuda:1".into(),
-            role: DeviceRole::Model,
-            utilisation: None,
             memory_used: Some(Bytes(1024)),
-            memory_total: None,
-            temperature: None,
+            power: Some(250.5),
+            ..DeviceSample::new("cuda:1".into(), DeviceRole::Model)
         }
         .into());
         add(Health { lost: [("span".to_string(), 3)].into(), ..Health::default() }.into());

@@ -207,6 +207,10 @@ impl Trace {
             let track = self.tracks.counter("memory", &sample.device, Unit::Bytes);
             self.count(at, track, used.0 as f64);
         }
+        if let Some(share) = sample.activity {
+            let track = self.tracks.counter("active", &sample.device, Unit::Percent);
+            self.count(at, track, f64::from(share) * 100.0);
+        }
     }
 
     fn note(&mut self, at: Nanos, name: &str, text: String) {

@@ -111,7 +111,7 @@ impl Recording {
                     watched.watch.broke_down();
                 }
             })
-            .map_err(|source| TelemetryError::Thread { source })?;
+            .map_err(|source| TelemetryError::Thread { what: "writes the run record", source })?;
         shared.intake.serve(thread.thread().clone());
         let (recorder, thread) = (Recorder(Some(shared)), Some(thread));
         Ok(Recording { recorder, close_within, trace_within, thread })

@@ -118,12 +118,18 @@ pub struct DeviceReport {
     pub samples: u64,
     /// Share of time it was busy, 0 to 1.
     pub utilisation: Option<Figures>,
+    /// Share of its multiprocessors at work; few devices count it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub activity: Option<Figures>,
     /// Memory in use, bytes.
     pub memory: Option<Figures>,
     /// Memory it has.
     pub memory_total: Option<Bytes>,
     /// Degrees Celsius.
     pub temperature: Option<Figures>,
+    /// Watts.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub power: Option<Figures>,
 }
 
 /// What the adaptive controller did.
@@ -243,9 +249,11 @@ fn device(role: DeviceRole, name: &Name, sums: &DeviceSums) -> DeviceReport {
         role,
         samples: sums.samples,
         utilisation: sums.utilisation.figures(),
+        activity: sums.activity.figures(),
         memory: sums.memory.figures(),
         memory_total: sums.memory_total,
         temperature: sums.temperature.figures(),
+        power: sums.power.figures(),
     }
 }
 

@@ -154,9 +154,18 @@ fn devices(f: &mut Formatter<'_>, devices: &[DeviceReport]) -> fmt::Result {
             let peak = Bytes(figures.max as u64);
             device.memory_total.map_or(peak.to_string(), |total| format!("{peak} of {total}"))
         });
-        writeln!(f, "  {:<15} {role:<11} {busy:<14} {memory}", device.device)?;
+        let more = besides(device);
+        writeln!(f, "  {:<15} {role:<11} {busy:<14} {memory}{more}", device.device)?;
     }
     Ok(())
+}
+
+/// What only some devices tell.
+fn besides(device: &DeviceReport) -> String {
+    let activity = device.activity.map(|share| format!("; {} active", percent(share.mean)));
+    let power = device.power.map(|watts| format!("; {:.0} W", watts.mean));
+    let heat = device.temperature.map(|degrees| format!("; up to {:.0} C", degrees.max));
+    [activity, power, heat].into_iter().flatten().collect()
 }
 
 fn adaptation(f: &mut Formatter<'_>, report: &Report) -> fmt::Result {

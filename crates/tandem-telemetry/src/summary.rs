@@ -117,18 +117,28 @@ pub struct QueueSums {
 pub struct DeviceSums {
     /// Share of time it was busy, 0 to 1.
     pub utilisation: Stats,
+    /// Share of its multiprocessors at work, 0 to 1.
+    pub activity: Stats,
     /// Memory in use, bytes.
     pub memory: Stats,
     /// Memory it has.
     pub memory_total: Option<Bytes>,
     /// Degrees Celsius.
     pub temperature: Stats,
+    /// Watts.
+    pub power: Stats,
     /// Looks taken.
     pub samples: u64,
     /// Utilisation at the last look that told it.
     pub last_utilisation: Option<f32>,
+    /// Activity at the last look that told it.
+    pub last_activity: Option<f32>,
     /// Memory in use at the last look that told it.
     pub last_memory: Option<Bytes>,
+    /// Temperature at the last look that told it.
+    pub last_temperature: Option<f32>,
+    /// Power at the last look that told it.
+    pub last_power: Option<f32>,
 }
 
 /// Items left out, in sums.
@@ -286,9 +296,14 @@ impl DeviceSums {
     fn add(&mut self, sample: &DeviceSample) {
         self.samples += 1;
         sample.utilisation.into_iter().for_each(|share| self.utilisation.add(share.into()));
+        sample.activity.into_iter().for_each(|share| self.activity.add(share.into()));
         sample.memory_used.into_iter().for_each(|used| self.memory.add(used.0 as f64));
         sample.temperature.into_iter().for_each(|degrees| self.temperature.add(degrees.into()));
+        sample.power.into_iter().for_each(|watts| self.power.add(watts.into()));
         self.last_utilisation = sample.utilisation.or(self.last_utilisation);
+        self.last_activity = sample.activity.or(self.last_activity);
+        self.last_temperature = sample.temperature.or(self.last_temperature);
+        self.last_power = sample.power.or(self.last_power);
         self.last_memory = sample.memory_used.or(self.last_memory);
         self.memory_total = sample.memory_total.or(self.memory_total);
     }

@@ -110,9 +110,11 @@ fn besides() -> Vec<Event> {
             device: "cuda:0".into(),
             role: DeviceRole::Data,
             utilisation: Some(0.5),
+            activity: Some(0.25),
             memory_used: Some(Bytes(1)),
             memory_total: Some(Bytes(2)),
             temperature: Some(60.5),
+            power: Some(250.5),
         }
         .into(),
         Checkpoint {

@@ -82,12 +82,10 @@ impl Tale {
 
     fn device(&mut self, name: &'static str, role: DeviceRole, utilisation: f32) {
         self.tell(DeviceSample {
-            device: name.into(),
-            role,
             utilisation: Some(utilisation),
             memory_used: Some(Bytes::mib(9000)),
             memory_total: Some(Bytes::mib(24576)),
-            temperature: None,
+            ..DeviceSample::new(name.into(), role)
         });
     }
 
@@ -249,4 +247,22 @@ fn the_json_form_reads_back_as_the_same_report() {
     let report = report(&tale.end());
     let json = serde_json::to_string(&report).unwrap();
     assert_eq!(serde_json::from_str::<Report>(&json).unwrap(), report);
+}
+
+#[test]
+fn a_device_shows_activity_power_and_heat_where_it_tells_them() {
+    let mut run = Tale::begin();
+    run.device("cuda:0", DeviceRole::Model, 0.9);
+    for (activity, power, temperature) in [(0.25, 200.0, 60.0), (0.75, 300.0, 71.0)] {
+        run.tell(DeviceSample {
+            activity: Some(activity),
+            power: Some(power),
+            temperature: Some(temperature),
+            ..DeviceSample::new("cuda:1".into(), DeviceRole::Data)
+        });
+    }
+    let text = report(&run.end()).to_string();
+    let line = |device| text.lines().find(|line| line.contains(device)).unwrap().to_string();
+    assert!(line("cuda:1").ends_with("; 50.0 % active; 250 W; up to 71 C"), "{text}");
+    assert!(line("cuda:0").ends_with("8.8 GiB of 24.0 GiB"), "{text}");
 }

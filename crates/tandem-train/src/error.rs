@@ -7,6 +7,7 @@ use tandem_data::batch::BatchError;
 use tandem_data::corpus::RejectedRow;
 use tandem_data::text::TextError;
 use tandem_pipeline::PipelineError;
+use tandem_telemetry::TelemetryError;
 use tandem_units::Hint;
 
 /// A fault that stops preparing or feeding.
@@ -24,6 +25,9 @@ pub enum TrainError {
     /// A stage failed.
     #[error(transparent)]
     Pipeline(#[from] PipelineError),
+    /// The record, the log or the device samples of a run.
+    #[error(transparent)]
+    Telemetry(#[from] TelemetryError),
     /// Settings that cannot be written down.
     #[error("the settings cannot be written as JSON")]
     Settings(#[source] serde_json::Error),
@@ -91,6 +95,7 @@ impl Hint for TrainError {
             Self::Mel(error) => error.hint(),
             Self::Pipeline(error) => error.hint(),
             Self::Batch(error) => error.hint(),
+            Self::Telemetry(error) => error.hint(),
             Self::Settings(_) => None,
             Self::NothingMeasured => Some("run `tandem prepare --verify` to see why".into()),
             Self::TooManyNames { .. } => {

@@ -10,6 +10,7 @@ use crate::load::Load;
 use crate::prepare::Prepared;
 use crate::preprocess::{Preprocess, Ready};
 use crate::tickets::Tickets;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use tandem_data::audio::mel::{MelExtractor, MelKernel};
 use tandem_data::batch::{BatchConfig, Batches, HostBatch, Lengths, Position};
@@ -42,6 +43,10 @@ pub struct FeedSettings {
     pub adapt: Adapt,
     /// The mel kernel to use; none: the fastest. For comparisons.
     pub kernel: Option<MelKernel>,
+    /// The number of the first batch, counted over the whole run: chance is drawn from it.
+    pub first: u64,
+    /// Frames of another utterance of the same speaker that come with each row; 0: none.
+    pub reference_frames: usize,
 }
 
 impl FeedSettings {
@@ -58,13 +63,15 @@ impl FeedSettings {
             memory: Bytes::mib(512),
             adapt: Adapt::Off,
             kernel: None,
+            first: 0,
+            reference_frames: 0,
             batch,
         }
     }
 }
 
 /// The rows of one split, by their place in the batch plan.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Rows {
     /// Row in the cache of each planned row.
     pub cache_row: Vec<u32>,
@@ -72,16 +79,23 @@ pub struct Rows {
     pub frames: Vec<u32>,
     /// Symbols of each planned row.
     pub symbols: Vec<u32>,
+    /// Speaker of each planned row.
+    pub speakers: Vec<u16>,
+    /// Planned rows of each speaker.
+    pub by_speaker: BTreeMap<u16, Vec<u32>>,
 }
 
 impl Rows {
     /// The usable rows of a split, in corpus order.
     pub fn of(prepared: &Prepared, split: Split) -> Rows {
         let wanted = u8::from(split == Split::Eval);
-        let mut rows = Rows { cache_row: Vec::new(), frames: Vec::new(), symbols: Vec::new() };
+        let mut rows = Rows::default();
         for number in 0..prepared.cache.len() {
             let Some(row) = prepared.cache.row(number) else { continue };
             if row.record.state() == RowState::Usable && row.record.split == wanted {
+                let same_voice = rows.by_speaker.entry(row.record.speaker).or_default();
+                same_voice.push(rows.cache_row.len() as u32);
+                rows.speakers.push(row.record.speaker);
                 rows.cache_row.push(number as u32);
                 rows.frames.push(row.record.frames);
                 rows.symbols.push(row.record.symbols);
@@ -103,10 +117,30 @@ pub fn feed(
     recorder: &Recorder,
     cancel: &CancelToken,
 ) -> Result<Feed<Ready>, TrainError> {
+    let route = host_route(prepared, settings, recorder)?;
+    Ok(route.start(setup(settings, recorder, cancel))?)
+}
+
+/// What a run of these settings needs beside its route.
+pub(crate) fn setup(settings: &FeedSettings, recorder: &Recorder, cancel: &CancelToken) -> Setup {
+    Setup {
+        recorder: recorder.clone(),
+        cancel: cancel.clone(),
+        adapt: settings.adapt.clone(),
+        ..Setup::default()
+    }
+}
+
+/// The part of the path that needs no device.
+pub(crate) fn host_route(
+    prepared: &Arc<Prepared>,
+    settings: &FeedSettings,
+    recorder: &Recorder,
+) -> Result<Route<Ready>, TrainError> {
     let rows = Arc::new(Rows::of(prepared, settings.split));
     let batches = Arc::new(Batches::new(rows.lengths(), &settings.batch)?);
     let last = settings.epochs.map(Epoch);
-    let tickets = Tickets::new(batches, settings.start, last);
+    let tickets = Tickets::new(batches, settings.start, last).numbered_from(settings.first);
 
     // A batch is in a worker's hands, in a slot, or with the consumer; further spares would
     // never be used again.
@@ -122,21 +156,14 @@ pub fn feed(
     let spare = depth.max(settings.most_workers) + 1;
     let pool = Pool::new(spare, move || HostBatch::new(&bands));
 
+    let (seed, reference_frames) = (settings.batch.seed, settings.reference_frames);
     let assemble = {
         let (prepared, recorder) = (prepared.clone(), recorder.clone());
         move || {
             let load = Load::new(prepared.clone(), rows.clone(), pool.clone(), recorder.clone());
+            let load = load.with_references(seed, reference_frames);
             Assemble::new(load, Preprocess::new(mel.clone(), kernel))
         }
     };
-    let setup = Setup {
-        recorder: recorder.clone(),
-        cancel: cancel.clone(),
-        adapt: settings.adapt.clone(),
-        ..Setup::default()
-    };
-    let feed = Route::from(tickets, hold(2 * settings.most_workers))
-        .then_by(crew, assemble, hold(depth))
-        .start(setup)?;
-    Ok(feed)
+    Ok(Route::from(tickets, hold(2 * settings.most_workers)).then_by(crew, assemble, hold(depth)))
 }

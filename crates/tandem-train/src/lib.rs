@@ -11,11 +11,17 @@ pub mod prepare; // 4. all rows, on all workers, into the cache
 pub mod summary; // 5. what preparing did, for people and scripts
 pub mod feed; // 6. the path of a batch, written down once
 pub mod tickets; // 7. which batch comes next
+pub mod references; // another stretch of each row's speaker
 pub mod load; // 8. a planned batch gets its text and its sound
 pub mod preprocess; // 9. sound becomes mel frames
 pub mod assemble; // 10. both on one thread, while the sound is in the processor's cache
 pub mod rehearsal; // 11. the feed in front of a stand-in for the model
+pub mod mel_scale; // mel frames in the model's units
+pub mod snapshots; // the readers that align
+pub mod align; // texts laid over sound
 pub mod train_settings; // 12. how a voice is trained
+pub mod picture; // mel frames and alignments, drawn
+pub mod run_log; // curves, pictures and sound while a voice learns
 pub mod analyze; // what loading costs, and what to change
 pub mod error; // what can go wrong on the way
 

@@ -6,6 +6,7 @@
 
 use crate::feed::Rows;
 use crate::prepare::Prepared;
+use crate::references::References;
 use crate::tickets::Planned;
 use std::sync::Arc;
 use tandem_data::audio::{Decoder, FileReader, Sound};
@@ -14,7 +15,7 @@ use tandem_data::cache::{Fingerprint, Record, Stamp};
 use tandem_pipeline::{Outlet, Payload, Pool, Pooled, Stage, Trouble};
 use tandem_telemetry::Recorder;
 use tandem_telemetry::event::{Skipped, Warning};
-use tandem_units::{Bytes, Ticket};
+use tandem_units::{Bytes, Seed, Ticket};
 
 /// A batch whose mel frames may still be missing.
 pub struct Loaded {
@@ -26,6 +27,8 @@ pub struct Loaded {
     pub batch: Pooled<HostBatch>,
     /// The sound of each row whose mel frames are missing.
     pub sounds: Vec<Option<Clip>>,
+    /// Another stretch of each row's speaker.
+    pub references: References,
 }
 
 /// Decoded sound, on its way to the mel kernel.
@@ -46,7 +49,7 @@ impl Clip {
         }
     }
 
-    fn size(&self) -> Bytes {
+    pub(crate) fn size(&self) -> Bytes {
         match self {
             Clip::I16(samples) => Bytes::of_slice(samples),
             Clip::F32(samples) => Bytes::of_slice(samples),
@@ -56,12 +59,19 @@ impl Clip {
 
 impl Payload for Loaded {
     fn size(&self) -> Bytes {
-        self.batch.size() + self.sounds.iter().flatten().map(Clip::size).sum::<Bytes>()
+        let sounds = self.sounds.iter().flatten().map(Clip::size).sum::<Bytes>();
+        self.batch.size() + sounds + self.references.size()
     }
 
     fn ticket(&self) -> Option<Ticket> {
         Some(self.ticket)
     }
+}
+
+/// Which utterance serves as reference, and from which frame on.
+struct Choice {
+    row: u32,
+    at: usize,
 }
 
 /// Reads and decodes. One per worker: it owns decoder and buffers.
@@ -72,6 +82,8 @@ pub struct Load {
     recorder: Recorder,
     file: FileReader,
     decoder: Decoder,
+    seed: Seed,
+    reference_frames: usize,
 }
 
 impl Load {
@@ -83,7 +95,51 @@ impl Load {
         recorder: Recorder,
     ) -> Load {
         let decoder = Decoder::new(prepared.settings.mel.rate, prepared.settings.audio);
-        Load { prepared, rows, pool, recorder, file: FileReader::default(), decoder }
+        let (seed, reference_frames) = (Seed(0), 0);
+        let file = FileReader::default();
+        Load { prepared, rows, pool, recorder, file, decoder, seed, reference_frames }
+    }
+
+    /// The same, with so many frames of another utterance beside each row; 0: none.
+    pub fn with_references(self, seed: Seed, frames: usize) -> Load {
+        Load { seed, reference_frames: frames, ..self }
+    }
+
+    /// Chooses another utterance of the same speaker and puts a stretch of it beside the row. A
+    /// tenth of the rows, and speakers with one utterance, go without: the voice must also speak
+    /// when nobody is to be imitated.
+    fn load_reference(&mut self, planned: u32, loaded: &mut Loaded) {
+        let Some(choice) = self.choose(planned, loaded.ticket) else {
+            return loaded.references.push_none();
+        };
+        let prepared = self.prepared.clone();
+        let number = self.rows.cache_row[choice.row as usize] as usize;
+        let Some(row) = prepared.cache.row(number) else {
+            return loaded.references.push_none();
+        };
+        match prepared.cache.mel(number, row.record) {
+            Some(mel) => loaded.references.push_frames(mel, choice.at),
+            // One that cannot be read is reported when its own turn comes.
+            None => match self.read_clip(row.audio, row.record) {
+                Ok(clip) => loaded.references.push_clip(clip, choice.at),
+                Err(_) => loaded.references.push_none(),
+            },
+        }
+    }
+
+    fn choose(&self, planned: u32, ticket: Ticket) -> Option<Choice> {
+        let speaker = self.rows.speakers[planned as usize];
+        let others = &self.rows.by_speaker[&speaker];
+        let draw = self.seed.for_ticket(ticket).derive(u64::from(planned));
+        let (which, place) = (draw.derive(1).0, draw.derive(2).0);
+        if self.reference_frames == 0 || others.len() < 2 || draw.derive(3).0 % 10 == 0 {
+            return None;
+        }
+        let me = others.binary_search(&planned).ok()?;
+        let other = (me + 1 + (which % (others.len() as u64 - 1)) as usize) % others.len();
+        let row = others[other];
+        let spare = (self.rows.frames[row as usize] as usize).saturating_sub(self.reference_frames);
+        Some(Choice { row, at: (place % (spare as u64 + 1)) as usize })
     }
 
     /// Enters one row into the batch, or says why not.
@@ -170,10 +226,13 @@ impl Stage for Load {
         let mut batch = self.pool.take();
         batch.reset(shape);
         let sounds = Vec::with_capacity(rows.len());
-        let mut loaded = Loaded { ticket, position, batch, sounds };
+        let bands = self.prepared.settings.mel.bands;
+        let references = References::new(self.reference_frames, bands);
+        let mut loaded = Loaded { ticket, position, batch, sounds, references };
         for row in rows {
-            if let Err(why) = self.load_row(row, &mut loaded) {
-                self.report(ticket, row, why);
+            match self.load_row(row, &mut loaded) {
+                Ok(()) => self.load_reference(row, &mut loaded),
+                Err(why) => self.report(ticket, row, why),
             }
         }
         if loaded.sounds.is_empty() {

@@ -18,12 +18,12 @@ use std::time::{Duration, Instant};
 use tandem_data::DataError;
 use tandem_data::audio::mel::MelExtractor;
 use tandem_data::cache::index::Source;
-use tandem_data::cache::lock::Attempt;
 use tandem_data::cache::replace_file::replace_file;
 use tandem_data::cache::{
-    BuildLock, Cache, CachePlace, Draft, Fingerprint, Found, Meta, Row, RowState, Stamp,
+    Cache, CachePlace, Draft, Fingerprint, Found, Meta, Row, RowState, Stamp,
 };
 use tandem_data::corpus::{Corpus, RejectReason, RejectedRow, Utterance};
+use tandem_data::directory_lock::{self, Attempt, DirectoryLock};
 use tandem_data::text::FrontEnd;
 use tandem_pipeline::{CancelToken, Crew, Hold, PipelineError, Route, Setup};
 use tandem_units::{Bytes, Seconds};
@@ -255,10 +255,13 @@ impl Work<'_> {
         &self,
         watcher: &mut dyn Watcher,
         cancel: &CancelToken,
-    ) -> Result<BuildLock, TrainError> {
+    ) -> Result<DirectoryLock, TrainError> {
         let mut told = false;
         loop {
-            match BuildLock::try_take(&self.place.root)? {
+            let root = &self.place.root;
+            let failed =
+                |source| DataError::Write { path: directory_lock::lock_path(root), source };
+            match DirectoryLock::try_take(root).map_err(failed)? {
                 Attempt::Held(lock) => return Ok(lock),
                 Attempt::Busy(_) if cancel.is_cancelled() => {
                     return Err(PipelineError::Cancelled.into());

@@ -3,6 +3,7 @@
 //! In: [`Loaded`]. Out: [`Ready`], complete. Allocates nothing. Next: the consumer.
 
 use crate::load::Loaded;
+use crate::references::References;
 use crate::worker_mel::WorkerMel;
 use tandem_data::audio::mel::{MelConfig, MelKernel};
 use tandem_data::batch::{HostBatch, Position};
@@ -17,11 +18,13 @@ pub struct Ready {
     pub position: Position,
     /// Its arrays.
     pub batch: Pooled<HostBatch>,
+    /// Another stretch of each row's speaker.
+    pub references: References,
 }
 
 impl Payload for Ready {
     fn size(&self) -> Bytes {
-        self.batch.size()
+        self.batch.size() + self.references.size()
     }
 
     fn ticket(&self) -> Option<Ticket> {
@@ -50,13 +53,14 @@ impl Stage for Preprocess {
     }
 
     fn step(&mut self, loaded: Loaded, out: &mut dyn Outlet<Ready>) -> Result<(), Trouble> {
-        let Loaded { ticket, position, mut batch, sounds } = loaded;
+        let Loaded { ticket, position, mut batch, sounds, mut references } = loaded;
         for (row, sound) in batch.rows_mut().zip(&sounds) {
             if let Some(clip) = sound {
                 self.mel.extract_into(clip.as_sound(), row.mel).map_err(Trouble::stop)?;
             }
         }
         batch.finish();
-        out.push(Ready { ticket, position, batch })
+        references.make_frames(&mut self.mel).map_err(Trouble::stop)?;
+        out.push(Ready { ticket, position, batch, references })
     }
 }

@@ -45,6 +45,11 @@ impl Tickets {
         let plan = batches.epoch(start.epoch);
         Tickets { plan, next: start.batch as usize, seq: 0, start, end, batches }
     }
+
+    /// The same, with the tickets numbered from here on: a resumed run goes on counting.
+    pub fn numbered_from(self, seq: u64) -> Tickets {
+        Tickets { seq, ..self }
+    }
 }
 
 impl Iterator for Tickets {

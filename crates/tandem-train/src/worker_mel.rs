@@ -19,6 +19,13 @@ impl WorkerMel {
         WorkerMel { config, kernel, made: None }
     }
 
+    /// The mel frames of a sound, in memory of their own.
+    pub fn extract(&mut self, sound: Sound<'_>) -> Result<Vec<f32>, MelError> {
+        let mut frames = vec![0.0; self.config.frames(sound.len()).0 * self.config.bands];
+        self.extract_into(sound, &mut frames)?;
+        Ok(frames)
+    }
+
     /// Writes the mel frames of a sound; see [`MelExtractor::extract_into`].
     pub fn extract_into(&mut self, sound: Sound<'_>, out: &mut [f32]) -> Result<Frames, MelError> {
         let mel = match &mut self.made {

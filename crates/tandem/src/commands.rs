@@ -42,6 +42,8 @@ commands! {
     features: Features,
     /// Say what a run did, what held it back and how it is graded
     report: Report,
+    /// Show every device, how GPUs are linked, and which ones a run would use
+    devices: Devices,
     /// Measure what the parts of the program can do on this machine
     bench: Bench,
     /// Write a completion script for your shell

@@ -1,5 +1,6 @@
 //! The configuration file: TOML, every key known, a wrong one named with its place.
 
+use crate::device_args::DeviceConfig;
 use crate::failure::Advised;
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
@@ -35,6 +36,8 @@ pub struct FileConfig {
     pub audio: AudioLimits,
     /// How rows become batches.
     pub batch: BatchConfig,
+    /// Where the work happens.
+    pub devices: DeviceConfig,
 }
 
 impl FileConfig {
@@ -68,6 +71,9 @@ impl FileConfig {
         if let Some(share) = self.max_rejected.filter(|share| !(0.0..=1.0).contains(share)) {
             let fact = format!("`max_rejected` is {share}");
             return Err(Advised::new(fact, "write a share of the rows, from 0 to 1"));
+        }
+        if let Some((key, expected)) = self.devices.fault() {
+            return Err(Advised::new(format!("`{key}` is 0"), format!("write {expected}")));
         }
         let usual = TextConfig::default().max_symbols;
         if self.text.max_symbols != usual && self.text.max_symbols != self.batch.max_text_length {

@@ -9,6 +9,9 @@ use tandem_data::audio::AudioError;
 use tandem_data::audio::mel::MelError;
 use tandem_data::batch::BatchError;
 use tandem_data::text::TextError;
+use tandem_model::checkpoint::CheckpointError;
+use tandem_model::device::DeviceError;
+use tandem_model::placement::PlacementError;
 use tandem_pipeline::PipelineError;
 use tandem_telemetry::TelemetryError;
 use tandem_train::TrainError;
@@ -50,9 +53,12 @@ fn hint_of(cause: &(dyn Error + 'static)) -> Option<String> {
         .or_else(|| of::<AudioError>(cause))
         .or_else(|| of::<MelError>(cause))
         .or_else(|| of::<BatchError>(cause))
+        .or_else(|| of::<CheckpointError>(cause))
         .or_else(|| of::<TrainError>(cause))
         .or_else(|| of::<PipelineError>(cause))
         .or_else(|| of::<TelemetryError>(cause))
+        .or_else(|| of::<PlacementError>(cause))
+        .or_else(|| of::<DeviceError>(cause))
 }
 
 /// A failure of a command itself, with its way out.

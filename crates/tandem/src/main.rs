@@ -5,10 +5,13 @@
 mod commands; // one file per subcommand
 mod config; // the configuration file
 mod corpus_args; // flags that several commands share
+mod device_args; // flags that say where the work happens
 mod demo_corpus; // the built-in corpus, unpacked where it can be read
 mod exit; // what the exit code means
 mod failure; // an error, its causes and the way out, as a user sees it
 mod interrupt; // Ctrl-C
+#[cfg_attr(not(test), expect(dead_code, reason = "`tandem train` shows it"))]
+mod progress; // what a person sees of a training run
 mod printer; // data to stdout, words for people to stderr, progress in between
 
 use clap::Parser;

@@ -23,6 +23,11 @@ impl Printer {
         Printer { on_terminal: io::stderr().is_terminal() }
     }
 
+    /// Whether a person sees stderr as it is written.
+    pub fn on_terminal(&self) -> bool {
+        self.on_terminal
+    }
+
     /// A line of the answer, to stdout.
     pub fn line(&mut self, text: &str) -> anyhow::Result<()> {
         match writeln!(anstream::stdout().lock(), "{text}") {

@@ -10,7 +10,8 @@ use crate::cache::replace_file::{self, draft_path};
 use crate::cache::segment::{self, Place, SegmentKind, SegmentWriter};
 use crate::cache::store::{Cache, Found};
 use crate::cache::text_entry::CachedText;
-use crate::cache::{BuildLock, Fingerprint, Record};
+use crate::cache::{Fingerprint, Record};
+use crate::directory_lock::DirectoryLock;
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
@@ -27,7 +28,7 @@ const NAMES: &str = "names";
 pub struct Draft {
     directory: PathBuf,
     settings: Fingerprint,
-    _lock: BuildLock,
+    _lock: DirectoryLock,
     records: BufWriter<File>,
     names: BufWriter<File>,
     rows: u64,
@@ -79,7 +80,7 @@ impl Draft {
     pub fn begin(
         directory: &Path,
         settings: Fingerprint,
-        lock: BuildLock,
+        lock: DirectoryLock,
         old: Option<&Cache>,
     ) -> Result<Draft, DataError> {
         create_directory(directory)?;

@@ -1,7 +1,5 @@
 //! `tandem features`: what the model will see of a recording, as numbers or as a picture.
 
-mod picture;
-
 use crate::exit::ExitStatus;
 use crate::failure::Advised;
 use crate::printer::Printer;
@@ -12,6 +10,7 @@ use std::path::{Path, PathBuf};
 use tandem_data::audio::mel::{Mel, MelConfig, MelExtractor};
 use tandem_data::audio::{AudioLimits, Decoder, FileReader};
 use tandem_data::cache::replace_file::replace_file;
+use tandem_train::picture;
 use tandem_units::Seconds;
 
 const EXAMPLES: &str = "\
@@ -63,7 +62,10 @@ pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
         .with_context(|| format!("cannot make features of `{}`", args.audio.display()))?;
     let contents = match format {
         Format::Numbers => numbers(&mel)?,
-        Format::Picture => picture::png(&mel, &args.audio, &summary.settings)?,
+        Format::Picture => {
+            let name = args.audio.file_name().unwrap_or_default().to_string_lossy();
+            picture::mel(&name, mel.values(), &summary.settings)?.png
+        }
     };
     replace_file(&args.output, &contents)
         .with_context(|| format!("cannot write `{}`", args.output.display()))?;

@@ -1,15 +1,15 @@
-//! One builder at a time. The system's own file lock ends with its process, however that dies;
-//! the file's text only tells a waiting user whom they wait for.
+//! One writer at a time: who builds a cache, who trains in a run directory. The system's own file
+//! lock ends with its process, however that dies; the file's text only tells a waiting user whom
+//! they wait for.
 
-use crate::DataError;
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{Read, Seek, Write};
+use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The right to build the cache in one directory, until dropped.
+/// The right to write in one directory, until dropped.
 #[derive(Debug)]
-pub struct BuildLock {
+pub struct DirectoryLock {
     file: File,
     path: PathBuf,
 }
@@ -18,34 +18,28 @@ pub struct BuildLock {
 #[derive(Debug)]
 pub enum Attempt {
     /// It is ours.
-    Held(BuildLock),
-    /// Another process builds; its own words, such as `process 812, for 14 s`.
+    Held(DirectoryLock),
+    /// Another process writes there; in words, such as `process 812, for 14 s`.
     Busy(String),
 }
 
-impl BuildLock {
+impl DirectoryLock {
     /// Takes the lock if nobody has it. Whoever wants to wait asks again: a wait inside the system
     /// could not be cancelled.
-    pub fn try_take(directory: &Path) -> Result<Attempt, DataError> {
-        let path = directory.join("lock");
-        let failed = |source| DataError::Write { path: path.clone(), source };
-        let mut file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(&path)
-            .map_err(failed)?;
+    pub fn try_take(directory: &Path) -> io::Result<Attempt> {
+        let path = lock_path(directory);
+        let mut file =
+            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path)?;
         match file.try_lock() {
             Ok(()) => {
                 // The note is for people; that it cannot be written (a full disk) will be said
                 // by the first write that matters.
                 let _ = file.set_len(0);
                 let _ = writeln!(file, "{} {}", std::process::id(), now());
-                Ok(Attempt::Held(BuildLock { file, path }))
+                Ok(Attempt::Held(DirectoryLock { file, path }))
             }
             Err(TryLockError::WouldBlock) => Ok(Attempt::Busy(owner(&mut file))),
-            Err(TryLockError::Error(source)) => Err(failed(source)),
+            Err(TryLockError::Error(source)) => Err(source),
         }
     }
 
@@ -55,7 +49,12 @@ impl BuildLock {
     }
 }
 
-impl Drop for BuildLock {
+/// The file that is locked for a directory.
+pub fn lock_path(directory: &Path) -> PathBuf {
+    directory.join("lock")
+}
+
+impl Drop for DirectoryLock {
     fn drop(&mut self) {
         // Closing the file would do; unlocking first makes the order plain.
         let _ = self.file.unlock();
@@ -83,18 +82,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_second_builder_is_told_who_the_first_is_and_gets_the_lock_after_it() {
+    fn the_second_writer_is_told_who_the_first_is_and_gets_the_lock_after_it() {
         let dir = tempfile::tempdir().unwrap();
-        let Attempt::Held(first) = BuildLock::try_take(dir.path()).unwrap() else {
+        let Attempt::Held(first) = DirectoryLock::try_take(dir.path()).unwrap() else {
             panic!("nobody else holds it")
         };
-        match BuildLock::try_take(dir.path()).unwrap() {
+        match DirectoryLock::try_take(dir.path()).unwrap() {
             Attempt::Busy(who) => {
                 assert!(who.contains(&std::process::id().to_string()), "{who}");
             }
-            Attempt::Held(_) => panic!("two builders at once"),
+            Attempt::Held(_) => panic!("two writers at once"),
         }
         drop(first);
-        assert!(matches!(BuildLock::try_take(dir.path()).unwrap(), Attempt::Held(_)));
+        assert!(matches!(DirectoryLock::try_take(dir.path()).unwrap(), Attempt::Held(_)));
     }
 }

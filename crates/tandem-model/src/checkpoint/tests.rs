@@ -1,0 +1,326 @@
+//! Checkpoints as the trainer and the readers see them.
+
+mod damage; // whatever happens to the files, what is read is right
+mod kill; // whenever the process ends, the last good one is there
+
+use super::*;
+use serde_json::json;
+use std::collections::BTreeSet;
+use tandem_units::Hint;
+
+/// Something to save that differs from step to step in every part.
+fn contents(step: u64) -> Contents {
+    let number = step as f32;
+    let mut weights = TensorSet::new();
+    let values = (0..600).map(|place| number + place as f32 / 7.0).collect();
+    weights.insert("encoder.weight", &[30, 20], Values::F32(values)).unwrap();
+    weights.insert("encoder.bias", &[20], Values::F32(vec![-number; 20])).unwrap();
+    let mut optimizer = TensorSet::new();
+    optimizer.insert("count", &[], Values::I64(vec![step as i64])).unwrap();
+    optimizer.insert("odd", &[3], Values::F32(vec![f32::NAN, -0.0, f32::MIN_POSITIVE])).unwrap();
+    optimizer.insert("nothing", &[0, 4], Values::F32(Vec::new())).unwrap();
+    let mut contents = Contents::new(step);
+    contents.tensors.insert("weights".into(), weights);
+    contents.tensors.insert("optimizer".into(), optimizer);
+    contents.documents.insert("state".into(), json!({"seed": u64::MAX, "at": step, "loss": 0.1}));
+    contents
+}
+
+/// Equal to the last bit, where `==` would call NaN different and -0 the same.
+fn assert_same(found: &Contents, wanted: &Contents) {
+    let bits = |contents: &Contents| {
+        let sets = contents.tensors.iter().flat_map(|(set, tensors)| {
+            tensors.iter().map(move |(name, tensor)| {
+                let bits: Vec<u64> = match tensor.values() {
+                    Values::F32(values) => values.iter().map(|v| v.to_bits().into()).collect(),
+                    Values::I64(values) => values.iter().map(|v| *v as u64).collect(),
+                };
+                (set.clone(), name.to_string(), tensor.shape().to_vec(), bits)
+            })
+        });
+        (contents.step, sets.collect::<Vec<_>>(), contents.documents.clone())
+    };
+    assert_eq!(bits(found), bits(wanted));
+}
+
+fn open(directory: &Path, last: usize) -> Checkpoints {
+    Checkpoints::open(directory, Keep { last }).unwrap()
+}
+
+fn save(checkpoints: &mut Checkpoints, step: u64) -> Saved {
+    checkpoints.save(&contents(step), Mark::Last).unwrap()
+}
+
+fn names(directory: &Path) -> BTreeSet<String> {
+    let entries = fs::read_dir(directory).unwrap();
+    entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+}
+
+#[track_caller]
+fn assert_names(directory: &Path, wanted: &[&str]) {
+    assert_eq!(names(directory), wanted.iter().map(|name| name.to_string()).collect());
+}
+
+#[test]
+fn what_is_loaded_is_what_was_saved_to_the_last_bit() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut checkpoints = open(dir.path(), 3);
+    let saved = save(&mut checkpoints, 1200);
+    assert_eq!(saved.path, dir.path().join("step-00001200"));
+    let on_disk: u64 = fs::read_dir(&saved.path)
+        .unwrap()
+        .map(|entry| entry.unwrap().metadata().unwrap().len())
+        .sum();
+    assert_eq!(saved.bytes, Bytes(on_disk));
+    let loaded = checkpoints.load_newest().unwrap().unwrap();
+    assert_same(&loaded.contents, &contents(1200));
+    assert_eq!(loaded.path, saved.path);
+    assert!(loaded.passed_over.is_empty());
+    assert_eq!(loaded.program, env!("CARGO_PKG_VERSION"));
+    let files =
+        ["manifest.json", "optimizer.safetensors", "state.json", "weights.safetensors"];
+    assert_names(&saved.path, &files);
+    assert_names(dir.path(), &["lock", "step-00001200"]);
+}
+
+#[test]
+fn tensor_files_are_those_of_the_format_s_own_library() {
+    let dir = tempfile::tempdir().unwrap();
+    let saved = save(&mut open(dir.path(), 3), 7);
+    for (stem, set) in &contents(7).tensors {
+        let bytes: Vec<(String, Vec<usize>, safetensors::Dtype, Vec<u8>)> = set
+            .iter()
+            .map(|(name, tensor)| {
+                let (dtype, bytes) = match tensor.values() {
+                    Values::F32(values) => (
+                        safetensors::Dtype::F32,
+                        values.iter().flat_map(|value| value.to_le_bytes()).collect(),
+                    ),
+                    Values::I64(values) => (
+                        safetensors::Dtype::I64,
+                        values.iter().flat_map(|value| value.to_le_bytes()).collect(),
+                    ),
+                };
+                (name.to_string(), tensor.shape().to_vec(), dtype, bytes)
+            })
+            .collect();
+        let views = bytes.iter().map(|(name, shape, dtype, bytes)| {
+            (name, safetensors::tensor::TensorView::new(*dtype, shape.clone(), bytes).unwrap())
+        });
+        let theirs = safetensors::serialize(views, None).unwrap();
+        assert!(fs::read(saved.path.join(format!("{stem}.safetensors"))).unwrap() == theirs);
+    }
+}
+
+#[test]
+fn the_last_ones_and_the_best_stay() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut checkpoints = open(dir.path(), 2);
+    save(&mut checkpoints, 100);
+    checkpoints.save(&contents(200), Mark::Best { score: 0.1 + 0.2 }).unwrap();
+    save(&mut checkpoints, 300);
+    save(&mut checkpoints, 400);
+    let saved = save(&mut checkpoints, 500);
+    assert_eq!(saved.tidied.removed, [dir.path().join("step-00000300")]);
+    let stay = ["best.json", "lock", "step-00000200", "step-00000400", "step-00000500"];
+    assert_names(dir.path(), &stay);
+    let path = dir.path().join("step-00000200");
+    let best = Best { path: path.clone(), step: 200, score: 0.1 + 0.2 };
+    assert_eq!(checkpoints.best().unwrap(), Some(best));
+    let loaded = load_best(dir.path(), Parts::All).unwrap().unwrap();
+    assert_eq!((loaded.contents.step, loaded.path), (200, path));
+    // The former best is an old one like any other.
+    assert!(checkpoints.mark_best(500, 0.2).unwrap());
+    save(&mut checkpoints, 600);
+    assert_names(dir.path(), &["best.json", "lock", "step-00000500", "step-00000600"]);
+    assert!(!checkpoints.mark_best(200, 0.1).unwrap(), "it is gone");
+    assert_eq!(checkpoints.best().unwrap().unwrap().step, 500);
+}
+
+#[test]
+fn a_score_that_is_no_number_marks_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut checkpoints = open(dir.path(), 2);
+    save(&mut checkpoints, 100);
+    let error = checkpoints.mark_best(100, f64::NAN).unwrap_err();
+    assert!(matches!(error, CheckpointError::Score { .. }), "{error}");
+    assert_eq!(checkpoints.best().unwrap(), None);
+}
+
+#[test]
+fn a_directory_without_checkpoints_is_no_error_and_one_without_whole_ones_is() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut checkpoints = open(dir.path(), 2);
+    assert!(checkpoints.load_newest().unwrap().is_none());
+    for step in [1, 2] {
+        let path = save(&mut checkpoints, step).path;
+        fs::remove_file(path.join("state.json")).unwrap();
+    }
+    match checkpoints.load_newest().unwrap_err() {
+        CheckpointError::NoneWhole { broken, .. } => assert_eq!(broken.len(), 2),
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn a_second_run_is_refused_and_told_who_the_first_is() {
+    let dir = tempfile::tempdir().unwrap();
+    let first = open(dir.path(), 2);
+    let draft = dir.path().join(".step-00000100.draft-1");
+    fs::create_dir(&draft).unwrap();
+    let error = Checkpoints::open(dir.path(), Keep { last: 2 }).unwrap_err();
+    assert!(error.to_string().contains(&format!("process {}", std::process::id())), "{error}");
+    assert!(error.hint().unwrap().contains("--checkpoint-dir"));
+    assert!(draft.exists(), "a draft of a living process is not ours to remove");
+    drop(first);
+    open(dir.path(), 2);
+    assert!(!draft.exists());
+}
+
+#[test]
+fn drafts_of_killed_runs_go_and_nothing_else_does() {
+    let dir = tempfile::tempdir().unwrap();
+    let foreign = [".step-notes", ".draft-3", "x.draft-3", ".step-00000100.draft-me", ".hidden"];
+    for name in foreign.iter().chain(&[".best.json.draft-9", "samples"]) {
+        fs::write(dir.path().join(name), "x").unwrap();
+    }
+    fs::create_dir(dir.path().join(".step-00000100.draft-812")).unwrap();
+    fs::write(dir.path().join(".step-00000100.draft-812/weights.safetensors"), "half").unwrap();
+    open(dir.path(), 2);
+    assert_names(dir.path(), &[&foreign[..], &["lock", "samples"]].concat());
+}
+
+#[test]
+fn a_step_that_is_written_again_replaces_the_first_only_when_it_is_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut checkpoints = open(dir.path(), 2);
+    save(&mut checkpoints, 100);
+    save(&mut checkpoints, 200);
+    let mut again = contents(200);
+    again.documents.insert("state".into(), json!("second"));
+    let saved = checkpoints.save(&again, Mark::Last).unwrap();
+    assert_names(dir.path(), &["lock", "step-00000100", "step-00000200-2"]);
+    assert_eq!(saved.path, dir.path().join("step-00000200-2"));
+    assert_same(&checkpoints.load_newest().unwrap().unwrap().contents, &again);
+}
+
+#[test]
+fn what_claims_to_be_newer_than_the_run_is_set_aside() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut checkpoints = open(dir.path(), 1);
+    save(&mut checkpoints, 100);
+    let newer = dir.path().join("step-00000900");
+    fs::create_dir(&newer).unwrap();
+    let loaded = checkpoints.load_newest().unwrap().unwrap();
+    assert_eq!((loaded.contents.step, loaded.passed_over.len()), (100, 1));
+    let saved = save(&mut checkpoints, 200);
+    assert_eq!(saved.tidied.set_aside, [dir.path().join("aside-step-00000900")]);
+    assert_names(dir.path(), &["aside-step-00000900", "lock", "step-00000200"]);
+    // Once more: the first one set aside is not overwritten.
+    fs::create_dir(&newer).unwrap();
+    save(&mut checkpoints, 300);
+    assert!(dir.path().join("aside-step-00000900.2").exists());
+}
+
+#[test]
+fn a_user_may_name_a_run_or_one_checkpoint_under_any_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = dir.path().join("run");
+    let mut checkpoints = open(&run, 3);
+    checkpoints.save(&contents(100), Mark::Best { score: 1.0 }).unwrap();
+    let newest = save(&mut checkpoints, 200).path;
+    let parts = Parts::Only(&["weights"]);
+    let best = find(&run, parts).unwrap();
+    assert_eq!(best.contents.step, 100);
+    assert_eq!(best.contents.tensors.keys().collect::<Vec<_>>(), ["weights"]);
+    assert_eq!(find(&newest, parts).unwrap().contents.step, 200);
+    let exported = dir.path().join("my voice");
+    fs::rename(&newest, &exported).unwrap();
+    assert_same(&find(&exported, Parts::All).unwrap().contents, &contents(200));
+    for nothing in [dir.path(), &dir.path().join("typo")] {
+        let error = find(nothing, parts).unwrap_err();
+        assert!(matches!(error, CheckpointError::NotThere { .. }), "{error}");
+        assert!(error.hint().is_some());
+    }
+}
+
+#[test]
+fn readers_are_never_disturbed_by_the_run_that_writes() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut checkpoints = open(dir.path(), 1);
+    save(&mut checkpoints, 1);
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            for step in 2..60 {
+                let saved = save(&mut checkpoints, step);
+                assert!(saved.tidied.failed.is_empty(), "{:?}", saved.tidied.failed);
+            }
+        });
+        let mut last = 0;
+        while !writer.is_finished() {
+            let loaded = load_newest(dir.path(), Parts::All).unwrap().expect("always one there");
+            assert_same(&loaded.contents, &contents(loaded.contents.step));
+            assert!(loaded.contents.step >= last && loaded.passed_over.is_empty());
+            last = loaded.contents.step;
+        }
+    });
+}
+
+#[test]
+fn tensors_are_taken_by_name_and_shape_and_nothing_is_left() {
+    let fail = |act: &dyn Fn(&mut TensorSet) -> Result<(), CheckpointError>| {
+        let mut set = contents(5).take_tensors("weights").unwrap();
+        act(&mut set).unwrap_err()
+    };
+    let mut set = contents(5).take_tensors("weights").unwrap();
+    assert_eq!(set.take_f32("encoder.bias", &[20]).unwrap(), [-5.0; 20]);
+    assert_eq!(
+        set.finish().unwrap_err().to_string(),
+        "the checkpoint has 1 tensors that the model has not, such as `encoder.weight`"
+    );
+    let error = fail(&|set| set.take_f32("encoder.weight", &[30, 40]).map(|_| ()));
+    assert_eq!(
+        error.to_string(),
+        "tensor `encoder.weight` has shape [30, 20], the model needs [30, 40]"
+    );
+    assert!(error.hint().unwrap().contains("--model-size"));
+    let error = fail(&|set| set.take_f32("decoder", &[1]).map(|_| ()));
+    assert_eq!(error.to_string(), "the checkpoint has no tensor `decoder`");
+    let error = fail(&|set| set.take_i64("encoder.bias", &[20]).map(|_| ()));
+    assert!(matches!(error, CheckpointError::Kind { .. }), "{error}");
+    let error = fail(&|set| set.insert("encoder.bias", &[1], Values::F32(vec![0.0])));
+    assert_eq!(error.to_string(), "two tensors are called `encoder.bias`");
+    let error = fail(&|set| set.insert("x", &[2, 3], Values::F32(vec![0.0])));
+    assert_eq!(error.to_string(), "tensor `x` of shape [2, 3] was given 1 values");
+    let error = fail(&|set| set.insert("x", &[usize::MAX, 2], Values::F32(vec![])));
+    assert!(matches!(error, CheckpointError::ValueCount { .. }), "{error}");
+}
+
+#[test]
+fn documents_come_back_as_what_they_were() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut checkpoints = open(dir.path(), 1);
+    let mut contents = Contents::new(3);
+    let numbers = vec![0.1 + 0.2, 5e-324, f64::MAX, -1.0 / 3.0];
+    contents.add_document("numbers", &numbers).unwrap();
+    checkpoints.save(&contents, Mark::Last).unwrap();
+    let loaded = checkpoints.load_newest().unwrap().unwrap().contents;
+    assert_eq!(loaded.document::<Vec<f64>>("numbers").unwrap(), numbers);
+    let error = loaded.document::<String>("numbers").unwrap_err();
+    assert_eq!(error.to_string(), "document `numbers` of a checkpoint does not fit");
+    let error = loaded.document::<String>("config").unwrap_err();
+    assert_eq!(error.to_string(), "the checkpoint has no `config`");
+}
+
+#[test]
+fn a_name_that_leads_elsewhere_is_refused_before_anything_appears() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut checkpoints = open(dir.path(), 1);
+    for name in ["../evil", "", "Weights", "manifest", "a/b", "a.b"] {
+        let mut contents = Contents::new(1);
+        contents.add_document(name, &1).unwrap();
+        let error = checkpoints.save(&contents, Mark::Last).unwrap_err();
+        assert!(matches!(error, CheckpointError::PartName { .. }), "{error}");
+    }
+    assert_names(dir.path(), &["lock"]);
+}

@@ -1,0 +1,145 @@
+//! Ends a process at every moment of saving, fills the disk at every moment, and looks at what is
+//! left.
+
+use super::*;
+use std::env;
+use std::io;
+use std::process::{Command, ExitStatus};
+use std::sync::{Arc, Mutex};
+
+const DIRECTORY: &str = "TANDEM_TEST_CHECKPOINT_DIRECTORY";
+const MOMENT: &str = "TANDEM_TEST_CHECKPOINT_MOMENT";
+
+/// Two checkpoints, the first one marked as the best.
+fn prepared() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let mut checkpoints = open(dir.path(), 2);
+    checkpoints.save(&contents(100), Mark::Best { score: 0.5 }).unwrap();
+    save(&mut checkpoints, 200);
+    dir
+}
+
+/// The save that is disturbed: writes, marks, removes both old ones.
+fn disturbed_save(
+    directory: &Path,
+    mut at: impl FnMut(usize, &str) -> io::Result<()> + Send + 'static,
+) -> Result<Saved, CheckpointError> {
+    let mut checkpoints = open(directory, 1);
+    let mut count = 0;
+    checkpoints.at_each_moment(Box::new(move |moment| {
+        count += 1;
+        at(count - 1, moment)
+    }));
+    checkpoints.save(&contents(300), Mark::Best { score: 0.25 })
+}
+
+/// The names of all moments of that save.
+fn moments() -> Vec<String> {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let list = seen.clone();
+    let hook = move |_: usize, moment: &str| {
+        list.lock().unwrap().push(moment.to_string());
+        Ok(())
+    };
+    disturbed_save(prepared().path(), hook).unwrap();
+    Arc::try_unwrap(seen).unwrap().into_inner().unwrap()
+}
+
+/// A good checkpoint is there, the mark leads to a good one, and the run can go on.
+#[track_caller]
+fn assert_sound(directory: &Path, moment: &str) {
+    let mut checkpoints = open(directory, 2);
+    let drafts = names(directory).into_iter().filter(|name| name.starts_with('.')).count();
+    assert_eq!(drafts, 0, "drafts left at `{moment}`");
+    let newest = checkpoints.load_newest().unwrap().expect("one is there");
+    assert!(newest.passed_over.is_empty(), "`{moment}` left half a checkpoint: {newest:?}");
+    assert!([200, 300].contains(&newest.contents.step), "{moment}");
+    assert_same(&newest.contents, &contents(newest.contents.step));
+    let best = checkpoints.best().unwrap().expect("one is marked");
+    assert!([(100, 0.5), (300, 0.25)].contains(&(best.step, best.score)), "{moment}");
+    assert_same(&load(&best.path, Parts::All).unwrap().contents, &contents(best.step));
+    let saved = save(&mut checkpoints, 400);
+    assert!(saved.tidied.failed.is_empty());
+    assert_eq!(checkpoints.load_newest().unwrap().unwrap().contents.step, 400);
+}
+
+fn run_child(directory: &Path, moment: &str, through: &[&str]) -> ExitStatus {
+    let here = module_path!().split_once("::").unwrap().1;
+    let program = env::current_exe().unwrap();
+    let program = program.to_str().unwrap();
+    let child = format!("{here}::child");
+    let line = [through, &[program, "--exact", child.as_str(), "--ignored", "--quiet"]].concat();
+    let ended = Command::new(line[0])
+        .args(&line[1..])
+        .env(DIRECTORY, directory)
+        .env(MOMENT, moment)
+        .output()
+        .unwrap();
+    ended.status
+}
+
+#[test]
+#[ignore = "a child process of the tests below"]
+fn child() {
+    let Some(directory) = env::var_os(DIRECTORY) else { return };
+    let fatal: usize = env::var(MOMENT).unwrap().parse().unwrap();
+    let result = disturbed_save(Path::new(&directory), move |moment, _| {
+        if moment == fatal {
+            std::process::abort();
+        }
+        Ok(())
+    });
+    result.unwrap();
+}
+
+#[test]
+fn a_kill_at_any_moment_leaves_a_whole_checkpoint() {
+    let moments = moments();
+    for wanted in ["draft made", "weights.safetensors at", "manifest.json synced", "draft synced"] {
+        assert!(moments.iter().any(|moment| moment.starts_with(wanted)), "{moments:?}");
+    }
+    for (number, moment) in moments.iter().enumerate() {
+        let dir = prepared();
+        let ended = run_child(dir.path(), &number.to_string(), &[]);
+        assert!(ended.code().is_none(), "not killed at `{moment}`: {ended}");
+        assert_sound(dir.path(), moment);
+    }
+    let dir = prepared();
+    assert!(run_child(dir.path(), &moments.len().to_string(), &[]).success());
+}
+
+#[test]
+fn a_full_disk_at_any_moment_costs_a_message_and_nothing_else() {
+    for (number, moment) in moments().iter().enumerate() {
+        let dir = prepared();
+        let result = disturbed_save(dir.path(), move |at, _| {
+            if at == number { Err(io::ErrorKind::StorageFull.into()) } else { Ok(()) }
+        });
+        match result {
+            // Only tidying up may fail without the save failing, and it says so.
+            Ok(saved) => assert_eq!(saved.tidied.failed.len(), 1, "{moment}"),
+            Err(error) => {
+                assert!(matches!(error, CheckpointError::Write { .. }), "{error}");
+                assert!(error.hint().unwrap().contains("disk space"));
+                let left = names(dir.path());
+                assert!(!left.iter().any(|name| name.starts_with('.')), "{moment}: {left:?}");
+                for old in ["step-00000100", "step-00000200"] {
+                    assert!(left.contains(old), "{moment}: {left:?}");
+                }
+            }
+        }
+        assert_sound(dir.path(), moment);
+    }
+}
+
+#[test]
+fn a_write_that_the_system_refuses_leaves_the_old_ones() {
+    // The limit of a file's size stands for a full disk: a write fails in the middle of a file.
+    let dir = prepared();
+    let limited = ["sh", "-c", r#"trap "" XFSZ; ulimit -f 1; exec "$@""#, "sh"];
+    let ended = run_child(dir.path(), "1000", &limited);
+    assert_eq!(ended.code(), Some(101), "the child's save should have failed");
+    let stay = ["best.json", "lock", "step-00000100", "step-00000200"];
+    assert_names(dir.path(), &stay);
+    assert_sound(dir.path(), "file size limit");
+}

@@ -1,0 +1,58 @@
+//! CUDA devices, as NVIDIA's driver numbers them.
+//!
+//! Asks the driver without opening a device: no context is made, no memory taken. The library
+//! for CUDA ends the program where the driver is missing, so its presence is asked for first.
+
+use super::{Backend, DeviceError, DeviceId};
+use crate::inventory::{DeviceClass, FoundDevice, PciAddress};
+use cudarc::driver::result::{self, device};
+use cudarc::driver::sys::{self, CUdevice, CUdevice_attribute as Attribute};
+use tandem_units::Bytes;
+
+/// The devices, in the order of their numbers.
+pub(super) fn enumerate() -> Result<Vec<FoundDevice>, DeviceError> {
+    let backend = Backend::Cuda;
+    let missing = |why: String| DeviceError::NoDriver { backend, why };
+    // SAFETY: tries to load the driver's library, nothing else.
+    if !unsafe { sys::is_culib_present() } {
+        return Err(missing("libcuda.so is not installed".into()));
+    }
+    result::init().map_err(|error| missing(format!("it does not start: {error}")))?;
+    let count = device::get_count().map_err(|error| missing(error.to_string()))?;
+    let driver = driver_version();
+    (0..count).map(|at| describe(at, driver.clone()).map_err(|e| missing(e.to_string()))).collect()
+}
+
+fn describe(at: i32, driver: Option<String>) -> Result<FoundDevice, result::DriverError> {
+    let handle = device::get(at)?;
+    Ok(FoundDevice {
+        id: DeviceId { backend: Backend::Cuda, index: at as usize },
+        name: device::get_name(handle)?,
+        kind: match fact(handle, Attribute::CU_DEVICE_ATTRIBUTE_INTEGRATED)? {
+            0 => DeviceClass::Discrete,
+            _ => DeviceClass::Integrated,
+        },
+        // SAFETY: the handle comes from the driver, just now.
+        memory: Some(Bytes(unsafe { device::total_mem(handle) }? as u64)),
+        driver,
+        pci: Some(PciAddress {
+            domain: fact(handle, Attribute::CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID)? as u32,
+            bus: fact(handle, Attribute::CU_DEVICE_ATTRIBUTE_PCI_BUS_ID)? as u8,
+            device: fact(handle, Attribute::CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID)? as u8,
+            function: 0,
+        }),
+    })
+}
+
+fn fact(handle: CUdevice, which: Attribute) -> Result<i32, result::DriverError> {
+    // SAFETY: the handle comes from the driver, just now.
+    unsafe { device::get_attribute(handle, which) }
+}
+
+/// The newest CUDA that the driver serves, such as `CUDA 12.8`.
+fn driver_version() -> Option<String> {
+    let mut version = 0;
+    // SAFETY: writes one number into a variable that outlives the call.
+    unsafe { sys::cuDriverGetVersion(&mut version) }.result().ok()?;
+    Some(format!("CUDA {}.{}", version / 1000, version % 1000 / 10))
+}

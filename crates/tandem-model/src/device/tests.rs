@@ -1,0 +1,50 @@
+use super::*;
+use tandem_units::Hint;
+
+/// A backend that this build does not have, whichever features it has.
+fn not_built() -> Option<Backend> {
+    Backend::ALL.into_iter().find(|backend| !backend.is_built())
+}
+
+#[test]
+fn a_backend_reads_back_as_it_is_written() {
+    for backend in Backend::ALL {
+        assert_eq!(backend.to_string().parse(), Ok(BackendChoice::Only(backend)));
+    }
+    assert_eq!("auto".parse(), Ok(BackendChoice::Auto));
+    let refused = "cudas".parse::<BackendChoice>().unwrap_err();
+    assert!(refused.contains("cuda, rocm, metal, vulkan, wgpu, cpu"), "{refused}");
+}
+
+#[test]
+fn the_processor_is_always_there_and_opens_to_the_same_device() {
+    assert!(Backend::Cpu.is_built());
+    assert_eq!(enumerate(Backend::Cpu).map(|found| found.len()), Ok(1));
+    assert_eq!(open(DeviceId::CPU).unwrap(), open(DeviceId::CPU).unwrap());
+}
+
+#[test]
+fn what_is_not_built_in_is_an_error_that_says_how_to_build_it() {
+    let Some(backend) = not_built() else { return };
+    let error = open(DeviceId { backend, index: 0 }).unwrap_err();
+    assert_eq!(error, DeviceError::NotBuilt { backend });
+    assert!(error.hint().unwrap().contains(&format!("--features {backend}")), "{error:?}");
+    assert_eq!(enumerate(backend), Err(DeviceError::NotBuilt { backend }));
+}
+
+#[test]
+fn a_number_that_no_device_has_is_an_error_and_no_panic() {
+    for backend in Backend::ALL.into_iter().filter(|b| b.is_built() && *b != Backend::Cpu) {
+        let error = open(DeviceId { backend, index: 4000 }).unwrap_err();
+        assert!(
+            matches!(error, DeviceError::NoSuchDevice { .. } | DeviceError::NoDriver { .. }),
+            "{error:?}"
+        );
+    }
+}
+
+#[test]
+fn a_device_is_named_as_it_is_typed() {
+    assert_eq!(DeviceId::CPU.to_string(), "cpu");
+    assert_eq!(DeviceId { backend: Backend::Cuda, index: 3 }.to_string(), "cuda:3");
+}

@@ -1,0 +1,105 @@
+//! What is known of the processor: its name, cores, memory and vector units.
+//!
+//! In: what the system says (on Linux `/proc`). Out: [`Processor`]. Facts that the system does
+//! not give are absent, never made up.
+
+use serde::Serialize;
+use std::fs;
+use std::thread;
+use tandem_units::Bytes;
+
+/// The processor of this machine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Processor {
+    /// As it names itself.
+    pub name: String,
+    /// Threads that this process may run at once.
+    pub threads: usize,
+    /// Memory of the machine.
+    pub memory: Option<Bytes>,
+    /// Vector units that the CPU backend and the mel kernel use, widest last.
+    pub vector_units: Vec<&'static str>,
+}
+
+impl Processor {
+    /// This machine's.
+    pub fn here() -> Processor {
+        let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+        Processor {
+            name: name_in(&cpuinfo).unwrap_or_else(|| std::env::consts::ARCH.to_owned()),
+            threads: thread::available_parallelism().map_or(1, usize::from),
+            memory: memory_in(&meminfo),
+            vector_units: vector_units(),
+        }
+    }
+}
+
+/// The value behind a key of `/proc/cpuinfo`; ARM says less, and under another key.
+fn name_in(cpuinfo: &str) -> Option<String> {
+    let value = |key: &str| {
+        let line = cpuinfo.lines().find(|line| line.starts_with(key))?;
+        Some(line.split_once(':')?.1.trim().to_owned())
+    };
+    value("model name").or_else(|| value("Hardware")).or_else(|| value("Model"))
+}
+
+/// `MemTotal:       24580000 kB`
+fn memory_in(meminfo: &str) -> Option<Bytes> {
+    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    let count = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(Bytes::kib(count))
+}
+
+#[cfg(target_arch = "x86_64")]
+fn vector_units() -> Vec<&'static str> {
+    let known = [
+        ("SSE4.2", is_x86_feature_detected!("sse4.2")),
+        ("AVX", is_x86_feature_detected!("avx")),
+        ("AVX2", is_x86_feature_detected!("avx2")),
+        ("FMA", is_x86_feature_detected!("fma")),
+        ("AVX-512", is_x86_feature_detected!("avx512f")),
+    ];
+    known.into_iter().filter(|(_, there)| *there).map(|(name, _)| name).collect()
+}
+
+#[cfg(target_arch = "aarch64")]
+fn vector_units() -> Vec<&'static str> {
+    let known = [
+        ("NEON", std::arch::is_aarch64_feature_detected!("neon")),
+        ("SVE", std::arch::is_aarch64_feature_detected!("sve")),
+    ];
+    known.into_iter().filter(|(_, there)| *there).map(|(name, _)| name).collect()
+}
+
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+fn vector_units() -> Vec<&'static str> {
+    Vec::new()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_is_read_from_what_each_system_writes() {
+        let intel = "processor\t: 0\nmodel name\t: Intel(R) Xeon(R) @ 2.80GHz\n";
+        assert_eq!(name_in(intel).as_deref(), Some("Intel(R) Xeon(R) @ 2.80GHz"));
+        let pi = "processor\t: 0\nHardware\t: BCM2835\nModel\t: Raspberry Pi 4\n";
+        assert_eq!(name_in(pi).as_deref(), Some("BCM2835"));
+        assert_eq!(name_in("flags : fpu"), None);
+    }
+
+    #[test]
+    fn memory_is_read_in_kibibytes() {
+        let text = "MemTotal:       24580000 kB\nMemFree: 1 kB\n";
+        assert_eq!(memory_in(text), Some(Bytes(24_580_000 * 1024)));
+        assert_eq!(memory_in("MemTotal: much"), None);
+    }
+
+    #[test]
+    fn this_machine_has_at_least_one_thread_and_a_name() {
+        let here = Processor::here();
+        assert!(here.threads >= 1 && !here.name.is_empty(), "{here:?}");
+    }
+}

@@ -1,0 +1,92 @@
+//! The operations of [`super`] from ordinary tensor operations.
+//!
+//! In and out: as there. Runs on every device and differentiates by itself: what a GPU uses, and the reference that
+//! the fused kernels are tested against.
+
+use burn::tensor::{Device, Tensor, TensorData, activation, module};
+
+use super::Lengths;
+
+/// Added to the variance in [`norm_film`].
+pub const NORM_EPSILON: f32 = 1e-5;
+
+/// Longest wavelength of the rotary positions, in positions over two pi.
+pub const ROTARY_BASE: f32 = 10_000.0;
+
+/// See [`super::attention`].
+pub fn attention(qkv: Tensor<3>, heads: usize, lengths: &Lengths) -> Tensor<3> {
+    let [batch, positions, packed] = qkv.dims();
+    let width = packed / 3;
+    let head = width / heads;
+    let part = |index: usize| -> Tensor<4> {
+        let part = qkv.clone().narrow(2, index * width, width);
+        part.reshape([batch, positions, heads, head]).swap_dims(1, 2)
+    };
+    let (cos, sin) = rotary_tables(positions, head, &qkv.device());
+    let q = rotate(part(0), &cos, &sin);
+    let k = rotate(part(1), &cos, &sin);
+    let real = lengths.mask();
+    let padded_key = real.clone().equal_elem(0.0).reshape([batch, 1, 1, positions]);
+    // Finite, so that a row without any real key gives numbers, which the mask below then clears.
+    let scores = (q.matmul(k.transpose()) * (head as f32).powf(-0.5)).mask_fill(padded_key, -1e30);
+    let mixed = activation::softmax(scores, 3).matmul(part(2));
+    let mixed = mixed.swap_dims(1, 2).reshape([batch, positions, width]);
+    mixed * real.reshape([batch, positions, 1])
+}
+
+/// See [`super::norm_film`].
+pub fn norm_film(x: Tensor<3>, scale: Tensor<2>, shift: Tensor<2>) -> Tensor<3> {
+    let centred = x.clone() - x.mean_dim(2);
+    let variance = centred.clone().powi_scalar(2).mean_dim(2);
+    let normal = centred / (variance + NORM_EPSILON).sqrt();
+    normal * (scale.unsqueeze_dim::<3>(1) + 1.0) + shift.unsqueeze_dim::<3>(1)
+}
+
+/// See [`super::linear`].
+pub fn linear(x: Tensor<3>, weight: Tensor<2>, bias: Tensor<1>) -> Tensor<3> {
+    module::linear(x, weight, Some(bias))
+}
+
+/// See [`super::linear_silu`].
+pub fn linear_silu(x: Tensor<3>, weight: Tensor<2>, bias: Tensor<1>) -> Tensor<3> {
+    activation::silu(linear(x, weight, bias))
+}
+
+/// See [`super::gated_add`].
+pub fn gated_add(x: Tensor<3>, gate: Tensor<2>, y: Tensor<3>) -> Tensor<3> {
+    x + y * gate.unsqueeze_dim::<3>(1)
+}
+
+/// See [`super::squared_error`].
+pub fn squared_error(guess: Tensor<3>, truth: Tensor<3>, lengths: &Lengths) -> Tensor<1> {
+    let [batch, positions, bands] = truth.dims();
+    let real = lengths.mask().reshape([batch, positions, 1]);
+    let elements = (lengths.total() * bands).max(1);
+    ((guess - truth) * real).powi_scalar(2).sum() / elements as f32
+}
+
+/// Cosine and sine of each position's angles, `[1, 1, positions, head / 2]`.
+fn rotary_tables(positions: usize, head: usize, device: &Device) -> (Tensor<4>, Tensor<4>) {
+    let (cos, sin) = rotary_values(positions, head);
+    let table = |values: Vec<f32>| {
+        Tensor::from_data(TensorData::new(values, [1, 1, positions, head / 2]), device)
+    };
+    (table(cos), table(sin))
+}
+
+/// Cosine and sine of each position's angles, position by position.
+pub(super) fn rotary_values(positions: usize, head: usize) -> (Vec<f32>, Vec<f32>) {
+    let half = head / 2;
+    let speed = |pair: usize| f64::from(ROTARY_BASE).powf(-(pair as f64) / half as f64);
+    let angles = (0..positions * half).map(|index| (index / half) as f64 * speed(index % half));
+    angles.map(|angle| (angle.cos() as f32, angle.sin() as f32)).unzip()
+}
+
+/// Turns each pair `(i, i + head / 2)` by its position's angle.
+fn rotate(x: Tensor<4>, cos: &Tensor<4>, sin: &Tensor<4>) -> Tensor<4> {
+    let half = x.dims()[3] / 2;
+    let (low, high) = (x.clone().narrow(3, 0, half), x.narrow(3, half, half));
+    let turned_low = low.clone() * cos.clone() - high.clone() * sin.clone();
+    let turned_high = low * sin.clone() + high * cos.clone();
+    Tensor::cat(vec![turned_low, turned_high], 3)
+}

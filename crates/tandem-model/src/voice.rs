@@ -1,0 +1,184 @@
+//! The whole voice, and what it is taught by.
+//!
+//! In: a [`Lesson`]. Out: [`Losses`]: how well the text's mean frames, the durations and the flow
+//! fit. Every utterance of a batch counts the same, so gradients of several batches add up to
+//! those of one large batch. Next: [`crate::optimizer`] and [`crate::synthesis`].
+
+use crate::decoder::{Decoder, Guide};
+use crate::duration::DurationPredictor;
+use crate::layers::{Embedding, Init, Linear};
+use crate::lesson::Lesson;
+use crate::ops::Lengths;
+use crate::reference_encoder::ReferenceEncoder;
+use crate::size::VoiceConfig;
+use crate::text_encoder::{Encoded, TextEncoder};
+use burn::module::Module;
+use burn::tensor::{Device, Int, Tensor, activation};
+use tandem_units::Seed;
+
+/// Reads text, and aligns it: the part of a voice that runs ahead of training.
+#[derive(Module, Debug)]
+pub struct Reader {
+    reference: ReferenceEncoder,
+    languages: Embedding,
+    condition: Linear,
+    text: TextEncoder,
+}
+
+/// A voice.
+#[derive(Module, Debug)]
+pub struct Voice {
+    /// What reads.
+    pub reader: Reader,
+    durations: DurationPredictor,
+    decoder: Decoder,
+}
+
+/// What is wrong with a voice, as sums over the utterances of a batch.
+#[derive(Clone, Debug)]
+pub struct Losses {
+    /// Mean frames of symbols against frames.
+    pub prior: Tensor<1>,
+    /// Logarithms of durations.
+    pub duration: Tensor<1>,
+    /// Velocities of the flow.
+    pub flow: Tensor<1>,
+}
+
+impl Losses {
+    /// All together: what is taught.
+    pub fn total(&self) -> Tensor<1> {
+        self.prior.clone() + self.duration.clone() + self.flow.clone()
+    }
+
+    /// The same numbers without what led to them.
+    pub fn inner(self) -> Losses {
+        Losses {
+            prior: self.prior.inner(),
+            duration: self.duration.inner(),
+            flow: self.flow.inner(),
+        }
+    }
+}
+
+impl std::ops::Add for Losses {
+    type Output = Losses;
+
+    fn add(self, other: Losses) -> Losses {
+        Losses {
+            prior: self.prior + other.prior,
+            duration: self.duration + other.duration,
+            flow: self.flow + other.flow,
+        }
+    }
+}
+
+impl Reader {
+    fn new(init: &mut Init, config: &VoiceConfig) -> Reader {
+        let condition = config.text_width;
+        Reader {
+            reference: ReferenceEncoder::new(init, config),
+            languages: Embedding::new(init, config.languages, config.voice_width),
+            condition: Linear::new(init, 2 * config.voice_width, condition),
+            text: TextEncoder::new(init, config, condition),
+        }
+    }
+
+    /// The vector that stands for a speaker. Shapes: `[rows, frames, bands]`, `[rows, frames]`.
+    pub fn voice_of(&self, reference: Tensor<3>, mask: Tensor<2>) -> Tensor<2> {
+        self.reference.forward(reference, mask)
+    }
+
+    /// Speaker and language as one. Shapes: `[rows, voice_width]`, `[rows, 1]`.
+    pub fn condition(&self, voice: Tensor<2>, languages: Tensor<2, Int>) -> Tensor<2> {
+        let [rows, width] = voice.dims();
+        let language = self.languages.forward(languages).reshape([rows, width]);
+        activation::silu(self.condition.forward(Tensor::cat(vec![voice, language], 1)))
+    }
+
+    /// What the text should sound like. Shapes: `[rows, symbols]`, `[rows, condition]`.
+    pub fn read(
+        &self,
+        symbols: Tensor<2, Int>,
+        condition: Tensor<2>,
+        text: &Lengths,
+    ) -> Encoded {
+        self.text.forward(symbols, condition, text)
+    }
+}
+
+impl Voice {
+    /// A voice that has learned nothing. Trainable only on a device with autodiff.
+    pub fn new(config: &VoiceConfig, seed: Seed, device: &Device) -> Voice {
+        let mut init = Init::new(seed, device);
+        Voice {
+            reader: Reader::new(&mut init, config),
+            durations: DurationPredictor::new(&mut init, config),
+            decoder: Decoder::new(&mut init, config, config.text_width),
+        }
+    }
+
+    /// What a lesson shows to be wrong.
+    pub fn losses(&self, lesson: &Lesson) -> Losses {
+        let voice =
+            self.reader.voice_of(lesson.reference.clone(), lesson.reference_mask.clone());
+        let condition = self.reader.condition(voice, lesson.languages.clone());
+        let encoded = self.reader.read(lesson.symbols.clone(), condition.clone(), &lesson.text);
+        let guesses = self.durations.forward(encoded.hidden.clone(), &lesson.text);
+        let off = (guesses - lesson.log_durations.clone()).square();
+        let duration = (off * lesson.symbol_weight.clone()).sum();
+
+        let guide = guide(&encoded, condition, lesson);
+        let weight = lesson.frame_weight.clone();
+        let off = (guide.prior.clone() - lesson.mel.clone()).square();
+        let prior = (off * weight.clone()).sum();
+
+        // From the text's mean frames plus noise straight to the real frames.
+        let start = guide.prior.clone().detach() + lesson.noise.clone();
+        let velocity = lesson.mel.clone() - start.clone();
+        let point = start + velocity.clone() * lesson.times.clone();
+        let guess =
+            self.decoder.forward(point, lesson.time_features.clone(), &guide, &lesson.positions);
+        let flow = ((guess - velocity).square() * weight).sum();
+        Losses { prior, duration, flow }
+    }
+
+    /// Frames of each symbol, as a natural logarithm. Shapes: `[rows, symbols, text_width]`.
+    pub fn durations(&self, hidden: Tensor<3>, text: &Lengths) -> Tensor<2> {
+        self.durations.forward(hidden, text)
+    }
+
+    /// The velocity at a point of the flow; shapes as in [`Decoder::forward`].
+    pub fn velocity(
+        &self,
+        point: Tensor<3>,
+        time: Tensor<2>,
+        guide: &Guide,
+        positions: &Lengths,
+    ) -> Tensor<3> {
+        self.decoder.forward(point, time, guide, positions)
+    }
+}
+
+/// Each symbol's prior and vector, at each of its frames.
+fn guide(encoded: &Encoded, condition: Tensor<2>, lesson: &Lesson) -> Guide {
+    let [rows, frames, _] = lesson.mel.dims();
+    let positions = lesson.positions.positions();
+    Guide {
+        prior: expand(encoded.prior.clone(), lesson.frame_symbols.clone(), [rows, frames]),
+        hidden: expand(encoded.hidden.clone(), lesson.position_symbols.clone(), [rows, positions]),
+        condition,
+    }
+}
+
+/// The vector of a symbol, wherever that symbol is spoken. Shapes: `[rows, symbols, width]`,
+/// `[rows * places]` to `[rows, places, width]`.
+pub fn expand(
+    per_symbol: Tensor<3>,
+    symbols: Tensor<1, Int>,
+    [rows, places]: [usize; 2],
+) -> Tensor<3> {
+    let [_, count, width] = per_symbol.dims();
+    let flat = per_symbol.reshape([rows * count, width]);
+    flat.select(0, symbols).reshape([rows, places, width])
+}

@@ -1,0 +1,209 @@
+//! The third stage: each text is laid over its sound, ahead of the step that learns from it.
+//!
+//! In: [`Ready`]. Out: [`Aligned`], a lesson on the host. The reader of a fixed earlier step says
+//! what each symbol should sound like; the search for the best monotonic path runs here, on this
+//! stage's own thread, never on the training thread. Next: [`crate::place`].
+
+use crate::preprocess::Ready;
+use crate::snapshots::Snapshots;
+use std::time::Duration;
+use tandem_data::batch::Position;
+use tandem_model::alignment::{Aligner, log_likelihoods};
+use tandem_model::device::guarded;
+use tandem_model::lesson::{HostLesson, mask};
+use tandem_model::mel_scale::MelScale;
+use tandem_model::ops::Lengths;
+use tandem_model::voice::Reader;
+use tandem_model::{Device, Tensor, TensorData};
+use tandem_pipeline::{CancelToken, Outlet, Payload, Stage, Trouble};
+use tandem_telemetry::Recorder;
+use tandem_telemetry::event::{Skipped, Warning};
+use tandem_units::{Bytes, Seed, Ticket};
+
+/// How much the even pace of speech counts beside what the reader knows.
+const DIAGONAL: f32 = 1.0;
+
+/// Waits for a snapshot that are worth a warning.
+const LATE: Duration = Duration::from_millis(10);
+
+/// A lesson on the host, and where it stands in the run.
+pub struct Aligned {
+    /// Its place in the run.
+    pub ticket: Ticket,
+    /// Where to begin to get this batch first.
+    pub position: Position,
+    /// Its arrays.
+    pub lesson: HostLesson,
+    /// The utterances in it, as places in [`crate::feed::Rows`].
+    pub rows: Vec<u32>,
+    /// Steps between the weights that aligned it and the step that uses it.
+    pub age: u64,
+}
+
+impl Payload for Aligned {
+    fn size(&self) -> Bytes {
+        Bytes::of_slice(&self.lesson.mel) + Bytes::of_slice(&self.lesson.reference)
+    }
+
+    fn ticket(&self) -> Option<Ticket> {
+        Some(self.ticket)
+    }
+}
+
+/// Lays texts over sound.
+pub struct Align {
+    /// Readers by step.
+    pub snapshots: Snapshots,
+    /// Where the reader runs.
+    pub device: Device,
+    /// How mel frames are normalised.
+    pub scale: MelScale,
+    /// Frames that the decoder sees as one.
+    pub patch: usize,
+    /// Batches of one step.
+    pub grad_accum: u64,
+    /// What noise and times are drawn from.
+    pub seed: Seed,
+    /// Ends a wait for a snapshot.
+    pub cancel: CancelToken,
+    /// Where warnings go.
+    pub recorder: Recorder,
+    /// The search's own memory.
+    pub aligner: Aligner,
+}
+
+impl Stage for Align {
+    type In = Ready;
+    type Out = Aligned;
+
+    fn name(&self) -> &'static str {
+        "align"
+    }
+
+    fn step(&mut self, ready: Ready, out: &mut dyn Outlet<Aligned>) -> Result<(), Trouble> {
+        let step = ready.ticket.seq / self.grad_accum;
+        let Some(snapshot) = self.snapshots.for_step(step, &self.cancel) else {
+            return Err(Trouble::skip("the run is being stopped"));
+        };
+        if snapshot.waited > LATE {
+            self.warn_of_wait(step, snapshot.waited);
+        }
+        let seed = self.seed.for_ticket(ready.ticket);
+        let mut lesson = unaligned(&ready, &self.scale, self.patch, seed);
+        let priors = guarded("reading texts ahead of training", || {
+            priors(&snapshot.reader, &lesson, &self.device)
+        })
+        .map_err(Trouble::stop)?;
+        for row in lay_over(&mut self.aligner, &mut lesson, &priors) {
+            self.report_short(&ready, row);
+        }
+        out.push(Aligned {
+            ticket: ready.ticket,
+            position: ready.position,
+            lesson,
+            rows: ready.batch.row_ids().to_vec(),
+            age: step - snapshot.step,
+        })
+    }
+}
+
+impl Align {
+    fn report_short(&self, ready: &Ready, row: usize) {
+        let (symbols, frames) = (ready.batch.symbol_counts()[row], ready.batch.frame_counts()[row]);
+        let why = format!("{symbols} symbols cannot be spoken in {frames} frames");
+        let id = Some(format!("row {}", ready.batch.row_ids()[row]));
+        let (ticket, stage) = (Some(ready.ticket), "align".into());
+        self.recorder.send(Skipped { ticket, id, stage, why });
+    }
+
+    fn warn_of_wait(&self, step: u64, waited: Duration) {
+        let text = format!(
+            "step {step} waited {:.2} s for the weights that align it; a larger \
+             `--alignment-lag` lets alignment run further ahead",
+            waited.as_secs_f64()
+        );
+        self.recorder.send(Warning { code: "alignment_late".into(), text });
+    }
+}
+
+/// A batch with room for alignments: frames normalised and a whole number of patches.
+pub(crate) fn unaligned(ready: &Ready, scale: &MelScale, patch: usize, seed: Seed) -> HostLesson {
+    let (batch, references) = (&ready.batch, &ready.references);
+    let (shape, bands) = (batch.shape(), batch.bands());
+    let frames = shape.frames.next_multiple_of(patch);
+    let mut mel = vec![0.0; shape.rows * frames * bands];
+    let rows = batch.mel().chunks_exact(shape.frames * bands);
+    for (place, row) in mel.chunks_exact_mut(frames * bands).zip(rows) {
+        scale.normalise(row, place);
+    }
+    let mut reference = vec![0.0; shape.rows * references.frames() * bands];
+    scale.normalise(references.mel(), &mut reference);
+    let mut reference_counts = references.counts().to_vec();
+    reference_counts.resize(shape.rows, 0);
+    HostLesson {
+        rows: shape.rows,
+        symbols: shape.symbols,
+        frames,
+        bands,
+        patch,
+        symbol_counts: counts(batch.symbol_counts()),
+        frame_counts: counts(batch.frame_counts()),
+        symbol_ids: batch.symbols().to_vec(),
+        languages: batch.languages().to_vec(),
+        durations: vec![0; shape.rows * shape.symbols],
+        mel,
+        reference_frames: references.frames(),
+        reference,
+        reference_counts,
+        seed,
+    }
+}
+
+/// Fills in the durations. A row that has more symbols than frames cannot be said at all: it is
+/// emptied and its number returned.
+pub(crate) fn lay_over(
+    aligner: &mut Aligner,
+    lesson: &mut HostLesson,
+    priors: &[f32],
+) -> Vec<usize> {
+    let (symbols, bands) = (lesson.symbols, lesson.bands);
+    let mut short = Vec::new();
+    for row in 0..lesson.rows {
+        let (count, frames) = (lesson.symbol_counts[row], lesson.frame_counts[row]);
+        if count == 0 {
+            continue;
+        }
+        let mel = &lesson.mel[row * lesson.frames * bands..][..frames * bands];
+        let prior = &priors[row * symbols * bands..][..count * bands];
+        let mut scores = log_likelihoods(mel, prior, bands);
+        aligner.add_diagonal_prior(&mut scores, count, DIAGONAL);
+        match aligner.search(&scores, count) {
+            Some(found) => lesson.durations[row * symbols..][..count].copy_from_slice(&found),
+            None => {
+                short.push(row);
+                (lesson.symbol_counts[row], lesson.frame_counts[row]) = (0, 0);
+            }
+        }
+    }
+    short
+}
+
+/// What each symbol should sound like: `[rows, symbols, bands]`.
+pub fn priors(reader: &Reader, lesson: &HostLesson, device: &Device) -> Vec<f32> {
+    let (rows, bands) = (lesson.rows, lesson.bands);
+    let shape = [rows, lesson.reference_frames, bands];
+    let reference = TensorData::new(lesson.reference.clone(), shape);
+    let reference = Tensor::<3>::from_data(reference, device);
+    let real = mask(&lesson.reference_counts, lesson.reference_frames, device);
+    let languages = TensorData::new(lesson.languages.clone(), [rows, 1]);
+    let symbols = TensorData::new(lesson.symbol_ids.clone(), [rows, lesson.symbols]);
+    let voice = reader.voice_of(reference, real);
+    let condition = reader.condition(voice, Tensor::from_data(languages, device));
+    let text = Lengths::new(&lesson.symbol_counts, lesson.symbols, device);
+    let encoded = reader.read(Tensor::from_data(symbols, device), condition, &text);
+    encoded.prior.try_into_vec_as::<f32>().expect("numbers of 32 bits")
+}
+
+fn counts(list: &[i32]) -> Vec<usize> {
+    list.iter().map(|&count| count as usize).collect()
+}

@@ -1,0 +1,146 @@
+//! Checkpoints are written here, on a thread of their own.
+//!
+//! In: [`Snapshot`]s, which hold tensors of the device. Out: checkpoints on disk, and events that
+//! say so. The training thread never waits for one, except for the last. A disk that is full
+//! costs a warning, not the run: older checkpoints stay as they are.
+
+use crate::TrainError;
+use crate::run_state::Snapshot;
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::thread::JoinHandle;
+use tandem_model::checkpoint::{CheckpointError, Checkpoints, Mark, Saved};
+use tandem_model::device::guarded;
+use tandem_telemetry::Recorder;
+use tandem_telemetry::event::{Checkpoint, Warning};
+use tandem_units::Hint;
+
+/// Orders that may wait.
+const ROOM: usize = 4;
+
+enum Order {
+    Save(Box<Snapshot>, &'static str),
+    MarkBest(u64, f64),
+}
+
+/// Owns the thread that writes.
+pub struct Keeper {
+    orders: Option<SyncSender<Order>>,
+    thread: Option<JoinHandle<Kept>>,
+    recorder: Recorder,
+}
+
+/// What became of the checkpoints of a run.
+#[derive(Debug, Default)]
+pub struct Kept {
+    /// Checkpoints written.
+    pub written: u64,
+    /// The newest.
+    pub last: Option<Saved>,
+    /// The last failure, if the newest order failed.
+    pub failure: Option<CheckpointError>,
+}
+
+/// Marks a validated checkpoint; cheap to clone.
+#[derive(Clone)]
+pub struct Marker(SyncSender<Order>);
+
+impl Keeper {
+    /// Starts the thread, which owns the directory's lock as long as it lives.
+    pub fn start(shelf: Checkpoints, recorder: Recorder) -> Result<Keeper, TrainError> {
+        let (sender, orders) = sync_channel(ROOM);
+        let events = recorder.clone();
+        let thread = std::thread::Builder::new()
+            .name("tandem-keeper".into())
+            .spawn(move || keep(shelf, &orders, &events))
+            .map_err(TrainError::Thread)?;
+        Ok(Keeper { orders: Some(sender), thread: Some(thread), recorder })
+    }
+
+    /// Writes a checkpoint beside the training. Where the last ones are still being written this
+    /// one is left out, with a warning.
+    pub fn save(&self, snapshot: Snapshot, why: &'static str) {
+        let Some(orders) = &self.orders else { return };
+        let step = snapshot.step;
+        if let Err(TrySendError::Full(_)) = orders.try_send(Order::Save(Box::new(snapshot), why)) {
+            let text = format!(
+                "no checkpoint at step {step}: the ones before are still being written; the disk \
+                 is slower than `--checkpoint-every` allows"
+            );
+            self.recorder.send(Warning { code: "checkpoint_slow".into(), text });
+        }
+    }
+
+    /// Lets somebody else mark the best checkpoint.
+    pub fn marker(&self) -> Option<Marker> {
+        self.orders.clone().map(Marker)
+    }
+
+    /// Writes this last one and waits for everything to be on disk.
+    pub fn finish(mut self, last: Option<(Snapshot, &'static str)>) -> Kept {
+        if let (Some(orders), Some((snapshot, why))) = (&self.orders, last) {
+            let _ = orders.send(Order::Save(Box::new(snapshot), why));
+        }
+        self.orders = None;
+        self.thread.take().and_then(|thread| thread.join().ok()).unwrap_or_default()
+    }
+}
+
+impl Marker {
+    /// The checkpoint of this step is the best so far. Waits while the keeper is busy: meant for
+    /// the examiner's thread.
+    pub fn mark_best(&self, step: u64, score: f64) {
+        let _ = self.0.send(Order::MarkBest(step, score));
+    }
+}
+
+fn keep(mut shelf: Checkpoints, orders: &Receiver<Order>, recorder: &Recorder) -> Kept {
+    let mut kept = Kept::default();
+    for order in orders {
+        let done = match order {
+            Order::Save(snapshot, why) => {
+                save(&mut shelf, &snapshot, why, recorder).map(|saved| {
+                    kept.written += 1;
+                    kept.last = Some(saved);
+                })
+            }
+            // A checkpoint that is gone by now was not worth keeping.
+            Order::MarkBest(step, score) => shelf.mark_best(step, score).map(|_| ()),
+        };
+        kept.failure = done.err();
+        if let Some(error) = &kept.failure {
+            warn(recorder, error);
+        }
+    }
+    kept
+}
+
+fn save(
+    shelf: &mut Checkpoints,
+    snapshot: &Snapshot,
+    why: &'static str,
+    recorder: &Recorder,
+) -> Result<Saved, CheckpointError> {
+    let contents = guarded("reading the weights back", || snapshot.contents())
+        .map_err(|error| CheckpointError::Device { source: Box::new(error) })??;
+    let saved = shelf.save(&contents, Mark::Last)?;
+    recorder.send(Checkpoint {
+        step: snapshot.step,
+        path: saved.path.display().to_string(),
+        bytes: saved.bytes,
+        took: saved.took.into(),
+        why: why.into(),
+    });
+    saved.tidied.failed.iter().for_each(|error| warn(recorder, error));
+    Ok(saved)
+}
+
+fn warn(recorder: &Recorder, error: &CheckpointError) {
+    let cause = std::error::Error::source(error).map(|cause| format!(": {cause}"));
+    let hint = error.hint().map(|hint| format!("; {hint}"));
+    let text = format!(
+        "the checkpoint was not kept: {error}{}{}; older ones are intact and the run goes on",
+        cause.unwrap_or_default(),
+        hint.unwrap_or_default()
+    );
+    recorder.send(Warning { code: "checkpoint_failed".into(), text });
+}

@@ -1,0 +1,96 @@
+use super::canvas::Canvas;
+use super::plot::{NARROWEST, WIDEST};
+use super::*;
+use tandem_data::audio::Sound;
+use tandem_data::audio::mel::MelExtractor;
+
+const SETTINGS: MelConfig = MelConfig::SPEECH_22K;
+
+fn features(signal: &[f32]) -> Vec<f32> {
+    MelExtractor::new(SETTINGS).unwrap().extract(Sound::F32(signal)).unwrap().into_values()
+}
+
+/// How bright a point of the plot is; both shares from 0 to 1, from the left and from the bottom.
+fn brightness(canvas: &Canvas, across: f64, up: f64) -> u32 {
+    let [left, top, right, bottom] = MARGIN;
+    let (width, height) = (canvas.width - left - right, canvas.height - top - bottom);
+    let x = left + ((width - 1) as f64 * across).round() as usize;
+    let y = top + ((height - 1) as f64 * (1.0 - up)).round() as usize;
+    canvas.pixels[y * canvas.width + x].into_iter().map(u32::from).sum()
+}
+
+#[test]
+fn a_low_tone_is_bright_at_the_bottom() {
+    let tone: Vec<f32> = (0..22050).map(|i| (i as f32 * 0.05).sin()).collect();
+    let plot = draw_mel("tone.wav", &features(&tone), &SETTINGS).unwrap();
+    let brightest = |range: std::ops::Range<u32>| {
+        range.map(|y| brightness(&plot.canvas, 0.5, f64::from(y) / 100.0)).max()
+    };
+    assert!(brightest(0..10) > brightest(20..100));
+}
+
+#[test]
+fn any_length_gives_a_png() {
+    for length in [1, 300, 22050, 22050 * 70] {
+        let picture = mel("نام.wav", &features(&vec![0.1; length]), &SETTINGS).unwrap();
+        let decoder = png::Decoder::new(std::io::Cursor::new(picture.png));
+        let reader = decoder.read_info().unwrap();
+        assert_eq!((reader.info().width, reader.info().height), (picture.width, picture.height));
+        assert!(picture.width as usize <= WIDEST + MARGIN[0] + MARGIN[2]);
+    }
+}
+
+#[test]
+fn a_path_climbs_from_the_lower_left_to_the_upper_right() {
+    // Four symbols of 10, 30, 0 and 40 frames.
+    let path = Alignment::Path(vec![10, 30, 0, 40]);
+    let canvas = draw_alignment("en", &path, &SETTINGS).unwrap().canvas;
+    let bright = |across, up| brightness(&canvas, across, up) > 400;
+    assert!(bright(0.06, 0.1) && !bright(0.06, 0.4), "the first eighth is the first symbol's");
+    assert!(bright(0.3, 0.4) && !bright(0.3, 0.1), "then comes the second");
+    assert!((0..100).all(|x| !bright(f64::from(x) / 100.0, 0.6)), "the third has no frame");
+    assert!(bright(0.75, 0.9) && !bright(0.75, 0.4), "the second half is the last symbol's");
+}
+
+#[test]
+fn weights_draw_what_the_path_of_the_same_frames_draws() {
+    let path = Alignment::Path(vec![2, 3]);
+    let weights = vec![1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0];
+    let soft = Alignment::Soft { symbols: 2, weights };
+    let [path, soft] =
+        [path, soft].map(|alignment| draw_alignment("x", &alignment, &SETTINGS).unwrap().canvas);
+    assert_eq!(path.width, NARROWEST + MARGIN[0] + MARGIN[2]);
+    // Only the word in the title differs.
+    let below = MARGIN[1] * path.width;
+    assert!(path.pixels[below..] == soft.pixels[below..]);
+}
+
+#[test]
+fn more_symbols_than_pixels_grow_the_picture() {
+    let many = alignment("x", &Alignment::Path(vec![1; 1000]), &SETTINGS).unwrap();
+    assert_eq!(many.height as usize, 1000 + MARGIN[1] + MARGIN[3]);
+}
+
+#[test]
+fn numbers_that_make_no_picture_are_an_error() {
+    assert!(matches!(mel("x", &[], &SETTINGS), Err(PictureError::Empty { .. })));
+    let odd = mel("x", &[0.0; 81], &SETTINGS).unwrap_err();
+    assert_eq!(odd.to_string(), "81 numbers do not make rows of 80");
+    let soft = |symbols, count| Alignment::Soft { symbols, weights: vec![0.0; count] };
+    let soft = [soft(0, 3), soft(3, 0), soft(3, 2), soft(3, 8)];
+    for bad in soft.into_iter().chain([vec![], vec![0, 0]].map(Alignment::Path)) {
+        assert!(alignment("x", &bad, &SETTINGS).is_err(), "{bad:?}");
+    }
+}
+
+#[test]
+fn a_model_gone_wrong_still_gives_a_picture() {
+    for value in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+        let mut values = vec![0.0; 160];
+        values[3] = value;
+        assert!(mel("x", &values, &SETTINGS).is_ok(), "{value}");
+        assert!(mel("x", &[value; 80], &SETTINGS).is_ok(), "{value}");
+        let soft = Alignment::Soft { symbols: 4, weights: vec![value; 16] };
+        assert!(alignment("x", &soft, &SETTINGS).is_ok(), "{value}");
+    }
+}

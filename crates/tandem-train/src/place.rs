@@ -1,0 +1,79 @@
+//! The fourth stage: a lesson goes to the data device, and from there to the model device.
+//!
+//! In: [`Aligned`], on the host. Out: [`Placed`], tensors beside the weights. Runs on a thread of
+//! its own, since a copy between two GPUs may block until the source's work is done; the training
+//! thread only takes what is ready. Next: [`crate::learner`].
+
+use crate::align::Aligned;
+use tandem_data::batch::{BatchShape, Position};
+use tandem_model::device::guarded;
+use tandem_model::lesson::Lesson;
+use tandem_model::placement::OpenDevices;
+use tandem_pipeline::{Outlet, Payload, Stage, Trouble};
+use tandem_units::{Bytes, Ticket};
+
+/// A lesson beside the weights.
+pub struct Placed {
+    /// Its place in the run.
+    pub ticket: Ticket,
+    /// Where to begin to get this batch first.
+    pub position: Position,
+    /// Its tensors.
+    pub lesson: Lesson,
+    /// Its padded shape.
+    pub shape: BatchShape,
+    /// Real frames in it.
+    pub frames: u64,
+    /// The utterances in it.
+    pub rows: Vec<u32>,
+    /// Steps between the weights that aligned it and the step that uses it.
+    pub age: u64,
+}
+
+impl Payload for Placed {
+    fn size(&self) -> Bytes {
+        self.lesson.size()
+    }
+
+    fn ticket(&self) -> Option<Ticket> {
+        Some(self.ticket)
+    }
+}
+
+/// Copies lessons to the model.
+pub struct Place {
+    devices: OpenDevices,
+}
+
+impl Place {
+    /// From the host to these devices.
+    pub fn on(devices: OpenDevices) -> Place {
+        Place { devices }
+    }
+}
+
+impl Stage for Place {
+    type In = Aligned;
+    type Out = Placed;
+
+    fn name(&self) -> &'static str {
+        "transfer"
+    }
+
+    fn step(&mut self, aligned: Aligned, out: &mut dyn Outlet<Placed>) -> Result<(), Trouble> {
+        let Aligned { ticket, position, lesson, rows, age } = aligned;
+        let shape =
+            BatchShape { rows: lesson.rows, frames: lesson.frames, symbols: lesson.symbols };
+        let frames = lesson.frame_counts.iter().map(|&count| count as u64).sum();
+        let devices = &self.devices;
+        let lesson = guarded("copying a batch to the model device", || {
+            let lesson = lesson.to_device(&devices.data);
+            if devices.are_apart() { lesson.to_device(&devices.model) } else { lesson }
+        })
+        .map_err(Trouble::stop)?;
+        if lesson.utterances == 0 {
+            return Err(Trouble::skip("not one of its rows can be aligned"));
+        }
+        out.push(Placed { ticket, position, lesson, shape, frames, rows, age })
+    }
+}

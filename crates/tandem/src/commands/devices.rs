@@ -1,0 +1,117 @@
+//! `tandem devices`: what this build can use on this machine, and what the flags would choose.
+//!
+//! Data goes to stdout as a table or JSON. Opens no device and starts no work.
+
+use crate::config::FileConfig;
+use crate::device_args::DeviceArgs;
+use crate::exit::ExitStatus;
+use crate::printer::Printer;
+use anyhow::Context;
+use serde::Serialize;
+use std::path::PathBuf;
+use tandem_model::inventory::{BackendReport, FoundDevice, Inventory};
+use tandem_model::placement::Placement;
+use tandem_units::Bytes;
+
+/// What was typed.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Settings in TOML; flags and environment come first
+    #[arg(long, value_name = "FILE", env = "TANDEM_CONFIG")]
+    pub config: Option<PathBuf>,
+    #[command(flatten)]
+    pub devices: DeviceArgs,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  tandem devices                                  every device, and what a run would use
+  tandem devices --data-gpu 0 --model-gpu 1       check a pair before a run
+  tandem devices --backend wgpu --json            for scripts";
+
+/// The whole answer.
+#[derive(Serialize)]
+struct Answer<'a> {
+    #[serde(flatten)]
+    found: &'a Inventory,
+    /// What a run with these flags would use.
+    placement: &'a Placement,
+}
+
+/// Looks and shows.
+pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+    let file = FileConfig::read(args.config.as_deref())?;
+    let asked = args.devices.resolve(&file.devices)?;
+    let found = Inventory::look();
+    let placement = Placement::decide(&asked, &found)
+        .context("no run is possible with these devices")?;
+    if args.json {
+        out.json(&Answer { found: &found, placement: &placement })?;
+        return Ok(ExitStatus::Done);
+    }
+    show_devices(&found, out)?;
+    show_links(&found, out)?;
+    show_missing(&found, out)?;
+    out.line("")?;
+    out.line(&placement.to_string())?;
+    if let Some(warning) = &placement.warning {
+        out.note(&format!("warning: {warning}"));
+    }
+    Ok(ExitStatus::Done)
+}
+
+fn show_devices(found: &Inventory, out: &mut Printer) -> anyhow::Result<()> {
+    let mut table = Printer::table(&["device", "name", "kind", "memory", "driver", "bus"]);
+    for device in found.backends.iter().flat_map(|report| &report.devices) {
+        table.add_row(row(device));
+    }
+    out.line(&table.to_string())?;
+    let processor = &found.processor;
+    let units = match processor.vector_units.as_slice() {
+        [] => "no vector units known".to_owned(),
+        units => units.join(", "),
+    };
+    out.line(&format!("\nprocessor: {} threads, {units}", processor.threads))
+}
+
+fn row(device: &FoundDevice) -> [String; 6] {
+    let unknown = || "-".to_owned();
+    [
+        device.id.to_string(),
+        device.name.clone(),
+        device.kind.name().to_owned(),
+        device.memory.map_or_else(unknown, |memory: Bytes| memory.to_string()),
+        device.driver.clone().unwrap_or_else(unknown),
+        device.pci.map_or_else(unknown, |pci| pci.to_string()),
+    ]
+}
+
+fn show_links(found: &Inventory, out: &mut Printer) -> anyhow::Result<()> {
+    for link in &found.links {
+        let (kind, through) = (link.kind.name(), link.kind.through());
+        out.line(&format!("link {} - {}: {kind}, {through}", link.one, link.other))?;
+    }
+    for warning in found.links.iter().filter_map(|link| link.warning()) {
+        out.note(&format!("warning: {warning}"));
+    }
+    Ok(())
+}
+
+fn show_missing(found: &Inventory, out: &mut Printer) -> anyhow::Result<()> {
+    let without = |report: &&BackendReport| report.devices.is_empty();
+    let missing: Vec<_> = found.backends.iter().filter(without).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    out.line("")?;
+    let mut table = Printer::table(&["no device by", "for", "to get it"]);
+    for report in missing {
+        let hint = report.hint.clone().or(report.trouble.clone()).unwrap_or_default();
+        table.add_row([report.backend.name(), report.backend.serves(), &hint]);
+    }
+    out.line(&table.to_string())
+}

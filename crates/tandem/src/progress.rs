@@ -1,0 +1,135 @@
+//! What a person sees of a training run: a bar on a terminal, plain lines elsewhere.
+//!
+//! In: what the run's record hears ([`Listener`]), on the record's thread: training never waits for a
+//! screen. Out: words on stderr. The numbers and sentences come from [`board`]; here is only where
+//! they go. Colours appear on a terminal only, and `NO_COLOR` is honoured.
+
+mod board;
+
+use crate::printer::Printer;
+use board::{Board, Said};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use owo_colors::OwoColorize;
+use std::io::Write;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use tandem_telemetry::record::{Listener, News};
+
+/// How often a run without a terminal says how far it is.
+const LINE_EVERY: Duration = Duration::from_secs(10);
+
+/// How far a run will go.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Plan {
+    /// Steps that were done before this run, by those it goes on from.
+    pub done: u64,
+    /// The last step; none: until the epochs are over.
+    pub last_step: Option<u64>,
+    /// Passes over the corpus; none: until the steps are over.
+    pub epochs: Option<u32>,
+}
+
+/// The bar or the lines of a training run.
+pub struct TrainProgress(Arc<Mutex<Screen>>);
+
+impl TrainProgress {
+    /// Shows nothing until the first step.
+    pub fn new(plan: Plan, out: &Printer) -> TrainProgress {
+        let show = if out.on_terminal() {
+            Show::Bar(bar(&plan, ProgressDrawTarget::stderr()))
+        } else {
+            Show::Lines { due: None }
+        };
+        TrainProgress::on(plan, show, Box::new(anstream::stderr()))
+    }
+
+    fn on(plan: Plan, show: Show, voice: Box<dyn Write + Send>) -> TrainProgress {
+        TrainProgress(Arc::new(Mutex::new(Screen { board: Board::new(plan), show, voice })))
+    }
+
+    /// What hears the record: give it to `RecordOptions::listener`.
+    pub fn listener(&self) -> Listener {
+        let screen = Arc::clone(&self.0);
+        Listener::new(move |news| {
+            let mut screen = screen.lock().unwrap_or_else(PoisonError::into_inner);
+            screen.hear(news, Instant::now());
+        })
+    }
+
+    /// Takes the bar off the screen. Finish the recording first: it may have more to say.
+    pub fn done(self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+}
+
+struct Screen {
+    board: Board,
+    show: Show,
+    voice: Box<dyn Write + Send>,
+}
+
+enum Show {
+    Bar(ProgressBar),
+    Lines { due: Option<Instant> },
+}
+
+impl Screen {
+    fn hear(&mut self, news: News<'_>, now: Instant) {
+        for said in self.board.hear(news) {
+            self.say(&said);
+        }
+        if matches!(news, News::Event(stamped) if board::is_step(stamped)) {
+            self.stepped(now);
+        }
+    }
+
+    fn stepped(&mut self, now: Instant) {
+        match &mut self.show {
+            Show::Bar(bar) => {
+                bar.set_prefix(self.board.epoch());
+                bar.set_message(self.board.figures());
+                bar.set_position(self.board.step());
+            }
+            Show::Lines { due } => {
+                if due.is_none_or(|due| now >= due) {
+                    *due = Some(now + LINE_EVERY);
+                    let line = self.board.line();
+                    self.say(&Said::Line(line));
+                }
+            }
+        }
+    }
+
+    /// A closed stderr is nobody's loss.
+    fn say(&mut self, said: &Said) {
+        let text = match said {
+            Said::Line(text) => text.clone(),
+            Said::Warning(text) => format!("{} {text}", "warning:".yellow().bold()),
+        };
+        let voice = &mut self.voice;
+        let mut speak = || drop(writeln!(voice, "{text}"));
+        match &self.show {
+            Show::Bar(bar) => bar.suspend(speak),
+            Show::Lines { .. } => speak(),
+        }
+    }
+
+    fn clear(&mut self) {
+        if let Show::Bar(bar) = &self.show {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+fn bar(plan: &Plan, target: ProgressDrawTarget) -> ProgressBar {
+    let head = match plan.last_step {
+        Some(_) => "{prefix} {wide_bar} step {human_pos} of {human_len}",
+        None => "{spinner} {prefix} step {human_pos}",
+    };
+    let style = ProgressStyle::with_template(&format!("{head}\n{{wide_msg}}"))
+        .unwrap_or_else(|_| ProgressStyle::default_bar());
+    ProgressBar::with_draw_target(plan.last_step, target).with_style(style)
+}
+
+#[cfg(test)]
+mod tests;

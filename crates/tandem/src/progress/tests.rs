@@ -1,0 +1,197 @@
+use super::*;
+use indicatif::TermLike;
+use std::io;
+use tandem_telemetry::event::{Checkpoint, Event, Health, Loss, RunHeader, Skipped, Stamped, Step};
+use tandem_telemetry::record::{RecordOptions, Recording};
+use tandem_telemetry::{MemoryFile, Nanos, Pending};
+use tandem_units::{Bytes, Epoch, Ticket};
+
+fn step(number: u64, took: u64, waited: u64) -> Event {
+    let ticket = Ticket { epoch: Epoch((number / 100) as u32), seq: number - 1 };
+    let losses = vec![
+        Loss { name: "total".into(), value: Pending::known(1.0 / number as f32) },
+        Loss { name: "flow".into(), value: Pending::known(f32::NAN) },
+        Loss { name: "prior".into(), value: None.into() },
+    ];
+    let step = Step {
+        step: number,
+        ticket,
+        took: Nanos::millis(took),
+        waited: Nanos::millis(waited),
+        items: 16,
+        frames: 1,
+        shape: None,
+        losses,
+    };
+    step.into()
+}
+
+fn hear(board: &mut Board, event: impl Into<Event>) -> Vec<Said> {
+    board.hear(News::Event(&Stamped { at: Nanos(0), event: event.into() }))
+}
+
+const PLAN: Plan = Plan { done: 0, last_step: Some(300), epochs: Some(4) };
+
+#[test]
+fn the_line_has_epoch_step_losses_speeds_utilisation_and_time_left() {
+    let mut board = Board::new(PLAN);
+    (1..=200).for_each(|n| assert_eq!(hear(&mut board, step(n, 100, 25)), []));
+    assert_eq!(
+        board.line(),
+        "epoch 3 of 4, step 200 of 300: total 0.0050 flow NaN prior ?, 10.00 steps/s, \
+         160.0 samples/s, busy 75.0 %, eta 10.00 s"
+    );
+    let mut endless = Board::new(Plan { done: 500, last_step: None, epochs: None });
+    assert_eq!(endless.step(), 500);
+    hear(&mut endless, step(501, 100, 0));
+    let line = endless.line();
+    assert!(line.starts_with("epoch 6, step 501: total"), "{line}");
+    assert!(line.ends_with("busy 100.0 %"), "{line}");
+}
+
+#[test]
+fn speeds_follow_a_change_within_a_minute() {
+    let mut board = Board::new(PLAN);
+    (1..=100).for_each(|n| drop(hear(&mut board, step(n, 1000, 0))));
+    (101..=700).for_each(|n| drop(hear(&mut board, step(n, 100, 0))));
+    let figures = board.figures();
+    let speed: f64 = figures
+        .split(", ")
+        .find_map(|part| part.strip_suffix(" steps/s"))
+        .unwrap()
+        .parse()
+        .unwrap();
+    assert!(speed > 6.0 && speed <= 10.0, "{figures}");
+}
+
+#[test]
+fn what_happens_beside_the_steps_gets_a_line() {
+    let mut board = Board::new(PLAN);
+    let checkpoint = Checkpoint {
+        step: 50,
+        path: "run/checkpoints/50".into(),
+        bytes: Bytes::mib(12),
+        took: Nanos::millis(150),
+        why: "interval".into(),
+    };
+    let text = "checkpoint after step 50 (interval): run/checkpoints/50, 12.0 MiB in 150.00 ms";
+    assert_eq!(hear(&mut board, checkpoint), [Said::Line(text.into())]);
+    let skip = |id: &str| Skipped {
+        ticket: None,
+        id: Some(id.into()),
+        stage: "load".into(),
+        why: "broken".into(),
+    };
+    let said: Vec<Said> =
+        ["a", "b", "c", "d"].iter().flat_map(|id| hear(&mut board, skip(id))).collect();
+    assert_eq!(said.len(), 3, "the rest is only counted");
+    assert_eq!(said[0], Said::Warning("skipped a at `load`: broken".into()));
+    let full = || Health {
+        write_errors: 1,
+        first_error: Some("No space left on device".into()),
+        ..Health::default()
+    };
+    assert_eq!(hear(&mut board, full()).len(), 1);
+    assert_eq!(hear(&mut board, full()), [], "said once");
+}
+
+/// A terminal that remembers everything that was ever written to it.
+#[derive(Clone, Debug, Default)]
+struct Terminal(Arc<Mutex<String>>);
+
+impl TermLike for Terminal {
+    fn width(&self) -> u16 {
+        100
+    }
+    fn move_cursor_up(&self, _: usize) -> io::Result<()> {
+        Ok(())
+    }
+    fn move_cursor_down(&self, _: usize) -> io::Result<()> {
+        Ok(())
+    }
+    fn move_cursor_right(&self, _: usize) -> io::Result<()> {
+        Ok(())
+    }
+    fn move_cursor_left(&self, _: usize) -> io::Result<()> {
+        Ok(())
+    }
+    fn write_line(&self, text: &str) -> io::Result<()> {
+        self.write_str(&format!("{text}\n"))
+    }
+    fn write_str(&self, text: &str) -> io::Result<()> {
+        self.0.lock().unwrap().push_str(text);
+        Ok(())
+    }
+    fn clear_line(&self) -> io::Result<()> {
+        Ok(())
+    }
+    fn flush(&self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// What is said on stderr.
+#[derive(Clone, Default)]
+struct Voice(Arc<Mutex<Vec<u8>>>);
+
+impl Voice {
+    fn text(&self) -> String {
+        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+    }
+}
+
+impl Write for Voice {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_bar_shows_where_the_run_stands_and_lines_go_above_it() {
+    let (terminal, voice) = (Terminal::default(), Voice::default());
+    let target = ProgressDrawTarget::term_like(Box::new(terminal.clone()));
+    let show = Show::Bar(bar(&PLAN, target));
+    let progress = TrainProgress::on(PLAN, show, Box::new(voice.clone()));
+    let options = RecordOptions { listener: Some(progress.listener()), ..RecordOptions::default() };
+    let header = RunHeader::now("test", "0", serde_json::json!({}));
+    let recording = Recording::start(Box::<MemoryFile>::default(), header, options).unwrap();
+    // Unsteady steps: the line every hundred steps comes with a warning.
+    (1..=150)
+        .for_each(|n| recording.recorder().send(step(n, if n % 2 == 0 { 50 } else { 150 }, 0)));
+    recording.finish();
+    progress.done();
+    let shown = terminal.0.lock().unwrap().clone();
+    assert!(shown.contains("epoch 2 of 4") && shown.contains("step 150 of 300"), "{shown}");
+    assert!(shown.contains("total 0.0067 flow NaN prior ?, "), "{shown}");
+    let said = voice.text();
+    assert!(said.starts_with("step 100: mean 100.00 ms, std 50.00 ms"), "{said}");
+    let plain = anstream::adapter::strip_str(&said).to_string();
+    assert!(plain.contains("warning: step times vary by 50.0 % around step 100"), "{plain}");
+}
+
+#[test]
+fn without_a_terminal_a_line_comes_now_and_then() {
+    let voice = Voice::default();
+    let progress = TrainProgress::on(PLAN, Show::Lines { due: None }, Box::new(voice.clone()));
+    let start = Instant::now();
+    for (number, second) in [(1, 0), (2, 1), (3, 9), (4, 10), (5, 11), (6, 25)] {
+        let stamped = Stamped { at: Nanos(0), event: step(number, 100, 0) };
+        let now = start + Duration::from_secs(second);
+        progress.0.lock().unwrap().hear(News::Event(&stamped), now);
+    }
+    progress.done();
+    let steps: Vec<String> =
+        voice.text().lines().map(|line| line.split(':').next().unwrap().to_string()).collect();
+    assert_eq!(
+        steps,
+        [
+            "epoch 1 of 4, step 1 of 300",
+            "epoch 1 of 4, step 4 of 300",
+            "epoch 1 of 4, step 6 of 300"
+        ]
+    );
+}

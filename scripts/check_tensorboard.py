@@ -1,0 +1,65 @@
+#!/usr/bin/env python3
+"""Reads a run's log back with TensorBoard's own reader and says where it differs from what was written.
+
+    cargo run --release -p tandem-train --example write_run_log /tmp/run
+    pip install tensorboard numpy
+    python3 scripts/check_tensorboard.py /tmp/run
+
+Last run with: VERSIONS. Not part of the test suite, which needs no Python: the Rust tests check framing,
+checksums and contents with a reader of their own. Exit 1 where something differs.
+"""
+import io
+import struct
+import sys
+import wave
+
+from tensorboard import version
+from tensorboard.backend.event_processing import event_accumulator as reader
+
+
+def main(directory):
+    everything = {kind: 0 for kind in (reader.SCALARS, reader.IMAGES, reader.AUDIO, reader.TENSORS)}
+    log = reader.EventAccumulator(directory, size_guidance=everything)
+    log.Reload()
+    tags = log.Tags()
+    expect("scalars", tags["scalars"], ["loss/total"])
+    expect("images", sorted(tags["images"]), ["alignment/en", "mel/en"])
+    expect("audio", tags["audio"], ["audio/en"])
+    expect("tensors", tags["tensors"], ["text/en"])
+
+    # Steps 61 to 100 of the first run are void: the second learned them again.
+    points = [(event.step, event.value) for event in log.Scalars("loss/total")]
+    single = lambda value: struct.unpack("f", struct.pack("f", value))[0]
+    wanted = [(step, single(1.0 / step)) for step in range(1, 61)]
+    wanted += [(step, single(2.0) / single(step)) for step in range(61, 121)]
+    expect("steps", [step for step, _ in points], [step for step, _ in wanted])
+    worst = max(abs(a - b) for (_, a), (_, b) in zip(points, wanted))
+    expect("worst difference of a loss is below 1e-7", worst < 1e-7, True)
+
+    for tag in ("mel/en", "alignment/en"):
+        image = log.Images(tag)[-1]
+        png = image.encoded_image_string
+        expect(f"{tag} is a PNG", png[:8], b"\x89PNG\r\n\x1a\n")
+        expect(f"{tag} has its size", struct.unpack(">II", png[16:24]), (image.width, image.height))
+        expect(f"{tag} stands at its step", image.step, 120)
+
+    sound = log.Audio("audio/en")[-1]
+    with wave.open(io.BytesIO(sound.encoded_audio_string)) as wav:
+        facts = (wav.getframerate(), wav.getnchannels(), wav.getsampwidth(), wav.getnframes())
+    expect("sound", facts, (22050, 1, 2, 22050))
+    expect("sound's frames", (sound.sample_rate, sound.length_frames), (22050.0, 22050))
+
+    text = log.Tensors("text/en")[-1].tensor_proto.string_val[0].decode()
+    expect("text", text, "**Hello** سلام")
+    plugin = log.SummaryMetadata("text/en").plugin_data.plugin_name
+    expect("text's plugin", plugin, "text")
+    print(f"TensorBoard {version.VERSION}, Python {sys.version.split()[0]}: all as written")
+
+
+def expect(what, found, wanted):
+    if found != wanted:
+        sys.exit(f"{what}: found {found!r}, wanted {wanted!r}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
