@@ -160,6 +160,11 @@ impl FrontEnd {
         &self.table
     }
 
+    /// The most symbols a text may have.
+    pub fn max_symbols(&self) -> usize {
+        self.config.max_symbols
+    }
+
     /// Changes whenever some text may be read in another way: part of the cache key.
     pub fn fingerprint(&self) -> [u8; 16] {
         let TextConfig { languages, symbols, diacritics, lexicon: _, max_symbols } = &self.config;

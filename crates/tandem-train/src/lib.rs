@@ -22,6 +22,7 @@ pub mod align; // texts laid over sound
 pub mod train_settings; // 12. how a voice is trained
 pub mod picture; // mel frames and alignments, drawn
 pub mod run_log; // curves, pictures and sound while a voice learns
+pub mod evaluate; // how good a voice is
 pub mod analyze; // what loading costs, and what to change
 pub mod error; // what can go wrong on the way
 

@@ -12,7 +12,9 @@ mod failure; // an error, its causes and the way out, as a user sees it
 mod interrupt; // Ctrl-C
 #[cfg_attr(not(test), expect(dead_code, reason = "`tandem train` shows it"))]
 mod progress; // what a person sees of a training run
+mod npy; // mel frames for NumPy
 mod printer; // data to stdout, words for people to stderr, progress in between
+mod speaking_args; // flags of commands that speak
 
 use clap::Parser;
 use commands::Command;

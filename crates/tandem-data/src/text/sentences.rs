@@ -1,9 +1,10 @@
 //! Long texts to pieces that a voice can say in one go.
 //!
 //! In: raw text of any length, English, Persian or both. Out: slices of it in order, each a sentence
-//! where it is short enough; nothing but the space between two pieces is left out. Reads no
-//! language settings: marks and abbreviations of both languages are known everywhere. Where it is
-//! unsure it does not split: two sentences in one piece are still read well, half a sentence is not.
+//! where it is short enough; nothing but the space between two pieces is left out. A line of stars is
+//! a piece too, for the caller to pass over. Reads no language settings: marks and abbreviations of
+//! both languages are known everywhere. Where it is unsure it does not split: two sentences in one
+//! piece are still read well, half a sentence is not.
 //! Next on the path: [`super::FrontEnd::read`], piece by piece.
 
 use super::english::abbreviations::{Dot, before_number, dotted};
@@ -15,8 +16,10 @@ const FULL_LINE: usize = 40;
 /// Pieces of at most `most` characters (at least one), none of them empty or only space.
 pub fn split_sentences(text: &str, most: usize) -> Vec<&str> {
     let mut pieces = Vec::new();
-    for sentence in speakable(text, &ends(text)) {
-        split_long(sentence, most, &mut pieces);
+    let mut start = 0;
+    for end in ends(text).into_iter().chain([text.len()]) {
+        split_long(&text[start..end], most, &mut pieces);
+        start = end;
     }
     pieces
 }
@@ -59,28 +62,6 @@ fn best_cut(rest: &str, limit: usize) -> usize {
 /// Marks after which a voice may take a breath.
 fn is_soft_mark(c: char) -> bool {
     matches!(c, ',' | '،' | ';' | ':' | '؛' | '–' | '—' | '、' | '-') || is_mark(c) || is_closing(c)
-}
-
-/// Sentences between these ends. One that nobody could say joins the one before, or the next.
-fn speakable<'a>(text: &'a str, ends: &[usize]) -> Vec<&'a str> {
-    let mut sentences: Vec<&str> = Vec::new();
-    let mut start = 0;
-    let mut last_start = 0;
-    for &end in ends.iter().chain([&text.len()]) {
-        let sentence = &text[start..end];
-        if sentence.contains(char::is_alphanumeric) {
-            last_start = start;
-            sentences.push(sentence);
-            start = end;
-        } else if let Some(last) = sentences.last_mut() {
-            *last = &text[last_start..end];
-            start = end;
-        }
-    }
-    if sentences.is_empty() {
-        sentences.push(text);
-    }
-    sentences
 }
 
 /// The byte after each sentence but the last.
@@ -199,7 +180,7 @@ mod tests {
             &["باران می‌آید.", "چتر داری؟", "نه!", "برویم؛", "دیر شد…"],
         );
         check("چتر داری؟نه", &["چتر داری؟", "نه"]);
-        check("Really?! No way!!! ... Fine", &["Really?!", "No way!!! ...", "Fine"]);
+        check("Really?! No way!!! ... Fine", &["Really?!", "No way!!!", "...", "Fine"]);
     }
 
     #[test]
@@ -247,8 +228,8 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_can_say_joins_a_neighbour() {
-        check("* * *\nHello. ***\nBye", &["* * *\nHello. ***", "Bye"]);
+    fn what_nobody_can_say_is_a_piece_of_its_own() {
+        check("* * *\nHello. ***\nBye", &["* * *", "Hello.", "***", "Bye"]);
         check("…", &["…"]);
         assert_eq!(split_sentences("", 10), [""; 0]);
         assert_eq!(split_sentences(" \n ", 10), [""; 0]);
