@@ -6,7 +6,7 @@
 
 use crate::decoder::{Decoder, Guide};
 use crate::duration::DurationPredictor;
-use crate::layers::{Embedding, Init, Linear};
+use crate::layers::{Compute, Embedding, Init, Linear};
 use crate::lesson::Lesson;
 use crate::ops::Lengths;
 use crate::reference_encoder::ReferenceEncoder;
@@ -110,7 +110,17 @@ impl Reader {
 impl Voice {
     /// A voice that has learned nothing. Trainable only on a device with autodiff.
     pub fn new(config: &VoiceConfig, seed: Seed, device: &Device) -> Voice {
-        let mut init = Init::new(seed, device);
+        Voice::computing(Compute::Full, config, seed, device)
+    }
+
+    /// The same, with matrix products in other numbers.
+    pub fn computing(
+        compute: Compute,
+        config: &VoiceConfig,
+        seed: Seed,
+        device: &Device,
+    ) -> Voice {
+        let mut init = Init::new(seed, device).computing(compute);
         Voice {
             reader: Reader::new(&mut init, config),
             durations: DurationPredictor::new(&mut init, config),

@@ -2,8 +2,11 @@
 //!
 //! In: flags, environment and files, resolved by the program. Out: plain numbers for the trainer.
 
+use crate::TrainError;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
+use tandem_model::Device;
+use tandem_model::layers::Compute;
 use tandem_model::size::ModelSize;
 use tandem_units::Seed;
 
@@ -88,6 +91,25 @@ pub enum Precision {
     Bf16,
     /// Half floats in the blocks, losses scaled.
     F16,
+}
+
+impl Precision {
+    /// As the model knows it.
+    pub fn compute(self) -> Compute {
+        match self {
+            Precision::F32 => Compute::Full,
+            Precision::Bf16 => Compute::Bf16,
+            Precision::F16 => Compute::F16,
+        }
+    }
+
+    /// Refuses what a device cannot compute with.
+    pub fn check(self, device: &Device) -> Result<(), TrainError> {
+        match self.compute().is_on(device) {
+            true => Ok(()),
+            false => Err(TrainError::Precision { asked: self }),
+        }
+    }
 }
 
 impl Default for TrainSettings {
