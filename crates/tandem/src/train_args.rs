@@ -40,22 +40,22 @@ pub struct TrainArgs {
     #[arg(long, value_name = "N", env = "TANDEM_GRAD_ACCUM")]
     pub grad_accum: Option<usize>,
     /// Highest learning rate [default: 0.001]
-    #[arg(long, value_name = "RATE", env = "TANDEM_LR", allow_negative_numbers = true)]
+    #[arg(long, value_name = "RATE", env = "TANDEM_LR", allow_hyphen_values = true)]
     pub lr: Option<f64>,
     /// Learning rate at the end, as a share of the highest [default: 0.05]
-    #[arg(long, value_name = "SHARE", env = "TANDEM_FINAL_LR", allow_negative_numbers = true)]
+    #[arg(long, value_name = "SHARE", env = "TANDEM_FINAL_LR", allow_hyphen_values = true)]
     pub final_lr: Option<f64>,
     /// Steps until the highest learning rate is reached [default: 100]
     #[arg(long, value_name = "N", env = "TANDEM_WARMUP_STEPS")]
     pub warmup_steps: Option<u64>,
     /// Pull of the weights towards zero [default: 0.01]
-    #[arg(long, value_name = "SHARE", env = "TANDEM_WEIGHT_DECAY", allow_negative_numbers = true)]
+    #[arg(long, value_name = "SHARE", env = "TANDEM_WEIGHT_DECAY", allow_hyphen_values = true)]
     pub weight_decay: Option<f64>,
     /// Longest gradient; 0: any length [default: 1]
-    #[arg(long, value_name = "NORM", env = "TANDEM_CLIP", allow_negative_numbers = true)]
+    #[arg(long, value_name = "NORM", env = "TANDEM_CLIP", allow_hyphen_values = true)]
     pub clip: Option<f64>,
     /// Weight of the past in the mean of the weights; 0: no such mean [default: 0.999]
-    #[arg(long, value_name = "SHARE", env = "TANDEM_EMA_DECAY", allow_negative_numbers = true)]
+    #[arg(long, value_name = "SHARE", env = "TANDEM_EMA_DECAY", allow_hyphen_values = true)]
     pub ema_decay: Option<f64>,
     /// Validations without progress after which training ends; 0: never [default: 0]
     #[arg(long, value_name = "N", env = "TANDEM_PATIENCE")]
@@ -102,7 +102,7 @@ pub struct TrainArgs {
         long,
         value_name = "SECONDS",
         env = "TANDEM_MODEL_START_DELAY",
-        allow_negative_numbers = true
+        allow_hyphen_values = true
     )]
     pub model_start_delay: Option<f64>,
     /// Let workers and depth rise where that pays [default: true]
