@@ -47,17 +47,11 @@ impl Format {
         self,
         text: &str,
     ) -> Result<T, Advised> {
-        let fault = match self {
-            Format::Toml => match read_toml(text) {
-                Ok(settings) => return Ok(settings),
-                Err(fault) => fault,
-            },
-            Format::Yaml => match read_yaml(text) {
-                Ok(settings) => return Ok(settings),
-                Err(fault) => fault,
-            },
+        let read = match self {
+            Format::Toml => read_toml(text),
+            Format::Yaml => read_yaml(text),
         };
-        Err(fault.explain(text, &every_key::<T>()))
+        read.map_err(|fault| fault.explain(text, &every_key::<T>()))
     }
 }
 
@@ -92,7 +86,7 @@ fn read_yaml<T: DeserializeOwned>(text: &str) -> Result<T, Fault> {
         if let Some((line, column)) = place {
             message = message.replacen(&format!(" at line {line} column {column}"), "", 1);
         }
-        let inner = message.split_once(": ").filter(|(at, _)| key.starts_with(at) && *at != "");
+        let inner = message.split_once(": ").filter(|(at, _)| key.starts_with(at));
         let message = inner.map_or(message.as_str(), |(_, rest)| rest).to_string();
         // A second key of the same name is reported at the beginning of its table.
         let place = place.filter(|_| !message.starts_with("duplicate"));
@@ -104,8 +98,8 @@ impl Fault {
     fn explain(&self, text: &str, keys: &[String]) -> Advised {
         let (fact, advice) = self.in_words(keys);
         let Some((line, column)) = self.place else { return Advised::new(fact, advice) };
-        let shown = text.lines().nth(line - 1).unwrap_or_default();
-        let before: String = shown.chars().take(column - 1).map(blank).collect();
+        let shown = text.lines().nth(line.saturating_sub(1)).unwrap_or_default();
+        let before: String = shown.chars().take(column.saturating_sub(1)).map(blank).collect();
         let margin = " ".repeat(line.to_string().len());
         let fact = format!(
             "line {line}, column {column}: {fact}\n  {line} | {shown}\n  {margin} | {before}^"
