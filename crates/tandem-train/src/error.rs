@@ -37,6 +37,18 @@ pub enum TrainError {
     /// Settings that cannot be written down.
     #[error("the settings cannot be written as JSON")]
     Settings(#[source] serde_json::Error),
+    /// A setting that cannot be carried out.
+    #[error("`{key}` is {value}, expected {expected}")]
+    BadSetting {
+        /// Which one, as in a configuration file.
+        key: &'static str,
+        /// The flag that sets it, where there is one.
+        flag: Option<&'static str>,
+        /// What it was set to.
+        value: String,
+        /// What it may be.
+        expected: &'static str,
+    },
     /// More rows are unusable than the limit allows.
     #[error(
         "{} of {rows} rows are unusable ({:.1} %), the limit is {:.1} %; `{}` lists them",
@@ -180,6 +192,12 @@ impl Hint for TrainError {
                  on with what is there now, from the start of the next epoch"
                     .into(),
             ),
+            Self::BadSetting { key, flag: Some(flag), .. } => Some(format!(
+                "correct `{flag}` or the key `{key}`, or leave it out for the default"
+            )),
+            Self::BadSetting { key, flag: None, .. } => {
+                Some(format!("correct `{key}`, or leave it out for the default"))
+            }
             Self::NothingMeasured => Some("run `tandem prepare --verify` to see why".into()),
             Self::TooManyNames { .. } => {
                 Some("check that the manifest's columns are what they should be".into())

@@ -7,14 +7,21 @@ mod config; // the configuration file
 mod corpus_args; // flags that several commands share
 mod device_args; // flags that say where the work happens
 mod demo_corpus; // the built-in corpus, unpacked where it can be read
+mod environment; // variables that nearly are ours
 mod exit; // what the exit code means
 mod failure; // an error, its causes and the way out, as a user sees it
 mod interrupt; // Ctrl-C
 #[cfg_attr(not(test), expect(dead_code, reason = "`tandem train` shows it"))]
 mod progress; // what a person sees of a training run
+#[allow(dead_code, reason = "`tandem train` is not written yet: remove this with it")]
+mod train_args; // flags of a training run
+#[allow(dead_code, reason = "`tandem train` is not written yet: remove this with it")]
+mod train_plan; // what was decided about one
+#[allow(dead_code, reason = "`tandem train` is not written yet: remove this with it")]
+mod train_advice; // what to change before it starts
 mod printer; // data to stdout, words for people to stderr, progress in between
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use commands::Command;
 use exit::ExitStatus;
 use printer::Printer;
@@ -49,7 +56,8 @@ fn main() -> ExitCode {
         Err(usage) => return exit::from_usage(&usage),
     };
     let mut out = Printer::new();
-    match cli.command.run(&mut out) {
+    let known = environment::refuse_near_misses(&Cli::command(), std::env::vars_os());
+    match known.map_err(Into::into).and_then(|()| cli.command.run(&mut out)) {
         Ok(status) => status.into(),
         Err(error) if failure::is_closed_pipe(&error) => ExitStatus::Done.into(),
         Err(error) if failure::is_cancelled(&error) => {

@@ -77,8 +77,7 @@ fn what_is_loaded_is_what_was_saved_to_the_last_bit() {
     assert_eq!(loaded.path, saved.path);
     assert!(loaded.passed_over.is_empty());
     assert_eq!(loaded.program, env!("CARGO_PKG_VERSION"));
-    let files =
-        ["manifest.json", "optimizer.safetensors", "state.json", "weights.safetensors"];
+    let files = ["manifest.json", "optimizer.safetensors", "state.json", "weights.safetensors"];
     assert_names(&saved.path, &files);
     assert_names(dir.path(), &["lock", "step-00001200"]);
 }

@@ -64,11 +64,13 @@ fn each_kind_of_damage_is_named() {
         file.set_len(1000).unwrap();
     };
     check(cut, "`weights.safetensors` has 1000 bytes instead of ");
-    let other_version =
-        |path: &Path| rewrite(path.join("manifest.json"), |s| s.replace("\"version\": 1", "\"version\": 2"));
+    let other_version = |path: &Path| {
+        rewrite(path.join("manifest.json"), |s| s.replace("\"version\": 1", "\"version\": 2"))
+    };
     check(other_version, "format version 2, this program reads version 1");
-    let other_step =
-        |path: &Path| rewrite(path.join("manifest.json"), |s| s.replace("\"step\":200", "\"step\":300"));
+    let other_step = |path: &Path| {
+        rewrite(path.join("manifest.json"), |s| s.replace("\"step\":200", "\"step\":300"))
+    };
     check(other_step, "`manifest.json` was changed or damaged");
     let edited = |path: &Path| rewrite(path.join("state.json"), |s| s.replace("200", "201"));
     check(edited, "`state.json` was changed or damaged");
