@@ -14,6 +14,7 @@ mod english; // read aloud, on paper
 mod persian; // read aloud, on paper
 mod other; // tidied only
 mod words; // sentences taken apart
+pub mod sentences; // long texts taken apart, before all of the above
 mod lexicon; // the user's own spellings
 mod pronounce; // the hook for ezafe and homographs
 mod phonemes; // espeak-ng
@@ -157,6 +158,11 @@ impl FrontEnd {
     /// The alphabet; saved with the model.
     pub fn table(&self) -> &SymbolTable {
         &self.table
+    }
+
+    /// The most symbols a text may have.
+    pub fn max_symbols(&self) -> usize {
+        self.config.max_symbols
     }
 
     /// Changes whenever some text may be read in another way: part of the cache key.

@@ -57,5 +57,7 @@ impl Block {
 fn open_gates(bias: Tensor<1>, width: usize) -> Tensor<1> {
     let values = (0..6 * width).map(|at| if matches!(at / width, 2 | 5) { 1.0f32 } else { 0.0 });
     let device = bias.device();
-    Tensor::from_data(TensorData::new(values.collect(), [6 * width]), &device).require_grad()
+    let values = Tensor::from_data(TensorData::new(values.collect(), [6 * width]), &device);
+    // A voice that only speaks is on a device without gradients.
+    if bias.is_autodiff() { values.require_grad() } else { values }
 }

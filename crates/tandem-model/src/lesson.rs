@@ -195,9 +195,8 @@ impl HostLesson {
     fn draw(&self) -> (Vec<f32>, Vec<f32>) {
         let mut rng = ChaCha8Rng::seed_from_u64(self.seed.0);
         let offset: f32 = rng.random();
-        let mut times: Vec<f32> = (0..self.rows)
-            .map(|row| ((row as f32 + offset) / self.rows as f32).fract())
-            .collect();
+        let mut times: Vec<f32> =
+            (0..self.rows).map(|row| ((row as f32 + offset) / self.rows as f32).fract()).collect();
         for row in (1..self.rows).rev() {
             times.swap(row, rng.random_range(0..=row));
         }

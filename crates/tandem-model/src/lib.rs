@@ -27,6 +27,7 @@ pub mod checkpoint; // a voice and its training on disk, whole or not at all
 pub mod vocoder; // mel frames to sound
 pub mod griffin_lim; // the vocoder that needs no training
 pub mod wav; // sound to a file
+pub mod narration; // whole texts told by a trained voice
 pub mod metrics; // how a voice is judged
 pub mod device; // backends, and how a device is opened
 pub mod inventory; // what this build finds on this machine

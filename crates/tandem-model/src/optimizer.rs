@@ -223,8 +223,7 @@ pub struct OptimizerState {
 
 impl Slot {
     fn advance(&mut self, weight: Tensor<1>, gradient: Tensor<1>, settings: &AdamW) -> Tensor<1> {
-        let (weight, moments) =
-            adamw::adamw_step(weight, gradient, self.moments.clone(), settings);
+        let (weight, moments) = adamw::adamw_step(weight, gradient, self.moments.clone(), settings);
         self.moments = moments;
         weight
     }

@@ -97,12 +97,7 @@ impl Reader {
     }
 
     /// What the text should sound like. Shapes: `[rows, symbols]`, `[rows, condition]`.
-    pub fn read(
-        &self,
-        symbols: Tensor<2, Int>,
-        condition: Tensor<2>,
-        text: &Lengths,
-    ) -> Encoded {
+    pub fn read(&self, symbols: Tensor<2, Int>, condition: Tensor<2>, text: &Lengths) -> Encoded {
         self.text.forward(symbols, condition, text)
     }
 }
@@ -130,8 +125,7 @@ impl Voice {
 
     /// What a lesson shows to be wrong.
     pub fn losses(&self, lesson: &Lesson) -> Losses {
-        let voice =
-            self.reader.voice_of(lesson.reference.clone(), lesson.reference_mask.clone());
+        let voice = self.reader.voice_of(lesson.reference.clone(), lesson.reference_mask.clone());
         let condition = self.reader.condition(voice, lesson.languages.clone());
         let encoded = self.reader.read(lesson.symbols.clone(), condition.clone(), &lesson.text);
         let guesses = self.durations.forward(encoded.hidden.clone(), &lesson.text);

@@ -30,6 +30,7 @@ pub mod beginning; // a new run, or one taken up again
 pub mod trainer; // 14. the run
 pub mod picture; // mel frames and alignments, drawn
 pub mod run_log; // curves, pictures and sound while a voice learns
+pub mod evaluate; // how good a voice is
 pub mod analyze; // what loading costs, and what to change
 pub mod error; // what can go wrong on the way
 

@@ -40,6 +40,10 @@ commands! {
     text: Text,
     /// Show what the model will see of a recording, as numbers or a picture
     features: Features,
+    /// Have a trained voice say a text, as a WAV file
+    synth: Synth,
+    /// Measure how far a trained voice is from recordings
+    evaluate: Evaluate,
     /// Say what a run did, what held it back and how it is graded
     report: Report,
     /// Show every device, how GPUs are linked, and which ones a run would use

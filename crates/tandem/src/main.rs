@@ -19,7 +19,9 @@ mod train_args; // flags of a training run
 mod train_plan; // what was decided about one
 #[allow(dead_code, reason = "`tandem train` is not written yet: remove this with it")]
 mod train_advice; // what to change before it starts
+mod npy; // mel frames for NumPy
 mod printer; // data to stdout, words for people to stderr, progress in between
+mod speaking_args; // flags of commands that speak
 
 use clap::{CommandFactory, Parser};
 use commands::Command;

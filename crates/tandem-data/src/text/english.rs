@@ -4,7 +4,7 @@
 //! output again changes nothing. A sign nobody says (`★`) stays, so that the symbol table
 //! can name it. Next on the path: [`super::lexicon`].
 
-mod abbreviations; // Mr., Inc., BBC, Henry VIII
+pub(super) mod abbreviations; // Mr., Inc., BBC, Henry VIII
 mod amounts; // numbers where they stand: times, money, units
 mod numbers; // number words
 mod units; // names of units and currencies

@@ -3,9 +3,10 @@
 //! The cepstrum of a frame is the cosine transform of its log-mel values, scaled so that
 //! `ln mel = c0 + c1 cos(w) + c2 cos(2w) + ...`: `c[k] = 2/N sum ln mel[n] cos(pi k (n + 1/2) / N)`.
 //! The distance of two frames is `10 / ln 10 * sqrt(2 * sum of squared differences of c1..c13)`
-//! (Kubichek 1993), and is then the root mean square difference of the two smoothed spectra in dB: 0 is the
-//! same sound whatever its loudness, above 8 or so little is alike. Frames are paired by
-//! [`super::warping`]; the distortion is the mean over the pairs.
+//! (Kubichek 1993): the root mean square difference of the two smoothed spectra in dB, whatever their
+//! loudness. In the demo corpus the mean frame is 12.4 dB away from the recordings, and another
+//! sentence of the same voice 8.3 dB: warping is generous, so a voice must be well below both.
+//! Frames are paired by [`super::warping`]; the distortion is the mean over the pairs.
 
 use super::warping::{Band, warp};
 use super::{MelFrames, MetricError};

@@ -2,9 +2,9 @@
 
 use crate::exit::ExitStatus;
 use crate::failure::Advised;
+use crate::npy::npy_of;
 use crate::printer::Printer;
 use anyhow::Context;
-use npyz::WriterBuilder;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use tandem_data::audio::mel::{Mel, MelConfig, MelExtractor};
@@ -61,7 +61,7 @@ pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
     let (mel, summary) = make(&args)
         .with_context(|| format!("cannot make features of `{}`", args.audio.display()))?;
     let contents = match format {
-        Format::Numbers => numbers(&mel)?,
+        Format::Numbers => npy_of(mel.values(), mel.bands())?,
         Format::Picture => {
             let name = args.audio.file_name().unwrap_or_default().to_string_lossy();
             picture::mel(&name, mel.values(), &summary.settings)?.png
@@ -100,7 +100,7 @@ impl Format {
 }
 
 /// Before any work: a missing directory is a matter of typing, not of disks.
-fn check_directory(output: &Path) -> Result<(), Advised> {
+pub fn check_directory(output: &Path) -> Result<(), Advised> {
     match output.parent() {
         Some(parent) if parent != Path::new("") && !parent.is_dir() => Err(Advised::new(
             format!("there is no directory `{}` to write to", parent.display()),
@@ -135,32 +135,9 @@ fn make(args: &Args) -> anyhow::Result<(Mel, Summary)> {
     Ok((mel, summary))
 }
 
-/// NumPy's file format. Shape: `[frames, bands]`.
-fn numbers(mel: &Mel) -> anyhow::Result<Vec<u8>> {
-    let mut contents = Vec::new();
-    let shape = [mel.frames().0 as u64, mel.bands() as u64];
-    let options = npyz::WriteOptions::new().default_dtype().shape(&shape);
-    let mut writer = options.writer(&mut contents).begin_nd()?;
-    writer.extend(mel.values())?;
-    writer.finish()?;
-    Ok(contents)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tandem_data::audio::Sound;
-
-    #[test]
-    fn the_numbers_come_back_with_their_shape() {
-        let signal: Vec<i16> = (0..3000).map(|i| (i * 37 % 2000) as i16).collect();
-        let mut extractor = MelExtractor::new(MelConfig::SPEECH_22K).unwrap();
-        let mel = extractor.extract(Sound::I16(&signal)).unwrap();
-        let contents = numbers(&mel).unwrap();
-        let read = npyz::NpyFile::new(&contents[..]).unwrap();
-        assert_eq!((read.shape(), read.order()), (&[12, 80][..], npyz::Order::C));
-        assert_eq!(read.into_vec::<f32>().unwrap(), mel.values());
-    }
 
     #[test]
     fn another_ending_is_refused_with_the_two_that_work() {

@@ -1,0 +1,170 @@
+//! `tandem evaluate`: how far a trained voice is from the recordings of a corpus.
+
+use crate::config::FileConfig;
+use crate::demo_corpus;
+use crate::exit::ExitStatus;
+use crate::interrupt::cancel_on_signals;
+use crate::printer::Printer;
+use crate::speaking_args::{MannerArgs, VoiceArgs};
+use anyhow::Context;
+use owo_colors::OwoColorize;
+use std::path::PathBuf;
+use tandem_data::corpus::{Corpus, Split};
+use tandem_model::metrics::Tally;
+use tandem_train::evaluate::{EvaluateOptions, Evaluation, evaluate};
+
+const EXAMPLES: &str = "\
+Examples:
+  tandem evaluate --checkpoint run --corpus demo
+  tandem evaluate --checkpoint run --corpus corpora/ljspeech --limit 50
+  tandem evaluate --checkpoint run --corpus corpora/ljspeech --json > scores.json
+
+Columns: distortion is the mel-cepstral distance in dB after warping, lower is better; baseline is that
+of the mean frame; below says by how much the voice beats it. Exit code 1: it does not.";
+
+/// What was typed.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    #[command(flatten)]
+    voice: VoiceArgs,
+    /// Corpus directory, a manifest in one, or `demo`
+    #[arg(long, value_name = "CORPUS")]
+    corpus: PathBuf,
+    /// Settings in TOML, for how the corpus is read
+    #[arg(long, value_name = "FILE", env = "TANDEM_CONFIG")]
+    config: Option<PathBuf>,
+    /// Judge rows the voice learned from instead of those held out
+    #[arg(long)]
+    train: bool,
+    /// Judge at most so many rows, spread over all
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    limit: Option<u32>,
+    #[command(flatten)]
+    manner: MannerArgs,
+    /// Print everything as JSON, utterance by utterance
+    #[arg(long)]
+    json: bool,
+}
+
+/// Judges and reports.
+pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+    let file = FileConfig::read(args.config.as_deref())?;
+    let root = demo_corpus::resolve(&args.corpus)?;
+    let corpus = Corpus::read(&root, &file.corpus)
+        .with_context(|| format!("cannot judge by `{}`", root.display()))?;
+    let mut narrator = args.voice.open(args.manner.vocoder())?;
+    let options = EvaluateOptions {
+        split: if args.train { Split::Train } else { Split::Eval },
+        limit: args.limit.map(|limit| limit as usize),
+        manner: args.manner.manner(),
+    };
+    let cancel = cancel_on_signals()?;
+    let mut progress = None;
+    let mut watch = |done: usize, all: usize| {
+        let shown = progress.get_or_insert_with(|| out.progress("judging", all as u64));
+        shown.at(done as u64);
+    };
+    let evaluation = evaluate(&mut narrator, &corpus, &options, &mut watch, &cancel);
+    if let Some(shown) = progress {
+        shown.done();
+    }
+    let evaluation = evaluation
+        .with_context(|| format!("cannot judge `{}`", args.voice.checkpoint.display()))?;
+    if args.json {
+        out.json(&evaluation)?;
+    } else {
+        print(&evaluation, out)?;
+    }
+    Ok(if evaluation.all.gain > 0.0 { ExitStatus::Done } else { ExitStatus::Negative })
+}
+
+fn print(found: &Evaluation, out: &mut Printer) -> anyhow::Result<()> {
+    let mut table = Printer::table(&COLUMNS);
+    for (language, tally) in &found.languages {
+        table.add_row(row(&format!("language {language}"), tally));
+    }
+    for (speaker, tally) in &found.speakers {
+        table.add_row(row(&format!("speaker {speaker}"), tally));
+    }
+    table.add_row(row("all", &found.all));
+    out.line(&table.trim_fmt())?;
+    for finding in &found.findings {
+        out.line(&format!("{:<8} {}", "change".yellow().bold(), finding.fact))?;
+        out.line(&format!("{:<8} {}", "", finding.advice))?;
+    }
+    for row in &found.skipped {
+        out.note(&format!("{} `{}`: {}", "not judged".yellow(), row.id, row.why));
+    }
+    let rows = match found.split {
+        Split::Train => "rows it learned from",
+        Split::Eval => "rows it never learned from",
+    };
+    out.note(&format!(
+        "{} {rows}, {} of speech in {}; step {} of `{}`",
+        found.all.utterances,
+        found.spoken,
+        found.took,
+        found.step,
+        found.checkpoint.display()
+    ));
+    Ok(())
+}
+
+const COLUMNS: [&str; 10] = [
+    "", "rows", "distortion", "baseline", "below", "length", "coverage", "entropy", "voice", "pitch",
+];
+
+fn row(name: &str, tally: &Tally) -> [String; 10] {
+    let share = |value: f64| format!("{:.0} %", 100.0 * value);
+    let known = |value: Option<f64>, show: &dyn Fn(f64) -> String| value.map_or("-".into(), show);
+    [
+        name.to_owned(),
+        tally.utterances.to_string(),
+        format!("{:.2} dB", tally.distortion),
+        format!("{:.2} dB", tally.baseline),
+        share(tally.gain),
+        format!("{:.0} % off ({:+.0} %)", 100.0 * tally.duration_error, 100.0 * tally.duration_bias),
+        known(tally.coverage, &share),
+        known(tally.entropy, &|entropy| format!("{entropy:.2}")),
+        known(tally.speaker, &|distance| format!("{distance:.3}")),
+        known(tally.pitch_error, &|pitch| format!("{pitch:.1} st")),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_known_is_a_dash() {
+        let tally = Tally {
+            utterances: 3,
+            distortion: 6.5,
+            baseline: 12.25,
+            gain: 0.469,
+            duration_error: 0.12,
+            duration_bias: -0.06,
+            coverage: Some(0.975),
+            pitch_error: Some(1.25),
+            ..Tally::default()
+        };
+        let found = row("all", &tally);
+        assert_eq!(
+            found,
+            [
+                "all",
+                "3",
+                "6.50 dB",
+                "12.25 dB",
+                "47 %",
+                "12 % off (-6 %)",
+                "98 %",
+                "-",
+                "-",
+                "1.2 st"
+            ]
+        );
+        assert_eq!(COLUMNS.len(), found.len());
+    }
+}

@@ -1,0 +1,310 @@
+//! `tandem synth`: a trained voice says a text, as a WAV file.
+
+use crate::commands::features::check_directory;
+use crate::exit::ExitStatus;
+use crate::failure::Advised;
+use crate::npy::npy_of;
+use crate::printer::Printer;
+use crate::speaking_args::{MannerArgs, VoiceArgs};
+use anyhow::Context;
+use serde::Serialize;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use tandem_data::cache::replace_file::replace_file;
+use tandem_data::text::Language;
+use tandem_model::narration::{Narration, Narrator, Telling, Told, Whose};
+use tandem_model::wav::{Written, write_wav};
+use tandem_units::{Samples, Seconds};
+
+const EXAMPLES: &str = "\
+Examples:
+  tandem synth --checkpoint run --text \"Good morning.\" -o hello.wav
+  tandem synth --checkpoint run --text \"سلام دنیا\" --reference me.wav -o salaam.wav
+  tandem synth --checkpoint run --text-file book.txt --speed 1.1 --mel book.npy -o book.wav
+  echo \"Hi\" | tandem synth --checkpoint run --text-file - --json -o hi.wav
+
+Long texts are split into sentences. The same text, seed and checkpoint give the same file.";
+
+/// What was typed.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    #[command(flatten)]
+    voice: VoiceArgs,
+    #[command(flatten)]
+    words: Words,
+    /// Where the sound goes: a WAV file
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    /// A recording of the voice to imitate, at least a second of clear speech
+    #[arg(long, value_name = "FILE", conflicts_with = "speaker")]
+    reference: Option<PathBuf>,
+    /// A speaker of the training corpus to imitate [default: the first of the text's language]
+    #[arg(long, value_name = "NAME")]
+    speaker: Option<String>,
+    /// Language of the text [default: found for each sentence]
+    #[arg(long, value_name = "TAG")]
+    language: Option<Language>,
+    /// Silence between two sentences, in seconds
+    #[arg(long, value_name = "S", default_value_t = Telling::default().pause.0)]
+    pause: f64,
+    #[command(flatten)]
+    manner: MannerArgs,
+    /// Also write the mel frames for NumPy: float32, [frames, bands]
+    #[arg(long, value_name = "FILE")]
+    mel: Option<PathBuf>,
+    /// Print what was done as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Where the words are.
+#[derive(clap::Args)]
+#[group(required = true, multiple = false)]
+struct Words {
+    /// What to say
+    #[arg(long, value_name = "TEXT")]
+    text: Option<String>,
+    /// A file with what to say, in UTF-8; - for standard input
+    #[arg(long, value_name = "FILE")]
+    text_file: Option<PathBuf>,
+}
+
+/// What was done, for people and scripts.
+#[derive(Serialize)]
+struct Summary {
+    output: PathBuf,
+    mel: Option<PathBuf>,
+    checkpoint: PathBuf,
+    step: u64,
+    /// Of sound.
+    seconds: Seconds,
+    sentences: Vec<Sentence>,
+    /// Parts of the text that have nothing to say.
+    unsaid: Vec<String>,
+    /// Seconds of work for a second of sound.
+    real_time_factor: f64,
+    reading: Seconds,
+    voice: Seconds,
+    vocoder: Seconds,
+    /// The loudest sample, and what all were multiplied by.
+    peak: f32,
+    gain: f32,
+}
+
+#[derive(Serialize)]
+struct Sentence {
+    text: String,
+    language: Language,
+    symbols: usize,
+    start: Seconds,
+    seconds: Seconds,
+}
+
+/// Says it.
+pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+    check_output(&args)?;
+    let text = args.words.read()?;
+    let telling = Telling {
+        manner: args.manner.manner(),
+        language: args.language,
+        pause: pause(args.pause)?,
+    };
+    let mut narrator = args.voice.open(args.manner.vocoder())?;
+    let whose = match (&args.reference, &args.speaker) {
+        (Some(recording), _) => Whose::Reference(narrator.hear(recording)?),
+        (None, Some(name)) => Whose::Known(name.clone()),
+        (None, None) => Whose::AnyKnown,
+    };
+    let mut progress = None;
+    let told = narrator.tell(&text, &whose, &telling, &mut |done, all| {
+        let shown = progress.get_or_insert_with(|| out.progress("speaking", all as u64));
+        shown.at(done as u64);
+    });
+    if let Some(shown) = progress {
+        shown.done();
+    }
+    let told = told.context("cannot say the text")?;
+    let written = write(&args, &narrator, &told)?;
+    let summary = Summary::of(&args, &narrator, &told, written);
+    if args.json {
+        out.json(&summary)?;
+    } else {
+        print(&summary, out)?;
+    }
+    Ok(ExitStatus::Done)
+}
+
+impl Words {
+    fn read(&self) -> anyhow::Result<String> {
+        let Some(path) = &self.text_file else {
+            return Ok(self.text.clone().unwrap_or_default());
+        };
+        let bytes = if path == Path::new("-") {
+            let mut bytes = Vec::new();
+            std::io::stdin().read_to_end(&mut bytes).map(|_| bytes)
+        } else {
+            std::fs::read(path)
+        };
+        let bytes = bytes
+            .map_err(|error| Advised::new(error.to_string(), "check the path for typing errors"))
+            .with_context(|| format!("cannot read `{}`", path.display()))?;
+        let text = String::from_utf8(bytes).map_err(|_| {
+            let fact = format!("`{}` is not UTF-8 text", path.display());
+            Advised::new(fact, "save it as UTF-8, for example with iconv")
+        })?;
+        Ok(text.trim_start_matches('\u{feff}').to_owned())
+    }
+}
+
+/// Before any work: what was mistyped.
+fn check_output(args: &Args) -> Result<(), Advised> {
+    let ending = |path: &Path| path.extension().map(|ending| ending.to_ascii_lowercase());
+    if ending(&args.output).is_none_or(|ending| ending != "wav") {
+        let fact = format!("`{}` is no WAV file", args.output.display());
+        return Err(Advised::new(fact, "end the output in .wav"));
+    }
+    check_directory(&args.output)?;
+    let Some(mel) = &args.mel else { return Ok(()) };
+    if ending(mel).is_none_or(|ending| ending != "npy") {
+        let fact = format!("`{}` is no file for NumPy", mel.display());
+        return Err(Advised::new(fact, "end the file of mel frames in .npy"));
+    }
+    check_directory(mel)
+}
+
+fn pause(seconds: f64) -> Result<Seconds, Advised> {
+    match seconds {
+        seconds if (0.0..=60.0).contains(&seconds) => Ok(Seconds(seconds)),
+        other => {
+            Err(Advised::new(format!("a pause of {other} s cannot be made"), "from 0 to 60 can"))
+        }
+    }
+}
+
+fn write(args: &Args, narrator: &Narrator, told: &Narration) -> anyhow::Result<Written> {
+    let settings = &narrator.trained().document.mel;
+    if let Some(path) = &args.mel {
+        let contents = npy_of(&told.mel, settings.bands)?;
+        replace_file(path, &contents)
+            .with_context(|| format!("cannot write `{}`", path.display()))?;
+    }
+    Ok(write_wav(&args.output, &told.samples, settings.rate)?)
+}
+
+impl Summary {
+    fn of(args: &Args, narrator: &Narrator, told: &Narration, written: Written) -> Summary {
+        let trained = narrator.trained();
+        let settings = &trained.document.mel;
+        let of_frames = |frames: usize| settings.rate.seconds(Samples(frames * settings.hop.0));
+        let sentence = |told: &Told| Sentence {
+            text: told.text.clone(),
+            language: told.language,
+            symbols: told.symbols,
+            start: of_frames(told.start),
+            seconds: of_frames(told.durations.iter().map(|&frames| frames as usize).sum()),
+        };
+        let seconds = settings.rate.seconds(Samples(told.samples.len()));
+        let spent = |part: std::time::Duration| Seconds(part.as_secs_f64());
+        Summary {
+            output: args.output.clone(),
+            mel: args.mel.clone(),
+            checkpoint: trained.path.clone(),
+            step: trained.step,
+            seconds,
+            sentences: told.sentences.iter().map(sentence).collect(),
+            unsaid: told.unsaid.clone(),
+            real_time_factor: told.spent.total().as_secs_f64() / seconds.0.max(1e-9),
+            reading: spent(told.spent.reading),
+            voice: spent(told.spent.voice),
+            vocoder: spent(told.spent.vocoder),
+            peak: written.peak,
+            gain: written.gain,
+        }
+    }
+}
+
+fn print(summary: &Summary, out: &mut Printer) -> anyhow::Result<()> {
+    let Summary { output, seconds, sentences, real_time_factor, .. } = summary;
+    out.line(&format!(
+        "{}: {seconds} of speech, {} {}, real-time factor {real_time_factor:.3}",
+        output.display(),
+        sentences.len(),
+        if sentences.len() == 1 { "sentence" } else { "sentences" },
+    ))?;
+    out.note(&format!(
+        "reading {}, voice {}, Griffin-Lim {}; step {} of `{}`",
+        summary.reading,
+        summary.voice,
+        summary.vocoder,
+        summary.step,
+        summary.checkpoint.display()
+    ));
+    for part in &summary.unsaid {
+        out.note(&format!("nothing to say in `{}`", part.escape_debug()));
+    }
+    if summary.gain < 1.0 {
+        out.note(&format!("turned down to {:.0} %: it was too loud", 100.0 * summary.gain));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Typed {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    fn typed(flags: &[&str]) -> Result<Args, clap::Error> {
+        let all = ["synth", "--checkpoint", "run", "-o", "a.wav"].iter().chain(flags);
+        Typed::try_parse_from(all).map(|typed| typed.args)
+    }
+
+    #[test]
+    fn there_is_one_text_and_one_voice() {
+        assert!(typed(&["--text", "Hi"]).is_ok());
+        assert!(typed(&["--text-file", "a.txt"]).is_ok());
+        assert!(typed(&[]).is_err());
+        assert!(typed(&["--text", "Hi", "--text-file", "a.txt"]).is_err());
+        assert!(typed(&["--text", "Hi", "--speaker", "a", "--reference", "b.wav"]).is_err());
+        assert!(typed(&["--text", "Hi", "--language", "klingon"]).is_err());
+    }
+
+    #[test]
+    fn the_defaults_are_those_of_the_model() {
+        let args = typed(&["--text", "Hi"]).unwrap();
+        assert_eq!(args.manner.manner(), tandem_model::synthesis::Manner::default());
+        assert_eq!(args.manner.vocoder(), tandem_model::griffin_lim::GriffinLimConfig::SPEECH);
+        assert_eq!(pause(args.pause).unwrap(), Telling::default().pause);
+    }
+
+    #[test]
+    fn endings_and_directories_are_looked_at_before_the_work() {
+        let args = |flags: &[&str]| typed(&[&["--text", "Hi"], flags].concat()).unwrap();
+        assert!(check_output(&args(&["--mel", "a.npy"])).is_ok());
+        assert!(check_output(&args(&["--mel", "a.png"])).is_err());
+        assert!(check_output(&args(&["--mel", "no-such-directory/a.npy"])).is_err());
+        let mut mp3 = args(&[]);
+        mp3.output = "a.mp3".into();
+        assert!(check_output(&mp3).is_err());
+        assert!(pause(-1.0).is_err() && pause(f64::NAN).is_err());
+    }
+
+    #[test]
+    fn a_text_file_may_begin_with_a_mark_and_must_be_utf8() {
+        let room = tempfile::tempdir().unwrap();
+        let path = room.path().join("a.txt");
+        let words = Words { text: None, text_file: Some(path.clone()) };
+        std::fs::write(&path, "\u{feff}سلام").unwrap();
+        assert_eq!(words.read().unwrap(), "سلام");
+        std::fs::write(&path, [0xff, 0xfe, 0x41]).unwrap();
+        assert!(words.read().unwrap_err().to_string().contains("not UTF-8"));
+        std::fs::remove_file(&path).unwrap();
+        assert!(words.read().unwrap_err().to_string().contains("a.txt"));
+    }
+}

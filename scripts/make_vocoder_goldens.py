@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+"""Makes the golden numbers of crates/tandem-model/src/griffin_lim/tests.rs.
+
+Needs librosa 0.11 and soundfile (pip install librosa==0.11.0 soundfile). Run from the root of the
+repository. Prints how well librosa.griffinlim fits the magnitudes of some clips of the demo corpus
+(for the table LIBROSA), and writes crates/tandem-model/tests/goldens/vocoder.*.npy: some mel frames, and
+the magnitudes and the sound that a NumPy version of our algorithm in double precision makes of them.
+"""
+
+import pathlib
+
+import librosa
+import numpy as np
+import soundfile
+
+RATE, N, HOP, BANDS, FLOOR = 22050, 1024, 256, 80, 1e-5
+OUT = pathlib.Path("crates/tandem-model/tests/goldens")
+WAVS = pathlib.Path("crates/tandem/demo-corpus/wavs")
+CLIPS = ["en/en_emma_001", "en/en_henry_003", "fa/fa_mina_001"]
+FILTERS = librosa.filters.mel(sr=RATE, n_fft=N, n_mels=BANDS, fmin=0, fmax=RATE / 2, dtype=np.float64)
+WINDOW = librosa.filters.get_window("hann", N, fftbins=True)
+
+
+def librosa_convergence(name):
+    samples, _ = soundfile.read(WAVS / f"{name}.flac")
+    wanted = np.abs(librosa.stft(samples, n_fft=N, hop_length=HOP))
+    for init in (None, "random"):
+        sound = librosa.griffinlim(
+            wanted, n_iter=32, hop_length=HOP, n_fft=N, momentum=0.99, init=init, random_state=0
+        )
+        found = np.abs(librosa.stft(sound, n_fft=N, hop_length=HOP))
+        found = np.linalg.norm(found - wanted) / np.linalg.norm(wanted)
+        print(f'("{name}.flac", {found:.4f}) with init={init}')
+
+
+def places(frames, length):
+    """Which sample stands at each place of the padded signal."""
+    place = np.abs(np.arange((frames - 1) * HOP + N) - N // 2) % (2 * (length - 1))
+    return np.minimum(place, 2 * (length - 1) - place)
+
+
+def analyse(sound, source, frames):
+    blocks = np.lib.stride_tricks.sliding_window_view(sound[source], N)[:: HOP][:frames]
+    return np.fft.rfft(blocks * WINDOW, axis=1)
+
+
+def synthesise(spectra, source, length):
+    total, weight = np.zeros(len(source)), np.zeros(len(source))
+    for frame, block in enumerate(np.fft.irfft(spectra, N, axis=1)):
+        total[frame * HOP : frame * HOP + N] += block * WINDOW
+        weight[frame * HOP : frame * HOP + N] += WINDOW**2
+    return np.bincount(source, total, length) / np.bincount(source, weight, length)
+
+
+def fit(magnitudes, bands, rounds):
+    share = FILTERS / np.maximum(FILTERS.sum(0), 1e-300)
+    for _ in range(rounds):
+        magnitudes = magnitudes * (bands / np.maximum(magnitudes @ FILTERS.T, 1e-12) @ share)
+    return magnitudes
+
+
+def first_phases(magnitudes):
+    angle, angles = np.zeros(magnitudes.shape[1]), []
+    for row in magnitudes:
+        inner = row[1:-1]
+        peaks = np.flatnonzero((inner > row[:-2]) & (inner >= row[2:])) + 1
+        valleys = [a + np.argmin(row[a : b + 1]) for a, b in zip(peaks[:-1], peaks[1:])]
+        following = angle.copy()
+        for peak, start, end in zip(peaks, [0, *valleys], [*valleys, len(row)]):
+            left, middle, right = row[peak - 1 : peak + 2]
+            tone = peak + 0.5 * (left - right) / (left - 2 * middle + right)
+            bins = np.arange(start, end)
+            following[bins] = angle[peak] + 2 * np.pi * HOP / N * tone + np.pi * np.abs(bins - peak)
+        angle = following
+        angles.append(angle)
+    return np.exp(1j * np.array(angles))
+
+
+def search(magnitudes, bands, iterations, momentum, refits):
+    frames = len(bands)
+    length = frames * HOP - HOP // 2
+    source = places(frames, length)
+    sound = synthesise(magnitudes * first_phases(magnitudes), source, length)
+    before = 0
+    for _ in range(iterations):
+        own = analyse(sound, source, frames)
+        step = own - momentum / (1 + momentum) * before
+        before = own
+        magnitudes = fit(np.maximum(np.abs(own), 1e-9), bands, refits)
+        sound = synthesise(magnitudes * step / np.abs(step), source, length)
+    return sound
+
+
+for name in CLIPS:
+    librosa_convergence(name)
+samples, _ = soundfile.read(WAVS / "en/en_emma_001.flac")
+spectra = np.abs(librosa.stft(samples, n_fft=N, hop_length=HOP, pad_mode="reflect"))
+mel = np.log(np.maximum(FILTERS @ spectra, FLOOR)).T[60:72].astype(np.float32, order="C")
+bands = np.exp(mel.astype(np.float64))
+magnitudes = fit(bands @ (FILTERS / np.maximum(FILTERS.sum(0), 1e-300)), bands, 32)
+# Which bins are peaks hangs on single bits: both sides start from the same ones.
+magnitudes = magnitudes.astype(np.float32)
+sound = search(magnitudes.astype(np.float64), bands, 6, 0.99, 2)
+np.save(OUT / "vocoder.mel.npy", mel)
+np.save(OUT / "vocoder.magnitudes.npy", magnitudes)
+np.save(OUT / "vocoder.wav.npy", sound.astype(np.float32))
