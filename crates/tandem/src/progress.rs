@@ -86,9 +86,10 @@ impl Screen {
     fn stepped(&mut self, now: Instant) {
         match &mut self.show {
             Show::Bar(bar) => {
+                // The last of these draws: by then the others must be in place.
+                bar.set_position(self.board.step());
                 bar.set_prefix(self.board.epoch());
                 bar.set_message(self.board.figures());
-                bar.set_position(self.board.step());
             }
             Show::Lines { due } => {
                 if due.is_none_or(|due| now >= due) {

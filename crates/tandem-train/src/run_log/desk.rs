@@ -118,8 +118,7 @@ impl Desk {
             LogMessage::Audio { step, name, rate, samples } => {
                 let wav = wav(&samples, rate)?;
                 let written = self.sample(step, &name, ".wav", &wav);
-                let samples = samples.len() as u64;
-                self.events.add(step, &tag("audio", &name), Shown::Audio { rate, samples, wav });
+                self.events.add(step, &tag("audio", &name), Shown::Audio(wav));
                 written
             }
             LogMessage::Text { step, name, text } => {
