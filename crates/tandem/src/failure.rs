@@ -12,6 +12,7 @@ use tandem_data::text::TextError;
 use tandem_pipeline::PipelineError;
 use tandem_telemetry::TelemetryError;
 use tandem_train::TrainError;
+use tandem_train::picture::PictureError;
 use tandem_units::Hint;
 
 /// The whole error as text: `error:`, one `caused by:` for each cause, `hint:` where there is one.
@@ -51,6 +52,7 @@ fn hint_of(cause: &(dyn Error + 'static)) -> Option<String> {
         .or_else(|| of::<MelError>(cause))
         .or_else(|| of::<BatchError>(cause))
         .or_else(|| of::<TrainError>(cause))
+        .or_else(|| of::<PictureError>(cause))
         .or_else(|| of::<PipelineError>(cause))
         .or_else(|| of::<TelemetryError>(cause))
 }
