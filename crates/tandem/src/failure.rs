@@ -18,6 +18,7 @@ use tandem_pipeline::PipelineError;
 use tandem_telemetry::TelemetryError;
 use tandem_train::TrainError;
 use tandem_train::evaluate::EvaluateError;
+use tandem_train::picture::PictureError;
 use tandem_units::Hint;
 
 /// The whole error as text: `error:`, one `caused by:` for each cause, `hint:` where there is one.
@@ -61,6 +62,7 @@ fn hint_of(cause: &(dyn Error + 'static)) -> Option<String> {
         .or_else(|| of::<NarrationError>(cause))
         .or_else(|| of::<WavError>(cause))
         .or_else(|| of::<TrainError>(cause))
+        .or_else(|| of::<PictureError>(cause))
         .or_else(|| of::<PipelineError>(cause))
         .or_else(|| of::<TelemetryError>(cause))
         .or_else(|| of::<PlacementError>(cause))
