@@ -29,7 +29,7 @@ pub struct Learner {
 pub struct StepFacts {
     /// Mean frames of symbols against frames.
     pub prior: Tensor<1>,
-    /// Logarithms of durations.
+    /// Frames of symbols.
     pub duration: Tensor<1>,
     /// Velocities of the flow.
     pub flow: Tensor<1>,

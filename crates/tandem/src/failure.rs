@@ -11,8 +11,10 @@ use tandem_data::batch::BatchError;
 use tandem_data::text::TextError;
 use tandem_model::checkpoint::CheckpointError;
 use tandem_model::device::DeviceError;
+use tandem_model::memory::MemoryError;
 use tandem_model::narration::NarrationError;
 use tandem_model::placement::PlacementError;
+use tandem_model::trained::VoiceError;
 use tandem_model::wav::WavError;
 use tandem_pipeline::PipelineError;
 use tandem_telemetry::TelemetryError;
@@ -58,6 +60,8 @@ fn hint_of(cause: &(dyn Error + 'static)) -> Option<String> {
         .or_else(|| of::<MelError>(cause))
         .or_else(|| of::<BatchError>(cause))
         .or_else(|| of::<CheckpointError>(cause))
+        .or_else(|| of::<MemoryError>(cause))
+        .or_else(|| of::<VoiceError>(cause))
         .or_else(|| of::<EvaluateError>(cause))
         .or_else(|| of::<NarrationError>(cause))
         .or_else(|| of::<WavError>(cause))

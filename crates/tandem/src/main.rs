@@ -11,14 +11,11 @@ mod environment; // variables that nearly are ours
 mod exit; // what the exit code means
 mod failure; // an error, its causes and the way out, as a user sees it
 mod interrupt; // Ctrl-C
-#[cfg_attr(not(test), expect(dead_code, reason = "`tandem train` shows it"))]
 mod progress; // what a person sees of a training run
-#[allow(dead_code, reason = "`tandem train` is not written yet: remove this with it")]
 mod train_args; // flags of a training run
-#[allow(dead_code, reason = "`tandem train` is not written yet: remove this with it")]
 mod train_plan; // what was decided about one
-#[allow(dead_code, reason = "`tandem train` is not written yet: remove this with it")]
 mod train_advice; // what to change before it starts
+mod watched; // which GPUs of a run are looked at
 mod npy; // mel frames for NumPy
 mod printer; // data to stdout, words for people to stderr, progress in between
 mod speaking_args; // flags of commands that speak
@@ -47,6 +44,8 @@ Examples:
   tandem demo                          the whole path on the built-in corpus
   tandem prepare corpora/ljspeech      read, check and cache a corpus
   tandem analyze corpora/ljspeech      what loading costs, and what to change
+  tandem train --train-data demo       train a voice
+  tandem synth --checkpoint run --text \"Hello\" -o hello.wav
   tandem text \"سلام دنیا\"               what the model will read
 
 CORPUS is a directory in LJSpeech layout, or the word `demo` for the built-in one.

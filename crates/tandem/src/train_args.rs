@@ -211,7 +211,7 @@ fn set<T>(setting: &mut T, typed: Option<T>) {
     }
 }
 
-fn model_size() -> impl TypedValueParser<Value = ModelSize> {
+pub(crate) fn model_size() -> impl TypedValueParser<Value = ModelSize> {
     let names = ModelSize::ALL.map(ModelSize::name);
     PossibleValuesParser::new(names).map(|name| {
         let of_name = |size: &ModelSize| size.name() == name;

@@ -82,6 +82,7 @@ impl TrainPlan {
             audio: self.data.audio,
             batch: self.batch.clone(),
             train: self.train.clone(),
+            devices: self.file.devices.clone(),
         }
     }
 }

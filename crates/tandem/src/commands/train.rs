@@ -16,7 +16,7 @@ use anyhow::Context;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use tandem_data::cache::replace_file;
+use tandem_data::cache::replace_file::replace_file;
 use tandem_model::Module;
 use tandem_model::checkpoint::{Checkpoints, Keep};
 use tandem_model::inventory::Inventory;
@@ -62,8 +62,9 @@ const REFERENCE_FRAMES: usize = 128;
 
 /// Trains.
 pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
-    let plan = args.train.resolve()?;
+    let mut plan = args.train.resolve()?;
     let asked = args.devices.resolve(&plan.file.devices)?;
+    plan.file.devices = args.devices.over(&plan.file.devices);
     let found = Inventory::look();
     let placement =
         Placement::decide(&asked, &found).context("no run is possible with these devices")?;
