@@ -69,6 +69,25 @@ pub struct DeviceConfig {
 }
 
 impl DeviceConfig {
+    /// What was decided, as a file would say it.
+    pub fn of(settings: &DeviceSettings) -> DeviceConfig {
+        let megabytes = |budget: Option<Bytes>| budget.map(|budget| budget.0 >> 20);
+        let (isolated, data, model) = match settings.isolation {
+            Isolation::Off => (false, None, None),
+            Isolation::On { data, model } => (true, megabytes(data), megabytes(model)),
+        };
+        DeviceConfig {
+            backend: Some(settings.backend),
+            data_gpu: settings.data_gpu,
+            model_gpu: settings.model_gpu,
+            buffer_size: Some(settings.buffer_size),
+            enable_memory_isolation: Some(isolated),
+            data_gpu_memory: data,
+            model_gpu_memory: model,
+            enable_static_shapes: Some(settings.shapes == Shapes::Static),
+        }
+    }
+
     /// The first key whose value no later step would refuse, and what it should be.
     pub fn fault(&self) -> Option<(&'static str, &'static str)> {
         let zero = [

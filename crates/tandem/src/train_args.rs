@@ -2,10 +2,11 @@
 //! configuration file, then default.
 //!
 //! In: [`TrainArgs`], which clap fills from flags and environment. Out: [`TrainPlan`], in which
-//! nothing is open. Where the work happens is decided beside it, by the device flags.
+//! nothing is open. What the machine has is looked at later, when devices are settled.
 
 use crate::config::FileConfig;
 use crate::corpus_args::{BatchArgs, CorpusArgs};
+use crate::device_args::DeviceArgs;
 use crate::failure::Advised;
 use crate::train_plan::TrainPlan;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -17,7 +18,7 @@ use tandem_units::{Seconds, Seed};
 /// The longest wait for the first batches, where nothing is said.
 const START_DELAY: Seconds = Seconds(2.0);
 
-/// Flags of a training run. The command flattens the device flags beside these.
+/// Flags of a training run.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Training")]
 pub struct TrainArgs {
@@ -125,6 +126,9 @@ pub struct TrainArgs {
     /// How rows become batches.
     #[command(flatten, next_help_heading = "Batches")]
     pub batch: BatchArgs,
+    /// Where the work happens.
+    #[command(flatten)]
+    pub devices: DeviceArgs,
 }
 
 impl TrainArgs {
@@ -151,12 +155,12 @@ impl TrainArgs {
             adapt: !self.no_adapt && self.adapt.or(file.adapt).unwrap_or(true),
             start_delay: self.start_delay(file.model_start_delay)?,
             train,
+            devices: self.devices.resolve(&file.devices)?,
             resume: self.resume,
             said,
             corpus: corpus.corpus,
             data: corpus.data,
             prepare: corpus.prepare,
-            file: corpus.file,
         })
     }
 

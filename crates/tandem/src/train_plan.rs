@@ -4,9 +4,11 @@
 //! configuration, which gives the same plan again.
 
 use crate::config::FileConfig;
+use crate::device_args::DeviceConfig;
 use anyhow::Context;
 use std::path::PathBuf;
 use tandem_data::batch::BatchConfig;
+use tandem_model::placement::DeviceSettings;
 use tandem_pipeline::Adapt;
 use tandem_pipeline::adapt::Limits;
 use tandem_train::examine::Features;
@@ -37,12 +39,12 @@ pub struct TrainPlan {
     pub start_delay: Seconds,
     /// How the model learns.
     pub train: TrainSettings,
+    /// Where the work is to happen.
+    pub devices: DeviceSettings,
     /// Whether to go on from the newest checkpoint.
     pub resume: bool,
     /// What was chosen because nothing was said, for the log.
     pub said: Vec<String>,
-    /// The configuration file as it was read, for what is decided elsewhere.
-    pub file: FileConfig,
 }
 
 impl TrainPlan {
@@ -83,6 +85,7 @@ impl TrainPlan {
             batch: self.batch.clone(),
             train: self.train.clone(),
             devices: self.file.devices.clone(),
+            devices: DeviceConfig::of(&self.devices),
         }
     }
 }

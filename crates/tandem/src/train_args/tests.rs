@@ -7,6 +7,7 @@ use clap::{CommandFactory, Parser};
 use proptest::prelude::*;
 use std::process::Command;
 use tandem_data::text::Language;
+use tandem_model::device::BackendChoice;
 
 #[derive(Parser)]
 struct Typed {
@@ -262,7 +263,7 @@ fn a_run_without_a_corpus_says_how_to_name_one() {
 
 /// Everything of a plan but where it came from.
 fn substance(plan: &TrainPlan) -> String {
-    let plan = TrainPlan { said: Vec::new(), file: FileConfig::default(), ..plan.clone() };
+    let plan = TrainPlan { said: Vec::new(), ..plan.clone() };
     format!("{plan:?}")
 }
 
@@ -315,6 +316,30 @@ prop_compose! {
 }
 
 prop_compose! {
+    fn device_args()(
+        backend in prop::option::of(prop::sample::select(vec!["auto", "cpu", "wgpu", "cuda"])),
+        gpus in prop::option::of((0usize..9, 0usize..9)),
+        buffer_size in prop::option::of(1usize..),
+        enable_memory_isolation in any::<bool>(),
+        memory in (prop::option::of(1u64..1 << 30), prop::option::of(1u64..1 << 30)),
+        enable_static_shapes in any::<Option<bool>>(),
+    ) -> DeviceArgs {
+        // A budget without isolation is refused.
+        let memory = if enable_memory_isolation { memory } else { (None, None) };
+        DeviceArgs {
+            backend: backend.map(|name| name.parse::<BackendChoice>().unwrap()),
+            data_gpu: gpus.map(|gpus| gpus.0),
+            model_gpu: gpus.map(|gpus| gpus.1),
+            buffer_size,
+            enable_memory_isolation,
+            data_gpu_memory: memory.0,
+            model_gpu_memory: memory.1,
+            enable_static_shapes,
+        }
+    }
+}
+
+prop_compose! {
     fn train_args()(
         (corpus, batch) in data_args(),
         (train_data, val_data) in (path(), prop::option::of(path())),
@@ -331,6 +356,7 @@ prop_compose! {
         checkpoint_dir in prop::option::of(path()),
         model_start_delay in prop::option::of(0.0f64..86_400.0),
         (adapt, no_adapt, resume) in any::<(Option<bool>, bool, bool)>(),
+        devices in device_args(),
     ) -> TrainArgs {
         let (lr, final_lr, weight_decay, clip, ema_decay) = rates;
         TrainArgs {
@@ -342,7 +368,7 @@ prop_compose! {
             validate_every: every.map(|every| every.1),
             sample_every: every.map(|every| every.2),
             checkpoint_every: every.map(|every| every.3),
-            keep, checkpoint_dir, resume, model_start_delay, adapt, no_adapt, corpus, batch,
+            keep, checkpoint_dir, resume, model_start_delay, adapt, no_adapt, corpus, batch, devices,
         }
     }
 }
