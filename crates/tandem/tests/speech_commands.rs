@@ -1,0 +1,163 @@
+//! `tandem synth` and `tandem evaluate` with a checkpoint of a small voice that has learned nothing.
+
+mod kit;
+
+use kit::{Kind, Place, wav};
+use serde_json::Value;
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::process::Stdio;
+use tandem_data::audio::mel::MelConfig;
+use tandem_data::text::{SymbolTable, TextConfig};
+use tandem_model::Device;
+use tandem_model::checkpoint::{Checkpoints, Contents, Keep, Mark, TensorSet, Values};
+use tandem_model::mel_scale::MelScale;
+use tandem_model::size::{ModelSize, VoiceConfig};
+use tandem_model::trained::{
+    EMA, KnownSpeaker, SPEAKERS, VOICE, VOICE_VERSION, VoiceDocument, tensor_set,
+};
+use tandem_model::voice::Voice;
+use tandem_model::weights::weights_of;
+use tandem_units::Seed;
+
+/// A run directory with one checkpoint.
+fn with_voice() -> Place {
+    let place = Place::new();
+    let table = SymbolTable::standard();
+    let config = VoiceConfig {
+        text_width: 16,
+        text_blocks: 1,
+        decoder_width: 16,
+        decoder_blocks: 1,
+        head_width: 8,
+        voice_width: 8,
+        ..VoiceConfig::of(ModelSize::Tiny, table.len(), 2, 80)
+    };
+    let voice = Voice::new(&config, Seed(1), &Device::flex());
+    let document = VoiceDocument {
+        version: VOICE_VERSION,
+        size: ModelSize::Tiny,
+        config,
+        scale: MelScale { mean: -5.0, deviation: 2.0 },
+        mel: MelConfig::SPEECH_22K,
+        text: TextConfig::default(),
+        symbols: table.version(),
+        languages: vec!["en".into(), "fa".into()],
+        speakers: vec![KnownSpeaker { name: "emma".into(), language: "en".into() }],
+    };
+    let mut contents = Contents::new(40);
+    contents.add_document(VOICE, &document).expect("a document");
+    contents.tensors.insert(EMA.into(), tensor_set(&weights_of(&voice)).expect("weights"));
+    let mut speakers = TensorSet::new();
+    speakers.insert("0", &[30, 80], Values::F32(vec![0.1; 2400])).expect("a speaker");
+    contents.tensors.insert(SPEAKERS.into(), speakers);
+    let mut checkpoints = Checkpoints::open(&place.inside("run"), Keep { last: 1 }).expect("a run");
+    checkpoints.save(&contents, Mark::Last).expect("a checkpoint");
+    place
+}
+
+const SAY: [&str; 5] = ["synth", "--checkpoint", "run", "-o", "a.wav"];
+
+fn say<'a>(more: &[&'a str]) -> Vec<&'a str> {
+    [&SAY[..], more].concat()
+}
+
+fn seconds_of(path: &Path) -> f64 {
+    let reader = hound::WavReader::open(path).expect("a WAV file");
+    let spec = reader.spec();
+    assert_eq!((spec.sample_rate, spec.channels, spec.bits_per_sample), (22050, 1, 16));
+    f64::from(reader.duration()) / 22050.0
+}
+
+#[test]
+fn two_sentences_in_two_languages_become_one_file() {
+    let place = with_voice();
+    let text = "Good morning, Mr. Smith. سلام دنیا!";
+    let args = say(&["--text", text, "--mel", "a.npy", "--json"]);
+    let found = place.run(&args).json();
+    let sentences = found["sentences"].as_array().expect("a list");
+    let languages: Vec<_> = sentences.iter().map(|one| one["language"].as_str()).collect();
+    assert_eq!(languages, [Some("en"), Some("fa")]);
+    let seconds = seconds_of(&place.inside("a.wav"));
+    assert!((found["seconds"].as_f64().unwrap() - seconds).abs() < 1e-6, "{found}");
+    assert!(found["real_time_factor"].as_f64().unwrap() > 0.0);
+    assert_eq!(found["step"], 40);
+    let bytes = fs::read(place.inside("a.npy")).expect("mel frames");
+    let shape = npyz::NpyFile::new(&bytes[..]).expect("NumPy's format").shape().to_vec();
+    assert_eq!(shape, [(seconds * 22050.0 / 256.0).round() as u64, 80]);
+    // The same again, byte for byte.
+    let first = fs::read(place.inside("a.wav")).expect("written");
+    let again = place.run(&say(&["--text", text]));
+    assert_eq!(again.code, Some(0), "{again:?}");
+    assert!(again.out.starts_with("a.wav: ") && again.out.contains("2 sentences"), "{again:?}");
+    assert!(again.out.contains("real-time factor"), "{again:?}");
+    assert!(fs::read(place.inside("a.wav")).expect("written") == first);
+}
+
+#[test]
+fn text_may_come_from_a_file_or_a_pipe_and_a_voice_from_a_recording() {
+    let place = with_voice();
+    fs::write(place.inside("book.txt"), "First line\n\n* * *\n\nSecond line").expect("written");
+    fs::write(place.inside("me.wav"), wav(Kind::Int(16), 44_100, 2, 2.0)).expect("written");
+    let args = ["--text-file", "book.txt", "--reference", "me.wav", "--speed", "1.5", "--json"];
+    let found = place.run(&say(&args)).json();
+    assert_eq!(found["sentences"].as_array().map(Vec::len), Some(2));
+    assert_eq!(found["unsaid"], serde_json::json!(["* * *"]));
+    let mut piped = place.tandem(&say(&["--text-file", "-"]));
+    let mut child = piped.stdin(Stdio::piped()).spawn().expect("starts");
+    child.stdin.take().expect("a pipe").write_all("سلام".as_bytes()).expect("written");
+    assert_eq!(child.wait().expect("ends").code(), Some(0));
+}
+
+#[test]
+fn what_cannot_be_said_is_an_error_with_a_way_out_and_writes_nothing() {
+    let place = with_voice();
+    fs::write(place.inside("short.wav"), wav(Kind::Int(16), 22_050, 1, 0.3)).expect("written");
+    let fails = |more: &[&str], words: &[&str]| {
+        place.run(&say(more)).failed(words);
+        assert!(!place.inside("a.wav").exists());
+    };
+    fails(&["--text", "..."], &["nothing to say", "at least one word"]);
+    fails(&["--text", "A ★ star"], &["A ★ star", "U+2605"]);
+    fails(&["--text", "Привет"], &["Cyrillic", "reads en, fa"]);
+    fails(&["--text", "Hallo", "--language", "de"], &["`de`", "reads en, fa"]);
+    fails(&["--text", "Hi", "--speaker", "bob"], &["`bob`", "it keeps emma"]);
+    fails(&["--text", "Hi", "--reference", "short.wav"], &["short.wav", "clear speech"]);
+    fails(&["--text", "Hi", "--speed", "0"], &["the speed is 0", "leave it out"]);
+    fails(&["--text", "Hi", "--mel", "a.png"], &["a.png", ".npy"]);
+    fails(&["--text-file", "none.txt"], &["none.txt"]);
+    let nowhere = ["synth", "--checkpoint", "nowhere", "-o", "a.wav", "--text", "Hi"];
+    place.run(&nowhere).failed(&["nowhere"]);
+}
+
+#[test]
+fn a_broken_checkpoint_is_said_to_be_one() {
+    let place = with_voice();
+    let weights = place.inside("run/step-00000040/ema.safetensors");
+    let mut bytes = fs::read(&weights).expect("weights");
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(&weights, bytes).expect("broken");
+    place.run(&say(&["--text", "Hi"])).failed(&["ema.safetensors"]);
+    assert!(!place.inside("a.wav").exists());
+}
+
+#[test]
+fn a_voice_is_judged_by_language_and_speaker() {
+    let place = with_voice();
+    let judge = ["evaluate", "--checkpoint", "run", "--corpus", "demo", "--limit", "2"];
+    let quick = ["--steps", "1", "--vocoder-rounds", "1"];
+    let said = place.run(&[&judge[..], &quick, &["--json"]].concat());
+    let found: Value = serde_json::from_str(&said.out).expect("JSON and nothing else");
+    let gain = found["all"]["gain"].as_f64().expect("a share");
+    assert_eq!(said.code, Some(if gain > 0.0 { 0 } else { 1 }), "{said:?}");
+    assert_eq!(found["all"]["utterances"], 2);
+    assert_eq!(found["utterances"].as_array().map(Vec::len), Some(2));
+    for name in ["distortion", "baseline", "duration_error", "coverage", "entropy", "pitch_error"] {
+        assert!(found["all"].get(name).is_some(), "{name}: {found}");
+    }
+    let table = place.run(&[&judge[..], &quick].concat());
+    assert!(table.out.contains("language en") && table.out.contains("speaker "), "{table:?}");
+    assert!(table.out.contains("distortion"), "{table:?}");
+}
