@@ -108,6 +108,16 @@ impl fmt::Display for Backend {
     }
 }
 
+/// Who makes cards under this PCI number, and which backend is theirs.
+pub(crate) fn backend_of_vendor(number: u16) -> Option<(&'static str, Backend)> {
+    match number {
+        0x10de => Some(("NVIDIA", Backend::Cuda)),
+        0x1002 => Some(("AMD", Backend::Rocm)),
+        0x8086 => Some(("Intel", Backend::Vulkan)),
+        _ => None,
+    }
+}
+
 /// What was asked for with `--backend`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]

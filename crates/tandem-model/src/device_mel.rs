@@ -27,7 +27,7 @@ use tandem_data::audio::mel::{MelConfig, MelError};
 use tandem_units::{Bytes, Hint};
 
 /// Largest difference to the host kernel in the logarithm, on speech.
-pub const TOLERANCE: f32 = 2e-2;
+pub const TOLERANCE: f32 = 2e-3;
 /// Largest difference to the host kernel in a band itself, relative to the loudest band of its
 /// batch.
 pub const BAND_TOLERANCE: f32 = 2e-6;

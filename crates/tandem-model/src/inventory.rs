@@ -4,9 +4,11 @@
 //! what is missing with the way to get it. A backend that fails is reported, and hides no other.
 //! Next on the path: [`crate::placement`], which chooses.
 
+mod bus;
 mod links;
 mod processor;
 
+pub use bus::{BusCard, cards_on_bus};
 pub use links::{Link, LinkKind, PciAddress, links_between};
 pub use processor::Processor;
 
@@ -113,6 +115,8 @@ pub struct Inventory {
     pub backends: Vec<BackendReport>,
     /// How each pair of GPUs of one backend is linked, where both have a place on the bus.
     pub links: Vec<Link>,
+    /// Cards on the bus that no backend of this build reaches.
+    pub unused_cards: Vec<BusCard>,
     /// The processor.
     pub processor: Processor,
 }
@@ -125,7 +129,14 @@ impl Inventory {
             .iter()
             .flat_map(|report| links_between(&report.devices, Path::new("/sys")))
             .collect();
-        Inventory { backends, links, processor: Processor::here() }
+        let mut unused_cards = cards_on_bus(Path::new("/sys"));
+        let devices = || backends.iter().flat_map(|report| &report.devices);
+        unused_cards.retain(|card| !devices().any(|device| device.pci == Some(card.pci)));
+        // A driver that does not say where its devices are would make them look unused.
+        if devices().any(|device| device.kind.is_hardware_gpu() && device.pci.is_none()) {
+            unused_cards.clear();
+        }
+        Inventory { backends, links, unused_cards, processor: Processor::here() }
     }
 
     /// What a backend found.

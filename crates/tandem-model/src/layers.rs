@@ -6,22 +6,64 @@
 
 use crate::ops;
 use burn::module::{Module, Param};
-use burn::tensor::{Device, Int, Tensor, TensorData, module};
+use burn::tensor::{Device, FloatDType, Int, Tensor, TensorData, activation, module};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use tandem_units::Seed;
+
+/// Numbers that matrix products are computed with; weights are always kept in 32 bits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Compute {
+    /// 32 bits.
+    #[default]
+    Full,
+    /// bfloat16.
+    Bf16,
+    /// Half floats.
+    F16,
+}
+
+impl Compute {
+    /// The type, where it is not the one weights are kept in.
+    pub fn narrow(self) -> Option<FloatDType> {
+        match self {
+            Compute::Full => None,
+            Compute::Bf16 => Some(FloatDType::BF16),
+            Compute::F16 => Some(FloatDType::F16),
+        }
+    }
+
+    /// Whether a device can compute with it.
+    pub fn is_on(self, device: &Device) -> bool {
+        self.narrow().is_none_or(|dtype| device.supports_dtype(dtype))
+    }
+
+    /// What losses are multiplied by, so that small gradients stay above the smallest number.
+    pub fn loss_scale(self) -> f32 {
+        match self {
+            Compute::Full | Compute::Bf16 => 1.0,
+            Compute::F16 => 1024.0,
+        }
+    }
+}
 
 /// Draws first weights.
 pub struct Init<'a> {
     rng: ChaCha8Rng,
     /// Where they go.
     pub device: &'a Device,
+    compute: Compute,
 }
 
 impl<'a> Init<'a> {
     /// Weights of this seed, on this device.
     pub fn new(seed: Seed, device: &'a Device) -> Init<'a> {
-        Init { rng: ChaCha8Rng::seed_from_u64(seed.0), device }
+        Init { rng: ChaCha8Rng::seed_from_u64(seed.0), device, compute: Compute::Full }
+    }
+
+    /// The same weights, computed with in other numbers.
+    pub fn computing(self, compute: Compute) -> Init<'a> {
+        Init { compute, ..self }
     }
 
     /// Uniform in `-bound..bound`.
@@ -44,30 +86,44 @@ pub struct Linear {
     pub weight: Param<Tensor<2>>,
     /// `[output]`.
     pub bias: Param<Tensor<1>>,
+    #[module(skip)]
+    compute: Compute,
 }
 
 impl Linear {
     /// Keeps the variance of its input.
     pub fn new(init: &mut Init, input: usize, output: usize) -> Linear {
         let bound = (3.0 / input as f32).sqrt();
-        Linear { weight: init.uniform([input, output], bound), bias: init.zeros([output]) }
+        let (weight, bias) = (init.uniform([input, output], bound), init.zeros([output]));
+        Linear { weight, bias, compute: init.compute }
     }
 
     /// Gives zero until it has learned: what it steers starts out as if it were not there.
     pub fn silent(init: &mut Init, input: usize, output: usize) -> Linear {
-        Linear { weight: init.zeros([input, output]), bias: init.zeros([output]) }
+        let (weight, bias) = (init.zeros([input, output]), init.zeros([output]));
+        Linear { weight, bias, compute: init.compute }
     }
 
     /// Shapes: `[.., input]` to `[.., output]`.
     pub fn forward<const D: usize>(&self, input: Tensor<D>) -> Tensor<D> {
-        module::linear(input, self.weight.val(), Some(self.bias.val()))
+        let (weight, bias) = (self.weight.val(), self.bias.val());
+        match self.compute.narrow() {
+            None => module::linear(input, weight, Some(bias)),
+            Some(dtype) => {
+                let product = module::linear(input.cast(dtype), weight.cast(dtype), None);
+                product.cast(FloatDType::F32) + bias.unsqueeze()
+            }
+        }
     }
 }
 
 impl Linear {
     /// The same, then SiLU.
     pub fn forward_silu(&self, input: Tensor<3>) -> Tensor<3> {
-        ops::linear_silu(input, self.weight.val(), self.bias.val())
+        match self.compute {
+            Compute::Full => ops::linear_silu(input, self.weight.val(), self.bias.val()),
+            _ => activation::silu(self.forward(input)),
+        }
     }
 }
 

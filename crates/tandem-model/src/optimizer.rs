@@ -56,6 +56,8 @@ pub struct StepSettings {
     pub ema: f64,
     /// Which step it is, from one.
     pub step: u64,
+    /// What losses were multiplied by.
+    pub loss_scale: f64,
 }
 
 /// The state of the optimiser: one entry per tensor, in the order of the module's fields.
@@ -97,7 +99,7 @@ impl Optimizer {
         gradients: GradientSum,
         settings: &StepSettings,
     ) -> (M, Moved) {
-        let share = 1.0 / gradients.utterances.max(1) as f64;
+        let share = 1.0 / (gradients.utterances.max(1) as f64 * settings.loss_scale);
         let weights: Vec<Tensor<1>> =
             weights_of(&module).into_iter().map(|weight| weight.values).collect();
         let on_host = weights[0].device() == Device::flex();

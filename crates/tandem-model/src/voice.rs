@@ -6,7 +6,7 @@
 
 use crate::decoder::{Decoder, Guide};
 use crate::duration::DurationPredictor;
-use crate::layers::{Embedding, Init, Linear};
+use crate::layers::{Compute, Embedding, Init, Linear};
 use crate::lesson::Lesson;
 use crate::ops::Lengths;
 use crate::reference_encoder::ReferenceEncoder;
@@ -39,7 +39,7 @@ pub struct Voice {
 pub struct Losses {
     /// Mean frames of symbols against frames.
     pub prior: Tensor<1>,
-    /// Logarithms of durations.
+    /// Frames of symbols.
     pub duration: Tensor<1>,
     /// Velocities of the flow.
     pub flow: Tensor<1>,
@@ -105,7 +105,17 @@ impl Reader {
 impl Voice {
     /// A voice that has learned nothing. Trainable only on a device with autodiff.
     pub fn new(config: &VoiceConfig, seed: Seed, device: &Device) -> Voice {
-        let mut init = Init::new(seed, device);
+        Voice::computing(Compute::Full, config, seed, device)
+    }
+
+    /// The same, with matrix products in other numbers.
+    pub fn computing(
+        compute: Compute,
+        config: &VoiceConfig,
+        seed: Seed,
+        device: &Device,
+    ) -> Voice {
+        let mut init = Init::new(seed, device).computing(compute);
         Voice {
             reader: Reader::new(&mut init, config),
             durations: DurationPredictor::new(&mut init, config),
@@ -119,8 +129,8 @@ impl Voice {
         let condition = self.reader.condition(voice, lesson.languages.clone());
         let encoded = self.reader.read(lesson.symbols.clone(), condition.clone(), &lesson.text);
         let guesses = self.durations.forward(encoded.hidden.clone(), &lesson.text);
-        let off = (guesses - lesson.log_durations.clone()).square();
-        let duration = (off * lesson.symbol_weight.clone()).sum();
+        let duration = deviance(guesses, lesson.log_durations.clone());
+        let duration = (duration * lesson.symbol_weight.clone()).sum() * DURATION_SHARE;
 
         let guide = guide(&encoded, condition, lesson);
         let weight = lesson.frame_weight.clone();
@@ -152,6 +162,17 @@ impl Voice {
     ) -> Tensor<3> {
         self.decoder.forward(point, time, guide, positions)
     }
+}
+
+/// How much durations count beside frames, which are normalised.
+const DURATION_SHARE: f32 = 0.2;
+
+/// How far frames per symbol are off, given both as logarithms: the deviance of counts. Its best
+/// guess is the mean, so that the lengths of whole sentences come out right; the squared error of
+/// logarithms would make them too short.
+fn deviance(guess: Tensor<2>, truth: Tensor<2>) -> Tensor<2> {
+    let frames = truth.clone().exp();
+    guess.clone().clamp_max(7.0).exp() - frames.clone() - frames * (guess - truth)
 }
 
 /// Each symbol's prior and vector, at each of its frames.

@@ -12,7 +12,7 @@ use std::borrow::Cow;
 pub use crate::facts::{
     Checkpoint, Decision, DecisionOutcome, DeviceRole, DeviceSample, Doing, Final, Health,
     QueueLevel, RunOutcome, Skipped, SlotChange, SlotState, Span, StageInterval, StartReason,
-    Started, Warning,
+    Started, Validation, Warning,
 };
 pub use crate::header::{HostFacts, RunHeader, Schema};
 pub use crate::step::{Loss, Step};
@@ -46,6 +46,8 @@ pub enum Event {
     Device(DeviceSample),
     /// A checkpoint is on disk.
     Checkpoint(Checkpoint),
+    /// What a voice is worth on rows it never learned from.
+    Validation(Validation),
     /// Something a person should read.
     Warning(Warning),
     /// How the record itself fares; written by the record's own thread.
@@ -90,6 +92,8 @@ pub enum Kind {
     Device,
     /// See [`Event::Checkpoint`].
     Checkpoint,
+    /// See [`Event::Validation`].
+    Validation,
     /// See [`Event::Warning`].
     Warning,
     /// See [`Event::Health`].
@@ -109,7 +113,7 @@ pub enum Lane {
 
 impl Kind {
     /// All kinds, in the order of [`Event`].
-    pub const ALL: [Kind; 14] = [
+    pub const ALL: [Kind; 15] = [
         Kind::Run,
         Kind::Started,
         Kind::Stage,
@@ -121,6 +125,7 @@ impl Kind {
         Kind::Skipped,
         Kind::Device,
         Kind::Checkpoint,
+        Kind::Validation,
         Kind::Warning,
         Kind::Health,
         Kind::Final,
@@ -140,6 +145,7 @@ impl Kind {
             Kind::Skipped => "skipped",
             Kind::Device => "device",
             Kind::Checkpoint => "checkpoint",
+            Kind::Validation => "validation",
             Kind::Warning => "warning",
             Kind::Health => "health",
             Kind::Final => "final",
@@ -170,6 +176,7 @@ impl Event {
             Event::Skipped(_) => Kind::Skipped,
             Event::Device(_) => Kind::Device,
             Event::Checkpoint(_) => Kind::Checkpoint,
+            Event::Validation(_) => Kind::Validation,
             Event::Warning(_) => Kind::Warning,
             Event::Health(_) => Kind::Health,
             Event::Final(_) => Kind::Final,
@@ -204,6 +211,7 @@ becomes_event!(
     Skipped(Skipped),
     Device(DeviceSample),
     Checkpoint(Checkpoint),
+    Validation(Validation),
     Warning(Warning),
     Health(Health),
     Final(Final),

@@ -255,6 +255,19 @@ pub struct Checkpoint {
     pub why: Name,
 }
 
+/// What a voice is worth on rows it never learned from.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Validation {
+    /// After this step.
+    pub step: u64,
+    /// How long it took, beside the training.
+    pub took: Nanos,
+    /// Whether it is the best so far.
+    pub best: bool,
+    /// Losses and other marks, by name.
+    pub values: BTreeMap<String, f64>,
+}
+
 /// Something a person should read.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Warning {

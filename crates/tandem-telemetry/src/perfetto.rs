@@ -84,6 +84,9 @@ impl Trace {
             Event::Checkpoint(checkpoint) => {
                 self.note(at, "checkpoint", format!("step {}", checkpoint.step));
             }
+            Event::Validation(validation) => {
+                self.note(at, "validation", format!("step {}", validation.step));
+            }
             Event::Warning(warning) => self.note(at, "warning", warning.text.clone()),
             Event::Started(started) => {
                 self.note(at, "started", format!("waited {}", started.waited));

@@ -8,7 +8,7 @@ use crate::clock::Nanos;
 use crate::error::TelemetryError;
 use crate::event::{
     Decision, DecisionOutcome, DeviceRole, DeviceSample, Event, Final, Health, Name, QueueLevel,
-    RunHeader, Skipped, StageInterval, Stamped, Started, Step, Warning,
+    RunHeader, Skipped, StageInterval, Stamped, Started, Step, Validation, Warning,
 };
 use crate::reader::{ReadNotes, RunRecord, visit};
 use crate::stats::Stats;
@@ -41,6 +41,8 @@ pub struct Summary {
     pub decision_counts: [u64; 3],
     /// Checkpoints written.
     pub checkpoints: CheckpointSums,
+    /// The newest validation.
+    pub validation: Option<Validation>,
     /// The first warnings, at most [`Summary::KEEP`].
     pub warnings: Vec<Warning>,
     /// How many there were.
@@ -194,6 +196,7 @@ impl Summary {
                 self.checkpoints.took.add(checkpoint.took.seconds().0);
                 self.checkpoints.last_step = Some(checkpoint.step);
             }
+            Event::Validation(validation) => self.validation = Some(validation.clone()),
             Event::Warning(warning) => {
                 self.warning_count += 1;
                 keep(&mut self.warnings, warning);

@@ -13,15 +13,14 @@ use crate::error::TelemetryError;
 use crate::event::Lane;
 use crate::record_file::{Offer, Outbox, RecordFile};
 use messages::{
-    Audio, Content, DT_STRING, Event, Image, PluginData, SESSION_START, SessionLog, Summary,
-    SummaryMetadata, Tensor, TensorShape, Value, What,
+    AudioPluginData, Content, DT_STRING, Dim, Event, Image, PluginData, SESSION_START, SessionLog,
+    Summary, SummaryMetadata, Tensor, TensorShape, Value, WAV, What,
 };
 use prost::Message;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
-use tandem_units::SampleRate;
 
 /// Bytes that wait while the disk fails.
 const WAITING: usize = 32 << 20;
@@ -44,15 +43,8 @@ pub enum Shown {
         /// The PNG's bytes.
         png: Vec<u8>,
     },
-    /// A WAV of one channel.
-    Audio {
-        /// Samples per second.
-        rate: SampleRate,
-        /// How many samples.
-        samples: u64,
-        /// The WAV's bytes.
-        wav: Vec<u8>,
-    },
+    /// The bytes of a WAV file.
+    Audio(Vec<u8>),
     /// Words, shown as Markdown.
     Text(String),
 }
@@ -148,27 +140,27 @@ fn content(shown: Shown) -> (Option<SummaryMetadata>, Content) {
                 Content::Image(Image { height, width, colorspace: 3, encoded_image_string: png }),
             )
         }
-        Shown::Audio { rate, samples, wav } => {
-            let audio = Audio {
-                sample_rate: rate.0 as f32,
-                num_channels: 1,
-                length_frames: i64::try_from(samples).unwrap_or(i64::MAX),
-                encoded_audio_string: wav,
-                content_type: "audio/wav".into(),
-            };
-            (None, Content::Audio(audio))
+        Shown::Audio(wav) => {
+            // One sound: its bytes and an empty label. The older form of the message is shown as
+            // a file of unknown kind by TensorBoard's newer server.
+            let encoding = AudioPluginData { encoding: WAV }.encode_to_vec();
+            let tensor = strings(&[1, 2], vec![wav, Vec::new()]);
+            (Some(for_plugin("audio", encoding)), Content::Tensor(tensor))
         }
         Shown::Text(text) => {
-            // Text has no kind of its own in the format: a string tensor marked for its plugin.
-            let plugin = PluginData { plugin_name: "text".into() };
-            let tensor = Tensor {
-                dtype: DT_STRING,
-                tensor_shape: Some(TensorShape {}),
-                string_val: vec![text.into_bytes()],
-            };
-            (Some(SummaryMetadata { plugin_data: Some(plugin) }), Content::Tensor(tensor))
+            let tensor = strings(&[], vec![text.into_bytes()]);
+            (Some(for_plugin("text", Vec::new())), Content::Tensor(tensor))
         }
     }
+}
+
+fn strings(shape: &[i64], string_val: Vec<Vec<u8>>) -> Tensor {
+    let dim = shape.iter().map(|&size| Dim { size }).collect();
+    Tensor { dtype: DT_STRING, tensor_shape: Some(TensorShape { dim }), string_val }
+}
+
+fn for_plugin(name: &str, content: Vec<u8>) -> SummaryMetadata {
+    SummaryMetadata { plugin_data: Some(PluginData { plugin_name: name.into(), content }) }
 }
 
 /// A file that was not there before. TensorBoard reads files in the order of their names.

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use tandem_telemetry::event::{
-    Checkpoint, Decision, DecisionOutcome, DeviceRole, DeviceSample, Doing, Event, Final, Health,
+    Checkpoint, Decision, DecisionOutcome, DeviceRole, DeviceSample, Doing, Event, Final, Health, Validation,
     HostFacts, Kind, Loss, QueueLevel, RunHeader, RunOutcome, Schema, Skipped, SlotChange,
     SlotState, Span, StageInterval, Stamped, StartReason, Started, Step, Warning,
 };
@@ -123,6 +123,13 @@ fn besides() -> Vec<Event> {
             bytes: Bytes(77),
             took: Nanos(8),
             why: "best".into(),
+        }
+        .into(),
+        Validation {
+            step: 42,
+            took: Nanos(8),
+            best: true,
+            values: [("flow".to_string(), 0.5)].into(),
         }
         .into(),
     ]

@@ -369,6 +369,10 @@ fn a_machine_without_nvidias_library_gets_a_message() {
     let recording = recording();
     let every = Duration::from_secs(3600);
     let handle = Sampler::start(vec![Box::new(source)], recording.recorder(), every).unwrap();
+    let limit = Instant::now() + Duration::from_secs(10);
+    while recording.recorder().summary().warnings.is_empty() && Instant::now() < limit {
+        std::thread::sleep(Duration::from_millis(5));
+    }
     drop(handle);
     let warnings = recording.finish().summary.warnings;
     let text = &warnings[0].text;

@@ -17,7 +17,7 @@ use tandem_telemetry::Recorder;
 use tandem_train::align::*;
 use tandem_train::examine::Features;
 use tandem_train::feed::*;
-use tandem_train::mel_scale::MelScale;
+use tandem_train::mel_scale::measure_mel_scale;
 use tandem_train::snapshots::Snapshots;
 use tandem_train::train_settings::*;
 use tandem_train::*;
@@ -25,6 +25,8 @@ use tandem_units::*;
 #[global_allocator]
 static A: mimalloc::MiMalloc = mimalloc::MiMalloc;
 struct Un;
+impl Watcher for Un { fn waiting_for(&mut self, _: &str) {} fn progress(&mut self, _: usize, _: usize) {} }
+fn arg(name: &str, default: f64) -> f64 { std::env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(default) }
 impl Watcher for Un {
     fn progress(&mut self, _: tandem_train::prepare::Progress) {}
 }
@@ -86,6 +88,9 @@ fn main() {
     let dir =
         std::path::PathBuf::from(std::env::var("CORPUS").unwrap_or("/tmp/demo-corpus".into()));
     let prepared = Arc::new(prepare(&dir, &ds, &opts, &mut Un, &cancel).unwrap());
+    let mut fs = FeedSettings::new(BatchConfig { batch_size: bs, seed: Seed(1), ..Default::default() }); fs.reference_frames = 128; fs.depth = 4;
+    let scale = measure_mel_scale(&prepared, &fs, &cancel).unwrap(); println!("{scale:?}");
+    let nsym = prepared.front_end.table().len();
     let mut fs =
         FeedSettings::new(BatchConfig { batch_size: bs, seed: Seed(1), ..Default::default() });
     fs.reference_frames = 128;
@@ -188,6 +193,10 @@ fn main() {
             * (0.05
                 + 0.95 * 0.5 * (1.0 + (std::f64::consts::PI * step as f64 / steps as f64).cos()));
         let ema = 0.995f64.min((1.0 + step as f64) / (10.0 + step as f64));
+        let (v, _moved) = opt.step(voice, g, &StepSettings { rate, weight_decay: arg("WD", 0.01), beta1: 0.9, beta2: 0.98, epsilon: 1e-8, clip: 1.0, ema, step: step + 1, loss_scale: 1.0 });
+        voice = v; to += a3.elapsed().as_secs_f64();
+        if snaps.wants(step + 1) { snaps.publish(step + 1, voice.reader.valid()); }
+        if (step + 1) % 20 == 0 { println!("step {} {:.0} s: prior {:.3} dur {:.3} flow {:.3}  | align {:.0} fwd {:.0} bwd {:.0} opt {:.0} ms", step + 1, t0.elapsed().as_secs_f64(), acc[0]/20.0, acc[1]/20.0, acc[2]/20.0, ta*50.0, tf*50.0, tb*50.0, to*50.0); acc = [0.0; 3]; (ta, tf, tb, to) = (0.0, 0.0, 0.0, 0.0); }
         let (v, _moved) = opt.step(
             voice,
             g,

@@ -1,11 +1,17 @@
 //! What can go wrong between a corpus and its consumer.
 
 use std::path::PathBuf;
+use crate::train_settings::Precision;
 use tandem_data::DataError;
 use tandem_data::audio::mel::MelError;
 use tandem_data::batch::BatchError;
 use tandem_data::corpus::RejectedRow;
 use tandem_data::text::TextError;
+use tandem_model::checkpoint::CheckpointError;
+use tandem_model::device::DeviceError;
+use tandem_model::memory::MemoryError;
+use tandem_model::trained::VoiceError;
+use tandem_model::weights::WeightsError;
 use tandem_pipeline::PipelineError;
 use tandem_telemetry::TelemetryError;
 use tandem_units::Hint;
@@ -31,6 +37,18 @@ pub enum TrainError {
     /// Settings that cannot be written down.
     #[error("the settings cannot be written as JSON")]
     Settings(#[source] serde_json::Error),
+    /// A setting that cannot be carried out.
+    #[error("`{key}` is {value}, expected {expected}")]
+    BadSetting {
+        /// Which one, as in a configuration file.
+        key: &'static str,
+        /// The flag that sets it, where there is one.
+        flag: Option<&'static str>,
+        /// What it was set to.
+        value: String,
+        /// What it may be.
+        expected: &'static str,
+    },
     /// More rows are unusable than the limit allows.
     #[error(
         "{} of {rows} rows are unusable ({:.1} %), the limit is {:.1} %; `{}` lists them",
@@ -49,6 +67,63 @@ pub enum TrainError {
     /// The batch settings do not fit the corpus.
     #[error(transparent)]
     Batch(#[from] BatchError),
+    /// A thread cannot be started.
+    #[error("cannot start a thread")]
+    Thread(#[source] std::io::Error),
+    /// Steps went wrong one after the other.
+    #[error("{steps} steps in a row, up to step {step}, had gradients that are not numbers")]
+    NotANumber {
+        /// How many.
+        steps: u32,
+        /// The last one.
+        step: u64,
+    },
+    /// The device has no such numbers.
+    #[error("the model device cannot compute in {asked:?}")]
+    Precision {
+        /// What was asked for.
+        asked: Precision,
+    },
+    /// Nothing says when training ends.
+    #[error("neither steps nor epochs say when training ends")]
+    Endless,
+    /// A checkpoint cannot be written or read.
+    #[error(transparent)]
+    Checkpoint(#[from] CheckpointError),
+    /// A voice cannot be read.
+    #[error(transparent)]
+    Voice(#[from] VoiceError),
+    /// Weights do not fit.
+    #[error(transparent)]
+    Weights(#[from] WeightsError),
+    /// A device failed.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// A device has not enough memory.
+    #[error(transparent)]
+    Memory(#[from] MemoryError),
+    /// There is nothing to resume.
+    #[error("there is no checkpoint in `{}`", directory.display())]
+    NothingToResume {
+        /// Where it was looked for.
+        directory: PathBuf,
+    },
+    /// A run is there already.
+    #[error("`{}` holds a run already, at step {step}", directory.display())]
+    RunExists {
+        /// The run's directory.
+        directory: PathBuf,
+        /// Its newest checkpoint.
+        step: u64,
+    },
+    /// What is resumed does not fit what was asked.
+    #[error("the run at step {step} cannot go on as it was: {what}")]
+    Changed {
+        /// Steps done.
+        step: u64,
+        /// What changed, and what that means.
+        what: String,
+    },
     /// Not one of the sampled recordings could be read.
     #[error("nothing could be measured: not one sampled recording can be read")]
     NothingMeasured,
@@ -97,6 +172,32 @@ impl Hint for TrainError {
             Self::Batch(error) => error.hint(),
             Self::Telemetry(error) => error.hint(),
             Self::Settings(_) => None,
+            Self::Checkpoint(error) => error.hint(),
+            Self::Voice(error) => error.hint(),
+            Self::Weights(error) => error.hint(),
+            Self::Device(error) => error.hint(),
+            Self::Memory(error) => error.hint(),
+            Self::Thread(_) => Some("the system allows no more threads; see `ulimit -u`".into()),
+            Self::NotANumber { .. } => {
+                Some("resume with a lower `--lr`, or with `--mixed-precision f32`".into())
+            }
+            Self::Precision { .. } => Some("use `--mixed-precision off`".into()),
+            Self::Endless => Some("give `--max-steps` or `--epochs`".into()),
+            Self::NothingToResume { .. } => Some("leave out `--resume` to begin a run".into()),
+            Self::RunExists { .. } => {
+                Some("add `--resume` to go on, or name another `--checkpoint-dir`".into())
+            }
+            Self::Changed { .. } => Some(
+                "begin a new run in another `--checkpoint-dir`, or add `--allow-changes` to go \
+                 on with what is there now, from the start of the next epoch"
+                    .into(),
+            ),
+            Self::BadSetting { key, flag: Some(flag), .. } => Some(format!(
+                "correct `{flag}` or the key `{key}`, or leave it out for the default"
+            )),
+            Self::BadSetting { key, flag: None, .. } => {
+                Some(format!("correct `{key}`, or leave it out for the default"))
+            }
             Self::NothingMeasured => Some("run `tandem prepare --verify` to see why".into()),
             Self::TooManyNames { .. } => {
                 Some("check that the manifest's columns are what they should be".into())

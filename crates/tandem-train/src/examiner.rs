@@ -320,12 +320,11 @@ impl Desk {
             let mut spoken =
                 speaker.speak(symbols, *language, reference, None, &Manner::default());
             document.scale.restore(&mut spoken.mel);
-            let path: Vec<usize> = spoken.durations.iter().map(|&frames| frames as usize).collect();
             if let Some(Ok(samples)) = vocoder.as_mut().map(|vocoder| vocoder.speak(&spoken.mel)) {
                 let (name, rate) = (name.clone(), document.mel.rate);
                 self.log.send(LogMessage::Audio { step, name, rate, samples });
             }
-            let alignment = Alignment::of_durations(&path);
+            let alignment = Alignment::Path(spoken.durations.clone());
             self.log.send(LogMessage::Alignment { step, name: name.clone(), alignment });
             self.log.send(LogMessage::Mel { step, name: name.clone(), frames: spoken.mel });
         }

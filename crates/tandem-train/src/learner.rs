@@ -20,6 +20,7 @@ pub struct Learner {
     settings: OptimizerSettings,
     ema_decay: f64,
     total_steps: u64,
+    loss_scale: f32,
     sum: GradientSum,
     losses: Option<Losses>,
 }
@@ -28,7 +29,7 @@ pub struct Learner {
 pub struct StepFacts {
     /// Mean frames of symbols against frames.
     pub prior: Tensor<1>,
-    /// Logarithms of durations.
+    /// Frames of symbols.
     pub duration: Tensor<1>,
     /// Velocities of the flow.
     pub flow: Tensor<1>,
@@ -54,6 +55,7 @@ impl Learner {
             settings: settings.optimizer.clone(),
             ema_decay: settings.ema_decay,
             total_steps,
+            loss_scale: settings.precision.compute().loss_scale(),
             sum: GradientSum::default(),
             losses: None,
         }
@@ -62,7 +64,7 @@ impl Learner {
     /// Adds a lesson's gradients to those of this step.
     pub fn study(&mut self, lesson: &Lesson) {
         let losses = self.voice.losses(lesson);
-        let gradients = losses.total().backward();
+        let gradients = (losses.total() * self.loss_scale).backward();
         self.sum.add(&self.voice, gradients, lesson.utterances);
         let losses = losses.inner();
         self.losses = Some(match self.losses.take() {
@@ -113,6 +115,7 @@ impl Learner {
             clip: s.clip,
             ema: self.ema_decay.min(young),
             step: self.step,
+            loss_scale: f64::from(self.loss_scale),
         }
     }
 }

@@ -19,7 +19,15 @@ pub mod rehearsal; // 11. the feed in front of a stand-in for the model
 pub mod mel_scale; // mel frames in the model's units
 pub mod snapshots; // the readers that align
 pub mod align; // texts laid over sound
+pub mod place; // lessons to the model's device
 pub mod train_settings; // 12. how a voice is trained
+pub mod learner; // 13. one lesson after the other
+pub mod loss_reader; // losses become numbers
+pub mod run_state; // a run as a checkpoint keeps it
+pub mod keeper; // checkpoints, written beside the training
+pub mod examiner; // validation and samples, beside the training
+pub mod beginning; // a new run, or one taken up again
+pub mod trainer; // 14. the run
 pub mod picture; // mel frames and alignments, drawn
 pub mod run_log; // curves, pictures and sound while a voice learns
 pub mod evaluate; // how good a voice is

@@ -8,6 +8,7 @@ use crate::feed::Rows;
 use crate::prepare::Prepared;
 use crate::references::References;
 use crate::tickets::Planned;
+use crate::worker_mel::WorkerMel;
 use std::sync::Arc;
 use tandem_data::audio::{Decoder, FileReader, Sound};
 use tandem_data::batch::{HostBatch, Position, RowInfo};
@@ -174,6 +175,18 @@ impl Load {
         }
         loaded.sounds.push(clip);
         Ok(())
+    }
+
+    /// The mel frames of one row, from the cache or from its recording.
+    pub(crate) fn mel_of(&mut self, planned: u32, kernel: &mut WorkerMel) -> Result<Vec<f32>, String> {
+        let prepared = self.prepared.clone();
+        let number = self.rows.cache_row[planned as usize] as usize;
+        let row = prepared.cache.row(number).ok_or("its part of the cache is damaged")?;
+        if let Some(mel) = prepared.cache.mel(number, row.record) {
+            return Ok(mel.to_vec());
+        }
+        let clip = self.read_clip(row.audio, row.record)?;
+        kernel.extract(clip.as_sound()).map_err(|error| in_one_line(&error))
     }
 
     fn read_clip(&mut self, audio: &str, record: &Record) -> Result<Clip, String> {

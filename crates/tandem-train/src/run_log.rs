@@ -11,13 +11,14 @@ mod wave;
 
 use crate::TrainError;
 use crate::picture::Alignment;
+use crossbeam_queue::ArrayQueue;
 use desk::Desk;
 use std::fmt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, OnceLock};
-use std::thread::JoinHandle;
+use std::thread::{JoinHandle, Thread};
 use std::time::Duration;
 use tandem_data::audio::mel::MelConfig;
 use tandem_telemetry::event::{Loss, Warning};
@@ -118,16 +119,12 @@ pub struct RunLog {
 
 /// Sends messages to a log. Cheap to clone; every thread may have its own.
 #[derive(Clone)]
-pub struct LogSender(Option<Line>);
+pub struct LogSender(Option<Arc<Tray>>);
 
-#[derive(Clone)]
-struct Line {
-    queue: SyncSender<LogMessage>,
-    tally: Arc<Tally>,
-}
-
-/// What senders, the thread and the owner share.
-struct Tally {
+/// What senders, the thread and the owner share: messages that wait, and counts.
+struct Tray {
+    messages: ArrayQueue<LogMessage>,
+    writer: OnceLock<Thread>,
     closing: AtomicBool,
     room: u64,
     waiting: AtomicU64,
@@ -164,20 +161,21 @@ impl RunLog {
         recorder: Recorder,
     ) -> Result<RunLog, TrainError> {
         let events = EventFile::create(directory, settings.first_step)?;
-        let (queue, messages) = sync_channel(settings.queue.max(1));
-        let tally = Arc::new(Tally::new(settings.queue_bytes));
+        let tray = Arc::new(Tray::new(settings.queue, settings.queue_bytes));
         let close_within = settings.close_within;
         let samples = directory.join("samples");
-        let mut desk = Desk::new(samples, events, settings, Arc::clone(&tally), recorder.clone());
+        let mut desk = Desk::new(samples, events, settings, Arc::clone(&tray), recorder.clone());
         let (end, ended): (SyncSender<()>, _) = sync_channel(0);
         let thread = std::thread::Builder::new()
             .name("tandem-log".into())
             .spawn(move || {
                 let _end = end;
-                desk.run(&messages);
+                desk.run();
             })
             .map_err(|source| TelemetryError::Thread { what: "writes the run's log", source })?;
-        let sender = LogSender(Some(Line { queue, tally }));
+        // One thread per tray: a second name cannot come.
+        let _ = tray.writer.set(thread.thread().clone());
+        let sender = LogSender(Some(tray));
         Ok(RunLog { sender, recorder, close_within, thread: Some(thread), ended })
     }
 
@@ -193,14 +191,15 @@ impl RunLog {
     }
 
     fn close(&mut self) -> LogEnding {
-        let Some(Line { tally, .. }) = &self.sender.0 else { return LogEnding::nothing() };
-        let Some(thread) = self.thread.take() else { return tally.ending(Ending::Whole) };
-        tally.closing.store(true, Ordering::Release);
+        let Some(tray) = &self.sender.0 else { return LogEnding::nothing() };
+        let Some(thread) = self.thread.take() else { return tray.ending(Ending::Whole) };
+        tray.closing.store(true, Ordering::Release);
+        tray.wake();
         let waited = self.ended.recv_timeout(self.close_within);
         let ending = match waited {
             // A disk that does not answer keeps its thread: it is left behind, not waited for.
-            Err(RecvTimeoutError::Timeout) => tally.ending(Ending::Cut),
-            _ => tally.ending(if thread.join().is_ok() { Ending::Whole } else { Ending::Cut }),
+            Err(RecvTimeoutError::Timeout) => tray.ending(Ending::Cut),
+            _ => tray.ending(if thread.join().is_ok() { Ending::Whole } else { Ending::Cut }),
         };
         if !ending.is_whole() {
             let text = ending.to_string();
@@ -226,19 +225,23 @@ impl LogSender {
 
     /// Sends a message. Never waits: without room the message is dropped and counted.
     pub fn send(&self, message: LogMessage) {
-        let Some(Line { queue, tally }) = &self.0 else { return };
+        let Some(tray) = &self.0 else { return };
         let size = message.size().0;
         // Pictures and sound may fill three quarters: curves always have the rest to themselves.
         let room = match message {
-            LogMessage::Scalars { .. } => tally.room,
-            _ => tally.room / 4 * 3,
+            LogMessage::Scalars { .. } => tray.room,
+            _ => tray.room / 4 * 3,
         };
-        let taken = tally.waiting.fetch_add(size, Ordering::AcqRel) + size <= room
-            && !tally.closing.load(Ordering::Acquire)
-            && queue.try_send(message).is_ok();
+        let taken = tray.waiting.fetch_add(size, Ordering::AcqRel) + size <= room
+            && !tray.closing.load(Ordering::Acquire)
+            && tray.messages.push(message).is_ok();
         if !taken {
-            tally.waiting.fetch_sub(size, Ordering::AcqRel);
-            tally.dropped.fetch_add(1, Ordering::Relaxed);
+            tray.waiting.fetch_sub(size, Ordering::AcqRel);
+            tray.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+        // The thread looks by itself; waking it is a call to the system, for when room runs out.
+        if tray.messages.len() * 2 == tray.messages.capacity() {
+            tray.wake();
         }
     }
 }
@@ -262,9 +265,11 @@ impl LogMessage {
     }
 }
 
-impl Tally {
-    fn new(room: Bytes) -> Tally {
-        Tally {
+impl Tray {
+    fn new(messages: usize, room: Bytes) -> Tray {
+        Tray {
+            messages: ArrayQueue::new(messages.max(2)),
+            writer: OnceLock::new(),
             closing: AtomicBool::new(false),
             room: room.0,
             waiting: AtomicU64::new(0),
@@ -273,6 +278,12 @@ impl Tally {
             late: AtomicU64::new(0),
             errors: AtomicU64::new(0),
             first_error: OnceLock::new(),
+        }
+    }
+
+    fn wake(&self) {
+        if let Some(writer) = self.writer.get() {
+            writer.unpark();
         }
     }
 
@@ -291,7 +302,7 @@ impl Tally {
 
 impl LogEnding {
     fn nothing() -> LogEnding {
-        Tally::new(Bytes(0)).ending(Ending::Whole)
+        Tray::new(2, Bytes(0)).ending(Ending::Whole)
     }
 
     /// Whether everything that was sent is on disk.

@@ -142,7 +142,7 @@ impl Resumed {
         fresh: Voice,
         data_device: &Device,
     ) -> Result<Resumed, TrainError> {
-        let model_device = fresh.devices().into_vec()[0].clone().inner();
+        let model_device = fresh.devices()[0].clone().inner();
         let state: RunState = contents.document(STATE)?;
         let config = contents.document(CONFIG)?;
         let weights = contents.take_tensors(WEIGHTS)?;

@@ -40,6 +40,8 @@ commands! {
     text: Text,
     /// Show what the model will see of a recording, as numbers or a picture
     features: Features,
+    /// Train a voice
+    train: Train,
     /// Have a trained voice say a text, as a WAV file
     synth: Synth,
     /// Measure how far a trained voice is from recordings

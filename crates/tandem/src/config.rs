@@ -1,9 +1,16 @@
-//! The configuration file: TOML, every key known, a wrong one named with its place.
+//! The configuration file: TOML or YAML, every key known, a wrong one named with its place and the
+//! nearest right one.
+
+mod format; // the text as settings, or what is wrong with it, where
+pub mod nearest; // the right name for a wrong one
 
 use crate::device_args::DeviceConfig;
 use crate::failure::Advised;
 use anyhow::Context;
+use format::Format;
 use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use tandem_data::audio::AudioLimits;
 use tandem_data::audio::mel::MelConfig;
@@ -11,11 +18,19 @@ use tandem_data::batch::BatchConfig;
 use tandem_data::corpus::CorpusConfig;
 use tandem_data::text::TextConfig;
 use tandem_train::DataSettings;
+use tandem_train::train_settings::TrainSettings;
+
+/// No configuration is longer than this.
+const LONGEST: u64 = 1 << 20;
 
 /// What a configuration file may hold. Absent keys keep their defaults.
 #[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct FileConfig {
+    /// The corpus to train on.
+    pub train_data: Option<PathBuf>,
+    /// The corpus to validate on.
+    pub val_data: Option<PathBuf>,
     /// Threads that read the corpus.
     pub num_workers: Option<usize>,
     /// Batches that may wait for the consumer.
@@ -26,6 +41,10 @@ pub struct FileConfig {
     pub cache_dir: Option<PathBuf>,
     /// Share of unusable rows above which nothing is done.
     pub max_rejected: Option<f64>,
+    /// Whether workers and depth may change while training.
+    pub adapt: Option<bool>,
+    /// The longest wait for the first batches, in seconds.
+    pub model_start_delay: Option<f64>,
     /// How manifests are read.
     pub corpus: CorpusConfig,
     /// How text becomes symbols.
@@ -38,6 +57,8 @@ pub struct FileConfig {
     pub batch: BatchConfig,
     /// Where the work happens.
     pub devices: DeviceConfig,
+    /// How the voice is trained.
+    pub train: TrainSettings,
 }
 
 impl FileConfig {
@@ -45,17 +66,10 @@ impl FileConfig {
     pub fn read(path: Option<&Path>) -> anyhow::Result<FileConfig> {
         let Some(path) = path else { return Ok(FileConfig::default()) };
         let named = || format!("cannot use configuration `{}`", path.display());
-        let text = std::fs::read_to_string(path)
-            .map_err(|error| Advised::new(error.to_string(), "check the path given to `--config`"))
-            .with_context(named)?;
-        // The parser's own message shows line, column and the keys it knows.
-        let parsed = toml::from_str(&text).map_err(|error| {
-            Advised::new(
-                error.to_string().trim_end(),
-                "mend that line, or remove it for the default",
-            )
-        });
-        parsed.and_then(FileConfig::checked).with_context(named)
+        read_text(path)
+            .and_then(|text| Format::of(path)?.parse::<FileConfig>(&text))
+            .and_then(FileConfig::checked)
+            .with_context(named)
     }
 
     /// Refuses values that no later step would.
@@ -94,3 +108,19 @@ impl FileConfig {
         }
     }
 }
+
+fn read_text(path: &Path) -> Result<String, Advised> {
+    let unread = |error: std::io::Error| {
+        Advised::new(error.to_string(), "check the path given to `--config`")
+    };
+    let mut text = String::new();
+    let file = File::open(path).map_err(unread)?;
+    file.take(LONGEST + 1).read_to_string(&mut text).map_err(unread)?;
+    if text.len() as u64 > LONGEST {
+        return Err(Advised::new("it is longer than any configuration", "name another file"));
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests;

@@ -15,23 +15,23 @@ use tandem_units::Seed;
 /// Which corpus, and how it is read.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct CorpusArgs {
-    /// Settings in TOML; flags and environment come first
+    /// Settings in TOML or YAML; flags and environment come first
     #[arg(long, value_name = "FILE", env = "TANDEM_CONFIG")]
     pub config: Option<PathBuf>,
     /// Languages of the corpus, such as en,fa
     #[arg(long, value_name = "TAGS", value_delimiter = ',', env = "TANDEM_LANGUAGES")]
     pub languages: Vec<Language>,
     /// Read phonemes instead of characters (needs espeak-ng)
-    #[arg(long)]
+    #[arg(long, env = "TANDEM_PHONEMES")]
     pub phonemes: bool,
     /// Words to be read differently: `word<TAB>spelling`, one a line
     #[arg(long, value_name = "FILE", env = "TANDEM_LEXICON")]
     pub lexicon: Option<PathBuf>,
     /// Keep vowel marks of Persian and Arabic text
-    #[arg(long)]
+    #[arg(long, env = "TANDEM_KEEP_DIACRITICS")]
     pub keep_diacritics: bool,
     /// What stands between two columns of a manifest [default: |]
-    #[arg(long, value_name = "CHAR")]
+    #[arg(long, value_name = "CHAR", env = "TANDEM_SEPARATOR")]
     pub separator: Option<char>,
     /// Longest text in symbols [default: 200]
     #[arg(long, value_name = "N", env = "TANDEM_MAX_TEXT_LENGTH")]
@@ -49,7 +49,7 @@ pub struct CorpusArgs {
     #[arg(long, value_name = "DIR", env = "TANDEM_CACHE_DIR")]
     pub cache_dir: Option<PathBuf>,
     /// Share of unusable rows above which nothing is done [default: 0.2]
-    #[arg(long, value_name = "SHARE", value_parser = share)]
+    #[arg(long, value_name = "SHARE", env = "TANDEM_MAX_REJECTED", value_parser = share)]
     pub max_rejected: Option<f64>,
 }
 
@@ -60,7 +60,7 @@ pub struct BatchArgs {
     #[arg(long, value_name = "N", env = "TANDEM_BATCH_SIZE")]
     pub batch_size: Option<usize>,
     /// Most padded mel frames of a batch [default: batch size times longest recording]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", env = "TANDEM_FRAME_BUDGET")]
     pub frame_budget: Option<usize>,
     /// Batches that may wait for the consumer [default: max(2, min(8, 64 / batch size))]
     #[arg(
@@ -101,7 +101,11 @@ pub struct BatchSettings {
 impl CorpusArgs {
     /// Decides everything about a corpus.
     pub fn resolve(&self, corpus: &Path) -> anyhow::Result<CorpusSettings> {
-        let file = FileConfig::read(self.config.as_deref())?;
+        self.resolve_over(FileConfig::read(self.config.as_deref())?, corpus)
+    }
+
+    /// Decides everything about a corpus, over a configuration that was read before.
+    pub fn resolve_over(&self, file: FileConfig, corpus: &Path) -> anyhow::Result<CorpusSettings> {
         let mut data = file.data_settings();
         if !self.languages.is_empty() {
             data.text.languages = self.languages.clone();

@@ -11,13 +11,16 @@ use tandem_data::batch::BatchError;
 use tandem_data::text::TextError;
 use tandem_model::checkpoint::CheckpointError;
 use tandem_model::device::DeviceError;
+use tandem_model::memory::MemoryError;
 use tandem_model::narration::NarrationError;
 use tandem_model::placement::PlacementError;
+use tandem_model::trained::VoiceError;
 use tandem_model::wav::WavError;
 use tandem_pipeline::PipelineError;
 use tandem_telemetry::TelemetryError;
 use tandem_train::TrainError;
 use tandem_train::evaluate::EvaluateError;
+use tandem_train::picture::PictureError;
 use tandem_units::Hint;
 
 /// The whole error as text: `error:`, one `caused by:` for each cause, `hint:` where there is one.
@@ -57,10 +60,13 @@ fn hint_of(cause: &(dyn Error + 'static)) -> Option<String> {
         .or_else(|| of::<MelError>(cause))
         .or_else(|| of::<BatchError>(cause))
         .or_else(|| of::<CheckpointError>(cause))
+        .or_else(|| of::<MemoryError>(cause))
+        .or_else(|| of::<VoiceError>(cause))
         .or_else(|| of::<EvaluateError>(cause))
         .or_else(|| of::<NarrationError>(cause))
         .or_else(|| of::<WavError>(cause))
         .or_else(|| of::<TrainError>(cause))
+        .or_else(|| of::<PictureError>(cause))
         .or_else(|| of::<PipelineError>(cause))
         .or_else(|| of::<TelemetryError>(cause))
         .or_else(|| of::<PlacementError>(cause))

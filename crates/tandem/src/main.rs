@@ -7,16 +7,20 @@ mod config; // the configuration file
 mod corpus_args; // flags that several commands share
 mod device_args; // flags that say where the work happens
 mod demo_corpus; // the built-in corpus, unpacked where it can be read
+mod environment; // variables that nearly are ours
 mod exit; // what the exit code means
 mod failure; // an error, its causes and the way out, as a user sees it
 mod interrupt; // Ctrl-C
-#[cfg_attr(not(test), expect(dead_code, reason = "`tandem train` shows it"))]
 mod progress; // what a person sees of a training run
+mod train_args; // flags of a training run
+mod train_plan; // what was decided about one
+mod train_advice; // what to change before it starts
+mod watched; // which GPUs of a run are looked at
 mod npy; // mel frames for NumPy
 mod printer; // data to stdout, words for people to stderr, progress in between
 mod speaking_args; // flags of commands that speak
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use commands::Command;
 use exit::ExitStatus;
 use printer::Printer;
@@ -40,6 +44,8 @@ Examples:
   tandem demo                          the whole path on the built-in corpus
   tandem prepare corpora/ljspeech      read, check and cache a corpus
   tandem analyze corpora/ljspeech      what loading costs, and what to change
+  tandem train --train-data demo       train a voice
+  tandem synth --checkpoint run --text \"Hello\" -o hello.wav
   tandem text \"سلام دنیا\"               what the model will read
 
 CORPUS is a directory in LJSpeech layout, or the word `demo` for the built-in one.
@@ -51,7 +57,8 @@ fn main() -> ExitCode {
         Err(usage) => return exit::from_usage(&usage),
     };
     let mut out = Printer::new();
-    match cli.command.run(&mut out) {
+    let known = environment::refuse_near_misses(&Cli::command(), std::env::vars_os());
+    match known.map_err(Into::into).and_then(|()| cli.command.run(&mut out)) {
         Ok(status) => status.into(),
         Err(error) if failure::is_closed_pipe(&error) => ExitStatus::Done.into(),
         Err(error) if failure::is_cancelled(&error) => {

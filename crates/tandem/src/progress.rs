@@ -38,7 +38,7 @@ impl TrainProgress {
         let show = if out.on_terminal() {
             Show::Bar(bar(&plan, ProgressDrawTarget::stderr()))
         } else {
-            Show::Lines { due: None }
+            Show::Lines { due: None, said: 0 }
         };
         TrainProgress::on(plan, show, Box::new(anstream::stderr()))
     }
@@ -56,9 +56,10 @@ impl TrainProgress {
         })
     }
 
-    /// Takes the bar off the screen. Finish the recording first: it may have more to say.
+    /// Takes the bar off the screen, or says how far the run came. Finish the recording first: it
+    /// may have more to say.
     pub fn done(self) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).end();
     }
 }
 
@@ -70,7 +71,11 @@ struct Screen {
 
 enum Show {
     Bar(ProgressBar),
-    Lines { due: Option<Instant> },
+    /// When the next line is due, and the step of the last one.
+    Lines {
+        due: Option<Instant>,
+        said: u64,
+    },
 }
 
 impl Screen {
@@ -86,13 +91,15 @@ impl Screen {
     fn stepped(&mut self, now: Instant) {
         match &mut self.show {
             Show::Bar(bar) => {
+                // The last of these draws: by then the others must be in place.
+                bar.set_position(self.board.step());
                 bar.set_prefix(self.board.epoch());
                 bar.set_message(self.board.figures());
-                bar.set_position(self.board.step());
             }
-            Show::Lines { due } => {
+            Show::Lines { due, said } => {
                 if due.is_none_or(|due| now >= due) {
                     *due = Some(now + LINE_EVERY);
+                    *said = self.board.step();
                     let line = self.board.line();
                     self.say(&Said::Line(line));
                 }
@@ -114,9 +121,14 @@ impl Screen {
         }
     }
 
-    fn clear(&mut self) {
-        if let Show::Bar(bar) = &self.show {
-            bar.finish_and_clear();
+    fn end(&mut self) {
+        match &self.show {
+            Show::Bar(bar) => bar.finish_and_clear(),
+            Show::Lines { due: Some(_), said } if *said != self.board.step() => {
+                let line = self.board.line();
+                self.say(&Said::Line(line));
+            }
+            Show::Lines { .. } => {}
         }
     }
 }

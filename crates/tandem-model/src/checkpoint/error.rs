@@ -16,6 +16,13 @@ pub enum CheckpointError {
         /// Who, such as `process 812, for 14 s`.
         owner: String,
     },
+    /// The device failed before its tensors were read back.
+    #[error("the tensors cannot be read back from their device")]
+    Device {
+        /// What the device said.
+        #[source]
+        source: Box<crate::device::DeviceError>,
+    },
     /// The disk refused. Older checkpoints are what they were.
     #[error("cannot write checkpoint file `{}`", path.display())]
     Write {
@@ -230,6 +237,7 @@ impl Hint for CheckpointError {
             Self::Busy { .. } => {
                 "wait for that run or end it, or name another `--checkpoint-dir`".into()
             }
+            Self::Device { source } => return source.hint(),
             Self::Write { source, .. } if is_full(source) => {
                 "free some disk space, or lower `--keep`: the checkpoints before are intact".into()
             }

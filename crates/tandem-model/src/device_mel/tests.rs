@@ -1,7 +1,8 @@
 use super::choice::largest_difference;
 use super::*;
-use tandem_data::audio::Sound;
+use std::path::Path;
 use tandem_data::audio::mel::MelExtractor;
+use tandem_data::audio::{AudioLimits, Decoder, Sound};
 use tandem_units::{Hop, Seconds};
 
 /// Something like a voice: harmonics that glide and fade, and breath, from a fixed sequence.
@@ -24,22 +25,22 @@ fn voice(samples: usize, pitch: f32, seed: u32) -> Vec<i16> {
         .collect()
 }
 
-fn on_host(config: &MelConfig, sounds: &[Vec<i16>], frames: usize) -> Vec<f32> {
+fn on_host(config: &MelConfig, sounds: &[Vec<f32>], frames: usize) -> Vec<f32> {
     let mut extractor = MelExtractor::new(config.clone()).unwrap();
     let mut values = vec![config.floor.ln(); sounds.len() * frames * config.bands];
     for (row, sound) in values.chunks_exact_mut(frames * config.bands).zip(sounds) {
-        let mel = extractor.extract(Sound::I16(sound)).unwrap();
+        let mel = extractor.extract(Sound::F32(sound)).unwrap();
         row[..mel.values().len()].copy_from_slice(mel.values());
     }
     values
 }
 
-fn on_device(config: &MelConfig, sounds: &[Vec<i16>], frames: usize) -> Vec<f32> {
+fn on_device(config: &MelConfig, sounds: &[Vec<f32>], frames: usize) -> Vec<f32> {
     let mel = DeviceMel::new(config, &Device::flex()).unwrap();
     let mut batch = SoundBatch::new(config);
     batch.reset(sounds.len(), frames);
     for sound in sounds {
-        batch.push(Sound::I16(sound)).unwrap();
+        batch.push(Sound::F32(sound)).unwrap();
     }
     let made = mel.extract(&batch).unwrap();
     assert_eq!(made.dims(), [sounds.len(), frames, config.bands]);
@@ -47,20 +48,37 @@ fn on_device(config: &MelConfig, sounds: &[Vec<i16>], frames: usize) -> Vec<f32>
 }
 
 #[track_caller]
-fn check(config: &MelConfig, lengths: &[usize], frames: usize) {
-    let sounds: Vec<_> =
-        lengths.iter().enumerate().map(|(at, &n)| voice(n, 90.0 + 60.0 * at as f32, 7)).collect();
-    let (host, device) = (on_host(config, &sounds, frames), on_device(config, &sounds, frames));
+fn check(config: &MelConfig, sounds: &[Vec<f32>], frames: usize) {
+    let (host, device) = (on_host(config, sounds, frames), on_device(config, sounds, frames));
     let worst = host.iter().zip(&device).map(|(h, d)| (h - d).abs()).fold(0.0, f32::max);
     let relative = largest_difference(&host, &device);
-    eprintln!("worst {worst:.2e} in the logarithm, {relative:.2e} of the loudest band");
     assert!(worst <= TOLERANCE, "{worst} in the logarithm");
     assert!(relative <= BAND_TOLERANCE, "{relative} of the loudest band");
 }
 
+fn voices(lengths: &[usize]) -> Vec<Vec<f32>> {
+    let voice = |(at, &length): (usize, &usize)| voice(length, 90.0 + 60.0 * at as f32, 7);
+    lengths.iter().enumerate().map(voice).map(|v| Sound::I16(&v).to_f32()).collect()
+}
+
 #[test]
 fn a_padded_batch_has_the_hosts_frames_and_silence_behind_them() {
-    check(&MelConfig::SPEECH_22K, &[22050, 12345, 30000], 130);
+    check(&MelConfig::SPEECH_22K, &voices(&[22050, 12345, 30000]), 130);
+}
+
+#[test]
+fn recordings_of_the_demo_corpus_have_the_hosts_frames() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tandem/demo-corpus/wavs");
+    let config = MelConfig::SPEECH_22K;
+    let mut decoder = Decoder::new(config.rate, AudioLimits::default());
+    let sounds: Vec<Vec<f32>> = ["en/en_emma_001", "en/en_jack_002", "fa/fa_mina_001"]
+        .iter()
+        .map(|name| {
+            let bytes = std::fs::read(folder.join(name).with_extension("flac")).unwrap();
+            decoder.decode(&bytes, Some("flac")).unwrap().to_f32()
+        })
+        .collect();
+    check(&config, &sounds, 800);
 }
 
 #[test]
@@ -74,8 +92,8 @@ fn other_settings_and_very_short_sounds_have_the_hosts_frames() {
         high: 7600.0,
         ..MelConfig::SPEECH_22K
     };
-    check(&other, &[5000, 300], 40);
-    check(&MelConfig::SPEECH_22K, &[1, 2, 255, 256, 511], 4);
+    check(&other, &voices(&[5000, 300]), 40);
+    check(&MelConfig::SPEECH_22K, &voices(&[1, 2, 255, 256, 511]), 4);
 }
 
 #[test]

@@ -147,8 +147,16 @@ fn instead(
         }
         _ => String::new(),
     };
+    let unused = match found.unused_cards.first() {
+        Some(card) if count == 0 => format!(
+            "; a card of {} is at {}: build with `cargo build --release -p tandem --features {}` \
+             to use it",
+            card.vendor, card.pci, card.backend
+        ),
+        _ => String::new(),
+    };
     let rest = if count == 1 { "the one GPU" } else { "the CPU" };
-    format!("leave --data-gpu and --model-gpu out to train on {rest}{for_tests}")
+    format!("leave --data-gpu and --model-gpu out to train on {rest}{for_tests}{unused}")
 }
 
 fn listed(found: &[FoundDevice]) -> String {

@@ -1,6 +1,6 @@
 use super::*;
 use crate::device::DeviceId;
-use crate::inventory::{BackendReport, DeviceClass, Link, LinkKind, Processor};
+use crate::inventory::{BackendReport, BusCard, DeviceClass, Link, LinkKind, Processor};
 use tandem_units::Hint;
 
 const GIB: u64 = 1 << 30;
@@ -42,7 +42,7 @@ fn machine(found: &[(Backend, Vec<FoundDevice>)]) -> Inventory {
     let processor =
         Processor { name: "A CPU".into(), threads: 8, memory: None, vector_units: vec![] };
     let backends = Backend::ALL.map(report).to_vec();
-    Inventory { backends, links: vec![], processor }
+    Inventory { backends, links: vec![], unused_cards: vec![], processor }
 }
 
 fn asked(data: Option<usize>, model: Option<usize>) -> DeviceSettings {
@@ -194,6 +194,17 @@ fn the_banner_names_mode_devices_buffer_and_limits() {
     let banner = Placement::decide(&asked(None, None), &machine(&[])).unwrap().to_string();
     assert!(banner.starts_with("mode: CPU buffered\ndata device: cpu ("), "{banner}");
     assert!(banner.contains("memory limits: none"), "{banner}");
+}
+
+#[test]
+fn a_card_that_this_build_cannot_use_is_said_where_no_gpu_was_found() {
+    let mut found = machine(&[]);
+    let pci = "0000:3b:00.0".parse().unwrap();
+    let (vendor, backend) = ("NVIDIA", Backend::Cuda);
+    found.unused_cards = vec![BusCard { pci, vendor, model: "2684".into(), backend }];
+    let settings = asked(Some(0), Some(1));
+    refused(&settings, &found, "found no GPU", "a card of NVIDIA is at 0000:3b:00.0");
+    refused(&settings, &found, "found no GPU", "--features cuda");
 }
 
 #[test]

@@ -49,7 +49,7 @@ pub(crate) struct Value {
     pub(crate) tag: String,
     #[prost(message, optional, tag = "9")]
     pub(crate) metadata: Option<SummaryMetadata>,
-    #[prost(oneof = "Content", tags = "2, 4, 6, 8")]
+    #[prost(oneof = "Content", tags = "2, 4, 8")]
     pub(crate) content: Option<Content>,
 }
 
@@ -59,8 +59,6 @@ pub(crate) enum Content {
     SimpleValue(f32),
     #[prost(message, tag = "4")]
     Image(Image),
-    #[prost(message, tag = "6")]
-    Audio(Audio),
     #[prost(message, tag = "8")]
     Tensor(Tensor),
 }
@@ -79,20 +77,6 @@ pub(crate) struct Image {
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(crate) struct Audio {
-    #[prost(float, tag = "1")]
-    pub(crate) sample_rate: f32,
-    #[prost(int64, tag = "2")]
-    pub(crate) num_channels: i64,
-    #[prost(int64, tag = "3")]
-    pub(crate) length_frames: i64,
-    #[prost(bytes = "vec", tag = "4")]
-    pub(crate) encoded_audio_string: Vec<u8>,
-    #[prost(string, tag = "5")]
-    pub(crate) content_type: String,
-}
-
-#[derive(Clone, PartialEq, Message)]
 pub(crate) struct SummaryMetadata {
     #[prost(message, optional, tag = "1")]
     pub(crate) plugin_data: Option<PluginData>,
@@ -102,7 +86,20 @@ pub(crate) struct SummaryMetadata {
 pub(crate) struct PluginData {
     #[prost(string, tag = "1")]
     pub(crate) plugin_name: String,
+    /// A message that the plugin alone understands.
+    #[prost(bytes = "vec", tag = "2")]
+    pub(crate) content: Vec<u8>,
 }
+
+/// What the plugin `audio` wants to know, from `tensorboard/plugins/audio/plugin_data.proto`.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct AudioPluginData {
+    #[prost(int32, tag = "2")]
+    pub(crate) encoding: i32,
+}
+
+/// `AudioPluginData.Encoding.WAV`.
+pub(crate) const WAV: i32 = 11;
 
 /// `DataType.DT_STRING`.
 pub(crate) const DT_STRING: i32 = 7;
@@ -119,4 +116,13 @@ pub(crate) struct Tensor {
 
 /// No dimensions: one value.
 #[derive(Clone, PartialEq, Message)]
-pub(crate) struct TensorShape {}
+pub(crate) struct TensorShape {
+    #[prost(message, repeated, tag = "2")]
+    pub(crate) dim: Vec<Dim>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct Dim {
+    #[prost(int64, tag = "1")]
+    pub(crate) size: i64,
+}

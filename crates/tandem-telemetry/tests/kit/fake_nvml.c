@@ -35,7 +35,9 @@ int nvmlDeviceGetHandleByUUID(const char *uuid, card **device) {
     return SUCCESS;
 }
 
-int nvmlDeviceGetUtilizationRates(card *device, struct { unsigned gpu, memory; } *rates) {
+typedef struct { unsigned gpu, memory; } utilization;
+
+int nvmlDeviceGetUtilizationRates(card *device, utilization *rates) {
     rates->gpu = device->newer ? 100 : 97;
     rates->memory = 40;
     return SUCCESS;
@@ -66,7 +68,9 @@ int nvmlDeviceGetPowerUsage(card *device, unsigned *milliwatts) {
     return SUCCESS;
 }
 
-int nvmlGpmQueryDeviceSupport(card *device, struct { unsigned version, supported; } *support) {
+typedef struct { unsigned version, supported; } gpm_support;
+
+int nvmlGpmQueryDeviceSupport(card *device, gpm_support *support) {
     support->supported = (unsigned)device->newer;
     return SUCCESS;
 }

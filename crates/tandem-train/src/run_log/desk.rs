@@ -5,7 +5,7 @@
 //! and sound pass; points keep their order. Nothing this thread does makes a sender wait.
 
 use super::wave::wav;
-use super::{LogMessage, RunLogSettings, Tally};
+use super::{LogMessage, RunLogSettings, Tray};
 use crate::picture::{self, Picture, PictureError};
 use std::collections::VecDeque;
 use std::error::Error;
@@ -14,7 +14,6 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 use tandem_data::cache::replace_file::replace_file;
 use tandem_telemetry::event::{Loss, Warning};
@@ -29,7 +28,7 @@ pub(super) struct Desk {
     samples: PathBuf,
     events: EventFile,
     settings: RunLogSettings,
-    tally: Arc<Tally>,
+    tray: Arc<Tray>,
     recorder: Recorder,
     // In order, each with the moment it arrived here.
     held: VecDeque<Points>,
@@ -63,32 +62,31 @@ impl Desk {
         samples: PathBuf,
         events: EventFile,
         settings: RunLogSettings,
-        tally: Arc<Tally>,
+        tray: Arc<Tray>,
         recorder: Recorder,
     ) -> Desk {
-        Desk { samples, events, settings, tally, recorder, held: VecDeque::new() }
+        Desk { samples, events, settings, tray, recorder, held: VecDeque::new() }
     }
 
-    pub(super) fn run(&mut self, messages: &Receiver<LogMessage>) {
+    pub(super) fn run(&mut self) {
         loop {
-            let closing = self.tally.closing.load(Ordering::Acquire);
-            let first = messages.recv_timeout(LOOK_EVERY);
-            let gone = matches!(first, Err(RecvTimeoutError::Disconnected));
-            let rest = std::iter::from_fn(|| messages.try_recv().ok());
+            let closing = self.tray.closing.load(Ordering::Acquire);
             // No more than the queue holds, so that values and the disk get their turn.
-            for message in first.into_iter().chain(rest).take(self.settings.queue) {
+            for _ in 0..self.tray.messages.capacity() {
+                let Some(message) = self.tray.messages.pop() else { break };
                 self.take(message);
             }
             self.release(Instant::now(), self.settings.queue);
             self.flush();
-            if closing || gone {
+            if closing {
                 break;
             }
+            std::thread::park_timeout(LOOK_EVERY);
         }
         self.close();
         // What slipped in while the log was closing.
-        let missed = std::iter::from_fn(|| messages.try_recv().ok()).count();
-        self.tally.dropped.fetch_add(missed as u64, Ordering::Relaxed);
+        let missed = std::iter::from_fn(|| self.tray.messages.pop()).count();
+        self.tray.dropped.fetch_add(missed as u64, Ordering::Relaxed);
     }
 
     fn take(&mut self, message: LogMessage) {
@@ -99,7 +97,7 @@ impl Desk {
             let written = self.write(message);
             self.count(written);
         }
-        self.tally.waiting.fetch_sub(size, Ordering::AcqRel);
+        self.tray.waiting.fetch_sub(size, Ordering::AcqRel);
     }
 
     fn write(&mut self, message: LogMessage) -> Result<(), Unwritten> {
@@ -118,8 +116,7 @@ impl Desk {
             LogMessage::Audio { step, name, rate, samples } => {
                 let wav = wav(&samples, rate)?;
                 let written = self.sample(step, &name, ".wav", &wav);
-                let samples = samples.len() as u64;
-                self.events.add(step, &tag("audio", &name), Shown::Audio { rate, samples, wav });
+                self.events.add(step, &tag("audio", &name), Shown::Audio(wav));
                 written
             }
             LogMessage::Text { step, name, text } => {
@@ -177,7 +174,7 @@ impl Desk {
             match loss.value.value() {
                 Some(value) => self.events.add(step, &loss.name, Shown::Scalar(value)),
                 None => {
-                    self.tally.late.fetch_add(1, Ordering::Relaxed);
+                    self.tray.late.fetch_add(1, Ordering::Relaxed);
                 }
             }
         }
@@ -193,8 +190,8 @@ impl Desk {
 
     fn count(&self, written: Result<(), Unwritten>) {
         let counter = match &written {
-            Ok(()) => &self.tally.written,
-            Err(_) => &self.tally.errors,
+            Ok(()) => &self.tray.written,
+            Err(_) => &self.tray.errors,
         };
         counter.fetch_add(1, Ordering::Relaxed);
         if let Err(error) = &written {
@@ -206,7 +203,7 @@ impl Desk {
     fn tell(&self, error: &Unwritten) {
         let causes = std::iter::successors(error.source(), |cause| (*cause).source());
         let told = causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"));
-        if self.tally.first_error.set(told.clone()).is_ok() {
+        if self.tray.first_error.set(told.clone()).is_ok() {
             let text = format!("the run goes on, but its log suffers: {told}");
             self.recorder.send(Warning { code: "run_log".into(), text });
         }
@@ -225,7 +222,7 @@ impl Desk {
         if let Err(error) = self.events.close() {
             self.count(Err(error.into()));
         }
-        self.tally.dropped.fetch_add(self.events.lost(), Ordering::Relaxed);
+        self.tray.dropped.fetch_add(self.events.lost(), Ordering::Relaxed);
     }
 }
 

@@ -3,6 +3,7 @@
 mod target; // a measured figure beside what it must reach
 mod data; // corpus to batches
 mod pipeline; // stages and queues
+mod step; // one training step
 
 use crate::exit::ExitStatus;
 use crate::printer::Printer;
@@ -20,6 +21,8 @@ enum Part {
     Data(data::Args),
     /// Overlap, stall, overhead and memory of the pipeline, against its targets
     Pipeline(pipeline::Args),
+    /// How long a training step takes, and on what
+    Step(step::Args),
 }
 
 /// Measures one part.
@@ -27,5 +30,6 @@ pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
     match args.part {
         Part::Data(args) => data::run(args, out),
         Part::Pipeline(args) => pipeline::run(args, out),
+        Part::Step(args) => step::run(args, out),
     }
 }

@@ -102,6 +102,12 @@ fn show_links(found: &Inventory, out: &mut Printer) -> anyhow::Result<()> {
 }
 
 fn show_missing(found: &Inventory, out: &mut Printer) -> anyhow::Result<()> {
+    for card in &found.unused_cards {
+        out.note(&format!(
+            "card of {} at {} (model {}) is not used: see backend {} below",
+            card.vendor, card.pci, card.model, card.backend
+        ));
+    }
     let without = |report: &&BackendReport| report.devices.is_empty();
     let missing: Vec<_> = found.backends.iter().filter(without).collect();
     if missing.is_empty() {

@@ -1,0 +1,266 @@
+//! Two GPUs without a GPU: the data side on one software Vulkan device, the model on another.
+//!
+//! Needs feature `wgpu` and two drivers in `VK_DRIVER_FILES`; `scripts/gpu_tests.sh` sees to
+//! both. Nothing is skipped where they are missing: this group is run on purpose. Kernels are
+//! compiled by the drivers as they are met, so shapes are tiny.
+
+mod gpu {
+    pub mod tiny_voice;
+}
+
+use burn::tensor::{Device, Tensor};
+use gpu::tiny_voice::{TinyVoice, Watched, train};
+use std::env;
+use std::process::Command;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use tandem_data::audio::Sound;
+use tandem_data::audio::mel::{MelConfig, MelExtractor};
+use tandem_data::batch::{BatchShape, HostBatch, RowInfo};
+use tandem_model::device::{Backend, BackendChoice, DeviceError, DeviceId, open, wait_for};
+use tandem_model::device_mel::{
+    BAND_TOLERANCE, DeviceMel, SoundBatch, TOLERANCE, choose_mel_place,
+};
+use tandem_model::inventory::{DeviceClass, FoundDevice, Inventory};
+use tandem_model::memory::{HeldBefore, MemoryError, check_worst_batch, figures_of};
+use tandem_model::placement::{DeviceSettings, MemoryLimits, Mode, OpenDevices, Placement};
+use tandem_model::transfer::transfer;
+use tandem_model::upload::{DeviceBatch, upload};
+use tandem_units::Bytes;
+
+/// Losses on the CPU and on a software GPU after the same steps.
+const LOSS_TOLERANCE: f32 = 1e-5;
+const SHAPE: BatchShape = BatchShape { rows: 3, frames: 24, symbols: 7 };
+
+/// Drivers share the processors and their figures: one test at a time.
+fn alone() -> MutexGuard<'static, ()> {
+    static ONE: Mutex<()> = Mutex::new(());
+    ONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn placed(data: usize, model: usize) -> Placement {
+    let settings = DeviceSettings {
+        backend: BackendChoice::Only(Backend::Wgpu),
+        data_gpu: Some(data),
+        model_gpu: Some(model),
+        ..DeviceSettings::default()
+    };
+    Placement::decide(&settings, &Inventory::look()).expect("two software devices")
+}
+
+/// Sounds of the lengths that fill the shape, and of less.
+fn sounds() -> Vec<Vec<i16>> {
+    let tone = |samples: usize, hz: f32| {
+        let level = move |at: usize| {
+            let phase = std::f32::consts::TAU * hz * at as f32 / 22050.0;
+            (phase.sin() * 9000.0 + (3.1 * phase).sin() * 3000.0 + (at % 17) as f32 * 30.0) as i16
+        };
+        (0..samples).map(level).collect()
+    };
+    vec![tone(23 * 256, 220.0), tone(4000, 440.0), tone(2500, 130.0)]
+}
+
+/// The batch that the host would hand over, frames of the host's kernel included.
+fn host_batch() -> HostBatch {
+    let config = MelConfig::SPEECH_22K;
+    let mut extractor = MelExtractor::new(config.clone()).unwrap();
+    let mut batch = HostBatch::new(&config);
+    batch.reset(SHAPE);
+    for (row, sound) in sounds().iter().enumerate() {
+        let mel = extractor.extract(Sound::I16(sound)).unwrap();
+        let frames = mel.frames().0;
+        let row = row as u32;
+        let symbols = 7 - 2 * row as usize;
+        let place =
+            batch.push_row(RowInfo { row, frames, symbols, speaker: row, language: row % 2 });
+        place.mel.copy_from_slice(mel.values());
+        place
+            .symbols
+            .iter_mut()
+            .enumerate()
+            .for_each(|(at, s)| *s = 1 + (at as i32 + row as i32) % 9);
+    }
+    batch.finish();
+    batch
+}
+
+fn mel_on(device: &Device) -> Tensor<3> {
+    let config = MelConfig::SPEECH_22K;
+    let mut batch = SoundBatch::new(&config);
+    batch.reset(SHAPE.rows, SHAPE.frames);
+    for sound in &sounds() {
+        batch.push(Sound::I16(sound)).unwrap();
+    }
+    DeviceMel::new(&config, device).unwrap().extract(&batch).unwrap()
+}
+
+/// The data side's work, as the pipeline does it: upload, then mel frames made there.
+fn prepared(device: &Device) -> DeviceBatch {
+    let batch = upload(&host_batch(), device).unwrap();
+    DeviceBatch { mel: mel_on(device), ..batch }
+}
+
+fn values<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
+    tensor.try_into_vec_as().unwrap()
+}
+
+fn largest(one: &[f32], other: &[f32]) -> f32 {
+    assert_eq!(one.len(), other.len());
+    one.iter().zip(other).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
+}
+
+#[test]
+fn two_software_devices_are_listed_with_their_drivers() {
+    let _alone = alone();
+    let found = Inventory::look();
+    let gpus = found.gpus(Backend::Wgpu);
+    let is_software = |gpu: &FoundDevice| gpu.kind == DeviceClass::Software;
+    assert!(gpus.iter().filter(|gpu| is_software(gpu)).count() >= 2, "{gpus:?}");
+    assert_ne!(gpus[0].name, gpus[1].name);
+    assert!(gpus.iter().all(|gpu| gpu.driver.is_some() && gpu.memory.is_some()), "{gpus:?}");
+    // Software is for those who name it.
+    let auto = Placement::decide(&DeviceSettings::default(), &found).unwrap();
+    assert!(auto.mode == Mode::Cpu || auto.model.kind.is_hardware_gpu(), "{auto:?}");
+}
+
+#[test]
+fn flags_in_either_order_place_data_and_model_apart() {
+    let _alone = alone();
+    for (data, model) in [(0, 1), (1, 0)] {
+        let placement = placed(data, model);
+        assert_eq!((placement.mode, placement.data.id.index), (Mode::MultiGpu, data));
+        let devices = placement.open().unwrap();
+        assert!(devices.are_apart());
+        let again = open(DeviceId { backend: Backend::Wgpu, index: model }).unwrap();
+        assert_eq!(again, devices.model, "a device is opened once");
+        eprintln!("{placement}\n");
+    }
+}
+
+#[test]
+fn training_across_two_devices_gives_the_cpus_losses_and_stays_where_it_was_put() {
+    let _alone = alone();
+    let devices = placed(0, 1).open().unwrap();
+    let cpu = Device::flex();
+
+    // Mel frames of the data device are the host's.
+    let batch = prepared(&devices.data);
+    let host = host_batch();
+    let off = largest(&values(batch.mel.clone()), host.mel());
+    eprintln!("mel: wgpu:0 against the host kernel, largest difference {off:.2e} in the logarithm");
+    assert!(off <= TOLERANCE, "{off}");
+
+    // Features are on the data device before the transfer, on the model device after it.
+    let before = [batch.mel.device(), batch.symbols.device(), batch.frame_counts.device()];
+    assert!(before.iter().all(|device| *device == devices.data), "{before:?}");
+    let batch = transfer(batch, &devices.model).unwrap();
+    let DeviceBatch { mel, symbols, frame_counts, symbol_counts, languages, speakers, host: facts } =
+        batch.clone();
+    let lists = [frame_counts, symbol_counts, languages, speakers];
+    let mut after: Vec<Device> = lists.iter().map(|list| list.device()).collect();
+    after.extend([mel.device(), symbols.device()]);
+    assert!(after.iter().all(|device| *device == devices.model), "{after:?}");
+    assert_eq!(facts.frame_counts, host.frame_counts());
+    assert_eq!(lists[0].clone().try_into_vec_as::<i32>().unwrap(), host.frame_counts());
+
+    // The same weights on both; ten steps each, the CPU with the host's own frames.
+    let start = TinyVoice::new(SHAPE, host.bands(), &cpu.clone().autodiff());
+    let on_model = start.clone().fork_to(&devices.model.clone().autodiff());
+    let reference = train(start, &upload(&host, &cpu).unwrap(), &Watched::default(), 10);
+    let watched = Watched::default();
+    let losses = train(on_model, &batch, &watched, 10);
+    eprintln!("loss after ten steps: CPU {:.7}, wgpu:1 {:.7}", reference[9], losses[9]);
+    let off = largest(&reference, &losses);
+    eprintln!("largest difference of the ten losses {off:.2e}");
+    assert!(reference[9] < 0.9 * reference[0], "it learns: {reference:?}");
+    assert!(off <= LOSS_TOLERANCE * reference[0].max(1.0), "{reference:?}\n{losses:?}");
+
+    // Every parameter, gradient and optimiser state was on the model device, at every step.
+    let seen = watched.seen();
+    assert!(seen.len() >= 10 * 5, "parameters are watched: {}", seen.len());
+    for (what, device) in seen {
+        assert_eq!(device, devices.model, "{what}");
+    }
+}
+
+#[test]
+fn the_other_way_round_gives_the_same_mel() {
+    let _alone = alone();
+    let devices = placed(1, 0).open().unwrap();
+    let host = host_batch();
+    let mel = values(transfer(prepared(&devices.data), &devices.model).unwrap().mel);
+    let off = largest(&mel, host.mel());
+    eprintln!("mel: wgpu:1 against the host kernel, largest difference {off:.2e} in the logarithm");
+    assert!(off <= TOLERANCE, "{off}");
+}
+
+#[test]
+fn a_measurement_keeps_mel_frames_on_the_host_of_a_software_device() {
+    let _alone = alone();
+    let devices = placed(0, 1).open().unwrap();
+    let sounds = sounds();
+    let sounds: Vec<Sound<'_>> = sounds.iter().map(|sound| Sound::I16(sound)).collect();
+    let config = MelConfig::SPEECH_22K;
+    let choice = choose_mel_place(&config, &sounds, &devices.data, 1, 2).unwrap();
+    eprintln!("{choice}");
+    assert!(choice.difference <= BAND_TOLERANCE, "{choice:?}");
+}
+
+#[test]
+fn the_allocator_tells_what_a_device_holds() {
+    let _alone = alone();
+    let devices = placed(0, 1).open().unwrap();
+    let before = figures_of(&devices.data).expect("wgpu tells");
+    let held = Tensor::<1>::ones([4 << 20], &devices.data) * 3.0;
+    wait_for(&devices.data, "testing").unwrap();
+    let after = figures_of(&devices.data).expect("wgpu tells");
+    assert!(after.in_use.0 >= before.in_use.0 + (16 << 20), "{before:?} {after:?}");
+    assert!(after.reserved >= after.in_use);
+    drop(held);
+}
+
+#[test]
+fn a_budget_smaller_than_the_worst_batch_is_refused_before_step_1() {
+    let _alone = alone();
+    let devices = placed(0, 1).open().unwrap();
+    let step = || {
+        let large = Tensor::<2>::ones([1 << 10, 8 << 10], &devices.model) * 2.0;
+        assert_eq!(large.max().into_scalar::<f32>(), 2.0);
+    };
+    let check = |data, model| {
+        let limits = MemoryLimits { data: Bytes::mib(data), model: Bytes::mib(model) };
+        let OpenDevices { data, model } = devices.clone();
+        [&data, &model].map(|device| device.memory_cleanup());
+        let before = HeldBefore::look(&devices);
+        check_worst_batch(SHAPE, &devices, Some(limits), &before, step)
+    };
+    let error = check(64, 16).unwrap_err();
+    let MemoryError::WorstBatch { needed, .. } = error else { panic!("{error:?}") };
+    assert!(needed >= Bytes::mib(32), "{needed}");
+    assert!(check(64, 4096).is_ok());
+}
+
+#[test]
+fn a_missing_driver_is_an_error_and_no_panic() {
+    // The loader reads its environment once: another process looks for a driver that is not
+    // there.
+    if env::var_os(NO_DRIVER).is_some() {
+        let id = DeviceId { backend: Backend::Wgpu, index: 0 };
+        let error = open(id).unwrap_err();
+        assert!(matches!(error, DeviceError::NoDriver { .. }), "{error:?}");
+        let report = Inventory::look();
+        let report = report.report(Backend::Wgpu).unwrap();
+        assert!(report.built && report.hint.as_ref().unwrap().starts_with("install "));
+        return;
+    }
+    let name = "a_missing_driver_is_an_error_and_no_panic";
+    let outcome = Command::new(env::current_exe().unwrap())
+        .args(["--exact", name])
+        .env(NO_DRIVER, "1")
+        .env("VK_DRIVER_FILES", "/nowhere/no_driver.json")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&outcome.stderr);
+    assert!(outcome.status.success() && !said.contains("panicked"), "{said}");
+}
+
+const NO_DRIVER: &str = "TANDEM_TEST_NO_DRIVER";

@@ -1,0 +1,341 @@
+//! The whole voice: padding, gradients, steps, speaking. A voice of a few hundred weights.
+
+use tandem_model::alignment::{Aligner, log_likelihoods};
+use tandem_model::lesson::{HostLesson, Lesson};
+use tandem_model::ops::Lengths;
+use tandem_model::optimizer::{GradientSum, Optimizer, StepSettings};
+use tandem_model::size::{ModelSize, VoiceConfig};
+use tandem_model::synthesis::{Manner, Reference, Speaker};
+use tandem_model::voice::Voice;
+use tandem_model::weights::{weights_of, with_weights};
+use tandem_model::{Device, Module, Tensor, TensorData};
+use tandem_units::Seed;
+
+fn micro() -> VoiceConfig {
+    VoiceConfig {
+        symbols: 11,
+        languages: 2,
+        bands: 4,
+        text_width: 8,
+        text_blocks: 2,
+        decoder_width: 8,
+        decoder_blocks: 2,
+        head_width: 4,
+        voice_width: 4,
+        patch: 2,
+    }
+}
+
+fn device() -> Device {
+    Device::flex()
+}
+
+/// A voice in which no weight is zero, so that every part has a say.
+fn stirred(seed: u64) -> Voice {
+    let voice = Voice::new(&micro(), Seed(seed), &device().autodiff());
+    let mut number = 0u32;
+    let weights = weights_of(&voice).into_iter().map(|weight| {
+        let count = weight.values.dims()[0];
+        let extra: Vec<f32> = (0..count)
+            .map(|_| {
+                number += 1;
+                ((number as f32 * 0.7).sin()) * 0.2
+            })
+            .collect();
+        weight.values + Tensor::from_data(TensorData::new(extra, [count]), &device())
+    });
+    with_weights(voice, weights.collect())
+}
+
+/// Rows of `[symbols, frames, reference frames]`, padded to the longest or to `room`.
+fn lesson(rows: &[[usize; 3]], room: [usize; 3]) -> HostLesson {
+    let (config, [symbols, frames, reference]) = (micro(), room);
+    let wave = |row: usize, at: usize| ((row * 31 + at) as f32 * 0.37).sin();
+    let mut made = HostLesson {
+        rows: rows.len(),
+        symbols,
+        frames,
+        bands: config.bands,
+        patch: config.patch,
+        symbol_ids: vec![0; rows.len() * symbols],
+        durations: vec![0; rows.len() * symbols],
+        languages: (0..rows.len()).map(|row| (row % 2) as i32).collect(),
+        mel: vec![0.0; rows.len() * frames * config.bands],
+        reference_frames: reference,
+        reference: vec![0.0; rows.len() * reference * config.bands],
+        seed: Seed(5),
+        ..HostLesson::default()
+    };
+    for (row, &[text, sound, stretch]) in rows.iter().enumerate() {
+        made.symbol_counts.push(text);
+        made.frame_counts.push(sound);
+        made.reference_counts.push(stretch);
+        for symbol in 0..text {
+            made.symbol_ids[row * symbols + symbol] = (1 + (row + 3 * symbol) % 10) as i32;
+            let rest = if symbol + 1 == text { sound % text } else { 0 };
+            made.durations[row * symbols + symbol] = (sound / text + rest) as u32;
+        }
+        for at in 0..sound * config.bands {
+            made.mel[row * frames * config.bands + at] = wave(row, at);
+        }
+        for at in 0..stretch * config.bands {
+            made.reference[row * reference * config.bands + at] = wave(row + 7, at);
+        }
+    }
+    made
+}
+
+/// The same noise and time for a row, whatever its padding: what follows from the row alone.
+fn with_noise_by_row(mut lesson: Lesson, numbers: &[usize]) -> Lesson {
+    let [rows, frames, bands] = lesson.noise.dims();
+    let noise: Vec<f32> = (0..rows * frames * bands)
+        .map(|at| {
+            let (row, place) = (numbers[at / (frames * bands)], at % (frames * bands));
+            ((row * 1009 + place) as f32 * 1.3).cos()
+        })
+        .collect();
+    let times: Vec<f32> = numbers.iter().map(|&row| 0.2 + 0.25 * row as f32).collect();
+    lesson.noise = Tensor::from_data(TensorData::new(noise, [rows, frames, bands]), &device());
+    lesson.time_features =
+        Tensor::from_data(tandem_model::decoder::time_features(&times), &device());
+    lesson.times = Tensor::from_data(TensorData::new(times, [rows, 1, 1]), &device());
+    lesson
+}
+
+fn losses(voice: &Voice, lesson: &Lesson) -> [f32; 3] {
+    let losses = voice.losses(lesson);
+    [losses.prior, losses.duration, losses.flow].map(|loss| loss.into_scalar::<f32>())
+}
+
+const ROWS: [[usize; 3]; 3] = [[5, 12, 8], [3, 7, 12], [6, 16, 0]];
+
+#[test]
+fn padding_changes_nothing() {
+    let voice = stirred(1);
+    for row in 0..ROWS.len() {
+        let [symbols, frames, stretch] = ROWS[row];
+        let room = [symbols, frames.next_multiple_of(2), stretch.max(4)];
+        let mut alone = lesson(&ROWS, [6, 16, 12]);
+        alone = one_row(&alone, row, room);
+        let alone = with_noise_by_row(alone.to_device(&device()), &[row]);
+        let alone = losses(&voice, &alone);
+
+        let padded = lesson(&ROWS, [9, 24, 16]).to_device(&device());
+        let padded = with_noise_by_row(padded, &[0, 1, 2]);
+        let padded = losses(&voice, &counting_only(padded, row));
+        for (alone, padded) in alone.into_iter().zip(padded) {
+            assert!((alone - padded).abs() < 2e-5 * alone.max(1.0), "row {row}: {alone} {padded}");
+            assert!(alone > 1e-3, "a loss of nothing proves nothing");
+        }
+    }
+}
+
+/// One row of a lesson, with less padding.
+fn one_row(from: &HostLesson, row: usize, [symbols, frames, reference]: [usize; 3]) -> HostLesson {
+    let bands = from.bands;
+    let part = |list: &[f32], padded: usize, wanted: usize| {
+        list[row * padded * bands..][..wanted * bands].to_vec()
+    };
+    HostLesson {
+        rows: 1,
+        symbols,
+        frames,
+        symbol_counts: vec![from.symbol_counts[row]],
+        frame_counts: vec![from.frame_counts[row]],
+        symbol_ids: from.symbol_ids[row * from.symbols..][..symbols].to_vec(),
+        languages: vec![from.languages[row]],
+        durations: from.durations[row * from.symbols..][..symbols].to_vec(),
+        mel: part(&from.mel, from.frames, frames),
+        reference_frames: reference,
+        reference: part(&from.reference, from.reference_frames, reference),
+        reference_counts: vec![from.reference_counts[row]],
+        ..from.clone()
+    }
+}
+
+/// The same lesson, in which one row alone counts.
+fn counting_only(mut lesson: Lesson, row: usize) -> Lesson {
+    let rows = lesson.mel.dims()[0];
+    let mut one = vec![0f32; rows];
+    one[row] = 1.0;
+    let one = Tensor::<1>::from_data(TensorData::new(one, [rows]), &device());
+    lesson.frame_weight = lesson.frame_weight * one.clone().reshape([rows, 1, 1]);
+    lesson.symbol_weight = lesson.symbol_weight * one.reshape([rows, 1]);
+    lesson
+}
+
+#[test]
+fn gradients_are_slopes_of_the_loss() {
+    let voice = stirred(2);
+    let lesson = lesson(&ROWS, [7, 18, 12]).to_device(&device());
+    let mut gradients = voice.losses(&lesson).total().backward();
+    let gradients = tandem_model::weights::gradients_of(&voice, &mut gradients);
+    let weights = weights_of(&voice);
+    // Durations are cut off from the reader on purpose: the slope through the hidden vectors is
+    // left out of the gradient, so it is left out of the comparison too.
+    let whole = |voice: &Voice| {
+        let losses = voice.losses(&lesson);
+        f64::from(losses.prior.into_scalar::<f32>()) + f64::from(losses.flow.into_scalar::<f32>())
+    };
+    let duration = |voice: &Voice| f64::from(voice.losses(&lesson).duration.into_scalar::<f32>());
+    let mut compared = 0;
+    for (place, weight) in weights.iter().enumerate() {
+        let gradient = gradients[place].clone().map(|g| g.try_into_vec_as::<f32>().unwrap());
+        let count = weight.values.dims()[0];
+        let at = (place * 7) % count;
+        let move_by = 2e-3f32;
+        let moved = |by: f32| {
+            let mut values: Vec<Tensor<1>> = weights.iter().map(|w| w.values.clone()).collect();
+            let mut change = vec![0f32; count];
+            change[at] = by;
+            values[place] =
+                values[place].clone() + Tensor::from_data(TensorData::new(change, [count]), &device());
+            with_weights(voice.clone(), values)
+        };
+        let (up, down) = (moved(move_by), moved(-move_by));
+        let mut slope = (whole(&up) - whole(&down)) / (2.0 * f64::from(move_by));
+        if weight.name.starts_with("durations") {
+            slope = (duration(&up) - duration(&down)) / (2.0 * f64::from(move_by));
+        }
+        let found = gradient.map_or(0.0, |g| f64::from(g[at]));
+        let off = (found - slope).abs();
+        // The start of the flow is the prior, cut off: its slope differs for the reader alone.
+        let exact = !weight.name.starts_with("reader");
+        if exact {
+            assert!(off < 2e-2 * slope.abs().max(0.05), "{}: {found} {slope}", weight.name);
+            compared += 1;
+        }
+    }
+    assert!(compared > 20);
+}
+
+fn settings(step: u64) -> StepSettings {
+    StepSettings {
+        rate: 1e-2,
+        weight_decay: 0.01,
+        beta1: 0.9,
+        beta2: 0.98,
+        epsilon: 1e-8,
+        clip: 0.0,
+        ema: 0.9,
+        step,
+        loss_scale: 1.0,
+    }
+}
+
+fn values(voice: &Voice) -> Vec<f32> {
+    let numbers = |w: tandem_model::weights::Weight| w.values.try_into_vec_as::<f32>().unwrap();
+    weights_of(voice).into_iter().flat_map(numbers).collect()
+}
+
+fn stepped(voice: &Voice, lessons: &[Lesson]) -> Vec<f32> {
+    let mut sum = GradientSum::default();
+    for lesson in lessons {
+        sum.add(voice, voice.losses(lesson).total().backward(), lesson.utterances);
+    }
+    let (voice, _) = Optimizer::new(voice).step(voice.clone(), sum, &settings(1));
+    values(&voice)
+}
+
+#[test]
+fn gradients_of_small_batches_add_up_to_those_of_a_large_one() {
+    let voice = stirred(3);
+    let room = [6, 16, 12];
+    let whole = lesson(&ROWS, room);
+    let parts: Vec<Lesson> = (0..3)
+        .map(|row| with_noise_by_row(one_row(&whole, row, room).to_device(&device()), &[row]))
+        .collect();
+    let whole = with_noise_by_row(whole.to_device(&device()), &[0, 1, 2]);
+    let (large, small) = (stepped(&voice, &[whole]), stepped(&voice, &parts));
+    let before = values(&voice);
+    // The first step of Adam is the sign of the gradient: where that is near zero it may differ.
+    let far = large.iter().zip(&small).filter(|(a, b)| (*a - *b).abs() > 1e-4).count();
+    assert!(far <= large.len() / 100, "{far} of {} weights differ", large.len());
+    assert!(large.iter().zip(&before).filter(|(a, b)| a != b).count() > large.len() / 2);
+}
+
+#[test]
+fn a_step_without_a_number_changes_nothing() {
+    let voice = stirred(4);
+    let mut lesson = lesson(&ROWS, [6, 16, 12]).to_device(&device());
+    lesson.mel = lesson.mel * f32::NAN;
+    let after = stepped(&voice, &[lesson]);
+    assert_eq!(after, values(&voice));
+}
+
+#[test]
+fn the_same_seed_gives_the_same_voice_and_the_same_step() {
+    let lesson = || lesson(&ROWS, [6, 16, 12]).to_device(&device());
+    assert_eq!(stepped(&stirred(5), &[lesson()]), stepped(&stirred(5), &[lesson()]));
+    assert_ne!(values(&stirred(5)), values(&stirred(6)));
+}
+
+#[test]
+fn a_tiny_voice_learns_one_batch_by_heart() {
+    let mut voice = stirred(7);
+    let mut optimizer = Optimizer::new(&voice);
+    let lesson = lesson(&ROWS, [6, 16, 12]).to_device(&device());
+    let first = losses(&voice, &lesson);
+    for step in 1..=200 {
+        let mut sum = GradientSum::default();
+        sum.add(&voice, voice.losses(&lesson).total().backward(), lesson.utterances);
+        (voice, _) = optimizer.step(voice, sum, &settings(step));
+    }
+    let last = losses(&voice, &lesson);
+    for (first, last) in first.into_iter().zip(last) {
+        assert!(last < 0.5 * first, "{first} {last}");
+    }
+}
+
+#[test]
+fn speaking_gives_as_many_frames_as_durations_say() {
+    let (config, device) = (micro(), device());
+    let voice = stirred(8).valid();
+    let speaker = Speaker { voice: &voice, config: &config, device: &device };
+    let reference = Reference { mel: vec![0.1; 9 * config.bands] };
+    let said = speaker.speak(&[1, 2, 3], 1, &reference, None, &Manner::default());
+    let frames: u32 = said.durations.iter().sum();
+    assert_eq!(said.mel.len(), frames as usize * config.bands);
+    assert!(said.durations.iter().all(|&frames| frames > 0));
+    let given = speaker.speak(&[1, 2, 3], 1, &reference, Some(&[2, 1, 4]), &Manner::default());
+    assert_eq!(given.mel.len(), 7 * config.bands);
+    let again = speaker.speak(&[1, 2, 3], 1, &reference, Some(&[2, 1, 4]), &Manner::default());
+    assert_eq!(given.mel, again.mel);
+    let nobody = Reference::default();
+    let other = speaker.speak(&[1, 2, 3], 1, &nobody, Some(&[2, 1, 4]), &Manner::default());
+    assert_ne!(given.mel, other.mel, "the reference must be heard");
+}
+
+#[test]
+fn a_reader_that_knows_the_frames_aligns_them_rightly() {
+    let bands = 4;
+    let prior: Vec<f32> = (0..3 * bands).map(|at| (at / bands) as f32).collect();
+    let mel: Vec<f32> =
+        [0, 0, 1, 2, 2, 2].iter().flat_map(|&s| vec![s as f32 + 0.1; bands]).collect();
+    let scores = log_likelihoods(&mel, &prior, bands);
+    assert_eq!(Aligner::default().search(&scores, 3), Some(vec![2, 1, 3]));
+}
+
+#[test]
+fn sizes_have_the_parameters_they_promise() {
+    let about = [(ModelSize::Tiny, 2.0e6), (ModelSize::Small, 18.0e6)];
+    for (size, expected) in about {
+        let config = VoiceConfig::of(size, 200, 2, 80);
+        let count = Voice::new(&config, Seed(0), &device()).num_params() as f64;
+        assert!((0.6..1.6).contains(&(count / expected)), "{}: {count}", size.name());
+    }
+}
+
+#[test]
+fn an_empty_row_is_never_read() {
+    let voice = stirred(9);
+    let mut with_rubbish = lesson(&[[5, 12, 8], [0, 0, 0]], [6, 16, 12]);
+    let clean = with_rubbish.clone().to_device(&device());
+    let half = with_rubbish.mel.len() / 2;
+    with_rubbish.mel[half..].fill(1e3);
+    let rubbish = with_rubbish.to_device(&device());
+    assert_eq!(clean.utterances, 1);
+    assert_eq!(losses(&voice, &clean), losses(&voice, &rubbish));
+    let empty = Lengths::new(&[0], 4, &device());
+    assert_eq!(empty.total(), 0);
+}

@@ -1,0 +1,463 @@
+//! The run: batches in, a trained voice out.
+//!
+//! In: a prepared corpus, devices, settings. Out: a directory with checkpoints, and a record of
+//! what happened. The training thread takes a ready lesson, studies it, moves the weights, hands
+//! tensors to other threads, and nothing else: losses are read by [`crate::loss_reader`],
+//! checkpoints written by [`crate::keeper`], exams held by [`crate::examiner`].
+
+use crate::TrainError;
+use crate::align::Align;
+use crate::examiner::{Desk, Exam, Examiner, Paper, Speak, Standing};
+use crate::feed::{FeedSettings, Rows, host_route, setup};
+use crate::keeper::{Keeper, Kept};
+use crate::learner::{Learner, StepFacts};
+use crate::loss_reader::LossReader;
+use crate::place::{Place, Placed};
+use crate::prepare::Prepared;
+use crate::run_log::{LogMessage, LogSender};
+use crate::run_state::{CorpusFacts, RunState, Snapshot};
+use crate::snapshots::Snapshots;
+use crate::train_settings::TrainSettings;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tandem_data::batch::{Batches, Position};
+use tandem_model::Module;
+use tandem_model::alignment::Aligner;
+use tandem_model::checkpoint::Checkpoints;
+use tandem_model::placement::{MemoryLimits, OpenDevices};
+use tandem_model::shapes::{ShapeLog, ShapeReport};
+use tandem_model::trained::VoiceDocument;
+use tandem_model::weights::weights_of;
+use tandem_pipeline::{CancelToken, Feed, Hold, PipelineError};
+use tandem_telemetry::Recorder;
+use tandem_telemetry::event::{Final, Loss, RunOutcome, Started, Step};
+use tandem_telemetry::pending::Pending;
+use tandem_units::Epoch;
+
+/// What a run starts from: made by [`crate::beginning`].
+pub struct Beginning {
+    /// Weights and optimiser.
+    pub learner: Learner,
+    /// Readers that align the first steps.
+    pub snapshots: Snapshots,
+    /// Where the run stands.
+    pub state: RunState,
+    /// What the voice is.
+    pub document: Arc<VoiceDocument>,
+    /// Stretches of its speakers.
+    pub speakers: Arc<Vec<Vec<f32>>>,
+}
+
+/// What a run works with.
+pub struct Job {
+    /// The corpus.
+    pub prepared: Arc<Prepared>,
+    /// How it is fed.
+    pub feed: FeedSettings,
+    /// How the voice learns.
+    pub settings: TrainSettings,
+    /// All settings, for the checkpoint.
+    pub config: serde_json::Value,
+    /// Where.
+    pub devices: OpenDevices,
+    /// Budgets of the devices, where they are kept.
+    pub limits: Option<MemoryLimits>,
+    /// Checkpoints go here.
+    pub shelf: Checkpoints,
+    /// The longest the model waits for its buffer to fill.
+    pub start_delay: Duration,
+    /// Curves, pictures and sound go here.
+    pub log: LogSender,
+    /// Events go here.
+    pub recorder: Recorder,
+    /// Ends the run after the step under way.
+    pub cancel: CancelToken,
+}
+
+/// How a run ended.
+#[derive(Debug)]
+pub struct Outcome {
+    /// Why.
+    pub ending: Ending,
+    /// Steps done, of the whole run.
+    pub step: u64,
+    /// Checkpoints of this process.
+    pub kept: Kept,
+    /// The controlled start.
+    pub started: Option<Started>,
+    /// Shapes met.
+    pub shapes: ShapeReport,
+    /// Workers and slots at the end, as flags.
+    pub flags: Vec<String>,
+    /// The lowest validation loss.
+    pub best: Option<f64>,
+}
+
+/// Why a run ended.
+#[derive(Debug)]
+pub enum Ending {
+    /// All steps or epochs are done.
+    Done,
+    /// Validation stopped getting better.
+    NoProgress,
+    /// Asked to stop: a checkpoint is on disk.
+    Interrupted,
+    /// It could not go on; the last good state is on disk.
+    Failed(TrainError),
+}
+
+/// Trains until the steps are done, the user stops it, or it cannot go on.
+pub fn train(job: Job, beginning: Beginning) -> Result<Outcome, TrainError> {
+    let mut run = Run::prepare(job, beginning)?;
+    let mut lessons = run.start_feed()?;
+    let started = lessons.wait_ready(run.feed.depth, run.start_delay);
+    let ending = run.learn_all(&mut lessons);
+    let flags = lessons.close().flags;
+    Ok(run.finish(ending, started, flags))
+}
+
+struct Run {
+    prepared: Arc<Prepared>,
+    feed: FeedSettings,
+    settings: TrainSettings,
+    config: serde_json::Value,
+    devices: OpenDevices,
+    start_delay: Duration,
+    log: LogSender,
+    recorder: Recorder,
+    cancel: CancelToken,
+    learner: Learner,
+    snapshots: Snapshots,
+    state: RunState,
+    document: Arc<VoiceDocument>,
+    speakers: Arc<Vec<Vec<f32>>>,
+    keeper: Keeper,
+    examiner: Option<Examiner>,
+    losses: LossReader,
+    shapes: ShapeLog,
+    saved_at: Option<u64>,
+    /// After the batch studied last: its number and place.
+    studied: (u64, Position),
+}
+
+impl Run {
+    fn prepare(job: Job, beginning: Beginning) -> Result<Run, TrainError> {
+        let Job { prepared, feed, settings, config, devices, .. } = job;
+        let Beginning { learner, snapshots, state, document, speakers } = beginning;
+        let keeper = Keeper::start(job.shelf, job.recorder.clone())?;
+        let standing = Standing::from(state.best, state.since_best);
+        let paper = Paper::write(&prepared, &feed, &document, &speakers, &job.cancel)?;
+        let examiner = match paper {
+            Some(paper) => Some(Examiner::start(Desk {
+                paper,
+                document: document.clone(),
+                device: devices.data.clone(),
+                log: job.log.clone(),
+                marker: keeper.marker(),
+                recorder: job.recorder.clone(),
+                standing,
+            })?),
+            None => None,
+        };
+        let losses = LossReader::start(job.recorder.clone())?;
+        let studied = (state.next_batch, state.position);
+        let saved_at = (learner.step > 0).then_some(learner.step);
+        Ok(Run {
+            prepared,
+            feed,
+            settings,
+            config,
+            devices,
+            start_delay: job.start_delay,
+            log: job.log,
+            recorder: job.recorder,
+            cancel: job.cancel,
+            learner,
+            snapshots,
+            state,
+            document,
+            speakers,
+            keeper,
+            examiner,
+            losses,
+            shapes: ShapeLog::default(),
+            saved_at,
+            studied,
+        })
+    }
+
+    /// The whole path of a batch, from the plan to the model.
+    fn start_feed(&self) -> Result<Feed<Placed>, TrainError> {
+        let settings = FeedSettings {
+            start: self.state.position,
+            first: self.state.next_batch,
+            epochs: self.settings.epochs,
+            ..self.feed.clone()
+        };
+        let align = Align {
+            snapshots: self.snapshots.clone(),
+            device: self.devices.data.clone(),
+            scale: self.document.scale,
+            patch: self.document.config.patch,
+            grad_accum: self.settings.grad_accum as u64,
+            seed: self.settings.seed.derive(LESSONS),
+            cancel: self.cancel.clone(),
+            recorder: self.recorder.clone(),
+            aligner: Aligner::default(),
+        };
+        let hold = Hold::bytes(settings.memory).items(2);
+        let slots = Hold::bytes(settings.memory).items(settings.depth.max(2));
+        let route = host_route(&self.prepared, &settings, &self.recorder)?
+            .then(align, hold)
+            .then(Place::on(self.devices.clone()), slots);
+        Ok(route.start(setup(&settings, &self.recorder, &self.cancel))?)
+    }
+
+    fn learn_all(&mut self, lessons: &mut Feed<Placed>) -> Ending {
+        let mut last = Instant::now();
+        loop {
+            if self.is_over() {
+                return Ending::Done;
+            }
+            if self.cancel.is_cancelled() {
+                return Ending::Interrupted;
+            }
+            let placed = match lessons.next() {
+                Ok(Some(placed)) => placed,
+                Ok(None) => return self.end_of_data(&mut last),
+                Err(PipelineError::Cancelled) => return Ending::Interrupted,
+                Err(error) => return Ending::Failed(error.into()),
+            };
+            let waited = lessons.waited();
+            match self.take(placed, waited, &mut last) {
+                Ok(None) => {}
+                Ok(Some(ending)) => return ending,
+                Err(error) => return Ending::Failed(error),
+            }
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.settings.max_steps.is_some_and(|most| self.learner.step >= most)
+    }
+
+    /// The epochs are over in the middle of a step: what was studied still counts.
+    fn end_of_data(&mut self, last: &mut Instant) -> Ending {
+        if let Some(facts) = self.learner.advance() {
+            (self.state.next_batch, self.state.position) = self.studied;
+            self.report(facts, None, Duration::ZERO, last);
+        }
+        Ending::Done
+    }
+
+    /// One batch: studied, and where it is the last of its step, the weights move.
+    fn take(
+        &mut self,
+        placed: Placed,
+        waited: Duration,
+        last: &mut Instant,
+    ) -> Result<Option<Ending>, TrainError> {
+        let accum = self.settings.grad_accum as u64;
+        let learner = &mut self.learner;
+        tandem_model::device::guarded("training", || learner.study(&placed.lesson))?;
+        let next = placed.ticket.seq + 1;
+        let position = Position { batch: placed.position.batch + 1, ..placed.position };
+        self.studied = (next, position);
+        if next.is_multiple_of(accum) {
+            let facts = tandem_model::device::guarded("moving the weights", || learner.advance())?;
+            let Some(facts) = facts else { return Ok(None) };
+            // A batch that was left out leaves a gap: steps are numbered by batches, so that
+            // which weights align which batch stays a function of the number alone.
+            self.learner.step = next / accum;
+            (self.state.next_batch, self.state.position) = self.studied;
+            self.shapes.enter(placed.shape, last.elapsed());
+            self.report(facts, Some(&placed), waited, last);
+            self.after_step();
+        }
+        if self.losses.bad_in_a_row() >= self.settings.nan_limit {
+            let (steps, step) = (self.losses.bad_in_a_row(), self.learner.step);
+            return Err(TrainError::NotANumber { steps, step });
+        }
+        let patience = self.settings.patience.unwrap_or(u32::MAX);
+        let since = self.examiner.as_ref().map_or(0, |examiner| examiner.standing.since_best());
+        Ok((since >= patience).then_some(Ending::NoProgress))
+    }
+
+    fn report(
+        &mut self,
+        facts: StepFacts,
+        placed: Option<&Placed>,
+        waited: Duration,
+        last: &mut Instant,
+    ) {
+        let step = self.learner.step;
+        let total = facts.prior.clone() + facts.duration.clone() + facts.flow.clone();
+        let losses = vec![
+            ("total", total),
+            ("prior", facts.prior),
+            ("duration", facts.duration),
+            ("flow", facts.flow),
+        ];
+        let mut losses = self.losses.promise(step, losses, facts.gradient);
+        let mut known = |name: &'static str, value: f64| {
+            losses.push(Loss { name: name.into(), value: Pending::known(value as f32) });
+        };
+        known("rate", facts.rate);
+        if let Some(placed) = placed {
+            known("alignment_age", placed.age as f64);
+        }
+        let scalars = losses.iter().map(|loss| Loss {
+            name: format!("train/{}", loss.name).into(),
+            value: loss.value.clone(),
+        });
+        self.log.send(LogMessage::Scalars { step, values: scalars.collect() });
+        let now = Instant::now();
+        let took = std::mem::replace(last, now).elapsed();
+        let Some(placed) = placed else { return };
+        let shape = placed.shape;
+        self.recorder.send(Step {
+            step,
+            ticket: placed.ticket,
+            took: took.into(),
+            waited: waited.into(),
+            items: placed.lesson.utterances as u32,
+            frames: placed.frames,
+            shape: Some([shape.rows as u32, shape.symbols as u32, shape.frames as u32]),
+            losses,
+        });
+    }
+
+    /// Hands out what others need after this step. Clones of tensors cost nothing.
+    fn after_step(&mut self) {
+        let step = self.learner.step;
+        if self.snapshots.wants(step) {
+            self.publish_reader();
+        }
+        let due = |every: u64| every > 0 && step.is_multiple_of(every);
+        let examine = due(self.settings.validate_every) || due(self.settings.sample_every);
+        if due(self.settings.checkpoint_every) || (examine && self.examiner.is_some()) {
+            self.keeper.save(self.snapshot(), "interval");
+            self.saved_at = Some(step);
+        }
+        if let (true, Some(examiner)) = (examine, &self.examiner) {
+            let speak = if due(self.settings.sample_every) { Speak::Yes } else { Speak::No };
+            examiner.examine(Exam { step, voice: self.learner.speaker(), speak });
+        }
+    }
+
+    fn publish_reader(&self) {
+        let reader = self.learner.voice.reader.valid();
+        let reader = match self.devices.are_apart() {
+            true => reader.fork(&self.devices.data),
+            false => reader,
+        };
+        self.snapshots.publish(self.learner.step, reader);
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        let mut state = self.state.clone();
+        if let Some(examiner) = &self.examiner {
+            state.best = examiner.standing.best();
+            state.since_best = examiner.standing.since_best();
+        }
+        Snapshot {
+            step: self.learner.step,
+            state,
+            document: self.document.clone(),
+            speakers: self.speakers.clone(),
+            config: self.config.clone(),
+            weights: weights_of(&self.learner.voice),
+            optimizer: self.learner.optimizer.state(),
+            readers: self.snapshots.needed_from(self.learner.step),
+        }
+    }
+
+    fn finish(self, ending: Ending, started: Started, flags: Vec<String>) -> Outcome {
+        let (step, why) = (self.learner.step, ending.as_reason());
+        let unsaved = step > 0 && self.saved_at != Some(step);
+        let last = unsaved.then(|| (self.snapshot(), why));
+        let standing = self.examiner.as_ref().map(|examiner| examiner.standing.clone());
+        let Run { keeper, mut examiner, losses, recorder, learner, .. } = self;
+        if let (Ending::Done, Some(examiner)) = (&ending, &examiner) {
+            examiner.examine(Exam { step, voice: learner.speaker(), speak: Speak::Yes });
+        }
+        // The examiner marks through the keeper: it ends first.
+        if let Some(examiner) = examiner.take() {
+            examiner.finish();
+        }
+        let kept = keeper.finish(last);
+        drop(losses);
+        let (outcome, why) = ending.as_event();
+        recorder.send(Final { outcome, why, steps: step, flags: flags.clone() });
+        let best = standing.and_then(|standing| standing.best());
+        let shapes = self.shapes.report();
+        Outcome { ending, step, kept, started: Some(started), shapes, flags, best }
+    }
+}
+
+/// What lessons draw their chance from, apart from the order of batches.
+const LESSONS: u64 = 0x1e55_0115;
+
+impl Ending {
+    fn as_reason(&self) -> &'static str {
+        match self {
+            Ending::Done => "end",
+            Ending::NoProgress => "no progress",
+            Ending::Interrupted => "interrupt",
+            Ending::Failed(_) => "failure",
+        }
+    }
+
+    fn as_event(&self) -> (RunOutcome, Option<String>) {
+        match self {
+            Ending::Done => (RunOutcome::Done, None),
+            Ending::NoProgress => {
+                (RunOutcome::Done, Some("validation stopped getting better".into()))
+            }
+            Ending::Interrupted => (RunOutcome::Interrupted, None),
+            Ending::Failed(error) => (RunOutcome::Failed, Some(error.to_string())),
+        }
+    }
+}
+
+/// Steps that these settings ask for; epochs are counted by the plan of the first one.
+pub fn total_steps(
+    prepared: &Prepared,
+    feed: &FeedSettings,
+    settings: &TrainSettings,
+) -> Result<u64, TrainError> {
+    let rows = Rows::of(prepared, feed.split);
+    let batches = Batches::new(rows.lengths(), &feed.batch)?;
+    let per_epoch = batches.epoch(Epoch(0)).len() as u64;
+    let by_epochs =
+        settings.epochs.map(|epochs| (u64::from(epochs) * per_epoch) / settings.grad_accum as u64);
+    match (settings.max_steps, by_epochs) {
+        (Some(steps), Some(epochs)) => Ok(steps.min(epochs.max(1))),
+        (Some(steps), None) => Ok(steps),
+        (None, Some(epochs)) => Ok(epochs.max(1)),
+        (None, None) => Err(TrainError::Endless),
+    }
+}
+
+/// What a corpus is made of, to be compared when a run is resumed.
+pub fn corpus_facts(prepared: &Prepared, feed: &FeedSettings) -> CorpusFacts {
+    let rows = Rows::of(prepared, feed.split);
+    let mut hash = blake3::Hasher::new();
+    for (place, &number) in rows.cache_row.iter().enumerate() {
+        let Some(row) = prepared.cache.row(number as usize) else { continue };
+        hash.update(row.id.as_bytes());
+        hash.update(&rows.frames[place].to_le_bytes());
+        hash.update(&rows.speakers[place].to_le_bytes());
+        if let Some(text) = prepared.cache.text(row.record) {
+            text.symbols().for_each(|symbol| {
+                hash.update(&symbol.to_le_bytes());
+            });
+        }
+    }
+    let batches = serde_json::to_vec(&feed.batch).unwrap_or_default();
+    CorpusFacts {
+        rows: rows.cache_row.len(),
+        fingerprint: hash.finalize().to_hex().as_str()[..32].to_string(),
+        batches: blake3::hash(&batches).to_hex().as_str()[..32].to_string(),
+    }
+}

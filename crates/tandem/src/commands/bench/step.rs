@@ -1,0 +1,187 @@
+//! `tandem bench step`: how long a training step of a voice takes on this machine, and on what.
+//!
+//! The real model, losses, gradients and optimiser, on a batch in which every place is taken.
+
+use super::target::{best_tenth, median};
+use crate::device_args::DeviceArgs;
+use crate::exit::ExitStatus;
+use crate::printer::Printer;
+use crate::train_args::model_size;
+use anyhow::Context;
+use serde::Serialize;
+use std::time::Instant;
+use tandem_data::batch::BatchShape;
+use tandem_data::text::SymbolTable;
+use tandem_model::device::wait_for;
+use tandem_model::inventory::Inventory;
+use tandem_model::lesson::HostLesson;
+use tandem_model::optimizer::{GradientSum, Optimizer, StepSettings};
+use tandem_model::placement::Placement;
+use tandem_model::size::{ModelSize, VoiceConfig};
+use tandem_model::voice::Voice;
+use tandem_model::{Device, Module};
+use tandem_units::Seed;
+
+/// What was typed.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Size of the voice
+    #[arg(long, value_name = "SIZE", default_value = "tiny", value_parser = model_size())]
+    model_size: ModelSize,
+    /// Utterances of a batch
+    #[arg(long, value_name = "N", default_value_t = 8)]
+    batch_size: usize,
+    /// Mel frames of each utterance
+    #[arg(long, value_name = "N", default_value_t = 300)]
+    frames: usize,
+    /// Symbols of each utterance
+    #[arg(long, value_name = "N", default_value_t = 60)]
+    symbols: usize,
+    /// Threads of the processor [default: all]
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+    /// Steps that are measured, after three that are not
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    steps: usize,
+    #[command(flatten)]
+    devices: DeviceArgs,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  tandem bench step
+  tandem bench step --model-size small --batch-size 16 --frames 400 --threads 1 --json";
+
+/// Steps before the clock starts: kernels are compiled, memory is taken.
+const WARM_UP: usize = 3;
+
+#[derive(Serialize)]
+struct Figures {
+    model_size: ModelSize,
+    parameters: usize,
+    batch_size: usize,
+    frames: usize,
+    symbols: usize,
+    threads: usize,
+    device: String,
+    steps: usize,
+    /// Milliseconds: median and best tenth of the whole step.
+    step_ms: f64,
+    step_best_ms: f64,
+    /// Medians of its parts.
+    forward_ms: f64,
+    backward_ms: f64,
+    optimizer_ms: f64,
+}
+
+/// Measures.
+pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+    anyhow::ensure!(args.steps > 0 && args.batch_size > 0, "nothing to measure: give at least 1");
+    anyhow::ensure!(
+        args.symbols > 0 && args.frames >= args.symbols,
+        "every symbol needs a frame: give at least as many `--frames` as `--symbols`"
+    );
+    if let Some(threads) = args.threads {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.max(1));
+        pool.build_global().context("cannot set the number of threads")?;
+    }
+    let asked = args.devices.resolve(&Default::default())?;
+    let placement = Placement::decide(&asked, &Inventory::look())?;
+    let device = placement.open()?.model;
+    let figures = measure(&args, &device, placement.model.name.clone())?;
+    if args.json {
+        out.json(&figures)?;
+    } else {
+        print(&figures, out)?;
+    }
+    Ok(ExitStatus::Done)
+}
+
+fn measure(args: &Args, device: &Device, name: String) -> anyhow::Result<Figures> {
+    let symbols = SymbolTable::standard().len();
+    let config = VoiceConfig::of(args.model_size, symbols, 2, 80);
+    let mut voice = Voice::new(&config, Seed(0), &device.clone().autodiff());
+    let mut optimizer = Optimizer::new(&voice);
+    let shape =
+        BatchShape { rows: args.batch_size, frames: args.frames, symbols: args.symbols };
+    let lesson = HostLesson::fullest(shape, &config, 128).to_device(device);
+    let mut times: [Vec<f64>; 4] = Default::default();
+    for step in 1..=(WARM_UP + args.steps) as u64 {
+        let began = Instant::now();
+        let losses = voice.losses(&lesson);
+        wait_for(device, "measuring a step")?;
+        let forward = Instant::now();
+        let gradients = losses.total().backward();
+        let mut sum = GradientSum::default();
+        sum.add(&voice, gradients, lesson.utterances);
+        wait_for(device, "measuring a step")?;
+        let backward = Instant::now();
+        let parameters = voice.clone();
+        drop(voice);
+        (voice, _) = optimizer.step(parameters, sum, &settings(step));
+        wait_for(device, "measuring a step")?;
+        let end = Instant::now();
+        if step > WARM_UP as u64 {
+            let parts = [forward - began, backward - forward, end - backward, end - began];
+            for (list, took) in times.iter_mut().zip(parts) {
+                list.push(took.as_secs_f64() * 1e3);
+            }
+        }
+    }
+    let [forward, backward, moved, whole] = times;
+    Ok(Figures {
+        model_size: args.model_size,
+        parameters: voice.num_params(),
+        batch_size: args.batch_size,
+        frames: args.frames,
+        symbols: args.symbols,
+        threads: rayon::current_num_threads(),
+        device: name,
+        steps: args.steps,
+        step_ms: median(whole.clone()),
+        step_best_ms: best_tenth(whole),
+        forward_ms: median(forward),
+        backward_ms: median(backward),
+        optimizer_ms: median(moved),
+    })
+}
+
+fn settings(step: u64) -> StepSettings {
+    StepSettings {
+        rate: 1e-4,
+        weight_decay: 0.01,
+        beta1: 0.9,
+        beta2: 0.98,
+        epsilon: 1e-8,
+        clip: 1.0,
+        ema: 0.999,
+        step,
+        loss_scale: 1.0,
+    }
+}
+
+fn print(f: &Figures, out: &mut Printer) -> anyhow::Result<()> {
+    out.line(&format!(
+        "{} ({:.1} million parameters), {} x {} frames, {} symbols, on {} with {} threads",
+        f.model_size.name(),
+        f.parameters as f64 / 1e6,
+        f.batch_size,
+        f.frames,
+        f.symbols,
+        f.device,
+        f.threads
+    ))?;
+    out.line(&format!(
+        "step {:.0} ms (best tenth {:.0} ms): forward {:.0}, backward {:.0}, optimiser {:.0}; {:.0} frames/s",
+        f.step_ms,
+        f.step_best_ms,
+        f.forward_ms,
+        f.backward_ms,
+        f.optimizer_ms,
+        1e3 * (f.batch_size * f.frames) as f64 / f.step_ms
+    ))
+}

@@ -1,0 +1,279 @@
+//! `tandem train`: trains a voice, from the corpus to checkpoints that speak.
+//!
+//! Devices are settled first, then the corpus is prepared, then the run begins or goes on. Words
+//! for people go to stderr; the report at the end goes to stdout.
+
+use crate::commands::prepare::Shown;
+use crate::device_args::DeviceArgs;
+use crate::exit::ExitStatus;
+use crate::interrupt::cancel_on_signals;
+use crate::printer::Printer;
+use crate::progress::{Plan, TrainProgress};
+use crate::train_advice::{LinkFact, MachineFacts, advice};
+use crate::train_args::TrainArgs;
+use crate::train_plan::{TrainPlan, effective_config};
+use anyhow::Context;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use tandem_data::cache::replace_file::replace_file;
+use tandem_model::Module;
+use tandem_model::checkpoint::{Checkpoints, Keep};
+use tandem_model::inventory::Inventory;
+use tandem_model::placement::{OpenDevices, Placement};
+use tandem_pipeline::CancelToken;
+use tandem_telemetry::event::RunHeader;
+use tandem_telemetry::record::{Closed, RecordOptions, Recording};
+use tandem_telemetry::report::Report;
+use tandem_telemetry::sampler::{Sampler, standard_sources};
+use tandem_telemetry::{Recorder, Rules};
+use tandem_train::beginning::{Changes, begin, resume};
+use tandem_train::run_log::{RunLog, RunLogSettings};
+use tandem_train::trainer::{Beginning, Ending, Job, Outcome, total_steps, train};
+use tandem_train::{FeedSettings, Prepared, prepare};
+
+/// What was typed.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    #[command(flatten)]
+    train: TrainArgs,
+    /// With `--resume`: go on although corpus or batches changed, from the next epoch on
+    #[arg(long)]
+    allow_changes: bool,
+    #[command(flatten, next_help_heading = "Devices")]
+    devices: DeviceArgs,
+    /// Print the report as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  tandem train --train-data demo --max-steps 400 --batch-size 8
+  tandem train --train-data my-corpus --model-size small --checkpoint-dir runs/first
+  tandem train --train-data my-corpus --checkpoint-dir runs/first --resume
+  tandem train --train-data my-corpus --data-gpu 0 --model-gpu 1 --enable-memory-isolation
+
+Ctrl-C finishes the step under way, writes a checkpoint and exits with 3.";
+
+/// Frames of a reference that come with each row: a second and a half.
+const REFERENCE_FRAMES: usize = 128;
+
+/// Trains.
+pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+    let mut plan = args.train.resolve()?;
+    let asked = args.devices.resolve(&plan.file.devices)?;
+    plan.file.devices = args.devices.over(&plan.file.devices);
+    let found = Inventory::look();
+    let placement =
+        Placement::decide(&asked, &found).context("no run is possible with these devices")?;
+    let devices = placement.open().context("cannot open the devices")?;
+    out.note(&placement.to_string());
+    let facts = machine_facts(&placement, &found);
+    for sentence in plan.said.iter().cloned().chain(advice(&plan, &facts)) {
+        out.note(&sentence);
+    }
+    plan.train.precision.check(&devices.model)?;
+    let cancel = cancel_on_signals()?;
+    let mut shown = Shown::on(out);
+    let prepared = prepare(&plan.corpus, &plan.data, &plan.prepare, &mut shown, &cancel);
+    shown.done();
+    let prepared = prepared
+        .with_context(|| format!("cannot prepare `{}`", plan.train_data.display()))?;
+    let changes = if args.allow_changes { Changes::Allowed } else { Changes::Refused };
+    let run = TrainingRun { plan, placement, devices, prepared: Arc::new(prepared), changes };
+    run.carry_out(args.json, &cancel, out)
+}
+
+/// Everything settled, nothing started.
+struct TrainingRun {
+    plan: TrainPlan,
+    placement: Placement,
+    devices: OpenDevices,
+    prepared: Arc<Prepared>,
+    changes: Changes,
+}
+
+impl TrainingRun {
+    fn carry_out(
+        self,
+        json: bool,
+        cancel: &CancelToken,
+        out: &mut Printer,
+    ) -> anyhow::Result<ExitStatus> {
+        let directory = self.plan.train.checkpoint_dir.clone();
+        let shelf = Checkpoints::open(&directory, Keep { last: self.plan.train.keep })
+            .with_context(|| format!("cannot write checkpoints to `{}`", directory.display()))?;
+        let feed = self.feed();
+        let beginning = self.begin(&feed, &shelf, cancel, out)?;
+        let text = effective_config(&self.plan)?;
+        let config = directory.join("config.toml");
+        replace_file(&config, text.as_bytes())
+            .with_context(|| format!("cannot write `{}`", config.display()))?;
+        out.note(&self.describe(&beginning));
+
+        let record = record_path(&directory, beginning.learner.step);
+        let total = total_steps(&self.prepared, &feed, &self.plan.train)?;
+        let progress = TrainProgress::new(
+            Plan {
+                done: beginning.learner.step,
+                last_step: Some(total),
+                epochs: self.plan.train.epochs,
+            },
+            out,
+        );
+        let options =
+            RecordOptions { listener: Some(progress.listener()), ..RecordOptions::default() };
+        let header = RunHeader::now("tandem", env!("CARGO_PKG_VERSION"), self.settings());
+        let recording = Recording::create(&record, header, options)
+            .with_context(|| format!("cannot start the run record `{}`", record.display()))?;
+        let outcome = self.train(feed, beginning, shelf, recording.recorder(), cancel);
+        let closed = recording.finish();
+        progress.done();
+        let outcome = outcome?;
+        self.tell(&outcome, &closed, &record, json, out)
+    }
+
+    fn feed(&self) -> FeedSettings {
+        let feed = self.plan.feed_settings();
+        FeedSettings { reference_frames: REFERENCE_FRAMES, ..feed }
+    }
+
+    fn begin(
+        &self,
+        feed: &FeedSettings,
+        shelf: &Checkpoints,
+        cancel: &CancelToken,
+        out: &mut Printer,
+    ) -> anyhow::Result<Beginning> {
+        let (prepared, settings) = (&self.prepared, &self.plan.train);
+        if !self.plan.resume {
+            return Ok(begin(prepared, feed, settings, &self.devices, shelf, cancel)?);
+        }
+        let taken = resume(prepared, feed, settings, &self.devices, shelf, self.changes)?;
+        for broken in &taken.passed_over {
+            out.note(&format!("passed over a broken checkpoint: {broken}"));
+        }
+        if let Some(what) = &taken.changes {
+            out.note(&format!("not the same run any more: {what}"));
+        }
+        Ok(taken.beginning)
+    }
+
+    fn describe(&self, beginning: &Beginning) -> String {
+        let size = self.plan.train.model_size.name();
+        let parameters = beginning.learner.voice.num_params() as f64 / 1e6;
+        let from = match beginning.learner.step {
+            0 => "a new run".to_string(),
+            step => format!("goes on after step {step}"),
+        };
+        let directory = self.plan.train.checkpoint_dir.display();
+        format!("voice: {size}, {parameters:.1} million parameters; {from} in {directory}")
+    }
+
+    fn settings(&self) -> serde_json::Value {
+        serde_json::json!({
+            "command": "train",
+            "placement": self.placement,
+            "config": self.plan.to_file(),
+        })
+    }
+
+    fn train(
+        &self,
+        feed: FeedSettings,
+        beginning: Beginning,
+        shelf: Checkpoints,
+        recorder: Recorder,
+        cancel: &CancelToken,
+    ) -> anyhow::Result<Outcome> {
+        let directory = &self.plan.train.checkpoint_dir;
+        let first_step = beginning.learner.step + 1;
+        let settings =
+            RunLogSettings { first_step, ..RunLogSettings::new(self.plan.data.mel.clone()) };
+        let log = RunLog::start(directory, settings, recorder.clone())
+            .context("cannot start the run's log")?;
+        let sources = standard_sources(&crate::watched::gpus(&self.placement));
+        let sampler = Sampler::start(sources, recorder.clone(), Duration::from_secs(1))
+            .context("cannot watch the devices")?;
+        let job = Job {
+            prepared: self.prepared.clone(),
+            feed,
+            settings: self.plan.train.clone(),
+            config: self.settings(),
+            devices: self.devices.clone(),
+            limits: self.placement.limits,
+            shelf,
+            start_delay: Duration::from_secs_f64(self.plan.start_delay.0),
+            log: log.sender(),
+            recorder,
+            cancel: cancel.clone(),
+        };
+        let outcome = train(job, beginning);
+        drop(sampler);
+        log.finish();
+        Ok(outcome?)
+    }
+
+    fn tell(
+        &self,
+        outcome: &Outcome,
+        closed: &Closed,
+        record: &Path,
+        json: bool,
+        out: &mut Printer,
+    ) -> anyhow::Result<ExitStatus> {
+        let report = Report::from_summary(&closed.summary, None, &Rules::default());
+        if json {
+            out.json(&report)?;
+        } else {
+            out.line(report.to_string().trim_end())?;
+            out.line(&format!("shapes     {}", outcome.shapes))?;
+        }
+        let directory = self.plan.train.checkpoint_dir.display();
+        out.note(&format!("record: {}", record.display()));
+        if let Some(saved) = &outcome.kept.last {
+            out.note(&format!("newest checkpoint: {} ({})", saved.path.display(), saved.bytes));
+        }
+        if let Some(error) = &outcome.kept.failure {
+            out.note(&format!("the newest checkpoint could not be written: {error}"));
+        }
+        match &outcome.ending {
+            Ending::Done => {
+                out.note(&format!("speak: tandem synth --checkpoint {directory} --text \"...\" -o out.wav"));
+                Ok(ExitStatus::Done)
+            }
+            Ending::NoProgress => {
+                out.note("stopped early: validation did not get better any more (`--patience`)");
+                Ok(ExitStatus::Done)
+            }
+            Ending::Interrupted => {
+                out.note(&format!(
+                    "stopped at step {}; the same command with `--resume` goes on", outcome.step
+                ));
+                Ok(ExitStatus::Interrupted)
+            }
+            Ending::Failed(error) => {
+                out.note(&format!("stopped at step {}; `--resume` goes on from there", outcome.step));
+                Err(anyhow::anyhow!("{error}")).context("the run could not go on")
+            }
+        }
+    }
+}
+
+/// The first part of a run is `run.jsonl`; each later one says where it begins.
+fn record_path(directory: &Path, step: u64) -> PathBuf {
+    match step {
+        0 => directory.join("run.jsonl"),
+        step => directory.join(format!("run-from-{step:08}.jsonl")),
+    }
+}
+
+fn machine_facts(placement: &Placement, found: &Inventory) -> MachineFacts {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let model_memory = placement.limits.map(|limits| limits.model).or(placement.model.memory);
+    let link = found.link(placement.data.id, placement.model.id);
+    let link = link.map(|link| LinkFact { name: link.kind.name().into(), slow: link.kind.is_bad() });
+    MachineFacts { cores, model_memory, link }
+}

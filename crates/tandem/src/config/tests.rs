@@ -1,0 +1,150 @@
+//! Configuration files as users write them, right and wrong, in both formats.
+
+use super::*;
+use crate::failure::explain;
+use tandem_model::size::ModelSize;
+
+fn read(name: &str, text: &str) -> anyhow::Result<FileConfig> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(name);
+    std::fs::write(&path, text).unwrap();
+    FileConfig::read(Some(&path))
+}
+
+/// The error as the user sees it, without the temporary path.
+fn said(name: &str, text: &str) -> String {
+    let shown = explain(&read(name, text).expect_err("refused"));
+    let shown = anstream::adapter::strip_str(&shown).to_string();
+    shown.split_once("  caused by: ").expect("a cause").1.to_string()
+}
+
+#[track_caller]
+fn check(name: &str, text: &str, wanted: &str) {
+    assert_eq!(said(name, text), wanted);
+}
+
+#[test]
+fn both_formats_give_the_same_settings() {
+    let toml = "num_workers = 3\ntrain_data = \"demo\"\n[train]\nmodel_size = \"small\"\n\
+        precision = \"bf16\"\n[train.optimizer]\nlr = 1e-4\n[corpus]\nseparator = \";\"\n";
+    let yaml = "num_workers: 3\ntrain_data: demo\ntrain:\n  model_size: small\n  precision: bf16\n  \
+        optimizer:\n    lr: 1e-4\ncorpus: {separator: ';'}\n";
+    let config = read("a.toml", toml).unwrap();
+    assert_eq!(read("a.yaml", yaml).unwrap(), config);
+    assert_eq!(read("a.YML", yaml).unwrap(), config);
+    assert_eq!((config.train.optimizer.lr, config.train.model_size), (1e-4, ModelSize::Small));
+    assert_eq!(config.train.optimizer.clip, 1.0, "absent keys keep their defaults");
+}
+
+#[test]
+fn numbers_are_numbers_however_they_are_written() {
+    for written in ["1e-4", "1E-4", "1.0e-4", "0.0001", ".0001", "1.e-4", "+1e-4"] {
+        let config = read("a.yaml", &format!("train:\n  optimizer:\n    lr: {written}\n")).unwrap();
+        assert_eq!(config.train.optimizer.lr, 1e-4, "{written}");
+    }
+}
+
+#[test]
+fn an_empty_file_is_all_defaults() {
+    assert_eq!(read("a.toml", "").unwrap(), FileConfig::default());
+    assert_eq!(read("a.yaml", "").unwrap(), FileConfig::default());
+    assert_eq!(read("a.yaml", "# nothing yet\n").unwrap(), FileConfig::default());
+}
+
+#[test]
+fn an_unknown_key_is_named_with_its_place_and_the_nearest_right_one() {
+    check(
+        "a.yaml",
+        "num_workers: 2\ntrain:\n  alignment:\n    evrey: 5\n",
+        "line 4, column 5: unknown key `train.alignment.evrey`\n  4 |     evrey: 5\n    |     ^\n\
+         hint: did you mean `train.alignment.every`?",
+    );
+    check(
+        "a.toml",
+        "[train.optimizer]\nlr = 1e-3\nweight_dekay = 0\n",
+        "line 3, column 1: unknown key `train.optimizer.weight_dekay`\n  3 | weight_dekay = 0\n    | ^\n\
+         hint: did you mean `train.optimizer.weight_decay`?",
+    );
+}
+
+#[test]
+fn a_key_in_the_wrong_table_leads_to_the_right_one() {
+    let hint =
+        |name: &str, text: &str| said(name, text).split_once("hint: ").unwrap().1.to_string();
+    assert_eq!(hint("a.yaml", "lr: 1e-4\n"), "did you mean `train.optimizer.lr`?");
+    assert_eq!(hint("a.toml", "batch_sise = 4\n"), "did you mean `batch.batch_size`?");
+    assert_eq!(
+        hint("a.toml", "[train]\nmixed_precision = true"),
+        "did you mean `train.precision`?"
+    );
+    assert_eq!(hint("a.toml", "[trian]\nkeep = 3"), "did you mean `train`?");
+    assert_eq!(
+        hint("a.toml", "[train.alignment]\ndropout = 1"),
+        "the keys there are `every`, `lag`"
+    );
+}
+
+#[test]
+fn a_wrong_type_is_named_with_its_place_in_plain_words() {
+    check(
+        "a.yaml",
+        "train:\n  optimizer:\n    lr: fast\n",
+        "line 3, column 9: `train.optimizer.lr` is string \"fast\", expected a number\n  \
+         3 |     lr: fast\n    |         ^\nhint: mend that line, or remove it for the default",
+    );
+    check(
+        "a.toml",
+        "num_workers = \"two\"\n",
+        "line 1, column 15: `num_workers` is string \"two\", expected a whole number from 0 up\n  \
+         1 | num_workers = \"two\"\n    |               ^\n\
+         hint: mend that line, or remove it for the default",
+    );
+    assert!(said("a.yaml", "cache_dataset: yes").contains("expected true or false"));
+    assert!(
+        said("a.yaml", "train: 3").contains("`train` is integer `3`, expected a table of keys")
+    );
+    assert!(said("a.toml", "num_workers = -1").contains("expected a whole number from 0 up"));
+    assert!(said("a.yaml", "text:\n  languages: [en, klingon]").contains("`text.languages[1]`"));
+}
+
+#[test]
+fn a_wrong_value_leads_to_the_right_one() {
+    check(
+        "a.yaml",
+        "train:\n  model_size: smal\n",
+        "line 2, column 15: `train.model_size` is `smal`, expected `tiny`, `small`, `normal`, \
+         `big`\n  2 |   model_size: smal\n    |               ^\nhint: did you mean `small`?",
+    );
+}
+
+#[test]
+fn text_that_is_neither_format_is_named_with_its_place() {
+    assert!(said("a.toml", "num_workers = \n").starts_with("line 1, column "));
+    assert!(said("a.toml", "lr = 1\nlr = 2\n").starts_with("line 2, column 1: duplicate key"));
+    assert!(said("a.yaml", "train:\n\tkeep: 3\n").starts_with("line 2, column 1: "));
+    assert!(said("a.yaml", "num_workers: 1\nnum_workers: 2").starts_with("duplicate"));
+    assert!(said("a.yaml", "- a\n- b\n").contains("expected a table of keys"));
+    assert!(
+        said("a.yaml", "num_workers: 1\n---\nnum_workers: 2\n").contains("more than one document")
+    );
+}
+
+#[test]
+fn a_file_that_cannot_be_used_says_why() {
+    let shown = |path: &Path| {
+        let error = FileConfig::read(Some(path)).expect_err("refused");
+        anstream::adapter::strip_str(&explain(&error)).to_string()
+    };
+    let missing = shown(Path::new("nowhere/run.yaml"));
+    assert!(missing.contains("`nowhere/run.yaml`") && missing.contains("--config"), "{missing}");
+    let named = said("a.conf", "num_workers = 1");
+    assert!(named.contains("does not say how it is written") && named.contains(".yaml"), "{named}");
+    let long = said("a.toml", &"# words\n".repeat(200_000));
+    assert!(long.contains("longer than any configuration"), "{long}");
+}
+
+#[test]
+fn zero_where_one_is_needed_is_refused() {
+    assert!(said("a.yaml", "num_workers: 0").starts_with("`num_workers` is 0"));
+    assert!(said("a.yaml", "max_rejected: 3.0").starts_with("`max_rejected` is 3"));
+}

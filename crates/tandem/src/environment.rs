@@ -1,0 +1,68 @@
+//! Variables that nearly are ours: `TANDEM_BATCHSIZE` would be passed over without a word, and the
+//! run would not be the one that was asked for.
+
+use crate::config::nearest::nearest;
+use crate::failure::Advised;
+use std::ffi::OsString;
+
+/// What all of ours begin with.
+const OURS: &str = "TANDEM_";
+/// Those that no flag reads.
+const WITHOUT_FLAG: [&str; 1] = ["TANDEM_DATA_DIR"];
+
+/// Refuses a variable whose name is a typing error away from one that the program reads. Others
+/// that begin like ours may be somebody else's.
+pub fn refuse_near_misses(
+    program: &clap::Command,
+    variables: impl Iterator<Item = (OsString, OsString)>,
+) -> Result<(), Advised> {
+    let mut known: Vec<String> = WITHOUT_FLAG.map(String::from).into();
+    collect(program, &mut known);
+    for (name, _) in variables {
+        let Some(name) = name.to_str().filter(|name| name.starts_with(OURS)) else { continue };
+        if known.iter().any(|known| known == name) {
+            continue;
+        }
+        let ends = known.iter().map(|known| known.strip_prefix(OURS).unwrap_or(known));
+        if let Some(right) = nearest(&name[OURS.len()..], ends) {
+            let fact = format!("the environment variable {name} means nothing here");
+            return Err(Advised::new(fact, format!("did you mean {OURS}{right}?")));
+        }
+    }
+    Ok(())
+}
+
+fn collect(command: &clap::Command, known: &mut Vec<String>) {
+    let read = command.get_arguments().filter_map(|flag| flag.get_env());
+    known.extend(read.filter_map(|name| name.to_str()).map(String::from));
+    command.get_subcommands().for_each(|command| collect(command, known));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tandem_units::Hint;
+
+    fn refused(name: &str) -> Option<String> {
+        let flag = |id: &'static str, env: &'static str| clap::Arg::new(id).long(id).env(env);
+        let prepare = clap::Command::new("prepare").arg(flag("batch-size", "TANDEM_BATCH_SIZE"));
+        let train = clap::Command::new("train").arg(flag("lr", "TANDEM_LR"));
+        let program = clap::Command::new("tandem").subcommand(prepare).subcommand(train);
+        let variables = [(name.into(), "1".into())].into_iter();
+        refuse_near_misses(&program, variables).err().and_then(|error| error.hint())
+    }
+
+    #[test]
+    fn a_typing_error_is_refused_with_the_right_name() {
+        let right = Some("did you mean TANDEM_BATCH_SIZE?".to_string());
+        assert_eq!(refused("TANDEM_BATCHSIZE"), right);
+        assert_eq!(refused("TANDEM_BATCH_SISE"), right);
+    }
+
+    #[test]
+    fn variables_of_ours_and_of_others_pass() {
+        for name in ["TANDEM_LR", "TANDEM_DATA_DIR", "TANDEM_HOMEPAGE", "BATCHSIZE", "LR"] {
+            assert_eq!(refused(name), None, "{name}");
+        }
+    }
+}

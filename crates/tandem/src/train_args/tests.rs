@@ -1,0 +1,393 @@
+//! Flags, environment and files, as they become one plan.
+
+use super::*;
+use crate::failure::explain;
+use crate::train_plan::effective_config;
+use clap::{CommandFactory, Parser};
+use proptest::prelude::*;
+use std::process::Command;
+use tandem_data::text::Language;
+use tandem_model::device::BackendChoice;
+
+#[derive(Parser)]
+struct Typed {
+    #[command(flatten)]
+    args: TrainArgs,
+}
+
+fn typed(flags: &[&str]) -> Result<TrainArgs, clap::Error> {
+    Typed::try_parse_from(["train"].iter().chain(flags)).map(|typed| typed.args)
+}
+
+/// The plan for these flags on some corpus.
+pub fn plan(flags: &[&str]) -> TrainPlan {
+    let all = [&["--train-data", "corpora/x"], flags].concat();
+    typed(&all).expect("flags that parse").resolve().expect("a plan")
+}
+
+/// The plan for these flags over a file.
+fn plan_over(name: &str, text: &str, flags: &[&str]) -> anyhow::Result<TrainPlan> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(name);
+    std::fs::write(&path, text).unwrap();
+    let all = [&["--config", path.to_str().unwrap()], flags].concat();
+    typed(&all)?.resolve()
+}
+
+fn refused(flags: &[&str]) -> String {
+    let all = [&["--train-data", "corpora/x"], flags].concat();
+    let error = typed(&all).expect("flags that parse").resolve().expect_err("refused");
+    anstream::adapter::strip_str(&explain(&error)).to_string()
+}
+
+#[test]
+fn the_flags_are_sound() {
+    Typed::command().debug_assert();
+}
+
+#[test]
+fn without_flags_the_promised_defaults_hold() {
+    let plan = plan(&[]);
+    assert_eq!((plan.batch.batch_size, plan.depth), (16, 4));
+    assert_eq!((plan.data.text.max_symbols, plan.data.max_mel_frames), (200, 800));
+    assert_eq!((plan.start_delay, plan.adapt, plan.resume), (Seconds(2.0), true, false));
+    assert_eq!((plan.train.epochs, plan.train.max_steps), (Some(100), None));
+    assert_eq!(plan.said.len(), 1, "a choice of ours is said");
+    assert!(plan.said[0].contains("100 epochs"), "{}", plan.said[0]);
+    assert_eq!(plan.val_data, None);
+}
+
+#[test]
+fn a_length_that_is_given_is_not_supplemented() {
+    let steps = plan(&["--max-steps", "50"]);
+    assert_eq!((steps.train.max_steps, steps.train.epochs), (Some(50), None));
+    assert!(steps.said.is_empty());
+    let both = plan(&["--max-steps", "50", "--epochs", "3"]);
+    assert_eq!((both.train.max_steps, both.train.epochs), (Some(50), Some(3)));
+}
+
+#[test]
+fn every_flag_reaches_its_setting() {
+    let plan = plan(&[
+        "--val-data",
+        "corpora/y",
+        "--model-size",
+        "big",
+        "--grad-accum",
+        "4",
+        "--lr",
+        "2e-4",
+        "--final-lr",
+        "0.1",
+        "--warmup-steps",
+        "7",
+        "--weight-decay",
+        "0.02",
+        "--clip",
+        "0.5",
+        "--ema-decay",
+        "0.9",
+        "--patience",
+        "6",
+        "--nan-limit",
+        "8",
+        "--align-every",
+        "11",
+        "--align-lag",
+        "12",
+        "--validate-every",
+        "13",
+        "--sample-every",
+        "14",
+        "--checkpoint-every",
+        "15",
+        "--keep",
+        "2",
+        "--checkpoint-dir",
+        "runs/a",
+        "--resume",
+        "--model-start-delay",
+        "0.5",
+        "--seed",
+        "9",
+        "--batch-size",
+        "24",
+        "--num-workers",
+        "3",
+        "--prefetch-buffer-size",
+        "5",
+        "--mixed-precision",
+        "f16",
+        "--max-mel-frames",
+        "700",
+    ]);
+    let file: serde_json::Value = serde_json::to_value(plan.to_file()).unwrap();
+    let wanted = [
+        ("/val_data", "\"corpora/y\""),
+        ("/train/model_size", "\"big\""),
+        ("/train/grad_accum", "4"),
+        ("/train/optimizer/lr", "0.0002"),
+        ("/train/optimizer/final_lr", "0.1"),
+        ("/train/optimizer/warmup_steps", "7"),
+        ("/train/optimizer/weight_decay", "0.02"),
+        ("/train/optimizer/clip", "0.5"),
+        ("/train/ema_decay", "0.9"),
+        ("/train/patience", "6"),
+        ("/train/nan_limit", "8"),
+        ("/train/alignment/every", "11"),
+        ("/train/alignment/lag", "12"),
+        ("/train/validate_every", "13"),
+        ("/train/sample_every", "14"),
+        ("/train/checkpoint_every", "15"),
+        ("/train/keep", "2"),
+        ("/train/checkpoint_dir", "\"runs/a\""),
+        ("/model_start_delay", "0.5"),
+        ("/train/seed", "9"),
+        ("/batch/seed", "9"),
+        ("/batch/batch_size", "24"),
+        ("/num_workers", "3"),
+        ("/prefetch_buffer_size", "5"),
+        ("/train/precision", "\"f16\""),
+        ("/batch/max_mel_frames", "700"),
+    ];
+    for (key, value) in wanted {
+        assert_eq!(file.pointer(key).expect(key).to_string(), value, "{key}");
+    }
+    assert!(plan.resume);
+    let feed = plan.feed_settings();
+    assert_eq!((feed.workers, feed.depth, feed.batch.batch_size), (3, 5, 24));
+}
+
+#[test]
+fn a_flag_beats_the_file_and_the_file_beats_the_default() {
+    let file = "train_data: corpora/z\nbatch: {batch_size: 5}\ntrain:\n  keep: 7\n  optimizer:\n    \
+        lr: 1e-4\nmodel_start_delay: 1.5\nadapt: false\nnum_workers: 2\n";
+    let plan = plan_over("a.yaml", file, &["--lr", "5e-4", "--num-workers", "6"]).unwrap();
+    assert_eq!(plan.train_data, PathBuf::from("corpora/z"));
+    assert_eq!((plan.batch.batch_size, plan.train.keep), (5, 7));
+    assert_eq!((plan.train.optimizer.lr, plan.prepare.workers), (5e-4, 6));
+    assert_eq!((plan.start_delay, plan.adapt), (Seconds(1.5), false));
+    assert_eq!(plan.train.optimizer.clip, 1.0);
+}
+
+#[test]
+#[ignore = "a child process of the test below"]
+fn child() {
+    let Ok(config) = std::env::var("CHILD_CONFIG") else { return };
+    let flags: &[&str] = if std::env::var("CHILD_FLAG").is_ok() { &["--lr", "3e-4"] } else { &[] };
+    let plan = typed(&[&["--config", config.as_str()], flags].concat()).unwrap().resolve();
+    let plan = plan.unwrap();
+    assert_eq!(plan.train.optimizer.lr.to_string(), std::env::var("CHILD_LR").unwrap());
+    assert_eq!(plan.adapt.to_string(), std::env::var("CHILD_ADAPT").unwrap());
+    assert_eq!(plan.train.keep, 7, "what only the file says stays");
+}
+
+#[test]
+fn the_environment_stands_between_flag_and_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("a.toml");
+    let text = "train_data = \"x\"\n[train]\nkeep = 7\n[train.optimizer]\nlr = 1e-4\n";
+    std::fs::write(&config, text).unwrap();
+    let name = format!("{}::child", module_path!().split_once("::").unwrap().1);
+    let run = |variables: &[(&str, &str)], lr: &str, adapt: &str| {
+        let ended = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", &name, "--ignored"])
+            .envs(variables.iter().copied())
+            .env("CHILD_CONFIG", &config)
+            .env("CHILD_LR", lr)
+            .env("CHILD_ADAPT", adapt)
+            .output()
+            .unwrap();
+        assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stdout));
+        assert!(String::from_utf8_lossy(&ended.stdout).contains("1 passed"), "it ran");
+    };
+    run(&[], "0.0001", "true");
+    run(&[("TANDEM_LR", "2e-4"), ("TANDEM_ADAPT", "false")], "0.0002", "false");
+    run(&[("TANDEM_LR", "2e-4"), ("CHILD_FLAG", "1")], "0.0003", "true");
+}
+
+#[test]
+fn the_last_of_adapt_and_no_adapt_counts() {
+    assert!(plan(&["--adapt"]).adapt);
+    assert!(!plan(&["--no-adapt"]).adapt);
+    assert!(!plan(&["--adapt=false"]).adapt);
+    assert!(!plan(&["--adapt", "--no-adapt"]).adapt);
+    assert!(plan(&["--no-adapt", "--adapt"]).adapt);
+}
+
+#[test]
+fn mixed_precision_may_name_its_kind() {
+    assert_eq!(plan(&[]).train.precision, Precision::F32);
+    assert_eq!(plan(&["--mixed-precision"]).train.precision, Precision::Bf16);
+    assert_eq!(plan(&["--mixed-precision", "--resume"]).train.precision, Precision::Bf16);
+    assert_eq!(plan(&["--mixed-precision", "f16"]).train.precision, Precision::F16);
+    let file = "train_data: x\ntrain: {precision: f16}";
+    let off = plan_over("a.yaml", file, &["--mixed-precision=off"]).unwrap();
+    assert_eq!(off.train.precision, Precision::F32);
+    assert!(typed(&["--mixed-precision", "f8"]).is_err());
+}
+
+#[test]
+fn patience_of_zero_is_none() {
+    let file = "train_data: x\ntrain: {patience: 4}";
+    assert_eq!(plan_over("a.yaml", file, &[]).unwrap().train.patience, Some(4));
+    assert_eq!(plan_over("a.yaml", file, &["--patience", "0"]).unwrap().train.patience, None);
+}
+
+#[test]
+fn values_that_cannot_be_carried_out_are_refused_with_the_flag() {
+    let cases: [(&[&str], &str, &str); 9] = [
+        (&["--lr", "0"], "`train.optimizer.lr` is 0, expected a number above 0", "--lr"),
+        (&["--lr", "-1e-3"], "is -0.001", "--lr"),
+        (&["--lr", "nan"], "is NaN", "--lr"),
+        (&["--grad-accum", "0"], "`train.grad_accum` is 0, expected 1 or more", "--grad-accum"),
+        (&["--max-steps", "0"], "`train.max_steps` is 0", "--max-steps"),
+        (&["--keep", "0"], "`train.keep` is 0", "--keep"),
+        (&["--ema-decay", "1.0"], "less than 1", "--ema-decay"),
+        (&["--model-start-delay", "-1"], "is -1 s", "--model-start-delay"),
+        (&["--batch-size", "0"], "`batch_size` is 0", "batch_size"),
+    ];
+    for (flags, fact, way_out) in cases {
+        let said = refused(flags);
+        assert!(said.contains(fact), "{said}");
+        assert!(said.split_once("hint: ").expect("a hint").1.contains(way_out), "{said}");
+    }
+}
+
+#[test]
+fn a_run_without_a_corpus_says_how_to_name_one() {
+    let error = typed(&[]).unwrap().resolve().expect_err("refused");
+    let said = explain(&error);
+    assert!(said.contains("no corpus to train on") && said.contains("--train-data"), "{said}");
+}
+
+/// Everything of a plan but where it came from.
+fn substance(plan: &TrainPlan) -> String {
+    let plan = TrainPlan { said: Vec::new(), ..plan.clone() };
+    format!("{plan:?}")
+}
+
+/// A name that a careless writer of TOML would break.
+fn path() -> impl Strategy<Value = PathBuf> {
+    "[a-zA-Zآ-ی0-9 '\"\\\\#=\\[\\]{}\n\t.,/-]{1,20}".prop_map(PathBuf::from)
+}
+
+prop_compose! {
+    fn lengths()(frames in 1usize..2000, symbols in 1usize..500, more in 0usize..5000,
+                 budget in any::<bool>())
+        -> CorpusAndBatch
+    {
+        let budget = budget.then_some(frames + more);
+        CorpusAndBatch { frames, symbols, budget }
+    }
+}
+
+#[derive(Clone, Debug)]
+struct CorpusAndBatch {
+    frames: usize,
+    symbols: usize,
+    budget: Option<usize>,
+}
+
+prop_compose! {
+    fn data_args()(
+        lengths in lengths(),
+        languages in prop::collection::vec(
+            prop::sample::select(vec![Language::English, Language::Persian, Language::German]), 0..3),
+        (phonemes, keep_diacritics, cache_dataset) in any::<(bool, bool, bool)>(),
+        (lexicon, cache_dir) in (prop::option::of(path()), prop::option::of(path())),
+        separator in prop::option::of(any::<char>()),
+        num_workers in prop::option::of(1usize..200),
+        max_rejected in prop::option::of(0.0f64..=1.0),
+        batch_size in prop::option::of(1usize..300),
+        prefetch_buffer_size in prop::option::of(1usize..300),
+        seed in any::<Option<u64>>(),
+    ) -> (CorpusArgs, BatchArgs) {
+        let corpus = CorpusArgs {
+            config: None,
+            languages, phonemes, lexicon, keep_diacritics, separator,
+            max_text_length: Some(lengths.symbols),
+            max_mel_frames: Some(lengths.frames),
+            num_workers, cache_dataset, cache_dir, max_rejected,
+        };
+        let frame_budget = lengths.budget;
+        (corpus, BatchArgs { batch_size, frame_budget, prefetch_buffer_size, seed })
+    }
+}
+
+prop_compose! {
+    fn device_args()(
+        backend in prop::option::of(prop::sample::select(vec!["auto", "cpu", "wgpu", "cuda"])),
+        gpus in prop::option::of((0usize..9, 0usize..9)),
+        buffer_size in prop::option::of(1usize..),
+        enable_memory_isolation in any::<bool>(),
+        memory in (prop::option::of(1u64..1 << 30), prop::option::of(1u64..1 << 30)),
+        enable_static_shapes in any::<Option<bool>>(),
+    ) -> DeviceArgs {
+        // A budget without isolation is refused.
+        let memory = if enable_memory_isolation { memory } else { (None, None) };
+        DeviceArgs {
+            backend: backend.map(|name| name.parse::<BackendChoice>().unwrap()),
+            data_gpu: gpus.map(|gpus| gpus.0),
+            model_gpu: gpus.map(|gpus| gpus.1),
+            buffer_size,
+            enable_memory_isolation,
+            data_gpu_memory: memory.0,
+            model_gpu_memory: memory.1,
+            enable_static_shapes,
+        }
+    }
+}
+
+prop_compose! {
+    fn train_args()(
+        (corpus, batch) in data_args(),
+        (train_data, val_data) in (path(), prop::option::of(path())),
+        model_size in prop::option::of(prop::sample::select(ModelSize::ALL.to_vec())),
+        (epochs, max_steps) in (prop::option::of(1u32..), prop::option::of(1u64..)),
+        grad_accum in prop::option::of(1usize..100),
+        rates in (1e-300f64..10.0, 0.0f64..=1.0, 0.0f64..1.0, 0.0f64..100.0, 0.0f64..1.0),
+        (warmup_steps, align_lag) in any::<(Option<u64>, Option<u64>)>(),
+        (patience, nan_limit) in (any::<Option<u32>>(), prop::option::of(1u32..)),
+        mixed_precision in prop::option::of(prop::sample::select(
+            vec![Precision::F32, Precision::Bf16, Precision::F16])),
+        every in prop::option::of((1u64.., 1u64.., 1u64.., 1u64..)),
+        keep in prop::option::of(1usize..),
+        checkpoint_dir in prop::option::of(path()),
+        model_start_delay in prop::option::of(0.0f64..86_400.0),
+        (adapt, no_adapt, resume) in any::<(Option<bool>, bool, bool)>(),
+        devices in device_args(),
+    ) -> TrainArgs {
+        let (lr, final_lr, weight_decay, clip, ema_decay) = rates;
+        TrainArgs {
+            train_data: Some(train_data), val_data, model_size, epochs, max_steps, grad_accum,
+            lr: Some(lr), final_lr: Some(final_lr), warmup_steps,
+            weight_decay: Some(weight_decay), clip: Some(clip), ema_decay: Some(ema_decay),
+            patience, nan_limit, mixed_precision,
+            align_every: every.map(|every| every.0), align_lag,
+            validate_every: every.map(|every| every.1),
+            sample_every: every.map(|every| every.2),
+            checkpoint_every: every.map(|every| every.3),
+            keep, checkpoint_dir, resume, model_start_delay, adapt, no_adapt, corpus, batch, devices,
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_effective_configuration_gives_the_same_plan_again(args in train_args()) {
+        let first = args.resolve().unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("effective.toml");
+        let written = effective_config(&first).unwrap();
+        std::fs::write(&path, &written).unwrap();
+        let corpus = CorpusArgs { config: Some(path), ..CorpusArgs::default() };
+        let again = TrainArgs { corpus, resume: args.resume, ..TrainArgs::default() };
+        let second = again.resolve().unwrap();
+        prop_assert_eq!(substance(&first), substance(&second));
+        prop_assert_eq!(effective_config(&second).unwrap(), written);
+        prop_assert!(second.said.is_empty(), "nothing is left to choose");
+    }
+}

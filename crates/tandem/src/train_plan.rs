@@ -1,0 +1,101 @@
+//! What was decided about a training run: no flag, no file, nothing left open.
+//!
+//! In: what [`crate::train_args`] resolved. Out: settings for the trainer's parts, and the effective
+//! configuration, which gives the same plan again.
+
+use crate::config::FileConfig;
+use crate::device_args::DeviceConfig;
+use anyhow::Context;
+use std::path::PathBuf;
+use tandem_data::batch::BatchConfig;
+use tandem_model::placement::DeviceSettings;
+use tandem_pipeline::Adapt;
+use tandem_pipeline::adapt::Limits;
+use tandem_train::examine::Features;
+use tandem_train::train_settings::TrainSettings;
+use tandem_train::{DataSettings, FeedSettings, PrepareOptions};
+use tandem_units::Seconds;
+
+/// A training run, decided.
+#[derive(Clone, Debug)]
+pub struct TrainPlan {
+    /// The corpus, as it was named: `demo` stays `demo`.
+    pub train_data: PathBuf,
+    /// The corpus to validate on, as it was named; none: the rows held out.
+    pub val_data: Option<PathBuf>,
+    /// The corpus directory or manifest.
+    pub corpus: PathBuf,
+    /// How the corpus is read, spoken and heard.
+    pub data: DataSettings,
+    /// How it is prepared: workers, cache.
+    pub prepare: PrepareOptions,
+    /// How rows become batches.
+    pub batch: BatchConfig,
+    /// Batches that may wait for the model.
+    pub depth: usize,
+    /// Whether workers and depth may change while running.
+    pub adapt: bool,
+    /// The longest wait for the first batches.
+    pub start_delay: Seconds,
+    /// How the model learns.
+    pub train: TrainSettings,
+    /// Where the work is to happen.
+    pub devices: DeviceSettings,
+    /// Whether to go on from the newest checkpoint.
+    pub resume: bool,
+    /// What was chosen because nothing was said, for the log.
+    pub said: Vec<String>,
+}
+
+impl TrainPlan {
+    /// How the training rows are fed, from the first batch on.
+    pub fn feed_settings(&self) -> FeedSettings {
+        let usual = FeedSettings::new(self.batch.clone());
+        let workers = self.prepare.workers;
+        let limits = Limits::default();
+        let most_workers = usual.most_workers.max(workers);
+        let limits =
+            Limits { depth: limits.depth.max(self.depth), workers: most_workers, ..limits };
+        FeedSettings {
+            epochs: self.train.epochs,
+            workers,
+            most_workers,
+            depth: self.depth,
+            adapt: if self.adapt { Adapt::On(limits) } else { Adapt::Off },
+            ..usual
+        }
+    }
+
+    /// Everything that was decided, as a configuration file would say it.
+    pub fn to_file(&self) -> FileConfig {
+        FileConfig {
+            train_data: Some(self.train_data.clone()),
+            val_data: self.val_data.clone(),
+            num_workers: Some(self.prepare.workers),
+            prefetch_buffer_size: Some(self.depth),
+            cache_dataset: self.prepare.features == Features::Cached,
+            cache_dir: self.prepare.cache_dir.clone(),
+            max_rejected: Some(self.prepare.max_rejected),
+            adapt: Some(self.adapt),
+            model_start_delay: Some(self.start_delay.0),
+            corpus: self.data.corpus.clone(),
+            text: self.data.text.clone(),
+            mel: self.data.mel.clone(),
+            audio: self.data.audio,
+            batch: self.batch.clone(),
+            train: self.train.clone(),
+            devices: self.file.devices.clone(),
+            devices: DeviceConfig::of(&self.devices),
+        }
+    }
+}
+
+/// The plan as TOML: given back with `--config`, it resolves to the same plan.
+pub fn effective_config(plan: &TrainPlan) -> anyhow::Result<String> {
+    let text = toml::to_string(&plan.to_file())
+        .context("cannot write the settings as a configuration file")?;
+    Ok(format!(
+        "# What was decided for this run. To run with the same settings:\n\
+         # tandem train --config THIS_FILE\n\n{text}"
+    ))
+}
