@@ -8,8 +8,22 @@
 pub mod adamw; // the optimiser's step
 pub mod lengths; // which positions are real
 pub mod plain; // the same maths from ordinary operations
+mod fused; // where the CPU backend branches off
+mod attention; // its kernels, one file each
+mod norm;
+mod linear;
+mod gate;
+mod error;
+mod rows; // how they walk a tensor
+mod product; // small matrix products
+mod lanes; // vector arithmetic
+#[cfg(test)]
+mod check; // what their tests share
 
+use burn::backend::Dispatch;
 use burn::tensor::Tensor;
+
+use fused::FusedOps;
 
 pub use adamw::{AdamW, Moments};
 pub use lengths::Lengths;
@@ -20,6 +34,13 @@ pub use lengths::Lengths;
 /// values, each split into `heads`. The result is `[batch, positions, width]` with zeros at padded positions; what
 /// stands at padded positions of `qkv` is never read.
 pub fn attention(qkv: Tensor<3>, heads: usize, lengths: &Lengths) -> Tensor<3> {
+    let [batch, positions, packed] = qkv.dims();
+    check_lengths(batch, positions, lengths);
+    assert_eq!(packed % (6 * heads), 0, "{packed} is not three times {heads} heads of even width");
+    if fused::on_cpu(&qkv) {
+        let mixed = Dispatch::fused_attention(qkv.into_dispatch(), heads, lengths.shared());
+        return Tensor::from_dispatch(mixed);
+    }
     plain::attention(qkv, heads, lengths)
 }
 
@@ -27,26 +48,89 @@ pub fn attention(qkv: Tensor<3>, heads: usize, lengths: &Lengths) -> Tensor<3> {
 ///
 /// `x` is `[batch, positions, width]`; `scale` and `shift` are `[batch, width]`, or `[1, width]` for all rows alike.
 pub fn norm_film(x: Tensor<3>, scale: Tensor<2>, shift: Tensor<2>) -> Tensor<3> {
+    check_film(&x, &scale);
+    check_film(&x, &shift);
+    if fused::on_cpu(&x) {
+        return Tensor::from_dispatch(Dispatch::fused_norm_film(
+            x.into_dispatch(),
+            scale.into_dispatch(),
+            shift.into_dispatch(),
+        ));
+    }
     plain::norm_film(x, scale, shift)
 }
 
 /// `x * weight + bias`. Shapes: `[batch, positions, from]`, `[from, to]`, `[to]`.
 pub fn linear(x: Tensor<3>, weight: Tensor<2>, bias: Tensor<1>) -> Tensor<3> {
+    check_linear(&x, &weight, &bias);
+    if fused::on_cpu(&x) {
+        return Tensor::from_dispatch(Dispatch::fused_linear(
+            x.into_dispatch(),
+            weight.into_dispatch(),
+            bias.into_dispatch(),
+        ));
+    }
     plain::linear(x, weight, bias)
 }
 
 /// `silu(x * weight + bias)`. Shapes: `[batch, positions, from]`, `[from, to]`, `[to]`.
 pub fn linear_silu(x: Tensor<3>, weight: Tensor<2>, bias: Tensor<1>) -> Tensor<3> {
+    check_linear(&x, &weight, &bias);
+    if fused::on_cpu(&x) {
+        return Tensor::from_dispatch(Dispatch::fused_linear_silu(
+            x.into_dispatch(),
+            weight.into_dispatch(),
+            bias.into_dispatch(),
+        ));
+    }
     plain::linear_silu(x, weight, bias)
 }
 
 /// `x + gate * y`. Shapes: `[batch, positions, width]`, and `[batch, width]` or `[1, width]` for the gate.
 pub fn gated_add(x: Tensor<3>, gate: Tensor<2>, y: Tensor<3>) -> Tensor<3> {
+    check_film(&x, &gate);
+    assert_eq!(x.dims(), y.dims(), "the two do not have the same shape");
+    if fused::on_cpu(&x) {
+        return Tensor::from_dispatch(Dispatch::fused_gated_add(
+            x.into_dispatch(),
+            gate.into_dispatch(),
+            y.into_dispatch(),
+        ));
+    }
     plain::gated_add(x, gate, y)
 }
 
 /// Mean squared error over the real positions. Shapes: `[batch, positions, bands]` twice; the result has one element,
 /// zero where no position is real.
 pub fn squared_error(guess: Tensor<3>, truth: Tensor<3>, lengths: &Lengths) -> Tensor<1> {
+    let [batch, positions, _] = truth.dims();
+    assert_eq!(guess.dims(), truth.dims(), "the two do not have the same shape");
+    check_lengths(batch, positions, lengths);
+    if fused::on_cpu(&guess) {
+        return Tensor::from_dispatch(Dispatch::fused_squared_error(
+            guess.into_dispatch(),
+            truth.into_dispatch(),
+            lengths.shared(),
+        ));
+    }
     plain::squared_error(guess, truth, lengths)
+}
+
+#[track_caller]
+fn check_film(x: &Tensor<3>, film: &Tensor<2>) {
+    let [batch, _, width] = x.dims();
+    let dims = film.dims();
+    assert!(dims == [batch, width] || dims == [1, width], "{dims:?} for {:?}", x.dims());
+}
+
+#[track_caller]
+fn check_linear(x: &Tensor<3>, weight: &Tensor<2>, bias: &Tensor<1>) {
+    let ([_, _, from], [weight_from, to]) = (x.dims(), weight.dims());
+    assert_eq!([from, to], [weight_from, bias.dims()[0]], "weight and bias of another width");
+}
+
+#[track_caller]
+fn check_lengths(batch: usize, positions: usize, lengths: &Lengths) {
+    let known = [lengths.real().len(), lengths.positions()];
+    assert_eq!([batch, positions], known, "lengths of another batch");
 }

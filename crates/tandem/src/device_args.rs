@@ -101,23 +101,6 @@ impl DeviceConfig {
 }
 
 impl DeviceArgs {
-    /// What was typed, over what the file says, as a file would say it.
-    pub fn over(&self, file: &DeviceConfig) -> DeviceConfig {
-        DeviceConfig {
-            backend: self.backend.or(file.backend),
-            data_gpu: self.data_gpu.or(file.data_gpu),
-            model_gpu: self.model_gpu.or(file.model_gpu),
-            buffer_size: self.buffer_size.or(file.buffer_size),
-            enable_memory_isolation: self
-                .enable_memory_isolation
-                .then_some(true)
-                .or(file.enable_memory_isolation),
-            data_gpu_memory: self.data_gpu_memory.or(file.data_gpu_memory),
-            model_gpu_memory: self.model_gpu_memory.or(file.model_gpu_memory),
-            enable_static_shapes: self.enable_static_shapes.or(file.enable_static_shapes),
-        }
-    }
-
     /// Decides what is asked for. A budget that nobody would keep is refused, not ignored.
     pub fn resolve(&self, file: &DeviceConfig) -> Result<DeviceSettings, Advised> {
         let isolated =

@@ -84,7 +84,6 @@ impl TrainPlan {
             audio: self.data.audio,
             batch: self.batch.clone(),
             train: self.train.clone(),
-            devices: self.file.devices.clone(),
             devices: DeviceConfig::of(&self.devices),
         }
     }

@@ -34,6 +34,11 @@ impl Lengths {
         &self.real
     }
 
+    /// The same, shared.
+    pub(super) fn shared(&self) -> Arc<[usize]> {
+        Arc::clone(&self.real)
+    }
+
     /// The padded length that all rows share.
     pub fn positions(&self) -> usize {
         self.positions

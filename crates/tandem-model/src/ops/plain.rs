@@ -3,7 +3,7 @@
 //! In and out: as there. Runs on every device and differentiates by itself: what a GPU uses, and the reference that
 //! the fused kernels are tested against.
 
-use burn::tensor::{Device, Tensor, TensorData, activation, module};
+use burn::tensor::{Tensor, TensorData, activation, module};
 
 use super::Lengths;
 
@@ -22,10 +22,10 @@ pub fn attention(qkv: Tensor<3>, heads: usize, lengths: &Lengths) -> Tensor<3> {
         let part = qkv.clone().narrow(2, index * width, width);
         part.reshape([batch, positions, heads, head]).swap_dims(1, 2)
     };
-    let (cos, sin) = rotary_tables(positions, head, &qkv.device());
+    let (cos, sin) = rotary_tables(positions, head, &qkv);
     let q = rotate(part(0), &cos, &sin);
     let k = rotate(part(1), &cos, &sin);
-    let real = lengths.mask();
+    let real = lengths.mask().cast(qkv.dtype());
     let padded_key = real.clone().equal_elem(0.0).reshape([batch, 1, 1, positions]);
     // Finite, so that a row without any real key gives numbers, which the mask below then clears.
     let scores = (q.matmul(k.transpose()) * (head as f32).powf(-0.5)).mask_fill(padded_key, -1e30);
@@ -60,16 +60,17 @@ pub fn gated_add(x: Tensor<3>, gate: Tensor<2>, y: Tensor<3>) -> Tensor<3> {
 /// See [`super::squared_error`].
 pub fn squared_error(guess: Tensor<3>, truth: Tensor<3>, lengths: &Lengths) -> Tensor<1> {
     let [batch, positions, bands] = truth.dims();
-    let real = lengths.mask().reshape([batch, positions, 1]);
+    let real = lengths.mask().cast(truth.dtype()).reshape([batch, positions, 1]);
     let elements = (lengths.total() * bands).max(1);
     ((guess - truth) * real).powi_scalar(2).sum() / elements as f32
 }
 
-/// Cosine and sine of each position's angles, `[1, 1, positions, head / 2]`.
-fn rotary_tables(positions: usize, head: usize, device: &Device) -> (Tensor<4>, Tensor<4>) {
+/// Cosine and sine of each position's angles, `[1, 1, positions, head / 2]`, of the type and device of `like`.
+fn rotary_tables(positions: usize, head: usize, like: &Tensor<3>) -> (Tensor<4>, Tensor<4>) {
     let (cos, sin) = rotary_values(positions, head);
-    let table = |values: Vec<f32>| {
-        Tensor::from_data(TensorData::new(values, [1, 1, positions, head / 2]), device)
+    let table = |values: Vec<f32>| -> Tensor<4> {
+        let values = TensorData::new(values, [1, 1, positions, head / 2]);
+        Tensor::<4>::from_data(values, &like.device()).cast(like.dtype())
     };
     (table(cos), table(sin))
 }

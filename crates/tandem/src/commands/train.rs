@@ -4,7 +4,6 @@
 //! for people go to stderr; the report at the end goes to stdout.
 
 use crate::commands::prepare::Shown;
-use crate::device_args::DeviceArgs;
 use crate::exit::ExitStatus;
 use crate::interrupt::cancel_on_signals;
 use crate::printer::Printer;
@@ -41,8 +40,6 @@ pub struct Args {
     /// With `--resume`: go on although corpus or batches changed, from the next epoch on
     #[arg(long)]
     allow_changes: bool,
-    #[command(flatten, next_help_heading = "Devices")]
-    devices: DeviceArgs,
     /// Print the report as JSON
     #[arg(long)]
     json: bool,
@@ -62,12 +59,10 @@ const REFERENCE_FRAMES: usize = 128;
 
 /// Trains.
 pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
-    let mut plan = args.train.resolve()?;
-    let asked = args.devices.resolve(&plan.file.devices)?;
-    plan.file.devices = args.devices.over(&plan.file.devices);
+    let plan = args.train.resolve()?;
     let found = Inventory::look();
     let placement =
-        Placement::decide(&asked, &found).context("no run is possible with these devices")?;
+        Placement::decide(&plan.devices, &found).context("no run is possible with these devices")?;
     let devices = placement.open().context("cannot open the devices")?;
     out.note(&placement.to_string());
     let facts = machine_facts(&placement, &found);

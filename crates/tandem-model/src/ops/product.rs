@@ -1,0 +1,154 @@
+//! Products of small matrices that sit in the cache, as attention needs them per head.
+//!
+//! In: packed, row-major slices. Out: the same. Large matrices go through the backend's own product instead: this
+//! one packs nothing.
+
+use pulp::Simd;
+
+/// Rows of one tile: rows of the left matrix are padded to a multiple of this.
+const ROWS: usize = 8;
+
+/// A row-major matrix that is part of a larger one.
+#[derive(Clone, Copy)]
+pub(super) struct Matrix<'a> {
+    /// Its elements, from the first on.
+    pub values: &'a [f32],
+    /// How far apart its rows are.
+    pub step: usize,
+}
+
+/// What becomes of the elements that stand in the result before.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Into {
+    /// They are replaced.
+    Replace,
+    /// The product is added to them.
+    Add,
+}
+
+/// The left matrix, and how it is stored.
+#[derive(Clone, Copy)]
+pub(super) enum Left<'a> {
+    /// As `[rows, depth]`.
+    Rows(Matrix<'a>),
+    /// With rows and columns exchanged, as `[depth, rows]`.
+    Columns(Matrix<'a>),
+}
+
+/// `left * right`: `[rows, depth] * [depth, columns]`, the result's rows `step` apart.
+///
+/// `rows` is a multiple of 8 and `columns` one of 16. Loops stand here twice because only what is written in line is
+/// sure to be compiled for the widest registers.
+#[inline(always)]
+pub(super) fn product<S: Simd>(
+    simd: S,
+    [rows, depth, columns]: [usize; 3],
+    left: Left<'_>,
+    right: Matrix<'_>,
+    (result, step): (&mut [f32], usize),
+    into: Into,
+) {
+    // Sixteen sums of two registers each need more than sixteen registers.
+    let twice = if S::REGISTER_COUNT > 16 { 2 * S::F32_LANES } else { columns + 1 };
+    let mut column = 0;
+    while column + twice <= columns {
+        for row in (0..rows).step_by(ROWS) {
+            let right = Matrix { values: &right.values[column..], step: right.step };
+            let sums = tile::<S, 2>(simd, row, depth, left, right);
+            store(simd, sums, &mut result[row * step + column..], step, into);
+        }
+        column += twice;
+    }
+    while column < columns {
+        for row in (0..rows).step_by(ROWS) {
+            let right = Matrix { values: &right.values[column..], step: right.step };
+            let sums = tile::<S, 1>(simd, row, depth, left, right);
+            store(simd, sums, &mut result[row * step + column..], step, into);
+        }
+        column += S::F32_LANES;
+    }
+}
+
+/// Eight rows of the product from `row` on, `WIDE` registers wide.
+#[inline(always)]
+fn tile<S: Simd, const WIDE: usize>(
+    simd: S,
+    row: usize,
+    depth: usize,
+    left: Left<'_>,
+    right: Matrix<'_>,
+) -> [[S::f32s; WIDE]; ROWS] {
+    match left {
+        Left::Rows(left) => {
+            let left = Matrix { values: &left.values[row * left.step..], step: left.step };
+            rows_times(simd, depth, left, right)
+        }
+        Left::Columns(left) => {
+            let left = Matrix { values: &left.values[row..], step: left.step };
+            columns_times(simd, depth, left, right)
+        }
+    }
+}
+
+/// A tile of rows as they stand.
+#[inline(always)]
+fn rows_times<S: Simd, const WIDE: usize>(
+    simd: S,
+    depth: usize,
+    left: Matrix<'_>,
+    right: Matrix<'_>,
+) -> [[S::f32s; WIDE]; ROWS] {
+    let rows: [&[f32]; ROWS] = std::array::from_fn(|row| &left.values[row * left.step..][..depth]);
+    let mut sums = [[simd.splat_f32s(0.0); WIDE]; ROWS];
+    for deep in 0..depth {
+        let right = &right.values[deep * right.step..][..WIDE * S::F32_LANES];
+        let (right, _) = S::as_simd_f32s(right);
+        for (sums, row) in sums.iter_mut().zip(&rows) {
+            let left = simd.splat_f32s(row[deep]);
+            for (sum, &right) in sums.iter_mut().zip(right) {
+                *sum = simd.mul_add_e_f32s(left, right, *sum);
+            }
+        }
+    }
+    sums
+}
+
+/// A tile of rows that are stored as columns.
+#[inline(always)]
+fn columns_times<S: Simd, const WIDE: usize>(
+    simd: S,
+    depth: usize,
+    left: Matrix<'_>,
+    right: Matrix<'_>,
+) -> [[S::f32s; WIDE]; ROWS] {
+    let mut sums = [[simd.splat_f32s(0.0); WIDE]; ROWS];
+    for deep in 0..depth {
+        let left = &left.values[deep * left.step..][..ROWS];
+        let right = &right.values[deep * right.step..][..WIDE * S::F32_LANES];
+        let (right, _) = S::as_simd_f32s(right);
+        for (sums, &left) in sums.iter_mut().zip(left) {
+            let left = simd.splat_f32s(left);
+            for (sum, &right) in sums.iter_mut().zip(right) {
+                *sum = simd.mul_add_e_f32s(left, right, *sum);
+            }
+        }
+    }
+    sums
+}
+
+#[inline(always)]
+fn store<S: Simd, const WIDE: usize>(
+    simd: S,
+    sums: [[S::f32s; WIDE]; ROWS],
+    place: &mut [f32],
+    step: usize,
+    into: Into,
+) {
+    for (row, sums) in sums.into_iter().enumerate() {
+        let place = &mut place[row * step..][..WIDE * S::F32_LANES];
+        let (place, _) = S::as_mut_simd_f32s(place);
+        for (place, sum) in place.iter_mut().zip(sums) {
+            *place = if into == Into::Add { simd.add_f32s(*place, sum) } else { sum };
+        }
+    }
+}
