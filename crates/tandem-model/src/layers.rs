@@ -108,6 +108,14 @@ impl Linear {
     pub fn forward<const D: usize>(&self, input: Tensor<D>) -> Tensor<D> {
         let (weight, bias) = (self.weight.val(), self.bias.val());
         match self.compute.narrow() {
+            // The fused kernel is for sequences; what has one vector per row is small.
+            None if D == 3 => {
+                let dims: [usize; 3] = std::array::from_fn(|axis| input.dims()[axis]);
+                let product = ops::linear(input.reshape(dims), weight, bias);
+                let mut shape = [0; D];
+                shape.copy_from_slice(&product.dims());
+                product.reshape(shape)
+            }
             None => module::linear(input, weight, Some(bias)),
             Some(dtype) => {
                 let product = module::linear(input.cast(dtype), weight.cast(dtype), None);

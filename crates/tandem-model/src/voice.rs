@@ -109,12 +109,7 @@ impl Voice {
     }
 
     /// The same, with matrix products in other numbers.
-    pub fn computing(
-        compute: Compute,
-        config: &VoiceConfig,
-        seed: Seed,
-        device: &Device,
-    ) -> Voice {
+    pub fn computing(compute: Compute, config: &VoiceConfig, seed: Seed, device: &Device) -> Voice {
         let mut init = Init::new(seed, device).computing(compute);
         Voice {
             reader: Reader::new(&mut init, config),

@@ -188,8 +188,8 @@ fn gradients_are_slopes_of_the_loss() {
             let mut values: Vec<Tensor<1>> = weights.iter().map(|w| w.values.clone()).collect();
             let mut change = vec![0f32; count];
             change[at] = by;
-            values[place] =
-                values[place].clone() + Tensor::from_data(TensorData::new(change, [count]), &device());
+            values[place] = values[place].clone()
+                + Tensor::from_data(TensorData::new(change, [count]), &device());
             with_weights(voice.clone(), values)
         };
         let (up, down) = (moved(move_by), moved(-move_by));

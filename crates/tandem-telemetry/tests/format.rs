@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 use tandem_telemetry::event::{
-    Checkpoint, Decision, DecisionOutcome, DeviceRole, DeviceSample, Doing, Event, Final, Health, Validation,
+    Checkpoint, Decision, DecisionOutcome, DeviceRole, DeviceSample, Doing, Event, Final, Health,
     HostFacts, Kind, Loss, QueueLevel, RunHeader, RunOutcome, Schema, Skipped, SlotChange,
-    SlotState, Span, StageInterval, Stamped, StartReason, Started, Step, Warning,
+    SlotState, Span, StageInterval, Stamped, StartReason, Started, Step, Validation, Warning,
 };
 use tandem_telemetry::{Nanos, Pending};
 use tandem_units::{Bytes, Epoch, Ticket};

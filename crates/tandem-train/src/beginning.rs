@@ -60,7 +60,8 @@ pub fn begin(
     }
     let (document, speakers) = describe(prepared, feed, settings, cancel)?;
     let device = devices.model.clone().autodiff();
-    let voice = Voice::computing(settings.precision.compute(), &document.config, settings.seed, &device);
+    let voice =
+        Voice::computing(settings.precision.compute(), &document.config, settings.seed, &device);
     let reader = voice.reader.valid().fork(&devices.data);
     let readers = BTreeMap::from([(0, Arc::new(reader))]);
     let optimizer = Optimizer::new(&voice);
@@ -106,7 +107,8 @@ pub fn resume(
     let document = read_document(&contents, &path)?;
     compare_voice(&document, prepared, settings, contents.step)?;
     let device = devices.model.clone().autodiff();
-    let fresh = Voice::computing(settings.precision.compute(), &document.config, settings.seed, &device);
+    let fresh =
+        Voice::computing(settings.precision.compute(), &document.config, settings.seed, &device);
     let resumed = Resumed::read(contents, document, fresh, &devices.data)?;
     let now = corpus_facts(prepared, feed);
     let mut state = resumed.state;

@@ -1,7 +1,7 @@
 //! What can go wrong between a corpus and its consumer.
 
-use std::path::PathBuf;
 use crate::train_settings::Precision;
+use std::path::PathBuf;
 use tandem_data::DataError;
 use tandem_data::audio::mel::MelError;
 use tandem_data::batch::BatchError;

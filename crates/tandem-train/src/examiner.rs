@@ -317,8 +317,7 @@ impl Desk {
         let speaker = Speaker { voice, config: &document.config, device: &self.device };
         for sentence in &self.paper.sentences {
             let Sentence { name, symbols, language, reference } = sentence;
-            let mut spoken =
-                speaker.speak(symbols, *language, reference, None, &Manner::default());
+            let mut spoken = speaker.speak(symbols, *language, reference, None, &Manner::default());
             document.scale.restore(&mut spoken.mel);
             if let Some(Ok(samples)) = vocoder.as_mut().map(|vocoder| vocoder.speak(&spoken.mel)) {
                 let (name, rate) = (name.clone(), document.mel.rate);

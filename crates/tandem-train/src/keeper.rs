@@ -97,12 +97,10 @@ fn keep(mut shelf: Checkpoints, orders: &Receiver<Order>, recorder: &Recorder) -
     let mut kept = Kept::default();
     for order in orders {
         let done = match order {
-            Order::Save(snapshot, why) => {
-                save(&mut shelf, &snapshot, why, recorder).map(|saved| {
-                    kept.written += 1;
-                    kept.last = Some(saved);
-                })
-            }
+            Order::Save(snapshot, why) => save(&mut shelf, &snapshot, why, recorder).map(|saved| {
+                kept.written += 1;
+                kept.last = Some(saved);
+            }),
             // A checkpoint that is gone by now was not worth keeping.
             Order::MarkBest(step, score) => shelf.mark_best(step, score).map(|_| ()),
         };

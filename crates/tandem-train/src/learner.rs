@@ -138,7 +138,8 @@ mod tests {
 
     #[test]
     fn the_rate_warms_up_and_falls_to_its_last_share() {
-        let settings = OptimizerSettings { warmup_steps: 10, lr: 1.0, final_lr: 0.1, ..Default::default() };
+        let settings =
+            OptimizerSettings { warmup_steps: 10, lr: 1.0, final_lr: 0.1, ..Default::default() };
         let rate = |step| learning_rate(&settings, step, 110);
         assert!((rate(0) - 0.1).abs() < 1e-12);
         assert!((rate(9) - 1.0).abs() < 1e-12);

@@ -178,7 +178,11 @@ impl Load {
     }
 
     /// The mel frames of one row, from the cache or from its recording.
-    pub(crate) fn mel_of(&mut self, planned: u32, kernel: &mut WorkerMel) -> Result<Vec<f32>, String> {
+    pub(crate) fn mel_of(
+        &mut self,
+        planned: u32,
+        kernel: &mut WorkerMel,
+    ) -> Result<Vec<f32>, String> {
         let prepared = self.prepared.clone();
         let number = self.rows.cache_row[planned as usize] as usize;
         let row = prepared.cache.row(number).ok_or("its part of the cache is damaged")?;

@@ -86,9 +86,13 @@ impl Snapshot {
             .chain(prefixed("square", &self.optimizer.square));
         let moments: Vec<Weight> = moments.collect();
         contents.tensors.insert(MOMENTS.into(), tensor_set(&moments)?);
-        let readers: Vec<Weight> = self.readers.iter().flat_map(|(step, reader)| {
-            prefixed(&step.to_string(), &weights_of(&**reader)).collect::<Vec<_>>()
-        }).collect();
+        let readers: Vec<Weight> = self
+            .readers
+            .iter()
+            .flat_map(|(step, reader)| {
+                prefixed(&step.to_string(), &weights_of(&**reader)).collect::<Vec<_>>()
+            })
+            .collect();
         contents.tensors.insert(READERS.into(), tensor_set(&readers)?);
         contents.tensors.insert(SPEAKERS.into(), self.speaker_set()?);
         Ok(contents)
