@@ -133,7 +133,7 @@ impl Load {
         let others = &self.rows.by_speaker[&speaker];
         let draw = self.seed.for_ticket(ticket).derive(u64::from(planned));
         let (which, place) = (draw.derive(1).0, draw.derive(2).0);
-        if self.reference_frames == 0 || others.len() < 2 || draw.derive(3).0 % 10 == 0 {
+        if self.reference_frames == 0 || others.len() < 2 || draw.derive(3).0.is_multiple_of(10) {
             return None;
         }
         let me = others.binary_search(&planned).ok()?;

@@ -11,6 +11,7 @@ macro_rules! commands {
 
         /// What the user asked for.
         #[derive(clap::Subcommand)]
+        #[allow(clippy::large_enum_variant, reason = "there is one of them in a process")]
         pub enum Command {
             $($(#[$about])* $variant($name::Args),)*
         }
