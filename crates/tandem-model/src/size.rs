@@ -65,10 +65,10 @@ impl VoiceConfig {
     /// The shape of a named size, for so many symbols, languages and bands.
     pub fn of(size: ModelSize, symbols: usize, languages: usize, bands: usize) -> VoiceConfig {
         let (text_width, text_blocks, decoder_width, decoder_blocks, head_width) = match size {
-            ModelSize::Tiny => (128, 3, 192, 4, 32),
-            ModelSize::Small => (320, 6, 448, 6, 64),
-            ModelSize::Normal => (512, 8, 768, 8, 64),
-            ModelSize::Big => (768, 10, 1152, 10, 64),
+            ModelSize::Tiny => (96, 3, 128, 4, 32),
+            ModelSize::Small => (256, 6, 320, 6, 64),
+            ModelSize::Normal => (384, 8, 512, 8, 64),
+            ModelSize::Big => (576, 10, 768, 10, 64),
         };
         VoiceConfig {
             symbols,

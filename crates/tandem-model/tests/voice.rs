@@ -112,8 +112,7 @@ const ROWS: [[usize; 3]; 3] = [[5, 12, 8], [3, 7, 12], [6, 16, 0]];
 #[test]
 fn padding_changes_nothing() {
     let voice = stirred(1);
-    for row in 0..ROWS.len() {
-        let [symbols, frames, stretch] = ROWS[row];
+    for (row, [symbols, frames, stretch]) in ROWS.into_iter().enumerate() {
         let room = [symbols, frames.next_multiple_of(2), stretch.max(4)];
         let mut alone = lesson(&ROWS, [6, 16, 12]);
         alone = one_row(&alone, row, room);

@@ -119,7 +119,7 @@ impl Align {
     fn warn_of_wait(&self, step: u64, waited: Duration) {
         let text = format!(
             "step {step} waited {:.2} s for the weights that align it; a larger \
-             `--alignment-lag` lets alignment run further ahead",
+             `--align-lag` lets alignment run further ahead",
             waited.as_secs_f64()
         );
         self.recorder.send(Warning { code: "alignment_late".into(), text });

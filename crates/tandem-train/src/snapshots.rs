@@ -8,6 +8,7 @@
 
 use crate::train_settings::AlignmentSettings;
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tandem_model::voice::Reader;
@@ -24,6 +25,8 @@ pub struct Snapshots {
 struct Shared {
     readers: Mutex<BTreeMap<u64, Arc<Reader>>>,
     arrived: Condvar,
+    /// No more readers will come: whoever waits for one leaves.
+    closed: AtomicBool,
 }
 
 /// A reader and how long it was waited for.
@@ -40,7 +43,8 @@ pub struct Obtained {
 impl Snapshots {
     /// With the readers that a run begins with, by step.
     pub fn new(settings: AlignmentSettings, begin: BTreeMap<u64, Arc<Reader>>) -> Snapshots {
-        let shared = Shared { readers: Mutex::new(begin), arrived: Condvar::new() };
+        let (readers, arrived) = (Mutex::new(begin), Condvar::new());
+        let shared = Shared { readers, arrived, closed: AtomicBool::new(false) };
         Snapshots { shared: Arc::new(shared), settings }
     }
 
@@ -68,13 +72,19 @@ impl Snapshots {
                 let (reader, waited) = (Arc::clone(reader), began.elapsed());
                 return Some(Obtained { step: wanted, reader, waited });
             }
-            if cancel.is_cancelled() {
+            if cancel.is_cancelled() || self.shared.closed.load(Ordering::Relaxed) {
                 return None;
             }
             let pause = Duration::from_millis(20);
             let woken = self.shared.arrived.wait_timeout(readers, pause);
             readers = woken.unwrap_or_else(PoisonError::into_inner).0;
         }
+    }
+
+    /// Training is over: nobody may wait for readers any more.
+    pub fn close(&self) {
+        self.shared.closed.store(true, Ordering::Relaxed);
+        self.shared.arrived.notify_all();
     }
 
     /// Those that steps from this one on still need: what a checkpoint keeps.

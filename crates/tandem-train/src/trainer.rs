@@ -24,6 +24,8 @@ use tandem_data::batch::{Batches, Position};
 use tandem_model::Module;
 use tandem_model::alignment::Aligner;
 use tandem_model::checkpoint::Checkpoints;
+use tandem_model::lesson::HostLesson;
+use tandem_model::memory::{HeldBefore, WorstBatch, check_worst_batch};
 use tandem_model::placement::{MemoryLimits, OpenDevices};
 use tandem_model::shapes::{ShapeLog, ShapeReport};
 use tandem_model::trained::VoiceDocument;
@@ -62,6 +64,8 @@ pub struct Job {
     pub devices: OpenDevices,
     /// Budgets of the devices, where they are kept.
     pub limits: Option<MemoryLimits>,
+    /// What they held before the voice was made.
+    pub held: HeldBefore,
     /// Checkpoints go here.
     pub shelf: Checkpoints,
     /// The longest the model waits for its buffer to fill.
@@ -85,6 +89,8 @@ pub struct Outcome {
     pub kept: Kept,
     /// The controlled start.
     pub started: Option<Started>,
+    /// What the largest batch takes, where budgets are kept.
+    pub worst: Option<WorstBatch>,
     /// Shapes met.
     pub shapes: ShapeReport,
     /// Workers and slots at the end, as flags.
@@ -108,12 +114,32 @@ pub enum Ending {
 
 /// Trains until the steps are done, the user stops it, or it cannot go on.
 pub fn train(job: Job, beginning: Beginning) -> Result<Outcome, TrainError> {
+    let worst = match job.limits {
+        Some(_) => Some(try_largest_batch(&job, &beginning)?),
+        None => None,
+    };
     let mut run = Run::prepare(job, beginning)?;
     let mut lessons = run.start_feed()?;
     let started = lessons.wait_ready(run.feed.depth, run.start_delay);
     let ending = run.learn_all(&mut lessons);
+    run.snapshots.close();
     let flags = lessons.close().flags;
-    Ok(run.finish(ending, started, flags))
+    Ok(Outcome { worst, ..run.finish(ending, started, flags) })
+}
+
+/// One real step, without consequences, on the largest batch that this corpus can give.
+fn try_largest_batch(job: &Job, beginning: &Beginning) -> Result<WorstBatch, TrainError> {
+    let rows = Rows::of(&job.prepared, job.feed.split);
+    let batches = Batches::new(rows.lengths(), &job.feed.batch)?;
+    let plan = batches.epoch(Epoch(0));
+    let shapes = (0..plan.len()).filter_map(|number| Some(plan.batch(number)?.shape));
+    let shape = shapes.max_by_key(|shape| shape.rows * shape.frames).unwrap_or_default();
+    let (config, devices) = (&beginning.document.config, &job.devices);
+    let lesson = HostLesson::fullest(shape, config, job.feed.reference_frames);
+    Ok(check_worst_batch(shape, devices, job.limits, &job.held, || {
+        let lesson = lesson.to_device(&devices.data).to_device(&devices.model);
+        drop(beginning.learner.voice.losses(&lesson).total().backward());
+    })?)
 }
 
 struct Run {
@@ -391,7 +417,8 @@ impl Run {
         recorder.send(Final { outcome, why, steps: step, flags: flags.clone() });
         let best = standing.and_then(|standing| standing.best());
         let shapes = self.shapes.report();
-        Outcome { ending, step, kept, started: Some(started), shapes, flags, best }
+        let worst = None;
+        Outcome { ending, step, kept, started: Some(started), worst, shapes, flags, best }
     }
 }
 

@@ -100,5 +100,5 @@ fn settings_of_a_file_are_used_and_checked() {
     write("[devices]\nbuffer_size = 0\n");
     place.run(&["devices", "--config", "run.toml"]).failed(&["`devices.buffer_size` is 0"]);
     write("[devices]\nbackends = \"cpu\"\n");
-    place.run(&["devices", "--config", "run.toml"]).failed(&["unknown field `backends`"]);
+    place.run(&["devices", "--config", "run.toml"]).failed(&["unknown key `devices.backends`"]);
 }

@@ -5,6 +5,7 @@
 
 use crate::commands::prepare::Shown;
 use crate::exit::ExitStatus;
+use crate::failure::Advised;
 use crate::interrupt::cancel_on_signals;
 use crate::printer::Printer;
 use crate::progress::{Plan, TrainProgress};
@@ -19,7 +20,8 @@ use tandem_data::cache::replace_file::replace_file;
 use tandem_model::Module;
 use tandem_model::checkpoint::{Checkpoints, Keep};
 use tandem_model::inventory::Inventory;
-use tandem_model::placement::{OpenDevices, Placement};
+use tandem_model::memory::HeldBefore;
+use tandem_model::placement::{OpenDevices, Placement, Shapes};
 use tandem_pipeline::CancelToken;
 use tandem_telemetry::event::RunHeader;
 use tandem_telemetry::record::{Closed, RecordOptions, Recording};
@@ -69,6 +71,7 @@ pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
     for sentence in plan.said.iter().cloned().chain(advice(&plan, &facts)) {
         out.note(&sentence);
     }
+    refuse_what_is_not_there(&plan)?;
     plan.train.precision.check(&devices.model)?;
     let cancel = cancel_on_signals()?;
     let mut shown = Shown::on(out);
@@ -79,6 +82,19 @@ pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
     let changes = if args.allow_changes { Changes::Allowed } else { Changes::Refused };
     let run = TrainingRun { plan, placement, devices, prepared: Arc::new(prepared), changes };
     run.carry_out(args.json, &cancel, out)
+}
+
+/// What was asked for and cannot be done is said, not passed over.
+fn refuse_what_is_not_there(plan: &TrainPlan) -> Result<(), Advised> {
+    if plan.val_data.is_some() {
+        let way_out = "name the held-out rows in `metadata_eval.csv` of the corpus itself";
+        return Err(Advised::new("a second corpus for validation cannot be used yet", way_out));
+    }
+    if plan.devices.shapes == Shapes::PerBatch {
+        let way_out = "leave out `--enable-static-shapes=false`";
+        return Err(Advised::new("batches are always padded to a few fixed shapes", way_out));
+    }
+    Ok(())
 }
 
 /// Everything settled, nothing started.
@@ -101,6 +117,7 @@ impl TrainingRun {
         let shelf = Checkpoints::open(&directory, Keep { last: self.plan.train.keep })
             .with_context(|| format!("cannot write checkpoints to `{}`", directory.display()))?;
         let feed = self.feed();
+        let held = HeldBefore::look(&self.devices);
         let beginning = self.begin(&feed, &shelf, cancel, out)?;
         let text = effective_config(&self.plan)?;
         let config = directory.join("config.toml");
@@ -123,16 +140,19 @@ impl TrainingRun {
         let header = RunHeader::now("tandem", env!("CARGO_PKG_VERSION"), self.settings());
         let recording = Recording::create(&record, header, options)
             .with_context(|| format!("cannot start the run record `{}`", record.display()))?;
-        let outcome = self.train(feed, beginning, shelf, recording.recorder(), cancel);
+        let outcome = self.train(feed, beginning, held, shelf, recording.recorder(), cancel);
         let closed = recording.finish();
         progress.done();
         let outcome = outcome?;
-        self.tell(&outcome, &closed, &record, json, out)
+        self.tell(outcome, &closed, &record, json, out)
     }
 
     fn feed(&self) -> FeedSettings {
         let feed = self.plan.feed_settings();
-        FeedSettings { reference_frames: REFERENCE_FRAMES, ..feed }
+        // The buffer is counted in samples, the slots in batches; two are the least that overlap.
+        let slots = self.placement.buffer_size.div_ceil(feed.batch.batch_size).max(2);
+        let depth = feed.depth.min(slots);
+        FeedSettings { reference_frames: REFERENCE_FRAMES, depth, ..feed }
     }
 
     fn begin(
@@ -179,6 +199,7 @@ impl TrainingRun {
         &self,
         feed: FeedSettings,
         beginning: Beginning,
+        held: HeldBefore,
         shelf: Checkpoints,
         recorder: Recorder,
         cancel: &CancelToken,
@@ -199,6 +220,7 @@ impl TrainingRun {
             config: self.settings(),
             devices: self.devices.clone(),
             limits: self.placement.limits,
+            held,
             shelf,
             start_delay: Duration::from_secs_f64(self.plan.start_delay.0),
             log: log.sender(),
@@ -213,7 +235,7 @@ impl TrainingRun {
 
     fn tell(
         &self,
-        outcome: &Outcome,
+        outcome: Outcome,
         closed: &Closed,
         record: &Path,
         json: bool,
@@ -224,7 +246,10 @@ impl TrainingRun {
             out.json(&report)?;
         } else {
             out.line(report.to_string().trim_end())?;
-            out.line(&format!("shapes     {}", outcome.shapes))?;
+            out.line(&format!("shapes    {}", outcome.shapes))?;
+            if let Some(worst) = &outcome.worst {
+                out.line(&format!("memory    {worst}"))?;
+            }
         }
         let directory = self.plan.train.checkpoint_dir.display();
         out.note(&format!("record: {}", record.display()));
@@ -234,7 +259,7 @@ impl TrainingRun {
         if let Some(error) = &outcome.kept.failure {
             out.note(&format!("the newest checkpoint could not be written: {error}"));
         }
-        match &outcome.ending {
+        match outcome.ending {
             Ending::Done => {
                 out.note(&format!("speak: tandem synth --checkpoint {directory} --text \"...\" -o out.wav"));
                 Ok(ExitStatus::Done)
@@ -251,7 +276,7 @@ impl TrainingRun {
             }
             Ending::Failed(error) => {
                 out.note(&format!("stopped at step {}; `--resume` goes on from there", outcome.step));
-                Err(anyhow::anyhow!("{error}")).context("the run could not go on")
+                Err(error).context("the run could not go on")
             }
         }
     }

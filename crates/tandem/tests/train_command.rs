@@ -1,0 +1,163 @@
+//! `tandem train` on the built-in corpus: a few steps, interrupted, killed, resumed, refused.
+
+mod kit;
+
+use kit::{Place, Said};
+use std::collections::BTreeMap;
+use std::fs;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+/// The warm-up is longer than any test, so that the learning rate of a step does not depend on
+/// how many were asked for.
+const TRAIN: [&str; 12] = [
+    "train",
+    "--train-data",
+    "demo",
+    "--cache-dataset",
+    "--batch-size",
+    "3",
+    "--frame-budget",
+    "900",
+    "--warmup-steps",
+    "1000",
+    "--align-every",
+    "2",
+];
+
+fn train(place: &Place, directory: &str, more: &[&str]) -> Said {
+    place.run(&[&TRAIN[..], &["--align-lag", "2", "--checkpoint-dir", directory], more].concat())
+}
+
+/// Every tensor file of a checkpoint, and where the data stands.
+fn kept(place: &Place, checkpoint: &str) -> BTreeMap<String, Vec<u8>> {
+    let names = ["weights", "ema", "moments", "readers"].map(|name| format!("{name}.safetensors"));
+    let read = |name: String| {
+        let bytes = fs::read(place.inside(checkpoint).join(&name)).expect("a file of a checkpoint");
+        (name, bytes)
+    };
+    names.into_iter().chain(["state.json".to_string()]).map(read).collect()
+}
+
+#[test]
+fn an_interrupted_run_ends_with_the_same_weights_to_the_last_bit() {
+    let place = Place::new();
+    let whole = train(&place, "whole", &["--max-steps", "6"]);
+    assert_eq!(whole.code, Some(0), "{whole:?}");
+    assert!(whole.out.contains("verdict"), "{}", whole.out);
+    let part = train(&place, "parts", &["--max-steps", "3", "--num-workers", "1"]);
+    assert_eq!(part.code, Some(0), "{part:?}");
+    let rest = ["--max-steps", "6", "--resume", "--num-workers", "3", "--no-adapt"];
+    let rest = train(&place, "parts", &rest);
+    assert_eq!(rest.code, Some(0), "{rest:?}");
+    assert!(rest.err.contains("goes on after step 3"), "{}", rest.err);
+    let (whole, parts) = (kept(&place, "whole/step-00000006"), kept(&place, "parts/step-00000006"));
+    for (name, bytes) in &whole {
+        assert!(bytes == &parts[name], "`{name}` differs");
+    }
+}
+
+#[test]
+fn small_batches_together_make_one_step() {
+    let place = Place::new();
+    let said = train(&place, "run", &["--max-steps", "2", "--grad-accum", "3"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let state = String::from_utf8(kept(&place, "run/step-00000002")["state.json"].clone());
+    let state: serde_json::Value = serde_json::from_str(&state.expect("text")).expect("JSON");
+    assert_eq!(state["next_batch"], 6);
+}
+
+#[test]
+fn a_signal_ends_the_step_and_keeps_it() {
+    let place = Place::new();
+    let mut run = start(&place, "run");
+    wait_for_steps(&place, &mut run, "run/run.jsonl");
+    signal(&run, "-TERM");
+    let ended = run.wait().expect("it ends");
+    assert_eq!(ended.code(), Some(3));
+    let resumed = train(&place, "run", &["--max-steps", "1", "--resume"]);
+    assert_eq!(resumed.code, Some(0), "{resumed:?}");
+    assert!(resumed.err.contains("goes on after step"), "{}", resumed.err);
+}
+
+#[test]
+fn a_killed_run_goes_on_from_its_last_checkpoint() {
+    let place = Place::new();
+    let mut run = start(&place, "run");
+    wait_for_steps(&place, &mut run, "run/step-00000002/manifest.json");
+    signal(&run, "-KILL");
+    run.wait().expect("it is gone");
+    let resumed = train(&place, "run", &["--max-steps", "1", "--resume"]);
+    assert_eq!(resumed.code, Some(0), "{resumed:?}");
+}
+
+fn start(place: &Place, directory: &str) -> Child {
+    let more =
+        ["--align-lag", "2", "--max-steps", "500", "--checkpoint-every", "2", "--checkpoint-dir"];
+    let args = [&TRAIN[..], &more, &[directory]].concat();
+    let mut command = place.tandem(&args);
+    command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the program runs")
+}
+
+/// Until this file is there and a step is over.
+fn wait_for_steps(place: &Place, run: &mut Child, file: &str) {
+    let began = Instant::now();
+    let stepped = || {
+        let record = fs::read_to_string(place.inside("run/run.jsonl")).unwrap_or_default();
+        place.inside(file).exists() && record.contains("\"event\":\"step\"")
+    };
+    while !stepped() {
+        assert!(run.try_wait().expect("asked").is_none(), "it ended before its first step");
+        assert!(began.elapsed() < Duration::from_secs(120), "no step within two minutes");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+fn signal(run: &Child, kind: &str) {
+    let sent = std::process::Command::new("kill").args([kind, &run.id().to_string()]).status();
+    assert!(sent.expect("kill runs").success());
+}
+
+#[test]
+fn a_directory_with_a_run_is_not_overwritten_and_another_run_is_not_resumed() {
+    let place = Place::new();
+    assert_eq!(train(&place, "run", &["--max-steps", "1"]).code, Some(0));
+    train(&place, "run", &["--max-steps", "1"]).failed(&["holds a run already", "--resume"]);
+    train(&place, "empty", &["--resume"]).failed(&["no checkpoint", "leave out `--resume`"]);
+    let small = ["--resume", "--model-size", "small", "--max-steps", "2"];
+    train(&place, "run", &small).failed(&["size tiny", "--model-size small"]);
+    let other = ["--resume", "--seed", "7", "--max-steps", "2"];
+    train(&place, "run", &other).failed(&["seed changed", "--allow-changes"]);
+    let allowed = train(&place, "run", &[&other[..], &["--allow-changes"]].concat());
+    assert_eq!(allowed.code, Some(0), "{allowed:?}");
+    assert!(allowed.err.contains("not the same run any more"), "{}", allowed.err);
+}
+
+#[test]
+fn a_broken_newest_checkpoint_is_passed_over_and_named() {
+    let place = Place::new();
+    let said = train(&place, "run", &["--max-steps", "2", "--checkpoint-every", "1"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let weights = place.inside("run/step-00000002/weights.safetensors");
+    let mut bytes = fs::read(&weights).expect("weights");
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(&weights, bytes).expect("damaged");
+    let resumed = train(&place, "run", &["--max-steps", "2", "--resume"]);
+    assert_eq!(resumed.code, Some(0), "{resumed:?}");
+    assert!(resumed.err.contains("passed over a broken checkpoint"), "{}", resumed.err);
+    assert!(resumed.err.contains("goes on after step 1"), "{}", resumed.err);
+}
+
+#[test]
+fn what_cannot_be_done_is_refused_before_any_work() {
+    let place = Place::new();
+    let both = ["--data-gpu", "0", "--model-gpu", "1"];
+    train(&place, "run", &both).failed(&["insufficient GPUs for multi-GPU mode"]);
+    train(&place, "run", &["--model-gpu", "1"]).failed(&["insufficient GPUs for multi-GPU mode"]);
+    train(&place, "run", &["--val-data", "demo"]).failed(&["validation", "metadata_eval.csv"]);
+    train(&place, "run", &["--enable-static-shapes=false"]).failed(&["fixed shapes"]);
+    let tight = ["--enable-memory-isolation", "--model-gpu-memory", "1", "--data-gpu-memory", "1"];
+    train(&place, "run", &[&tight[..], &["--max-steps", "1"]].concat()).failed(&["memory"]);
+    assert!(!place.inside("run/step-00000001").exists());
+}
