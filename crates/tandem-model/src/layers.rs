@@ -160,9 +160,7 @@ impl Embedding {
 pub fn neighbours(x: Tensor<3>) -> Tensor<3> {
     let [rows, positions, width] = x.dims();
     let edge = Tensor::<3>::zeros([rows, 1, width], &x.device());
-    let left = x.clone().narrow(1, 0, positions - 1);
-    let right = x.clone().narrow(1, 1, positions - 1);
-    let before = Tensor::cat(vec![edge.clone(), left], 1);
-    let after = Tensor::cat(vec![right, edge], 1);
+    let wide = Tensor::cat(vec![edge.clone(), x.clone(), edge], 1);
+    let (before, after) = (wide.clone().narrow(1, 0, positions), wide.narrow(1, 2, positions));
     Tensor::cat(vec![before, x, after], 2)
 }
