@@ -1,4 +1,4 @@
-//! The fused kernel behind [`super::attention`]: one task per row of the batch and head.
+//! The fused kernel behind [`super::attention()`]: one task per row of the batch and head.
 //!
 //! In: packed queries, keys and values as slices. Out: the mixed values, and the gradient of the packed input. A head's
 //! numbers are packed once, so that everything after is small products in the cache; scores exist for [`BLOCK`]

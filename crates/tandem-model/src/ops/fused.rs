@@ -30,7 +30,7 @@ pub(super) fn on_cpu<const D: usize>(tensor: &Tensor<D>) -> bool {
 /// The fused operations on primitives; see the functions of [`super`].
 #[backend_extension(Flex, Autodiff)]
 pub trait FusedOps: Backend {
-    /// See [`super::attention`].
+    /// See [`super::attention()`].
     fn fused_attention(
         qkv: FloatTensor<Self>,
         heads: usize,
@@ -44,7 +44,7 @@ pub trait FusedOps: Backend {
         shift: FloatTensor<Self>,
     ) -> FloatTensor<Self>;
 
-    /// See [`super::linear`].
+    /// See [`super::linear()`].
     fn fused_linear(
         x: FloatTensor<Self>,
         weight: FloatTensor<Self>,

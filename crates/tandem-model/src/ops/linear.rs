@@ -1,4 +1,4 @@
-//! The fused kernels behind [`super::linear`] and [`super::linear_silu`]: the backend's matrix products, with
+//! The fused kernels behind [`super::linear()`] and [`super::linear_silu`]: the backend's matrix products, with
 //! everything around them in one parallel pass each.
 //!
 //! In and out: tensors of the backend `flex`. The bias is added where the product lies; the backward turns the incoming

@@ -13,7 +13,7 @@ pub const NORM_EPSILON: f32 = 1e-5;
 /// Longest wavelength of the rotary positions, in positions over two pi.
 pub const ROTARY_BASE: f32 = 10_000.0;
 
-/// See [`super::attention`].
+/// See [`super::attention()`].
 pub fn attention(qkv: Tensor<3>, heads: usize, lengths: &Lengths) -> Tensor<3> {
     let [batch, positions, packed] = qkv.dims();
     let width = packed / 3;
@@ -42,7 +42,7 @@ pub fn norm_film(x: Tensor<3>, scale: Tensor<2>, shift: Tensor<2>) -> Tensor<3> 
     normal * (scale.unsqueeze_dim::<3>(1) + 1.0) + shift.unsqueeze_dim::<3>(1)
 }
 
-/// See [`super::linear`].
+/// See [`super::linear()`].
 pub fn linear(x: Tensor<3>, weight: Tensor<2>, bias: Tensor<1>) -> Tensor<3> {
     module::linear(x, weight, Some(bias))
 }
