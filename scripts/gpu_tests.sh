@@ -14,5 +14,7 @@ VK_DRIVER_FILES="$(first_file '/usr/lib/chromium*/vk_swiftshader_icd.json'):$(fi
 export VK_DRIVER_FILES
 # Kernels are tuned on drivers that nobody trains on: take the first that works.
 export CUBECL_AUTOTUNE_LEVEL=minimal
+# Drivers look for a display there, and complain where it is not set.
+export XDG_RUNTIME_DIR="${XDG_RUNTIME_DIR:-${TMPDIR:-/tmp}}"
 
-exec cargo test --release --locked -p tandem-model --features wgpu --test gpu -- --test-threads=1 "$@"
+exec cargo test --profile gpu-tests --locked -p tandem-model --features wgpu --test gpu -- --test-threads=1 "$@"

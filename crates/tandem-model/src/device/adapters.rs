@@ -11,7 +11,11 @@ use burn::tensor::{Device, DeviceKind};
 use std::sync::LazyLock;
 use tandem_units::Bytes;
 
-/// One for the whole program: loaders of graphics drivers do not like them to come and go.
+/// One for the whole program: loaders of graphics drivers do not like them to come and go, and
+/// some write a line to the terminal each time they are asked.
+static ADAPTERS: LazyLock<Vec<wgpu::Adapter>> =
+    LazyLock::new(|| pollster::block_on(INSTANCE.enumerate_adapters(wgpu::Backends::PRIMARY)));
+
 static INSTANCE: LazyLock<wgpu::Instance> = LazyLock::new(|| {
     wgpu::Instance::new(wgpu::InstanceDescriptor {
         backends: wgpu::Backends::PRIMARY,
@@ -83,10 +87,13 @@ fn list(backend: Backend) -> Vec<Listed> {
     };
     let mut count = [0; 4];
     let mut listed = Vec::new();
-    for adapter in pollster::block_on(INSTANCE.enumerate_adapters(wanted)) {
+    for adapter in ADAPTERS.iter() {
         let info = adapter.get_info();
+        if !wanted.contains(info.backend.into()) {
+            continue;
+        }
         let Some(way_in) = way_into(info.device_type, &mut count) else { continue };
-        listed.push(Listed { adapter, info, way_in });
+        listed.push(Listed { adapter: adapter.clone(), info, way_in });
     }
     listed.sort_by_key(|listed| class_of(listed.info.device_type) == DeviceClass::Software);
     listed

@@ -113,7 +113,7 @@ pub fn train(
         let grads = GradientsParams::from_grads(loss.backward(), &voice);
         voice = optimiser.step(2e-2, voice, grads);
         losses.push(loss.into_scalar::<f32>());
-        let devices = voice.devices().into_vec();
+        let devices = voice.devices();
         let named = devices.into_iter().map(|device| ("module".to_owned(), device));
         watched.seen.lock().unwrap().extend(named);
     }
