@@ -289,8 +289,9 @@ impl FrontEnd {
             None => draft.transcript,
         };
         let limit = self.config.max_symbols;
-        if transcript.len() > limit {
-            return Err(TextError::TooLong { symbols: transcript.len(), limit });
+        let symbols = transcript.len() - Transcript::EDGES;
+        if symbols > limit {
+            return Err(TextError::TooLong { symbols, limit });
         }
         let Draft { language, detected, normalized, .. } = draft;
         Ok(Reading { language, detected, normalized, phonemes, transcript })

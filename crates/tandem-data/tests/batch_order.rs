@@ -4,6 +4,7 @@
 use proptest::prelude::*;
 use std::collections::HashSet;
 use tandem_data::batch::{BatchConfig, BatchError, Batches, Lengths, Position, Unfit};
+use tandem_data::text::Transcript;
 use tandem_units::{Epoch, Seed};
 
 /// Lengths as in a speech corpus: mean near 400 frames, a long tail, spread by a hash.
@@ -53,7 +54,7 @@ proptest! {
     ) {
         let fits = |row: u32| {
             let (frames, symbols) = (frames[row as usize], symbols[row as usize]);
-            (1..=600).contains(&frames) && (1..=90).contains(&symbols)
+            (1..=600).contains(&frames) && (1..=90 + Transcript::EDGES as u32).contains(&symbols)
         };
         let expected: Vec<u32> = (0..frames.len() as u32).filter(|&row| fits(row)).collect();
         let Ok(batches) = batches(&frames, &symbols, &config) else {
@@ -80,7 +81,7 @@ proptest! {
             shapes.insert(shape);
             prop_assert!(!batch.rows.is_empty() && batch.rows.len() <= shape.rows);
             prop_assert!(shape.rows <= config.batch_size && shape.rows * shape.frames <= budget);
-            prop_assert!(shape.frames <= 600 && shape.symbols <= 90);
+            prop_assert!(shape.frames <= 600 && shape.symbols <= 90 + Transcript::EDGES);
             for &row in batch.rows {
                 prop_assert!(frames[row as usize] as usize <= shape.frames);
                 prop_assert!(symbols[row as usize] as usize <= shape.symbols);
@@ -171,10 +172,10 @@ fn fitted_lengths_waste_less_than_a_tenth() {
 #[test]
 fn utterances_outside_the_limits_are_listed_with_their_reason() {
     let config = BatchConfig::default();
-    let found = batches(&[0, 5, 801, 5, 5], &[5, 0, 5, 201, 5], &config).unwrap();
+    let found = batches(&[0, 5, 801, 5, 5], &[5, 0, 5, 203, 202], &config).unwrap();
     let why: Vec<Unfit> = found.left_out().iter().map(|out| out.why).collect();
     use Unfit::{NoFrames, NoSymbols, TooManyFrames, TooManySymbols};
-    assert_eq!(why, [NoFrames, NoSymbols, TooManyFrames(801), TooManySymbols(201)]);
+    assert_eq!(why, [NoFrames, NoSymbols, TooManyFrames(801), TooManySymbols(203)]);
     assert_eq!(order(&found, 0, 0), [[4]]);
     let nothing = batches(&[801], &[5], &config).unwrap_err();
     assert_eq!(nothing.to_string(), "none of 1 utterances fits the limits");

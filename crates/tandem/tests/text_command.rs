@@ -37,7 +37,7 @@ fn an_english_text_is_shown_step_by_step() {
     text        Dr. Ng paid $5
     language    en (English, by its letters)
     normalised  doctor ng paid five dollars
-    symbols     27: d=20 o=31 c=19 t=36 o=31 r=34 _=1 n=30 g=23 _=1 p=32 a=17 i=25 d=20 _=1 f=22 i=25 v=38 e=21 _=1 d=20 o=31 l=28 l=28 a=17 r=34 s=35
+    symbols     29: <begin>=288 d=20 o=31 c=19 t=36 o=31 r=34 _=1 n=30 g=23 _=1 p=32 a=17 i=25 d=20 _=1 f=22 i=25 v=38 e=21 _=1 d=20 o=31 l=28 l=28 a=17 r=34 s=35 <end>=289
     ");
 }
 
@@ -48,7 +48,7 @@ fn a_persian_text_is_shown_step_by_step() {
     text        كتاب ها ۵٪
     language    fa (Persian, by its letters)
     normalised  کتاب‌ها پنج درصد
-    symbols     16: ک=69 ت=48 ا=45 ب=46 <zwnj>=43 ه=75 ا=45 _=1 پ=47 ن=73 ج=50 _=1 د=54 ر=56 ص=61 د=54
+    symbols     18: <begin>=288 ک=69 ت=48 ا=45 ب=46 <zwnj>=43 ه=75 ا=45 _=1 پ=47 ن=73 ج=50 _=1 د=54 ر=56 ص=61 د=54 <end>=289
     ");
 }
 
@@ -59,7 +59,7 @@ fn texts_that_cannot_be_used_say_why_and_what_to_do() {
     text        ok
     language    en (English, by its letters)
     normalised  ok
-    symbols     2: o=31 k=27
+    symbols     4: <begin>=288 o=31 k=27 <end>=289
 
     text        a ★
     refused     `★` (U+2605) at character 3 is not a symbol the voice knows
@@ -82,7 +82,7 @@ fn a_language_may_be_given_by_name() {
     text        Hallo
     language    de (German, as given)
     normalised  hallo
-    symbols     5: h=24 a=17 l=28 l=28 o=31
+    symbols     7: <begin>=288 h=24 a=17 l=28 l=28 o=31 <end>=289
     ");
     insta::assert_snapshot!(text(&["Ich habe 3", "--lang", "de"]), @r"
     exit 1
@@ -104,7 +104,7 @@ fn a_language_may_be_given_by_name() {
     text        -5 °C
     language    en (English, by its letters)
     normalised  minus five degrees celsius
-    symbols     26: m=29 i=25 n=30 u=37 s=35 _=1 f=22 i=25 v=38 e=21 _=1 d=20 e=21 g=23 r=34 e=21 e=21 s=35 _=1 c=19 e=21 l=28 s=35 i=25 u=37 s=35
+    symbols     28: <begin>=288 m=29 i=25 n=30 u=37 s=35 _=1 f=22 i=25 v=38 e=21 _=1 d=20 e=21 g=23 r=34 e=21 e=21 s=35 _=1 c=19 e=21 l=28 s=35 i=25 u=37 s=35 <end>=289
     ");
 }
 
@@ -116,7 +116,7 @@ fn phonemes_come_from_espeak() {
     language    en (English, by its letters)
     normalised  hello, world!
     phonemes    həlˈoʊ, wˈɜːld!
-    symbols     15: h=24 ə=199 l=28 ˈ=184 o=31 ʊ=248 ,=3 _=1 w=39 ˈ=184 ɜ=203 ː=186 l=28 d=20 !=4
+    symbols     17: <begin>=288 h=24 ə=199 l=28 ˈ=184 o=31 ʊ=248 ,=3 _=1 w=39 ˈ=184 ɜ=203 ː=186 l=28 d=20 !=4 <end>=289
     ");
 }
 
@@ -131,7 +131,7 @@ fn a_lexicon_is_applied_and_its_faults_are_named() {
     text        nginx
     language    en (English, by its letters)
     normalised  engine x
-    symbols     8: e=21 n=30 g=23 i=25 n=30 e=21 _=1 x=40
+    symbols     10: <begin>=288 e=21 n=30 g=23 i=25 n=30 e=21 _=1 x=40 <end>=289
     ");
     std::fs::write(path, "nginx\n").unwrap();
     let shown = text(&["nginx", "--lexicon", path]).replace(path, "[LEXICON]");
@@ -157,12 +157,20 @@ fn lines_of_standard_input_are_read_as_json() {
         "phonemes": null,
         "symbols": [
           {
+            "symbol": "<begin>",
+            "id": 288
+          },
+          {
             "symbol": "h",
             "id": 24
           },
           {
             "symbol": "i",
             "id": 25
+          },
+          {
+            "symbol": "<end>",
+            "id": 289
           }
         ]
       },
@@ -182,7 +190,7 @@ fn vowel_signs_stay_when_asked() {
     text        کِتاب
     language    fa (Persian, by its letters)
     normalised  کِتاب
-    symbols     5: ک=69 ◌ِ=92 ت=48 ا=45 ب=46
+    symbols     7: <begin>=288 ک=69 ◌ِ=92 ت=48 ا=45 ب=46 <end>=289
     ");
 }
 

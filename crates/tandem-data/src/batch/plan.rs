@@ -7,6 +7,7 @@
 use super::length_buckets::edges;
 use super::order::Shuffler;
 use super::{BatchConfig, BatchError};
+use crate::text::Transcript;
 use serde::{Deserialize, Serialize};
 use tandem_units::{Epoch, Seed};
 
@@ -156,7 +157,7 @@ impl Batches {
         let bucket = self.shapes.partition_point(|shape| shape.frames < frames);
         let shape = &mut self.shapes[bucket];
         // One width per bucket, that of its longest text: a second shape would be compiled too.
-        let width = symbols.next_multiple_of(8).min(config.max_text_length);
+        let width = symbols.next_multiple_of(8).min(most_symbols(config));
         shape.symbols = shape.symbols.max(width);
         self.counts[bucket] += 1;
         self.bucket_of.push(bucket as u8);
@@ -177,6 +178,11 @@ impl Batches {
     }
 }
 
+/// The limit counts characters; the silence at both ends comes on top.
+fn most_symbols(config: &BatchConfig) -> usize {
+    config.max_text_length + Transcript::EDGES
+}
+
 fn unfit(lengths: Lengths<'_>, row: usize, config: &BatchConfig) -> Option<Unfit> {
     let (frames, symbols) = (lengths.frames[row], lengths.symbols[row]);
     if frames == 0 {
@@ -185,7 +191,7 @@ fn unfit(lengths: Lengths<'_>, row: usize, config: &BatchConfig) -> Option<Unfit
         Some(Unfit::NoSymbols)
     } else if frames as usize > config.max_mel_frames {
         Some(Unfit::TooManyFrames(frames))
-    } else if symbols as usize > config.max_text_length {
+    } else if symbols as usize > most_symbols(config) {
         Some(Unfit::TooManySymbols(symbols))
     } else {
         None

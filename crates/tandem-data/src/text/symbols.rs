@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::fmt;
 
 /// The version of [`SymbolTable::standard`].
-pub const TABLE_VERSION: u32 = 1;
+pub const TABLE_VERSION: u32 = 2;
 
 /// A place in the symbol table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -41,6 +41,12 @@ const ARABIC_MARKS: &str = "\u{64C}\u{64D}\u{64E}\u{64F}\u{650}\u{651}\u{652}\u{
 const PHONETIC: &str = "ˈˌːˑɑɐɒɓʙβɔɕɗɖðəɘɚɛɜɝɞɟʄɡɠɢʛɦɧħɥʜɨɪʝɭɬɫɮʟɱɯɰŋɳɲɴɵɸθɶʘɹɺɾɻʀʁɽʂʃʈʉʊʋʌɣɤʍχʎʏ\
      ʑʐʒʔʡʕʢǀǁǂǃʼʰʱʲʷˠˤ˞ᵻᵊ\u{303}\u{329}\u{325}\u{32A}\u{32F}\u{30A}\u{32C}\u{330}\u{361}\u{31D}";
 
+/// The silence before and after speech. Without symbols of its own it would be learned as the
+/// sound of whichever letters stand first and last, and no alignment would be found.
+const EDGES: &str = "\u{2}\u{3}";
+const BEGIN: char = '\u{2}';
+const END: char = '\u{3}';
+
 /// Which symbols there are, and their numbers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "SavedTable", into = "SavedTable")]
@@ -68,7 +74,8 @@ impl SymbolTable {
 
     /// The table of this version of Tandem.
     pub fn standard() -> Self {
-        let parts = [PUNCTUATION, LATIN, ARABIC, ARABIC_MARKS, LATIN_EXTENDED, CYRILLIC, PHONETIC];
+        let parts =
+            [PUNCTUATION, LATIN, ARABIC, ARABIC_MARKS, LATIN_EXTENDED, CYRILLIC, PHONETIC, EDGES];
         let symbols = std::iter::once(PAD).chain(parts.into_iter().flat_map(str::chars)).collect();
         Self::index(TABLE_VERSION, symbols)
     }
@@ -99,7 +106,7 @@ impl SymbolTable {
         self.symbols.len()
     }
 
-    /// The number of a character.
+    /// The number of a character of a text.
     #[inline]
     pub fn id(&self, symbol: char) -> Option<SymbolId> {
         let id = match self.near.get(symbol as usize) {
@@ -119,6 +126,8 @@ impl SymbolTable {
         match self.symbols.get(usize::from(id.0)) {
             None => format!("<{}?>", id.0),
             Some(&PAD) => PAD_NAME.into(),
+            Some(&BEGIN) => "<begin>".into(),
+            Some(&END) => "<end>".into(),
             Some(&ZWNJ) => "<zwnj>".into(),
             Some(' ') => "_".into(),
             // A bare combining mark would land on its neighbour.
@@ -172,24 +181,30 @@ impl TryFrom<SavedTable> for SymbolTable {
     }
 }
 
-/// Text the model can read: never empty, every symbol known.
+/// Text the model can read, from the silence before it to the silence after it: never empty,
+/// every symbol known.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(transparent)]
 pub struct Transcript(Vec<SymbolId>);
 
 impl Transcript {
+    /// Symbols that are no characters of the text: the silence at both ends.
+    pub const EDGES: usize = 2;
+
     /// Reads text that is normalised already. A position in the error counts its characters.
     pub fn parse(normalized: &str, table: &SymbolTable) -> Result<Self, TextError> {
-        let mut ids = Vec::with_capacity(normalized.len());
+        if normalized.is_empty() {
+            return Err(TextError::Empty);
+        }
+        let mut ids = Vec::with_capacity(normalized.len() + Self::EDGES);
+        ids.extend(table.id(BEGIN));
         for (place, symbol) in normalized.chars().enumerate() {
-            match table.id(symbol) {
+            match table.id(symbol).filter(|_| !EDGES.contains(symbol)) {
                 Some(id) => ids.push(id),
                 None => return Err(TextError::UnknownSymbol { symbol, position: place + 1 }),
             }
         }
-        if ids.is_empty() {
-            return Err(TextError::Empty);
-        }
+        ids.extend(table.id(END));
         Ok(Self(ids))
     }
 
@@ -204,7 +219,7 @@ impl Transcript {
         &self.0
     }
 
-    /// How many symbols it has.
+    /// How many symbols it has, both ends included.
     #[expect(clippy::len_without_is_empty, reason = "a transcript is never empty")]
     pub fn len(&self) -> usize {
         self.0.len()
@@ -214,6 +229,7 @@ impl Transcript {
     pub fn display<'a>(&'a self, table: &'a SymbolTable) -> impl fmt::Display + 'a {
         fmt::from_fn(move |f| {
             self.0.iter().try_for_each(|id| match table.symbol(*id) {
+                Some(BEGIN | END) => Ok(()),
                 Some(symbol) => write!(f, "{symbol}"),
                 None => write!(f, "{}", table.name(*id)),
             })
@@ -234,9 +250,9 @@ mod tests {
     }
 
     #[test]
-    fn numbers_of_version_one_never_move() {
+    fn numbers_never_move() {
         let table = SymbolTable::standard();
-        assert_eq!((table.version(), table.len()), (1, 288));
+        assert_eq!((table.version(), table.len()), (2, 290));
         for (symbol, id) in [
             (' ', 1),
             ('.', 2),
@@ -248,11 +264,13 @@ mod tests {
             ('à', 96),
             ('а', 147),
             ('ˈ', 184),
+            (BEGIN, 288),
+            (END, 289),
         ] {
             assert_eq!(table.id(symbol), Some(SymbolId(id)), "{symbol:?}");
         }
         let print = blake3::hash(table.contents().as_bytes()).to_hex();
-        assert_eq!(&print[..16], "ebf89f1372377475", "symbols changed: raise TABLE_VERSION");
+        assert_eq!(&print[..16], "b23a679f450b573d", "symbols changed: raise TABLE_VERSION");
     }
 
     #[test]
@@ -289,7 +307,9 @@ mod tests {
         for text in ["hello, world.", "می‌روم", "həlˈoʊ"] {
             let transcript = Transcript::parse(text, &table).unwrap();
             assert_eq!(transcript.display(&table).to_string(), text);
-            assert_eq!(transcript.len(), text.chars().count());
+            assert_eq!(transcript.len(), text.chars().count() + Transcript::EDGES);
+            assert_eq!(table.name(transcript.ids()[0]), "<begin>");
+            assert_eq!(table.name(transcript.ids()[transcript.len() - 1]), "<end>");
         }
     }
 
@@ -298,6 +318,13 @@ mod tests {
         let error = Transcript::parse("ab★", &SymbolTable::standard()).unwrap_err();
         let text = "`★` (U+2605) at character 3 is not a symbol the voice knows";
         assert_eq!(error.to_string(), text);
+    }
+
+    #[test]
+    fn the_ends_cannot_be_written_in_a_text() {
+        let error = Transcript::parse("a\u{3}b", &SymbolTable::standard()).unwrap_err();
+        assert!(matches!(error, TextError::UnknownSymbol { position: 2, .. }), "{error}");
+        assert!(matches!(Transcript::parse("", &SymbolTable::standard()), Err(TextError::Empty)));
     }
 
     #[test]

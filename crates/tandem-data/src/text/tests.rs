@@ -266,7 +266,7 @@ proptest! {
             Ok(reading) => {
                 let shown = reading.transcript.display(front_end.table()).to_string();
                 prop_assert_eq!(shown, reading.normalized);
-                prop_assert!(reading.transcript.len() <= 200);
+                prop_assert!(reading.transcript.len() <= 200 + Transcript::EDGES);
             }
             Err(TextError::UnknownSymbol { position, .. } | TextError::NoNumberReader { position, .. }) => {
                 prop_assert!((1..=raw.chars().count()).contains(&position));
