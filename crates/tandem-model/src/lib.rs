@@ -15,6 +15,7 @@ pub mod reference_encoder; // somebody's speech to a voice vector
 pub mod duration; // how long each symbol is spoken
 pub mod decoder; // the flow from mean frames to real ones
 pub mod alignment; // which frames say which symbol
+pub mod flat_start; // the first alignment, before the voice knows anything
 pub mod lesson; // a batch with all that a step needs
 pub mod voice; // the whole, and its losses
 pub mod weights; // a module as a list of named tensors

@@ -10,6 +10,7 @@ use std::time::Duration;
 use tandem_data::batch::Position;
 use tandem_model::alignment::{Aligner, log_likelihoods};
 use tandem_model::device::guarded;
+use tandem_model::flat_start::FlatStart;
 use tandem_model::lesson::{HostLesson, mask};
 use tandem_model::mel_scale::MelScale;
 use tandem_model::ops::Lengths;
@@ -52,6 +53,10 @@ impl Payload for Aligned {
 
 /// Lays texts over sound.
 pub struct Align {
+    /// What the first steps are aligned with.
+    pub first: Option<FlatStart>,
+    /// How many those are.
+    pub first_steps: u64,
     /// Readers by step.
     pub snapshots: Snapshots,
     /// Where the reader runs.
@@ -82,19 +87,15 @@ impl Stage for Align {
 
     fn step(&mut self, ready: Ready, out: &mut dyn Outlet<Aligned>) -> Result<(), Trouble> {
         let step = ready.ticket.seq / self.grad_accum;
-        let Some(snapshot) = self.snapshots.for_step(step, &self.cancel) else {
-            return Err(Trouble::skip("the run is being stopped"));
-        };
-        if snapshot.waited > LATE {
-            self.warn_of_wait(step, snapshot.waited);
-        }
         let seed = self.seed.for_ticket(ready.ticket);
         let mut lesson = unaligned(&ready, &self.scale, self.patch, seed);
-        let priors = guarded("reading texts ahead of training", || {
-            priors(&snapshot.reader, &lesson, &self.device)
-        })
-        .map_err(Trouble::stop)?;
-        for row in lay_over(&mut self.aligner, &mut lesson, &priors) {
+        let (age, short) = match &self.first {
+            Some(first) if step < self.first_steps => {
+                (0, lay_over_first(first, &mut self.aligner, &mut lesson))
+            }
+            _ => self.lay_over_by_reader(step, &mut lesson)?,
+        };
+        for row in short {
             self.report_short(&ready, row);
         }
         out.push(Aligned {
@@ -102,12 +103,31 @@ impl Stage for Align {
             position: ready.position,
             lesson,
             rows: ready.batch.row_ids().to_vec(),
-            age: step - snapshot.step,
+            age,
         })
     }
 }
 
 impl Align {
+    /// The age of the alignment in steps, and rows that cannot be aligned.
+    fn lay_over_by_reader(
+        &mut self,
+        step: u64,
+        lesson: &mut HostLesson,
+    ) -> Result<(u64, Vec<usize>), Trouble> {
+        let Some(snapshot) = self.snapshots.for_step(step, &self.cancel) else {
+            return Err(Trouble::skip("the run is being stopped"));
+        };
+        if snapshot.waited > LATE {
+            self.warn_of_wait(step, snapshot.waited);
+        }
+        let priors = guarded("reading texts ahead of training", || {
+            priors(&snapshot.reader, lesson, &self.device)
+        })
+        .map_err(Trouble::stop)?;
+        Ok((step - snapshot.step, lay_over(&mut self.aligner, lesson, &priors)))
+    }
+
     fn report_short(&self, ready: &Ready, row: usize) {
         let (symbols, frames) = (ready.batch.symbol_counts()[row], ready.batch.frame_counts()[row]);
         let why = format!("{symbols} symbols cannot be spoken in {frames} frames");
@@ -159,12 +179,32 @@ pub(crate) fn unaligned(ready: &Ready, scale: &MelScale, patch: usize, seed: See
     }
 }
 
-/// Fills in the durations. A row that has more symbols than frames cannot be said at all: it is
-/// emptied and its number returned.
+/// Fills in the durations by what a reader says each symbol sounds like.
 pub(crate) fn lay_over(
     aligner: &mut Aligner,
     lesson: &mut HostLesson,
     priors: &[f32],
+) -> Vec<usize> {
+    let (symbols, bands) = (lesson.symbols, lesson.bands);
+    fill_durations(lesson, |row, text, mel| {
+        let prior = &priors[row * symbols * bands..][..text.len() * bands];
+        let mut scores = log_likelihoods(mel, prior, bands);
+        aligner.add_diagonal_prior(&mut scores, text.len(), DIAGONAL);
+        aligner.search(&scores, text.len())
+    })
+}
+
+/// The same by the mean sounds that were found before training.
+fn lay_over_first(first: &FlatStart, aligner: &mut Aligner, lesson: &mut HostLesson) -> Vec<usize> {
+    let languages = lesson.languages.clone();
+    fill_durations(lesson, |row, text, mel| first.align(aligner, text, languages[row], mel))
+}
+
+/// A row that has more symbols than frames cannot be said at all: it is emptied and its number
+/// returned.
+fn fill_durations(
+    lesson: &mut HostLesson,
+    mut search: impl FnMut(usize, &[i32], &[f32]) -> Option<Vec<u32>>,
 ) -> Vec<usize> {
     let (symbols, bands) = (lesson.symbols, lesson.bands);
     let mut short = Vec::new();
@@ -174,10 +214,8 @@ pub(crate) fn lay_over(
             continue;
         }
         let mel = &lesson.mel[row * lesson.frames * bands..][..frames * bands];
-        let prior = &priors[row * symbols * bands..][..count * bands];
-        let mut scores = log_likelihoods(mel, prior, bands);
-        aligner.add_diagonal_prior(&mut scores, count, DIAGONAL);
-        match aligner.search(&scores, count) {
+        let text = &lesson.symbol_ids[row * symbols..][..count];
+        match search(row, text, mel) {
             Some(found) => lesson.durations[row * symbols..][..count].copy_from_slice(&found),
             None => {
                 short.push(row);

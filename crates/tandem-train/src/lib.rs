@@ -16,7 +16,9 @@ pub mod load; // 8. a planned batch gets its text and its sound
 pub mod preprocess; // 9. sound becomes mel frames
 pub mod assemble; // 10. both on one thread, while the sound is in the processor's cache
 pub mod rehearsal; // 11. the feed in front of a stand-in for the model
+pub mod survey; // the first batches, looked at before training
 pub mod mel_scale; // mel frames in the model's units
+pub mod first_alignment; // what the first steps are aligned with
 pub mod snapshots; // the readers that align
 pub mod align; // texts laid over sound
 pub mod place; // lessons to the model's device

@@ -3,13 +3,12 @@
 //! In: the first batches of a corpus. Out: [`MelScale`], which travels with the voice.
 
 use crate::TrainError;
-use crate::feed::{FeedSettings, feed};
+use crate::feed::FeedSettings;
 use crate::prepare::Prepared;
+use crate::survey::survey;
 use std::sync::Arc;
-use tandem_data::batch::Position;
 use tandem_model::mel_scale::MelScale;
-use tandem_pipeline::{Adapt, CancelToken};
-use tandem_telemetry::Recorder;
+use tandem_pipeline::CancelToken;
 
 /// Batches that are looked at.
 const BATCHES: usize = 16;
@@ -20,17 +19,8 @@ pub fn measure_mel_scale(
     settings: &FeedSettings,
     cancel: &CancelToken,
 ) -> Result<MelScale, TrainError> {
-    let settings = FeedSettings {
-        start: Position::start(settings.batch.seed),
-        epochs: Some(1),
-        adapt: Adapt::Off,
-        reference_frames: 0,
-        ..settings.clone()
-    };
-    let mut batches = feed(prepared, &settings, &Recorder::off(), cancel)?;
     let (mut count, mut sum, mut squares) = (0u64, 0f64, 0f64);
-    for _ in 0..BATCHES {
-        let Some(ready) = batches.next()? else { break };
+    survey(prepared, settings, BATCHES, cancel, |ready| {
         let row = ready.batch.shape().frames * ready.batch.bands();
         let rows = ready.batch.mel().chunks_exact(row).zip(ready.batch.frame_counts());
         for (mel, &frames) in rows {
@@ -40,7 +30,7 @@ pub fn measure_mel_scale(
                 squares += f64::from(value) * f64::from(value);
             }
         }
-    }
+    })?;
     if count == 0 {
         return Err(TrainError::NothingMeasured);
     }

@@ -78,6 +78,8 @@ pub struct AlignmentSettings {
     pub every: u64,
     /// Steps that a snapshot is older than the first step that uses it.
     pub lag: u64,
+    /// Steps at the start that are aligned without the voice: see `tandem_model::flat_start`.
+    pub flat_start: u64,
 }
 
 /// Numbers that the model computes with; weights are always kept in 32 bits.
@@ -225,7 +227,7 @@ impl Default for OptimizerSettings {
 
 impl Default for AlignmentSettings {
     fn default() -> AlignmentSettings {
-        AlignmentSettings { every: 10, lag: 10 }
+        AlignmentSettings { every: 10, lag: 10, flat_start: 300 }
     }
 }
 
@@ -265,10 +267,10 @@ mod tests {
 
     #[test]
     fn a_snapshot_is_a_pure_function_of_the_step() {
-        let every_ten = AlignmentSettings { every: 10, lag: 10 };
+        let every_ten = AlignmentSettings { every: 10, lag: 10, flat_start: 0 };
         let used: Vec<u64> = [0, 9, 10, 19, 20, 29, 30].map(|s| every_ten.snapshot_for(s)).into();
         assert_eq!(used, [0, 0, 0, 0, 10, 10, 20]);
-        let at_once = AlignmentSettings { every: 1, lag: 0 };
+        let at_once = AlignmentSettings { every: 1, lag: 0, flat_start: 0 };
         assert_eq!([0, 1, 7].map(|step| at_once.snapshot_for(step)), [0, 1, 7]);
     }
 }

@@ -9,6 +9,7 @@ use crate::TrainError;
 use crate::align::Align;
 use crate::examiner::{Desk, Exam, Examiner, Paper, Speak, Standing};
 use crate::feed::{FeedSettings, Rows, host_route, setup};
+use crate::first_alignment::learn_first_alignment;
 use crate::keeper::{Keeper, Kept};
 use crate::learner::{Learner, StepFacts};
 use crate::loss_reader::LossReader;
@@ -24,6 +25,7 @@ use tandem_data::batch::{Batches, Position};
 use tandem_model::Module;
 use tandem_model::alignment::Aligner;
 use tandem_model::checkpoint::Checkpoints;
+use tandem_model::flat_start::FlatStart;
 use tandem_model::lesson::HostLesson;
 use tandem_model::memory::{HeldBefore, WorstBatch, check_worst_batch};
 use tandem_model::placement::{MemoryLimits, OpenDevices};
@@ -221,6 +223,8 @@ impl Run {
             ..self.feed.clone()
         };
         let align = Align {
+            first: self.first_alignment(&settings)?,
+            first_steps: self.settings.alignment.flat_start,
             snapshots: self.snapshots.clone(),
             device: self.devices.data.clone(),
             scale: self.document.scale,
@@ -237,6 +241,15 @@ impl Run {
             .then(align, hold)
             .then(Place::on(self.devices.clone()), slots);
         Ok(route.start(setup(&settings, &self.recorder, &self.cancel))?)
+    }
+
+    /// What the first steps are aligned with, where any of them is still to be done.
+    fn first_alignment(&self, feed: &FeedSettings) -> Result<Option<FlatStart>, TrainError> {
+        if self.learner.step >= self.settings.alignment.flat_start {
+            return Ok(None);
+        }
+        let scale = &self.document.scale;
+        learn_first_alignment(&self.prepared, feed, scale, &self.cancel).map(Some)
     }
 
     fn learn_all(&mut self, lessons: &mut Feed<Placed>) -> Ending {

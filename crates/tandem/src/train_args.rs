@@ -80,6 +80,10 @@ pub struct TrainArgs {
     /// Steps that a snapshot is older than the first step that uses it [default: 10]
     #[arg(long, value_name = "N", env = "TANDEM_ALIGN_LAG")]
     pub align_lag: Option<u64>,
+    /// Steps at the start that are aligned by mean sounds, before the voice knows anything
+    /// [default: 300]
+    #[arg(long, value_name = "N", env = "TANDEM_ALIGN_FLAT_START")]
+    pub align_flat_start: Option<u64>,
     /// Steps between two validations [default: 500]
     #[arg(long, value_name = "N", env = "TANDEM_VALIDATE_EVERY")]
     pub validate_every: Option<u64>,
@@ -183,6 +187,7 @@ impl TrainArgs {
         set(&mut train.precision, self.mixed_precision);
         set(&mut train.alignment.every, self.align_every);
         set(&mut train.alignment.lag, self.align_lag);
+        set(&mut train.alignment.flat_start, self.align_flat_start);
         set(&mut train.validate_every, self.validate_every);
         set(&mut train.sample_every, self.sample_every);
         set(&mut train.checkpoint_every, self.checkpoint_every);

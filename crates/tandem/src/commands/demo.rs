@@ -15,7 +15,7 @@ pub struct Args {
     #[arg(long, value_name = "DIR", default_value = "tandem-demo")]
     out: PathBuf,
     /// Steps to train
-    #[arg(long, value_name = "N", default_value_t = 500)]
+    #[arg(long, value_name = "N", default_value_t = 600)]
     steps: u64,
 }
 

@@ -19,10 +19,11 @@ pub enum Format {
 }
 
 /// Keys that are known under another name, mostly that of their flag.
-const OTHER_NAMES: [(&str, &str); 6] = [
+const OTHER_NAMES: [(&str, &str); 7] = [
     ("mixed_precision", "train.precision"),
     ("align_every", "train.alignment.every"),
     ("align_lag", "train.alignment.lag"),
+    ("align_flat_start", "train.alignment.flat_start"),
     ("learning_rate", "train.optimizer.lr"),
     ("grad_clip", "train.optimizer.clip"),
     ("workers", "num_workers"),

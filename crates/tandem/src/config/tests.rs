@@ -80,7 +80,7 @@ fn a_key_in_the_wrong_table_leads_to_the_right_one() {
     assert_eq!(hint("a.toml", "[trian]\nkeep = 3"), "did you mean `train`?");
     assert_eq!(
         hint("a.toml", "[train.alignment]\ndropout = 1"),
-        "the keys there are `every`, `lag`"
+        "the keys there are `every`, `flat_start`, `lag`"
     );
 }
 

@@ -347,7 +347,7 @@ prop_compose! {
         (epochs, max_steps) in (prop::option::of(1u32..), prop::option::of(1u64..)),
         grad_accum in prop::option::of(1usize..100),
         rates in (1e-300f64..10.0, 0.0f64..=1.0, 0.0f64..1.0, 0.0f64..100.0, 0.0f64..1.0),
-        (warmup_steps, align_lag) in any::<(Option<u64>, Option<u64>)>(),
+        (warmup_steps, align_lag, align_flat_start) in any::<(Option<u64>, Option<u64>, Option<u64>)>(),
         (patience, nan_limit) in (any::<Option<u32>>(), prop::option::of(1u32..)),
         mixed_precision in prop::option::of(prop::sample::select(
             vec![Precision::F32, Precision::Bf16, Precision::F16])),
@@ -364,7 +364,7 @@ prop_compose! {
             lr: Some(lr), final_lr: Some(final_lr), warmup_steps,
             weight_decay: Some(weight_decay), clip: Some(clip), ema_decay: Some(ema_decay),
             patience, nan_limit, mixed_precision,
-            align_every: every.map(|every| every.0), align_lag,
+            align_every: every.map(|every| every.0), align_lag, align_flat_start,
             validate_every: every.map(|every| every.1),
             sample_every: every.map(|every| every.2),
             checkpoint_every: every.map(|every| every.3),
