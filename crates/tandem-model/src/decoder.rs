@@ -25,6 +25,7 @@ pub struct Decoder {
     blocks: Vec<Block>,
     steer: Linear,
     leave: Linear,
+    quieten: Linear,
     patch: usize,
 }
 
@@ -52,6 +53,7 @@ impl Decoder {
             blocks: (0..config.decoder_blocks).map(|_| block(init)).collect(),
             steer: Linear::silent(init, width, 2 * width),
             leave: Linear::silent(init, width, frame),
+            quieten: Linear::silent(init, width, config.bands),
             patch: config.patch,
         }
     }
@@ -67,6 +69,7 @@ impl Decoder {
     ) -> Tensor<3> {
         let [rows, frames, bands] = point.dims();
         let (positions, frame) = (frames / self.patch, self.patch * bands);
+        let noise = point.clone() - guide.prior.clone();
         let seen = Tensor::cat(
             vec![
                 point.reshape([rows, positions, frame]),
@@ -81,10 +84,13 @@ impl Decoder {
             x = block.forward(x, condition.clone(), lengths);
         }
         let width = x.dims()[2];
+        let quieten = self.quieten.forward(condition.clone()).reshape([rows, 1, bands]) + 0.5;
         let steer = self.steer.forward(condition);
         let (scale, shift) = (steer.clone().narrow(1, 0, width), steer.narrow(1, width, width));
         let velocity = self.leave.forward(ops::norm_film(x, scale, shift));
-        velocity.reshape([rows, frames, bands])
+        // Noise is as wide as a frame and leaves by a way of its own: the blocks, narrower than
+        // that, have only speech to find.
+        velocity.reshape([rows, frames, bands]) - noise * quieten
     }
 }
 

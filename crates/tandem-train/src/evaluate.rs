@@ -6,8 +6,10 @@
 
 mod error;
 mod judge;
+mod word_timings;
 
 pub use error::EvaluateError;
+pub use word_timings::{TimingError, WordTimings};
 
 use judge::Judge;
 use serde::Serialize;
@@ -57,6 +59,9 @@ pub struct Evaluation {
     pub split: Split,
     /// Means over all utterances.
     pub all: Tally,
+    /// How far starts of words are off when its texts are laid over the recordings; none where
+    /// the corpus does not say when words begin.
+    pub timing: Option<TimingError>,
     /// Means by language.
     pub languages: BTreeMap<String, Tally>,
     /// Means by speaker; empty where the corpus names none.
@@ -129,7 +134,7 @@ pub fn evaluate(
         }
     }
     watch(rows.len(), rows.len());
-    let spoken = judge.spoken();
+    let (spoken, timing) = (judge.spoken(), judge.timing());
     let scores: Vec<Scores> = utterances.iter().map(|judged| judged.scores).collect();
     let Some(all) = Tally::of(&scores) else {
         let first = skipped.first().map_or(String::new(), |row| row.why.clone());
@@ -142,6 +147,7 @@ pub fn evaluate(
         corpus: corpus.root.clone(),
         split: options.split,
         all,
+        timing,
         languages: tallies(&utterances, |judged| Some(judged.language.clone())),
         speakers: tallies(&utterances, |judged| judged.speaker.clone()),
         findings: findings(&all),

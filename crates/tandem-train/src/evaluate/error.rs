@@ -48,6 +48,15 @@ pub enum EvaluateError {
         #[source]
         source: TextError,
     },
+    /// The list of when words begin cannot be read.
+    #[error("cannot read `{}`", path.display())]
+    Timings {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
     /// The voice cannot speak.
     #[error(transparent)]
     Voice(#[from] NarrationError),
@@ -105,6 +114,7 @@ impl Hint for EvaluateError {
             Self::NothingJudged { .. } => {
                 Some("check that corpus and voice have a language in common".into())
             }
+            Self::Timings { .. } => Some("make it readable, or move it out of the corpus".into()),
             Self::Recording { source, .. } => source.hint(),
             Self::Text { source, .. } => source.hint(),
             Self::Voice(error) => error.hint(),

@@ -1,12 +1,12 @@
 //! One row: the recording, what the voice makes of its text, and how far the two are apart.
 
-use super::{EvaluateError, Judged, spread};
+use super::{EvaluateError, Judged, TimingError, WordTimings, spread};
 use crate::align::{lay_over, priors};
 use std::collections::HashMap;
 use tandem_data::audio::mel::{Mel, MelExtractor};
 use tandem_data::audio::{AudioLimits, Decoder, FileReader};
 use tandem_data::corpus::{Corpus, Split, Utterance};
-use tandem_data::text::Language;
+use tandem_data::text::{Language, SymbolTable};
 use tandem_model::alignment::{Aligner, log_likelihoods};
 use tandem_model::device::guarded;
 use tandem_model::lesson::HostLesson;
@@ -39,6 +39,9 @@ pub struct Judge<'a> {
     pitch: PitchConfig,
     limits: HealthLimits,
     spoken: Samples,
+    timings: WordTimings,
+    table: SymbolTable,
+    words_off: Vec<f64>,
 }
 
 /// A recording as samples and frames.
@@ -106,12 +109,20 @@ impl<'a> Judge<'a> {
             pitch,
             limits: HealthLimits::default(),
             spoken: Samples(0),
+            timings: WordTimings::read(&corpus.root)?,
+            table: SymbolTable::standard(),
+            words_off: Vec::new(),
         })
     }
 
     /// Speech made so far.
     pub fn spoken(&self) -> Seconds {
         self.pitch.rate.seconds(self.spoken)
+    }
+
+    /// How far starts of words were off so far.
+    pub fn timing(&self) -> Option<TimingError> {
+        TimingError::of(self.words_off.clone())
     }
 
     /// Has the voice say a row's text, and compares.
@@ -129,7 +140,7 @@ impl<'a> Judge<'a> {
         scale.restore(&mut said);
         let (found, wanted) = (self.frames(&said)?, MelFrames::of(&truth.mel)?);
         let normalised = scale.normalised(truth.mel.values());
-        let alignment = self.align(&symbols, reading.language, &reference, &normalised)?;
+        let alignment = self.align(row, &symbols, reading.language, &reference, &normalised)?;
         let scores = Scores {
             distortion: mel_cepstral_distortion(found, wanted, Band::Whole)?.decibels,
             baseline: self.mean.distortion(wanted)?.decibels,
@@ -173,6 +184,7 @@ impl<'a> Judge<'a> {
     /// Lays the text over the recording as training does; none where it does not fit.
     fn align(
         &mut self,
+        row: &Utterance,
         symbols: &[i32],
         language: Language,
         reference: &Reference,
@@ -187,6 +199,9 @@ impl<'a> Judge<'a> {
         if !lay_over(&mut self.aligner, &mut lesson, &priors).is_empty() {
             return Ok(None);
         }
+        let rate = self.pitch.rate.seconds(Samples(self.pitch.hop.0)).0.recip();
+        let off = self.timings.errors(&row.id, symbols, &lesson.durations, &self.table, rate);
+        self.words_off.extend(off);
         let durations: Vec<usize> = lesson.durations.iter().map(|&n| n as usize).collect();
         let health = AlignmentHealth::of_durations(&durations, &self.limits)?;
         let mut doubt = log_likelihoods(mel, &priors, bands);

@@ -4,6 +4,7 @@ mod target; // a measured figure beside what it must reach
 mod data; // corpus to batches
 mod pipeline; // stages and queues
 mod step; // one training step
+mod learn; // whether a voice learns what a text says
 
 use crate::exit::ExitStatus;
 use crate::printer::Printer;
@@ -23,6 +24,8 @@ enum Part {
     Pipeline(pipeline::Args),
     /// How long a training step takes, and on what
     Step(step::Args),
+    /// Whether a voice learns what a text says, against a control with shuffled texts
+    Learn(learn::Args),
 }
 
 /// Measures one part.
@@ -31,5 +34,6 @@ pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
         Part::Data(args) => data::run(args, out),
         Part::Pipeline(args) => pipeline::run(args, out),
         Part::Step(args) => step::run(args, out),
+        Part::Learn(args) => learn::run(args, out),
     }
 }

@@ -89,6 +89,12 @@ fn print(found: &Evaluation, out: &mut Printer) -> anyhow::Result<()> {
     }
     table.add_row(row("all", &found.all));
     out.line(&table.trim_fmt())?;
+    if let Some(timing) = &found.timing {
+        out.line(&format!(
+            "words begin {:.1} frames off where the text is laid over the recordings (median of {}; 9 of 10 within {:.1})",
+            timing.median_frames, timing.words, timing.p90_frames
+        ))?;
+    }
     for finding in &found.findings {
         out.line(&format!("{:<8} {}", "change".yellow().bold(), finding.fact))?;
         out.line(&format!("{:<8} {}", "", finding.advice))?;

@@ -1,0 +1,220 @@
+//! `tandem bench learn`: whether a voice learns what a text says, on the demo corpus.
+//!
+//! Trains and judges by the commands a user would type, each in a process of its own: once as the
+//! corpus is, once with the texts of other recordings (the control), and, if asked, with other
+//! ages of the alignment. Distortion after warping beats the mean frame even with a wrong text, so
+//! the control decides.
+
+mod overfit; // one batch, learned by heart
+mod shuffled; // the control's corpus
+mod voices; // whether a reference is imitated
+
+use super::target::{self, Limit, Target};
+use crate::demo_corpus;
+use crate::exit::ExitStatus;
+use crate::printer::Printer;
+use anyhow::{Context, bail};
+use serde::Deserialize;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// What was typed.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Steps of each training run
+    #[arg(long, value_name = "N", default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..))]
+    steps: u64,
+    /// Utterances of a batch
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..))]
+    batch_size: u32,
+    /// Measure only these
+    #[arg(long, value_name = "PART", value_delimiter = ',', value_enum)]
+    only: Vec<Part>,
+    /// Keep the runs in this directory, which must be new [default: they are removed]
+    #[arg(long, value_name = "DIR")]
+    keep: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Part {
+    /// One batch, learned by heart
+    Overfit,
+    /// Held-out distortion against the mean frame and against shuffled texts; timing; voices
+    Text,
+    /// The same run with the alignment's weights 1, 10 and 50 steps apart
+    Lag,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  tandem bench learn                     overfit and text: about 10 minutes on two cores
+  tandem bench learn --only overfit
+  tandem bench learn --only lag --json   what the age of the alignment costs
+
+Exit code 1: a target was missed.";
+
+/// What `tandem evaluate --json` prints, as far as it is needed.
+#[derive(Deserialize)]
+struct Judged {
+    all: Means,
+    timing: Option<Timing>,
+}
+
+#[derive(Deserialize)]
+struct Means {
+    distortion: f64,
+    gain: f64,
+    duration_error: f64,
+}
+
+#[derive(Deserialize)]
+struct Timing {
+    median_frames: f64,
+    p90_frames: f64,
+    words: usize,
+}
+
+/// Measures.
+pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+    let wanted = |part| {
+        if args.only.is_empty() { part != Part::Lag } else { args.only.contains(&part) }
+    };
+    let folder = tempfile::tempdir().context("cannot make a directory for the runs")?;
+    let place = match &args.keep {
+        Some(keep) => {
+            std::fs::create_dir(keep)
+                .with_context(|| format!("cannot make `{}`", keep.display()))?;
+            keep.clone()
+        }
+        None => folder.path().to_path_buf(),
+    };
+    let corpus = demo_corpus::resolve(Path::new("demo"))?;
+    let bench = Bench { args: &args, place, corpus };
+    let mut targets = Vec::new();
+    if wanted(Part::Overfit) {
+        targets.extend(overfit::measure(&bench.corpus, args.batch_size as usize, out)?);
+    }
+    if wanted(Part::Text) {
+        targets.extend(bench.text(out)?);
+    }
+    if wanted(Part::Lag) {
+        targets.extend(bench.lag(out)?);
+    }
+    if args.json {
+        out.json(&targets)?;
+    } else {
+        target::print(&targets, out)?;
+    }
+    Ok(target::status(&targets))
+}
+
+struct Bench<'a> {
+    args: &'a Args,
+    place: PathBuf,
+    corpus: PathBuf,
+}
+
+impl Bench<'_> {
+    /// The corpus as it is, and the control.
+    fn text(&self, out: &mut Printer) -> anyhow::Result<Vec<Target>> {
+        let shuffled = self.place.join("shuffled-corpus");
+        shuffled::write(&self.corpus, &shuffled).context("cannot write the control's corpus")?;
+        let run = self.train(&self.corpus, "texts", &[], out)?;
+        let control = self.train(&shuffled, "shuffled", &[], out)?;
+        let (real, wrong) = (self.judge(&run)?, self.judge(&control)?);
+        let steps = self.args.steps;
+        let below = 100.0 * (1.0 - real.all.distortion / wrong.all.distortion);
+        let mut targets = vec![
+            Target::new(
+                "held out, below the mean frame",
+                100.0 * real.all.gain,
+                "%",
+                Limit::AtLeast(25.0),
+                format!("{:.2} dB after {steps} steps", real.all.distortion),
+            ),
+            Target::new(
+                "held out, below shuffled texts",
+                below,
+                "%",
+                Limit::AtLeast(12.0),
+                format!("{:.2} dB against {:.2} dB", real.all.distortion, wrong.all.distortion),
+            ),
+            Target::note(
+                "held out, length off",
+                100.0 * real.all.duration_error,
+                "%",
+                "mean without sign".into(),
+            ),
+        ];
+        targets.extend(real.timing.map(|timing| {
+            let how = format!("{} words, 9 of 10 within {:.1}", timing.words, timing.p90_frames);
+            Target::note("word starts off, median", timing.median_frames, "frames", how)
+        }));
+        targets.extend(voices::measure(&run, &self.corpus)?);
+        Ok(targets)
+    }
+
+    /// How much older weights cost that align.
+    fn lag(&self, out: &mut Printer) -> anyhow::Result<Vec<Target>> {
+        let mut targets = Vec::new();
+        for every in [1u64, 10, 50] {
+            let (name, every) = (format!("every-{every}"), every.to_string());
+            let flags = ["--align-every", &every, "--align-lag", &every];
+            let judged = self.judge(&self.train(&self.corpus, &name, &flags, out)?)?;
+            let timing = judged.timing.map_or(String::new(), |timing| {
+                format!("; word starts {:.1} frames off", timing.median_frames)
+            });
+            targets.push(Target::note(
+                &format!("held out, aligned by weights {every} steps apart"),
+                judged.all.distortion,
+                "dB",
+                format!("{:.0} % below the mean frame{timing}", 100.0 * judged.all.gain),
+            ));
+        }
+        Ok(targets)
+    }
+
+    fn train(
+        &self,
+        corpus: &Path,
+        name: &str,
+        flags: &[&str],
+        out: &mut Printer,
+    ) -> anyhow::Result<PathBuf> {
+        let run = self.place.join(name);
+        let (steps, batch) = (self.args.steps.to_string(), self.args.batch_size.to_string());
+        out.note(&format!("training `{name}`: {steps} steps"));
+        let mut command = tandem()?;
+        command
+            .args(["train", "--cache-dataset", "--batch-size", &batch, "--max-steps", &steps])
+            .args(["--checkpoint-every", &steps, "--sample-every", &steps])
+            .args(flags)
+            .arg("--train-data")
+            .arg(corpus)
+            .arg("--checkpoint-dir")
+            .arg(&run)
+            .stdout(Stdio::null());
+        match command.status().context("cannot start a training run")? {
+            status if status.success() => Ok(run),
+            status => bail!("the training run `{name}` failed: {status}"),
+        }
+    }
+
+    fn judge(&self, run: &Path) -> anyhow::Result<Judged> {
+        let mut command = tandem()?;
+        command.args(["evaluate", "--json", "--checkpoint"]).arg(run);
+        command.arg("--corpus").arg(&self.corpus).stderr(Stdio::inherit());
+        let answer = command.output().context("cannot start a judgement")?;
+        serde_json::from_slice(&answer.stdout)
+            .with_context(|| format!("`tandem evaluate` ended with {}", answer.status))
+    }
+}
+
+/// This program again.
+fn tandem() -> anyhow::Result<Command> {
+    Ok(Command::new(std::env::current_exe().context("cannot find this program")?))
+}

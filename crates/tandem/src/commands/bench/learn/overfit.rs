@@ -1,0 +1,107 @@
+//! One batch again and again: a voice that cannot learn that by heart cannot learn at all.
+
+use super::super::target::{Limit, Target};
+use crate::printer::Printer;
+use std::path::Path;
+use std::sync::Arc;
+use tandem_data::batch::BatchConfig;
+use tandem_model::alignment::Aligner;
+use tandem_model::optimizer::Optimizer;
+use tandem_model::size::{ModelSize, VoiceConfig};
+use tandem_model::voice::Voice;
+use tandem_model::{Device, Module};
+use tandem_pipeline::{CancelToken, Stage};
+use tandem_telemetry::Recorder;
+use tandem_train::align::Align;
+use tandem_train::examine::Features;
+use tandem_train::feed::{FeedSettings, feed};
+use tandem_train::first_alignment::learn_first_alignment;
+use tandem_train::learner::Learner;
+use tandem_train::mel_scale::measure_mel_scale;
+use tandem_train::snapshots::Snapshots;
+use tandem_train::train_settings::{AlignmentSettings, OptimizerSettings, TrainSettings};
+use tandem_train::{DataSettings, PrepareOptions, Watcher, prepare};
+use tandem_units::Seed;
+
+/// Steps it has for that.
+const STEPS: u64 = 300;
+/// Steps over which losses are averaged, at the start and at the end.
+const MEAN: usize = 5;
+
+struct Unwatched;
+
+impl Watcher for Unwatched {
+    fn waiting_for(&mut self, _: &str) {}
+    fn progress(&mut self, _: usize, _: usize) {}
+}
+
+/// Losses of a step: prior and flow.
+type Losses = [f64; 2];
+
+pub fn measure(corpus: &Path, batch_size: usize, out: &mut Printer) -> anyhow::Result<Vec<Target>> {
+    let losses = learn_by_heart(corpus, batch_size, out)?;
+    let mean = |part: usize, steps: &[Losses]| {
+        steps.iter().map(|losses| losses[part]).sum::<f64>() / steps.len() as f64
+    };
+    let figure = |name: &str, part: usize| {
+        let (first, last) = (mean(part, &losses[..MEAN]), mean(part, &losses[losses.len() - MEAN..]));
+        let how = format!("{first:.3} to {last:.3} in {STEPS} steps on one batch of {batch_size}");
+        Target::new(name, 100.0 * (1.0 - last / first), "%", Limit::AtLeast(80.0), how)
+    };
+    Ok(vec![figure("overfit, prior loss falls", 0), figure("overfit, flow loss falls", 1)])
+}
+
+fn learn_by_heart(corpus: &Path, batch_size: usize, out: &Printer) -> anyhow::Result<Vec<Losses>> {
+    let cancel = CancelToken::new();
+    let data = DataSettings::default();
+    let options = PrepareOptions { features: Features::Cached, ..PrepareOptions::default() };
+    let prepared = Arc::new(prepare(corpus, &data, &options, &mut Unwatched, &cancel)?);
+    let batch = BatchConfig { batch_size, ..BatchConfig::default() };
+    let settings = FeedSettings { reference_frames: 128, ..FeedSettings::new(batch) };
+    let scale = measure_mel_scale(&prepared, &settings, &cancel)?;
+    let symbols = prepared.front_end.table().len();
+    let languages = prepared.cache.meta().languages.len();
+    let config = VoiceConfig::of(ModelSize::Tiny, symbols, languages, data.mel.bands);
+    let device = Device::flex();
+    let voice = Voice::new(&config, Seed(0), &device.clone().autodiff());
+    let train = TrainSettings {
+        optimizer: OptimizerSettings { warmup_steps: 20, lr: 2e-3, ..Default::default() },
+        ..TrainSettings::default()
+    };
+    let alignment = AlignmentSettings { flat_start: STEPS, ..AlignmentSettings::default() };
+    let reader = Arc::new(voice.reader.valid());
+    let mut align = Align {
+        first: Some(learn_first_alignment(&prepared, &settings, &scale, &cancel)?),
+        first_steps: alignment.flat_start,
+        snapshots: Snapshots::new(alignment, [(0, reader)].into()),
+        device: device.clone(),
+        scale,
+        patch: config.patch,
+        grad_accum: 1,
+        seed: Seed(0),
+        cancel: cancel.clone(),
+        recorder: Recorder::off(),
+        aligner: Aligner::default(),
+    };
+    let ready = feed(&prepared, &settings, &Recorder::off(), &cancel)?.next()?;
+    let mut aligned = Vec::new();
+    let ready = ready.ok_or_else(|| anyhow::anyhow!("the corpus gives no batch"))?;
+    align.step(ready, &mut aligned).map_err(|trouble| anyhow::anyhow!("{trouble:?}"))?;
+    let mut lesson = aligned.remove(0).lesson;
+    let optimizer = Optimizer::new(&voice);
+    let mut learner = Learner::new(voice, optimizer, 0, &train, STEPS);
+    let mut shown = out.progress("learning one batch by heart", STEPS);
+    let mut losses = Vec::new();
+    for step in 0..STEPS {
+        // Other noise and other times each time: the frames are learned, not the noise.
+        lesson.seed = Seed(step);
+        learner.study(&lesson.to_device(&device));
+        if let Some(facts) = learner.advance() {
+            let number = |tensor: tandem_model::Tensor<1>| f64::from(tensor.into_scalar::<f32>());
+            losses.push([number(facts.prior), number(facts.flow)]);
+        }
+        shown.at(step + 1);
+    }
+    shown.done();
+    Ok(losses)
+}
