@@ -9,3 +9,7 @@ pub mod profile; // several runs of one setting -> everything a profile says
 mod profile_rules; // against the promised thresholds
 mod profile_verdict; // what holds the run back, in one sentence
 mod recommend; // what to change, by predicted gain
+pub mod plan; // profiles -> which mode, workers, depth and batch to use
+mod plan_error; // what was not measured
+mod batch_fit; // batches of another size
+mod presets; // the configuration matrix

@@ -223,6 +223,18 @@ impl Measured {
         self.phase(phase).map_or(0.0, |figures| figures.mean)
     }
 
+    /// What a batch usually costs in a phase: half cost more. A machine that does something else
+    /// now and then does not change it.
+    pub fn usual(&self, phase: Phase) -> f64 {
+        self.phase(phase).map_or(0.0, |figures| figures.p50)
+    }
+
+    /// Mean time from one batch to the next, without the extremes: see [`bounded`].
+    pub fn usual_step(&self) -> f64 {
+        let times = bounded(self.batches.iter().map(|batch| batch.train + batch.waited).collect());
+        times.iter().sum::<f64>() / times.len().max(1) as f64
+    }
+
     /// Share of the time in which the model had no batch.
     pub fn stall(&self) -> f64 {
         let waited: f64 = self.batches.iter().map(|batch| batch.waited).sum();
@@ -243,6 +255,18 @@ impl Measured {
         })?;
         of.utilisation.map(|figures| figures.mean)
     }
+}
+
+/// The same numbers in their order, the lowest and the highest tenth drawn to their neighbours
+/// (winsorised): a pause of a shared machine says nothing about a setting.
+pub fn bounded(mut values: Vec<f64>) -> Vec<f64> {
+    let mut sorted = values.clone();
+    sorted.sort_by(f64::total_cmp);
+    let cut = sorted.len() / 10;
+    if let (Some(&low), Some(&high)) = (sorted.get(cut), sorted.iter().rev().nth(cut)) {
+        values.iter_mut().for_each(|value| *value = value.clamp(low, high));
+    }
+    values
 }
 
 fn batches(record: &RunRecord, first: u64, last: u64, steps: &[(Nanos, &Step)]) -> Vec<BatchCost> {
@@ -389,6 +413,16 @@ pub(crate) mod tests {
         assert!((found.step.mean - 0.024).abs() < 1e-6);
         assert!((found.stall() - 4.0 / 24.0).abs() < 1e-3, "{}", found.stall());
         assert_eq!(found.padded(), Some(200.0));
+    }
+
+    #[test]
+    fn a_pause_of_the_machine_changes_nothing_usual() {
+        let mut costs = equal(22, [3.0, 2.0, 5.0, 1.0, 20.0, 4.0]);
+        costs[7].train = 3.0;
+        let found = measured(&costs);
+        assert!(found.mean(Phase::Train) > 0.1 && found.step.mean > 0.1);
+        assert!((found.usual(Phase::Train) - 0.020).abs() < 2e-4);
+        assert!((found.usual_step() - 0.024).abs() < 1e-6, "{}", found.usual_step());
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! pipeline's own simulation of the trainer's route, with an interval from drawing the measured
 //! batches again (bootstrap). Costs are taken as they were measured; what was not is not made up.
 
-use crate::measured::{BatchCost, Measured};
+use crate::measured::{BatchCost, Measured, bounded};
 use serde::{Deserialize, Serialize};
 use tandem_pipeline::cost::Cost;
 use tandem_pipeline::simulate::{Costs, Line, Prediction, Station};
@@ -47,30 +47,29 @@ pub struct Item {
     pub train: f64,
 }
 
-impl From<&BatchCost> for Item {
-    fn from(batch: &BatchCost) -> Item {
-        Item {
-            assemble: batch.load + batch.preprocess,
-            align: batch.align,
-            transfer: batch.transfer,
-            train: batch.train,
-        }
-    }
-}
-
-/// The items of a run, in order.
+/// The items of a run, in order, without the extremes of each stage: see [`bounded`].
 pub fn items(run: &Measured) -> Vec<Item> {
-    run.batches.iter().map(Item::from).collect()
+    let cost = |of: fn(&BatchCost) -> f64| bounded(run.batches.iter().map(of).collect());
+    let assemble = cost(|batch| batch.load + batch.preprocess);
+    let (align, transfer) = (cost(|batch| batch.align), cost(|batch| batch.transfer));
+    let train = cost(|batch| batch.train);
+    (0..run.batches.len())
+        .map(|n| Item {
+            assemble: assemble[n],
+            align: align[n],
+            transfer: transfer[n],
+            train: train[n],
+        })
+        .collect()
 }
 
 /// The data side of one run with the model of another, as on two devices that do not disturb
 /// each other.
 pub fn joined(data: &Measured, model: &Measured) -> Vec<Item> {
     // Both runs take the same batches; where one is shorter its batches come round again.
-    let trained = model.batches.iter().cycle();
-    let join =
-        |(data, model): (&BatchCost, &BatchCost)| Item { train: model.train, ..Item::from(data) };
-    data.batches.iter().zip(trained).map(join).collect()
+    let (data, model) = (items(data), items(model));
+    let join = |(data, model): (&Item, &Item)| Item { train: model.train, ..*data };
+    data.iter().zip(model.iter().cycle()).map(join).collect()
 }
 
 /// Work of the processors that no overlap hides: seconds a batch cannot be shorter than.

@@ -7,7 +7,7 @@
 
 use crate::measured::{DeviceFigures, Measured, Phase};
 use crate::predict::Setting;
-pub use crate::profile_rules::{ProfileRules, RuleResult};
+pub use crate::profile_rules::{ProfileRules, RuleKind, RuleResult};
 pub use crate::profile_verdict::{ProfileCause, ProfileVerdict};
 pub use crate::recommend::{Change, Recommendation};
 use serde::{Deserialize, Serialize};
@@ -213,7 +213,7 @@ impl ProfileAnswer {
         shapes: Vec<BatchShapes>,
         rules: &ProfileRules,
     ) -> ProfileAnswer {
-        let needs = Needs::of(&runs.as_is, subject.setting.workers);
+        let needs = Needs::of(&runs, subject.setting.workers);
         let verdict = ProfileVerdict::of(&runs, &needs, &subject, rules);
         let phases = phases(&runs.as_is, &needs, &verdict);
         let recommendations = crate::recommend::recommend(&subject, &runs, rules);
@@ -242,17 +242,26 @@ pub(crate) struct Needs {
 }
 
 impl Needs {
-    pub(crate) fn of(run: &Measured, workers: usize) -> Needs {
-        let (load, preprocess) = (run.mean(Phase::Load), run.mean(Phase::Preprocess));
+    /// From what is usual, in the run as it is or in the one that had the stage to itself,
+    /// whichever is less: whatever else the machine did must have hit both to count.
+    pub(crate) fn of(runs: &ProfileRuns, workers: usize) -> Needs {
+        let least = |phase: Phase| {
+            let alone = match phase {
+                Phase::Train => &runs.model_alone,
+                _ => &runs.data_alone,
+            };
+            runs.as_is.usual(phase).min(alone.usual(phase))
+        };
+        let (load, preprocess) = (least(Phase::Load), least(Phase::Preprocess));
         // The two share their workers; the larger one gives the crew its name.
         let name = if preprocess > load { Phase::Preprocess } else { Phase::Load };
         let crews = [
             (name, (load + preprocess) / workers.max(1) as f64),
-            (Phase::Align, run.mean(Phase::Align)),
-            (Phase::Transfer, run.mean(Phase::Transfer)),
-            (Phase::Train, run.mean(Phase::Train)),
+            (Phase::Align, least(Phase::Align)),
+            (Phase::Transfer, least(Phase::Transfer)),
+            (Phase::Train, least(Phase::Train)),
         ];
-        Needs { crews, step: run.per_batch() }
+        Needs { crews, step: runs.as_is.usual_step() }
     }
 
     /// The slowest crew and the next one.

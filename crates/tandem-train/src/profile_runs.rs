@@ -24,10 +24,10 @@ use tandem_model::checkpoint::{Checkpoints, Keep};
 use tandem_model::memory::HeldBefore;
 use tandem_model::placement::{MemoryLimits, OpenDevices};
 use tandem_pipeline::{Adapt, CancelToken, Feed, Payload, PipelineError, Slowdowns};
-use tandem_telemetry::event::{Doing, Final, RunHeader, RunOutcome, Span, Step};
-use tandem_telemetry::record::{RecordOptions, Recording, Spans};
+use tandem_telemetry::event::{Doing, Event, Final, RunHeader, RunOutcome, Span, Step};
+use tandem_telemetry::record::{Listener, News, RecordOptions, Recording, Spans};
 use tandem_telemetry::sampler::{Sampler, WatchedGpu, standard_sources};
-use tandem_telemetry::{Nanos, Recorder};
+use tandem_telemetry::{Nanos, Recorder, Stamped};
 use tandem_units::{Bytes, Epoch};
 
 /// What is left of the trainer.
@@ -59,6 +59,8 @@ pub struct Drill {
     pub steps: u64,
     /// For what a run must put somewhere; of no use afterwards.
     pub scratch: PathBuf,
+    /// Hears the number of each step that is over.
+    pub on_step: Arc<dyn Fn(u64) + Send + Sync>,
     /// Ends it.
     pub cancel: CancelToken,
 }
@@ -85,7 +87,7 @@ impl Drill {
         let settings = self.settings_for(exercise);
         let beginning = self.begin(prepared, &settings)?;
         let parameters = beginning.learner.voice.num_params();
-        let recording = start_record(record, exercise)?;
+        let recording = self.start_record(record, exercise)?;
         let recorder = recording.recorder();
         let sources = standard_sources(&self.watched);
         let sampler = Sampler::start(sources, recorder.clone(), LOOK_EVERY)?;
@@ -199,6 +201,21 @@ impl Drill {
         begin(prepared, &self.fixed_feed(), settings, &self.devices, &shelf, &self.cancel)
     }
 
+    fn start_record(&self, path: &Path, exercise: Exercise) -> Result<Recording, TrainError> {
+        let settings =
+            serde_json::json!({ "command": "profile", "exercise": format!("{exercise:?}") });
+        let header = RunHeader::now("tandem", env!("CARGO_PKG_VERSION"), settings);
+        let on_step = Arc::clone(&self.on_step);
+        let listener = Listener::new(move |news| {
+            if let News::Event(Stamped { event: Event::Step(step), .. }) = news {
+                on_step(step.step);
+            }
+        });
+        let (spans, listener) = (Spans::Recorded, Some(listener));
+        let options = RecordOptions { spans, listener, ..RecordOptions::default() };
+        Ok(Recording::create(path, header, options)?)
+    }
+
     /// A place for the one checkpoint that every run ends with, empty again.
     fn shelf(&self) -> Result<Checkpoints, TrainError> {
         let directory = tempfile::Builder::new()
@@ -230,13 +247,6 @@ impl Drill {
             ..self.settings.clone()
         }
     }
-}
-
-fn start_record(path: &Path, exercise: Exercise) -> Result<Recording, TrainError> {
-    let settings = serde_json::json!({ "command": "profile", "exercise": format!("{exercise:?}") });
-    let header = RunHeader::now("tandem", env!("CARGO_PKG_VERSION"), settings);
-    let options = RecordOptions { spans: Spans::Recorded, ..RecordOptions::default() };
-    Ok(Recording::create(path, header, options)?)
 }
 
 fn as_step(step: u64, placed: &Placed, took: Duration, waited: Duration) -> Step {
