@@ -13,3 +13,4 @@ pub mod plan; // profiles -> which mode, workers, depth and batch to use
 mod plan_error; // what was not measured
 mod batch_fit; // batches of another size
 mod presets; // the configuration matrix
+pub mod plan_check; // predictions against runs

@@ -11,6 +11,7 @@ mod environment; // variables that nearly are ours
 mod exit; // what the exit code means
 mod failure; // an error, its causes and the way out, as a user sees it
 mod interrupt; // Ctrl-C
+mod plan_grid; // predictions tried on this machine
 mod profiling; // flags and runs of commands that profile
 mod profile_text; // a profile for people
 mod progress; // what a person sees of a training run

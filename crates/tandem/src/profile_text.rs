@@ -40,8 +40,16 @@ fn subject(s: &Subject) -> String {
 }
 
 fn runs(answer: &ProfileAnswer, out: &mut Printer) -> anyhow::Result<()> {
-    let mut table =
-        Printer::table(&["run", "step", "std", "p95", "variation", "samples/s", "waits", "against as is"]);
+    let mut table = Printer::table(&[
+        "run",
+        "step",
+        "std",
+        "p95",
+        "variation",
+        "samples/s",
+        "waits",
+        "against as is",
+    ]);
     for run in &answer.runs {
         table.add_row([
             run.run.name().to_string(),
@@ -82,7 +90,8 @@ fn devices(devices: &[DeviceFigures], out: &mut Printer) -> anyhow::Result<()> {
     if devices.is_empty() {
         return Ok(());
     }
-    let mut table = Printer::table(&["device", "used for", "busy (mean)", "memory (peak of total)"]);
+    let mut table =
+        Printer::table(&["device", "used for", "busy (mean)", "memory (peak of total)"]);
     for device in devices {
         let role = match device.role {
             DeviceRole::Data => "data",

@@ -16,7 +16,8 @@ use std::time::{Duration, Instant};
 use tandem_insight::measured::Measured;
 use tandem_insight::predict::Setting;
 use tandem_insight::profile::{
-    BatchShapes, Change, Overhead, ProfileAnswer, ProfileRules, ProfileRuns, RunKind, Sharing, Subject,
+    BatchShapes, Change, Overhead, ProfileAnswer, ProfileRules, ProfileRuns, RunKind, Sharing,
+    Subject,
 };
 use tandem_model::inventory::Inventory;
 use tandem_model::placement::{Mode, OpenDevices, Placement};
@@ -113,6 +114,8 @@ pub struct Session {
     prepared: Arc<Prepared>,
     /// How the corpus is fed: workers, depth, what is slowed.
     pub feed: FeedSettings,
+    /// Whether a profile runs once more with features cached.
+    pub try_cached: bool,
     num_steps: u64,
     skip: u64,
     scratch: tempfile::TempDir,
@@ -144,8 +147,20 @@ impl Session {
         let num_steps = args.num_steps;
         let skip = args.skip_steps.max(buffered(&feed) + 1);
         let cancel = cancel.clone();
-        let runs = std::cell::Cell::new(0);
-        Ok(Session { plan, placement, devices, prepared, feed, num_steps, skip, scratch, cancel, runs })
+        let (runs, try_cached) = (std::cell::Cell::new(0), true);
+        Ok(Session {
+            plan,
+            placement,
+            devices,
+            prepared,
+            feed,
+            try_cached,
+            num_steps,
+            skip,
+            scratch,
+            cancel,
+            runs,
+        })
     }
 
     /// Runs all four ways and judges them. Records go to `directory`, or are not kept.
@@ -168,9 +183,9 @@ impl Session {
             self.run(kind.name(), exercise, &self.feed, prepared, &path, out)
         };
         let (as_is, parameters) = run(RunKind::AsIs, &self.prepared, out)?;
-        let cached = match self.is_cached() {
-            true => None,
-            false => {
+        let cached = match self.try_cached && !self.is_cached() {
+            false => None,
+            true => {
                 let prepared = self.cached(out)?;
                 Some(run(RunKind::Cached, &prepared, out)?.0)
             }
@@ -304,8 +319,9 @@ impl Session {
         sizes.sort_unstable();
         sizes.dedup();
         let found = shapes_by_batch(&self.prepared, &self.feed, &sizes)?;
-        let table = |(batch_size, shapes): (usize, std::collections::BTreeMap<_, _>)| {
-            BatchShapes { batch_size, shapes: shapes.into_iter().collect() }
+        let table = |(batch_size, shapes): (usize, std::collections::BTreeMap<_, _>)| BatchShapes {
+            batch_size,
+            shapes: shapes.into_iter().collect(),
         };
         Ok(found.into_iter().map(table).collect())
     }

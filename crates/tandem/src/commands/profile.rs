@@ -81,6 +81,10 @@ fn keep(answer: &ProfileAnswer, directory: &Path, out: &mut Printer) -> anyhow::
     let text = serde_json::to_string_pretty(answer)?;
     replace_file(&path, text.as_bytes())
         .with_context(|| format!("cannot write `{}`", path.display()))?;
-    out.note(&format!("kept: {}; `tandem plan {}` predicts from it", path.display(), directory.display()));
+    out.note(&format!(
+        "kept: {}; `tandem plan {}` predicts from it",
+        path.display(),
+        directory.display()
+    ));
     Ok(())
 }
