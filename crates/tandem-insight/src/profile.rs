@@ -264,6 +264,10 @@ impl Needs {
         Needs { crews, step: runs.as_is.usual_step() }
     }
 
+    pub(crate) fn of_phase(&self, phase: Phase) -> f64 {
+        self.crews.iter().find(|crew| crew.0 == phase).map_or(0.0, |crew| crew.1)
+    }
+
     /// The slowest crew and the next one.
     pub(crate) fn top_two(&self) -> [(Phase, f64); 2] {
         let mut sorted = self.crews;
@@ -386,6 +390,8 @@ pub(crate) mod tests {
         check([5.0, 5.0, 10.0, 2.0, 90.0], Some("train"));
         check([30.0, 10.0, 10.0, 2.0, 41.0], None);
         check([3.0, 1.0, 10.0, 39.0, 40.0], None);
+        // The two slowest feed a model that waits: that is not balance.
+        check([88.0, 2.0, 10.0, 85.0, 40.0], Some("load"));
     }
 
     #[test]

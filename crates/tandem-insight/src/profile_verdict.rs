@@ -53,7 +53,11 @@ impl ProfileVerdict {
         let working = runs.as_is.mean(Phase::Train);
         let contention = (1.0 - alone / working.max(1e-12)).max(0.0);
         let step = needs.step;
-        let balanced = next.1 >= rules.balance * top.1;
+        // Two stages before the model that take equally long both starve it; balanced is a run
+        // whose model takes as long as what feeds it.
+        let even = next.1 >= rules.balance * top.1;
+        let train = needs.of_phase(Phase::Train);
+        let balanced = even && train >= rules.balance * top.1;
         // With the pace of the slowest stage and no more, a step would take `top`.
         let uneven = stall > rules.uneven && top.1 < (1.0 - rules.uneven) * step;
         let (cause, stage, cost) = match top.0 {
@@ -64,7 +68,7 @@ impl ProfileVerdict {
             phase => (ProfileCause::Feed, Some(phase), 1.0 - next.1.max(alone) / step),
         };
         let cost = cost.clamp(0.0, 1.0);
-        let facts = Facts { top, next, stall, alone, step, cost, contention };
+        let facts = Facts { top, next, even, stall, alone, step, cost, contention };
         let sentence = facts.sentence(cause, subject);
         let workers = subject.setting.workers.max(1);
         ProfileVerdict { cause, stage, cost, contention, sentence, workers }
@@ -79,6 +83,7 @@ impl ProfileVerdict {
 struct Facts {
     top: (Phase, f64),
     next: (Phase, f64),
+    even: bool,
     stall: f64,
     alone: f64,
     step: f64,
@@ -101,6 +106,16 @@ impl Facts {
                 percent(self.stall),
                 percent(self.next.1 / self.step),
                 self.beside(subject),
+            ),
+            ProfileCause::Feed if self.even => format!(
+                "`{top}` and `{next}` hold the run back: they need {} and {} of every step of \
+                 {step}, and the model, which takes {} alone, waits {} of the time; curing one of \
+                 them saves {}",
+                Seconds(self.top.1),
+                Seconds(self.next.1),
+                Seconds(self.alone),
+                percent(self.stall),
+                percent(self.cost),
             ),
             ProfileCause::Feed => format!(
                 "`{top}` holds the run back: it needs {} of every step of {step}, the model waits \
@@ -133,12 +148,12 @@ impl Facts {
             return format!("; alone it takes {}", Seconds(self.alone));
         }
         let place = match subject.sharing {
-            Sharing::Cpu => "the processor",
-            Sharing::OneGpu => "the GPU and the processor",
-            Sharing::TwoGpus => "the processor",
+            Sharing::Cpu => "the same processor",
+            Sharing::OneGpu => "the same GPU",
+            Sharing::TwoGpus => "the same host",
         };
         format!(
-            "; alone it takes {}: sharing {place} with the data work makes it {} slower",
+            "; alone it takes {}, beside the data work on {place} it was {} slower",
             Seconds(self.alone),
             percent(self.contention / (1.0 - self.contention).max(0.01)),
         )

@@ -22,6 +22,11 @@ impl Slowdowns {
         self.0.iter().filter(|(name, _)| name == stage).map(|(_, added)| *added).sum()
     }
 
+    /// The same with this stage as fast as it is.
+    pub fn without(&self, stage: &str) -> Slowdowns {
+        Slowdowns::of(self.0.iter().filter(|(name, _)| name != stage).cloned())
+    }
+
     /// Whether nothing is slowed.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

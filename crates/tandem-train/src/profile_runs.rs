@@ -136,7 +136,8 @@ impl Drill {
         beginning: &Beginning,
         recorder: &Recorder,
     ) -> Result<(), TrainError> {
-        let feed = self.fixed_feed();
+        // A model that is not there is not slow either.
+        let feed = FeedSettings { slow: self.feed.slow.without("train"), ..self.fixed_feed() };
         let mut lessons = self.path(prepared, &feed, beginning, recorder).start()?;
         lessons.wait_ready(feed.depth, self.start_delay);
         let accum = self.settings.grad_accum.max(1) as u64;

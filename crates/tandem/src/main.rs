@@ -48,6 +48,7 @@ Examples:
   tandem prepare corpora/ljspeech      read, check and cache a corpus
   tandem analyze corpora/ljspeech      what loading costs, and what to change
   tandem train --train-data demo       train a voice
+  tandem profile --train-data demo     what holds training back, and what to change
   tandem synth --checkpoint run --text \"Hello\" -o hello.wav
   tandem text \"سلام دنیا\"               what the model will read
 

@@ -38,8 +38,6 @@ pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
     let cancel = cancel_on_signals()?;
     let mut session = Session::open(&args.profiling, &cancel, out)?;
     session.try_cached = false;
-    let plain = session.measure("without changes", &session.feed, out)?;
-    let step = plain.usual(Phase::Train).max(0.02);
     let mut found = 0;
     for turn in 0..args.runs {
         let stage = SLOWED[turn % SLOWED.len()];
@@ -47,22 +45,17 @@ pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
             Phase::Load | Phase::Preprocess => session.feed.workers,
             _ => 1,
         };
-        let by = 3.0 * step * workers as f64;
-        let named = name_with(&mut session, &[(stage, by)], out)?;
+        let [train, _] = usual_costs(&mut session, out)?;
+        let named = name_with(&mut session, &[(stage, 4.0 * train * workers as f64)], out)?;
         found += usize::from(named == Some(stage));
-        out.note(&format!(
-            "{} of {}: slowed {}, named {}",
-            turn + 1,
-            args.runs,
-            stage.name(),
-            word(named)
-        ));
+        let (stage, named) = (stage.name(), word(named));
+        out.note(&format!("{} of {}: slowed {stage}, named {named}", turn + 1, args.runs));
     }
     let mut none = 0;
     for turn in 0..args.balanced {
         // Waiting makes up most of both, so that they stay equal on a busy machine.
-        let copy = 5.0 * step + step - plain.usual(Phase::Transfer);
-        let slowed = [(Phase::Transfer, copy), (Phase::Train, 5.0 * step)];
+        let [train, copy] = usual_costs(&mut session, out)?;
+        let slowed = [(Phase::Transfer, 11.0 * train - copy), (Phase::Train, 10.0 * train)];
         let named = name_with(&mut session, &slowed, out)?;
         none += usize::from(named.is_none());
         out.note(&format!("balanced {} of {}: named {}", turn + 1, args.balanced, word(named)));
@@ -88,6 +81,13 @@ pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
         true => ExitStatus::Done,
         false => ExitStatus::Negative,
     })
+}
+
+/// Training and copy of a batch without changes, measured just now: machines change their minds.
+fn usual_costs(session: &mut Session, out: &mut Printer) -> anyhow::Result<[f64; 2]> {
+    session.feed.slow = Slowdowns::default();
+    let plain = session.measure("without changes", &session.feed, out)?;
+    Ok([plain.usual(Phase::Train).max(0.005), plain.usual(Phase::Transfer)])
 }
 
 fn name_with(
