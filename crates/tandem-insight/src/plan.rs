@@ -202,6 +202,9 @@ fn costs(
         (PlanMode::Single, _) | (PlanMode::Dual, Sharing::TwoGpus) => true,
         (PlanMode::Dual | PlanMode::DataParallel, _) => false,
     };
+    if let (false, Some(doubt)) = (whole, runs.doubts().first()) {
+        return Err(Missing::doubted(mode.name(), doubt));
+    }
     let (mut items, floor) = match whole {
         true => (items(&runs.as_is), host_floor(&runs.as_is)),
         false => (joined(&runs.data_alone, &runs.model_alone), None),
@@ -323,9 +326,12 @@ fn choose(rows: &[PlanRow], base: &ProfileAnswer) -> (usize, String) {
         false => (
             single,
             format!(
-                "use single: {device} would give {} more utterances a second ({interval}), less \
-                 than the {} that would make it worth having; {}",
-                percent(more),
+                "use single: {device} would give {} ({interval}), less than the {} more that would \
+                 make it worth having; {}",
+                match more > 0.0 {
+                    true => format!("{} more utterances a second", percent(more)),
+                    false => "no more utterances a second".into(),
+                },
                 percent(WORTH),
                 flags(here)
             ),

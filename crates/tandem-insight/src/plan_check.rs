@@ -15,6 +15,9 @@ pub struct Tried {
     pub predicted: f64,
     /// The same, measured.
     pub measured: f64,
+    /// Times it was repeated because the machine did something else meanwhile.
+    #[serde(default)]
+    pub again: u32,
 }
 
 impl Tried {
@@ -29,6 +32,8 @@ impl Tried {
 pub struct CheckSummary {
     /// How many configurations.
     pub count: usize,
+    /// Runs that were repeated because the machine did something else meanwhile.
+    pub repeated: u32,
     /// Half of the errors are smaller, without their sign.
     pub median: f64,
     /// 95 of 100 are smaller.
@@ -62,6 +67,7 @@ impl CheckSummary {
             |share: f64| errors.get(((errors.len() as f64 * share).ceil() as usize).max(1) - 1);
         let mut found = CheckSummary {
             count: tried.len(),
+            repeated: tried.iter().map(|one| one.again).sum(),
             median: *at(0.5)?,
             p95: *at(0.95)?,
             groups: 0,
@@ -113,7 +119,7 @@ mod tests {
     use super::*;
 
     fn tried(group: &str, predicted: f64, measured: f64) -> Tried {
-        Tried { what: String::new(), group: group.into(), predicted, measured }
+        Tried { what: String::new(), group: group.into(), predicted, measured, again: 0 }
     }
 
     #[test]

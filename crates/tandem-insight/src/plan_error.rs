@@ -24,6 +24,13 @@ impl Missing {
         }
     }
 
+    pub(crate) fn doubted(mode: &str, doubt: &str) -> Missing {
+        Missing {
+            what: format!("{mode} mode cannot be predicted: {doubt}"),
+            command: "tandem profile --record DIR, on a quiet machine".into(),
+        }
+    }
+
     pub(crate) fn link() -> Missing {
         Missing {
             what:

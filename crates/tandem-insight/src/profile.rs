@@ -12,7 +12,7 @@ pub use crate::profile_verdict::{ProfileCause, ProfileVerdict};
 pub use crate::recommend::{Change, Recommendation};
 use serde::{Deserialize, Serialize};
 use tandem_telemetry::{Figures, Stats};
-use tandem_units::Bytes;
+use tandem_units::{Bytes, Seconds};
 
 /// Which of the runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -112,6 +112,24 @@ impl ProfileRuns {
             .collect()
     }
 
+    /// What these runs say that cannot be: nothing is slower alone than beside something else.
+    pub fn doubts(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        let (whole, alone) = (self.as_is.usual(Phase::Train), self.model_alone_step());
+        if alone > IMPOSSIBLE * whole {
+            found.push(doubt("training", whole, alone));
+        }
+        let feeding = |run: &Measured| {
+            let before = [Phase::Load, Phase::Preprocess, Phase::Align, Phase::Transfer];
+            before.into_iter().map(|phase| run.usual(phase)).sum::<f64>()
+        };
+        let (whole, alone) = (feeding(&self.as_is), feeding(&self.data_alone));
+        if alone > IMPOSSIBLE * whole {
+            found.push(doubt("data work", whole, alone));
+        }
+        found
+    }
+
     /// What the model alone takes for batches as large as those of the run as it is: a replay
     /// that came round again may have had others.
     pub fn model_alone_step(&self) -> f64 {
@@ -119,8 +137,20 @@ impl ProfileRuns {
             (Some(here), Some(there)) if there > 0.0 => here / there,
             _ => 1.0,
         };
-        self.model_alone.per_batch() * ratio
+        self.model_alone.usual_step() * ratio
     }
+}
+
+/// Slower alone by this factor is no noise of a quiet machine.
+const IMPOSSIBLE: f64 = 1.25;
+
+fn doubt(what: &str, whole: f64, alone: f64) -> String {
+    format!(
+        "{what} took {} alone and {} beside everything else: the machine did something else \
+         meanwhile; profile again when it is quiet",
+        Seconds(alone),
+        Seconds(whole)
+    )
 }
 
 /// One phase of the run as it is.
@@ -194,6 +224,9 @@ pub struct ProfileAnswer {
     pub verdict: ProfileVerdict,
     /// What to change, the largest gain first.
     pub recommendations: Vec<Recommendation>,
+    /// What cannot be, and so says that the machine did something else meanwhile.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub doubts: Vec<String>,
     /// What profiling itself cost.
     pub overhead: Option<Overhead>,
     /// The corpus by batch size.
@@ -225,6 +258,7 @@ impl ProfileAnswer {
             phases,
             verdict,
             recommendations,
+            doubts: runs.doubts(),
             overhead: None,
             shapes,
             subject,
@@ -392,6 +426,14 @@ pub(crate) mod tests {
         check([3.0, 1.0, 10.0, 39.0, 40.0], None);
         // The two slowest feed a model that waits: that is not balance.
         check([88.0, 2.0, 10.0, 85.0, 40.0], Some("load"));
+    }
+
+    #[test]
+    fn what_cannot_be_is_doubted() {
+        let mut odd = runs([5.0, 5.0, 10.0, 2.0, 40.0]);
+        assert!(odd.doubts().is_empty());
+        odd.model_alone = measured(&equal(30, [0.0, 0.0, 0.0, 0.0, 60.0, 0.0]));
+        assert!(odd.doubts()[0].contains("60.00 ms alone and 40"), "{:?}", odd.doubts());
     }
 
     #[test]

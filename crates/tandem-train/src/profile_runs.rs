@@ -167,7 +167,7 @@ impl Drill {
         let (mut kept, mut size) = (Vec::new(), Bytes(0));
         while (kept.len() as u64) < wanted && size < MOST_KEPT {
             let Some(placed) = path.next()? else { break };
-            size = size + placed.size();
+            size += placed.size();
             kept.push(placed);
         }
         Ok(kept.into())
@@ -281,18 +281,21 @@ pub fn send_cost() -> Result<f64, TrainError> {
     Ok(took / f64::from(EVENTS))
 }
 
+/// Rows, symbols and frames of padded batches, and how many have that shape.
+pub type ShapeCounts = BTreeMap<[u32; 3], u32>;
+
 /// Padded shapes of the first epoch for each batch size, with the number of batches of each.
 pub fn shapes_by_batch(
     prepared: &Prepared,
     feed: &FeedSettings,
     sizes: &[usize],
-) -> Result<Vec<(usize, BTreeMap<[u32; 3], u32>)>, TrainError> {
+) -> Result<Vec<(usize, ShapeCounts)>, TrainError> {
     let rows = Rows::of(prepared, feed.split);
     let mut found = Vec::new();
     for &batch_size in sizes {
         let config = BatchConfig { batch_size, ..feed.batch.clone() };
         let plan = Batches::new(rows.lengths(), &config)?.epoch(Epoch(0));
-        let mut shapes = BTreeMap::new();
+        let mut shapes = ShapeCounts::new();
         for batch in plan.batches_from(0) {
             let shape = batch.shape;
             let key = [shape.rows as u32, shape.symbols as u32, shape.frames as u32];

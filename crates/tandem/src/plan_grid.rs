@@ -9,6 +9,7 @@ use crate::corpus_args::BatchArgs;
 use crate::printer::Printer;
 use crate::profiling::{ProfilingArgs, STAGES, Session};
 use std::time::Duration;
+use tandem_insight::measured::{Measured, Phase};
 use tandem_insight::plan_check::Tried;
 use tandem_insight::predict::{Item, Setting, host_floor, items, predict};
 use tandem_pipeline::{CancelToken, Slowdowns};
@@ -44,7 +45,7 @@ impl Grid {
         Ok(tried)
     }
 
-    /// All workers and depths with one stage slowed, after a run without changes.
+    /// All workers and depths with one stage slowed.
     fn slowed(
         &self,
         session: &Session,
@@ -54,26 +55,28 @@ impl Grid {
         out: &mut Printer,
     ) -> anyhow::Result<()> {
         let plain = FeedSettings { workers: 1, depth: 2, ..session.feed.clone() };
-        let base = session.measure("without changes", &plain, out)?;
-        let slow = Slowdowns::of([(stage.to_string(), self.slow)]);
-        let costs: Vec<Item> =
-            items(&base).into_iter().map(|item| slower(item, stage, self.slow)).collect();
-        let floor = host_floor(&base).unwrap_or(0.0);
+        let mut base = session.measure("without changes", &plain, out)?;
         for &workers in &self.workers {
             for &depth in &self.depths {
-                let slow = slow.clone();
+                let slow = Slowdowns::of([(stage.to_string(), self.slow)]);
                 let most_workers = plain.most_workers.max(workers);
                 let feed = FeedSettings { workers, most_workers, depth, slow, ..plain.clone() };
                 let what = format!(
                     "batch {batch}, {workers} workers, depth {depth}, {stage} slowed by {} ms",
                     self.slow.as_millis()
                 );
-                let predicted = predict(&costs, Setting { workers, depth }, floor).step;
-                let measured = session.measure(&what, &feed, out)?.usual_step();
-                let group = format!("{batch} {stage}");
-                let one = Tried { what, group, predicted, measured };
+                let mut run = session.measure(&what, &feed, out)?;
+                let mut again = 0;
+                while again < AGAIN && self.is_disturbed(&base, &run, stage) {
+                    again += 1;
+                    base = session.measure("without changes", &plain, out)?;
+                    run = session.measure(&what, &feed, out)?;
+                }
+                let predicted = self.predicted(&base, stage, Setting { workers, depth });
+                let (measured, group) = (run.usual_step(), format!("{batch} {stage}"));
+                let one = Tried { what, group, predicted, measured, again };
                 out.note(&format!(
-                    "{}: predicted {:.1} ms, measured {:.1} ms, {:+.1} %",
+                    "{}: predicted {:.1} ms, measured {:.1} ms, {:+.1} %; repeated {again} times",
                     one.what,
                     1e3 * one.predicted,
                     1e3 * one.measured,
@@ -84,7 +87,31 @@ impl Grid {
         }
         Ok(())
     }
+
+    /// From costs without changes, and what is known of the change.
+    fn predicted(&self, base: &Measured, stage: &str, setting: Setting) -> f64 {
+        let costs: Vec<Item> =
+            items(base).into_iter().map(|item| slower(item, stage, self.slow)).collect();
+        predict(&costs, setting, host_floor(base).unwrap_or(0.0)).step
+    }
+
+    /// Whether the machine did something else during one of two runs: training, which is the
+    /// same in both, must have taken as long, and never much longer.
+    fn is_disturbed(&self, base: &Measured, run: &Measured, stage: &str) -> bool {
+        let added = if stage == "train" { self.slow.as_secs_f64() } else { 0.0 };
+        let expected = base.usual(Phase::Train);
+        let ratio = (run.usual(Phase::Train) - added) / expected.max(1e-9);
+        let longest = run.phase(Phase::Train).map_or(0.0, |figures| figures.max) - added;
+        !(1.0 / SAME..=SAME).contains(&ratio) || longest > PAUSE * expected
+    }
 }
+
+/// Times that a configuration is tried again when the machine was disturbed.
+const AGAIN: u32 = 3;
+/// Runs whose training differs by less than this factor had the same machine.
+const SAME: f64 = 1.3;
+/// A step this many times as long as usual is a pause of the machine.
+const PAUSE: f64 = 3.0;
 
 fn slower(item: Item, stage: &str, by: Duration) -> Item {
     let by = by.as_secs_f64();

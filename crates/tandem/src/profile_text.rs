@@ -139,6 +139,9 @@ fn conclusions(answer: &ProfileAnswer, out: &mut Printer) -> anyhow::Result<()> 
         ProfileCause::Feed | ProfileCause::Uneven => format!("{}", "verdict".yellow().bold()),
     };
     out.line(&format!("{word:<9}   {}", verdict.sentence))?;
+    for doubt in &answer.doubts {
+        out.line(&format!("{:<9} {doubt}", "doubt".yellow().bold()))?;
+    }
     if answer.recommendations.is_empty() {
         out.line(&format!(
             "{:<9} no change of workers, depth, cache or devices is predicted to gain 2 % or more",

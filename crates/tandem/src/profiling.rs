@@ -25,7 +25,7 @@ use tandem_model::size::ModelSize;
 use tandem_pipeline::{CancelToken, Slowdowns};
 use tandem_train::examine::Features;
 use tandem_train::lessons::ALIGNED;
-use tandem_train::profile_runs::{Drill, Exercise, send_cost, shapes_by_batch};
+use tandem_train::profile_runs::{Drill, Exercise, ShapeCounts, send_cost, shapes_by_batch};
 use tandem_train::train_settings::Precision;
 use tandem_train::{FeedSettings, PrepareOptions, Prepared, prepare};
 
@@ -319,7 +319,7 @@ impl Session {
         sizes.sort_unstable();
         sizes.dedup();
         let found = shapes_by_batch(&self.prepared, &self.feed, &sizes)?;
-        let table = |(batch_size, shapes): (usize, std::collections::BTreeMap<_, _>)| BatchShapes {
+        let table = |(batch_size, shapes): (usize, ShapeCounts)| BatchShapes {
             batch_size,
             shapes: shapes.into_iter().collect(),
         };

@@ -86,6 +86,7 @@ fn presets_are_the_promised_ones_and_nonsense_is_refused() {
     );
     place.run(&["plan", "--preset", "13"]).failed(&["13 GB", "12, 16 or 24"]);
     place.run(&["plan"]).failed(&["no profile", "tandem profile --record"]);
+    place.run(&["plan", "--slow", "3"]).failed(&["nothing is checked", "--check"]);
     place.run(&["plan", "nowhere"]).failed(&["nowhere", "tandem profile"]);
     profile(&place, &["--data-gpu", "0", "--model-gpu", "1"])
         .failed(&["insufficient GPUs for multi-GPU mode"]);

@@ -52,7 +52,7 @@ fn data_parallel_counts_the_exchange_and_twice_the_feeding() {
     // 2 million parameters of 4 bytes over 80 MB/s: 100 ms.
     let asked =
         PlanQuestion { link: Some(80e6), modes: vec![PlanMode::DataParallel], ..question() };
-    let found = plan(&[base.clone()], &asked).unwrap();
+    let found = plan(std::slice::from_ref(&base), &asked).unwrap();
     assert!((found.rows[0].predicted.step - 0.190).abs() < 2e-3, "{:?}", found.rows[0]);
     let fast = PlanQuestion { link: Some(80e9), ..asked };
     let found = plan(&[base], &fast).unwrap();
@@ -66,7 +66,7 @@ fn data_parallel_counts_the_exchange_and_twice_the_feeding() {
 fn what_was_not_measured_is_refused_with_the_command_that_measures_it() {
     let base = profile([5.0, 5.0, 10.0, 2.0, 90.0], Sharing::OneGpu);
     let asked = PlanQuestion { batches: vec![4], ..question() };
-    let error = plan(&[base.clone()], &asked).unwrap_err();
+    let error = plan(std::slice::from_ref(&base), &asked).unwrap_err();
     assert!(error.to_string().contains("batch"), "{error}");
     assert!(error.hint().unwrap().contains("tandem profile --batch-size 4"), "{:?}", error.hint());
     let asked = PlanQuestion { modes: vec![PlanMode::DataParallel], named: true, ..question() };

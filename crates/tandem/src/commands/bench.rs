@@ -23,7 +23,7 @@ enum Part {
     /// Overlap, stall, overhead and memory of the pipeline, against its targets
     Pipeline(pipeline::Args),
     /// Whether `tandem profile` names a stage that is slowed on purpose, every time
-    Profile(profile::Args),
+    Profile(Box<profile::Args>),
     /// How long a training step takes, and on what
     Step(step::Args),
 }
@@ -33,7 +33,7 @@ pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
     match args.part {
         Part::Data(args) => data::run(args, out),
         Part::Pipeline(args) => pipeline::run(args, out),
-        Part::Profile(args) => profile::run(args, out),
+        Part::Profile(args) => profile::run(*args, out),
         Part::Step(args) => step::run(args, out),
     }
 }

@@ -56,12 +56,12 @@ pub struct Args {
     /// Run a grid of configurations here, and print how far predictions are off
     #[arg(long, conflicts_with = "profiles")]
     check: bool,
-    /// With --check: steps to measure in each run
-    #[arg(long, value_name = "N", default_value_t = 12, requires = "check", value_parser = clap::value_parser!(u64).range(4..=100_000))]
-    num_steps: u64,
-    /// With --check: what each stage is slowed by in turn, in milliseconds
-    #[arg(long, value_name = "MS", default_value_t = 300, requires = "check", value_parser = clap::value_parser!(u64).range(1..=60_000))]
-    slow: u64,
+    /// With --check: steps to measure in each run [default: 12]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(4..=100_000))]
+    num_steps: Option<u64>,
+    /// With --check: milliseconds that each stage is slowed by in turn [default: 300]
+    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..=60_000))]
+    slow: Option<u64>,
     /// Print as JSON
     #[arg(long)]
     json: bool,
@@ -89,6 +89,10 @@ pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
     }
     if args.check {
         return check(&args, out);
+    }
+    if args.num_steps.is_some() || args.slow.is_some() {
+        let fact = "`--num-steps` and `--slow` say how to check, and nothing is checked";
+        return Err(Advised::new(fact, "add --check, or leave them out").into());
     }
     let profiles: Vec<ProfileAnswer> =
         args.profiles.iter().map(|path| read(path)).collect::<anyhow::Result<_>>()?;
@@ -213,11 +217,15 @@ fn check(args: &Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
         list => list.to_vec(),
     };
     let grid = Grid {
-        args: ProfilingArgs { num_steps: args.num_steps, skip_steps: 1, ..Default::default() },
+        args: ProfilingArgs {
+            num_steps: args.num_steps.unwrap_or(12),
+            skip_steps: 1,
+            ..Default::default()
+        },
         batches: or_usual(&args.batch_size, &[1, 2]),
         workers: or_usual(&args.num_workers, &[1, 2]),
         depths: or_usual(&args.pipeline_depth, &[2, 4]),
-        slow: Duration::from_millis(args.slow),
+        slow: Duration::from_millis(args.slow.unwrap_or(300)),
     };
     let tried = grid.run(&cancel, out).context("the grid could not be run")?;
     let summary = CheckSummary::of(&tried).context("no configuration was tried")?;
@@ -241,13 +249,14 @@ fn print_check(tried: &[Tried], summary: &CheckSummary, out: &mut Printer) -> an
     out.line(&table.trim_fmt())?;
     out.line("")?;
     out.line(&format!(
-        "{:<10} median {} (wanted at most {}), 95 of 100 within {} (wanted {}), of {} configurations",
+        "{:<10} median {} (wanted at most {}), 95 of 100 within {} (wanted {}), of {} configurations; {} runs repeated, the machine was disturbed",
         "error".bold(),
         percent(summary.median),
         percent(CheckSummary::MEDIAN),
         percent(summary.p95),
         percent(CheckSummary::P95),
-        summary.count
+        summary.count,
+        summary.repeated
     ))?;
     out.line(&format!(
         "{:<10} first by prediction was the fastest in {} of {} groups that differ by over 10 %; {} \
