@@ -12,6 +12,7 @@ use crate::link::{Link, Place, Taken};
 use crate::meter::{Activity, Reading};
 use crate::payload::Payload;
 use crate::run::Threads;
+use crate::slow::Slowdowns;
 use crate::stop::Cause;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -26,6 +27,7 @@ pub struct Feed<T: Payload> {
     control: Control,
     threads: Threads,
     grace: Duration,
+    slow: Slowdowns,
 }
 
 /// How a run ended.
@@ -60,9 +62,10 @@ impl<T: Payload> Feed<T> {
         control: Control,
         threads: Threads,
         grace: Duration,
+        slow: Slowdowns,
     ) -> Feed<T> {
         let (held, waited, over) = (None, Duration::ZERO, false);
-        Feed { link, held, waited, over, control, threads, grace }
+        Feed { link, held, waited, over, control, threads, grace, slow }
     }
 
     /// Gives back the last item's slot and waits for the next item; `None` at the end of the
@@ -83,6 +86,7 @@ impl<T: Payload> Feed<T> {
                 meter.begin(parcel.ticket);
                 meter.count();
                 self.held = Some((parcel.place, parcel.charge));
+                self.slow.wait(self.control.0.consumer);
                 Ok(Some(parcel.body))
             }
             Ok(Taken::End(_)) => {

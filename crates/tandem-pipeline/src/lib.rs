@@ -23,6 +23,7 @@ pub mod meter; // 9. what a worker does, and for how long
 mod monitor; // 10. the thread that looks after a run
 pub mod watchdog; // 10. finds the stage that hangs
 pub mod adapt; // 10. decides about workers and depth
+pub mod slow; // 10. stages slowed on purpose
 pub mod stop; // 11. one cause, nobody left waiting
 pub mod error; // 11. what is told
 pub mod cost; // beside the path: what a stage costs, drawn from a seed
@@ -40,6 +41,7 @@ pub use payload::{Payload, Ticketed};
 pub use pool::{Pool, Pooled};
 pub use route::{Crew, Route, Setup};
 pub use slots::{SlotState, Slots};
+pub use slow::Slowdowns;
 pub use stage::{BoxError, Outlet, Stage, Trouble};
 pub use stop::CancelToken;
 pub use watchdog::{Frozen, Watch};

@@ -26,6 +26,8 @@ pub enum Activity {
 pub(crate) struct Piece {
     pub(crate) activity: Activity,
     pub(crate) ticket: Option<Ticket>,
+    /// The part of the stage, where it has parts.
+    pub(crate) part: Option<&'static str>,
     pub(crate) begin: Instant,
     pub(crate) end: Instant,
 }
@@ -68,6 +70,7 @@ struct Sheet {
     doing: Activity,
     since: Instant,
     ticket: Option<Ticket>,
+    part: Option<&'static str>,
 }
 
 impl Meter {
@@ -82,6 +85,7 @@ impl Meter {
             doing: Activity::Parked,
             since: Instant::now(),
             ticket: None,
+            part: None,
         };
         Meter { sheet: Mutex::new(sheet), listener }
     }
@@ -91,6 +95,16 @@ impl Meter {
         let mut sheet = lock(&self.sheet);
         let piece = sheet.turn_to(Activity::Busy);
         sheet.ticket = ticket;
+        sheet.part = None;
+        drop(sheet);
+        self.tell(piece);
+    }
+
+    /// The same item goes into another part of the stage.
+    pub(crate) fn turn_part(&self, part: &'static str) {
+        let mut sheet = lock(&self.sheet);
+        let piece = sheet.turn_to(Activity::Busy);
+        sheet.part = Some(part);
         drop(sheet);
         self.tell(piece);
     }
@@ -148,7 +162,8 @@ impl Sheet {
             Activity::Blocked => self.blocked += took,
             Activity::Parked => {}
         }
-        let piece = Piece { activity: self.doing, ticket: self.ticket, begin, end };
+        let piece =
+            Piece { activity: self.doing, ticket: self.ticket, part: self.part, begin, end };
         (self.doing, self.since) = (activity, end);
         piece
     }

@@ -40,6 +40,7 @@ use crate::hold::Hold;
 use crate::link::{AnyLink, Link};
 use crate::payload::Payload;
 use crate::run::{self, Part};
+use crate::slow::Slowdowns;
 use crate::stage::Stage;
 use crate::stop::CancelToken;
 use crate::watchdog::Watch;
@@ -98,6 +99,8 @@ pub struct Setup {
     pub adapt: Adapt,
     /// How often the stages' shares and the queues' levels go to the record.
     pub sample_every: Duration,
+    /// Stages slowed on purpose, for tests of what judges runs.
+    pub slow: Slowdowns,
 }
 
 impl Default for Setup {
@@ -109,6 +112,7 @@ impl Default for Setup {
             watch: Watch::default(),
             adapt: Adapt::Off,
             sample_every: Duration::from_secs(1),
+            slow: Slowdowns::default(),
         }
     }
 }

@@ -86,7 +86,7 @@ pub(crate) fn start<T: Payload>(
     }
     // Last, so that a token cancelled long ago stops a run that is whole.
     setup.cancel.attach(&run.stop);
-    Ok(Feed::new(end, Control(run), threads, setup.watch.grace))
+    Ok(Feed::new(end, Control(run), threads, setup.watch.grace, setup.slow))
 }
 
 fn split(part: Part, recorder: &Recorder) -> (Running, Vec<Body>) {
@@ -122,7 +122,9 @@ fn piece_listener(
             Activity::Parked => return,
         };
         let (begin, end) = (clock.at(piece.begin), clock.at(piece.end));
-        let (stage, worker) = (stage.into(), worker as u32);
+        // Waiting is the worker's; work may be that of a part.
+        let part = piece.part.filter(|_| doing == Doing::Busy);
+        let (stage, worker) = (part.unwrap_or(stage).into(), worker as u32);
         recorder.send_at(end, Span { stage, worker, ticket: piece.ticket, doing, begin, end });
     }))
 }
@@ -155,6 +157,7 @@ impl Threads {
                     meter: Arc::clone(&stage.meters[index]),
                     stop: Arc::clone(&run.stop),
                     recorder: run.recorder.clone(),
+                    slow: setup.slow.clone(),
                 };
                 let name = format!("tandem-{}-{index}", stage.name);
                 let entry = self.at_work.enter();

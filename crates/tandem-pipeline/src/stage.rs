@@ -35,6 +35,10 @@ pub trait Outlet<T> {
     /// Passes an item on, waiting for room if need be. Fails only when the run is being stopped;
     /// then the stage should return the trouble as it is.
     fn push(&mut self, item: T) -> Result<(), Trouble>;
+
+    /// From here on the work on this item counts as this part of the stage: a stage that does two
+    /// things one after the other is timed as two.
+    fn part(&mut self, _name: &'static str) {}
 }
 
 /// Collects, for tests of a stage alone.

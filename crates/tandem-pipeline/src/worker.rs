@@ -10,6 +10,7 @@ use crate::gate::{Gate, Pass};
 use crate::link::{AnyLink, Link, Parcel, Place, Taken};
 use crate::meter::{Activity, Meter};
 use crate::payload::Payload;
+use crate::slow::Slowdowns;
 use crate::stage::{Outlet, Stage, Trouble};
 use crate::stop::{Cause, Stop};
 use std::any::Any;
@@ -25,6 +26,7 @@ pub(crate) struct Context {
     pub(crate) meter: Arc<Meter>,
     pub(crate) stop: Arc<Stop>,
     pub(crate) recorder: Recorder,
+    pub(crate) slow: Slowdowns,
 }
 
 /// One of a stage's workers.
@@ -87,8 +89,9 @@ impl<S: Stage> Worker<S> {
         let Some(stage) = &mut self.stage else { return Err(Stopped) };
         let (ticket, mut source) = (item.ticket, Some(item.charge));
         context.meter.begin(ticket);
-        let (place, meter) = (&mut self.place, &*context.meter);
-        let mut out = Out { link: &self.output, input, place, source: &mut source, meter };
+        context.slow.wait(context.stage);
+        let (place, meter, slow) = (&mut self.place, &*context.meter, &context.slow);
+        let mut out = Out { link: &self.output, input, place, source: &mut source, meter, slow };
         let outcome = catch_unwind(AssertUnwindSafe(|| stage.step(item.body, &mut out)));
         context.judge(ticket, outcome)?;
         drop(source);
@@ -105,9 +108,9 @@ impl<S: Stage> Worker<S> {
         if let Some(stage) = &mut self.stage {
             self.output.await_turn(number, &mut || context.meter.enter(Activity::Blocked))?;
             context.meter.begin(None);
-            let (place, meter) = (&mut self.place, &*context.meter);
+            let (place, meter, slow) = (&mut self.place, &*context.meter, &context.slow);
             let source = &mut None;
-            let mut out = Out { link: &self.output, input: number, place, source, meter };
+            let mut out = Out { link: &self.output, input: number, place, source, meter, slow };
             let outcome = catch_unwind(AssertUnwindSafe(|| stage.finish(&mut out)));
             context.judge(None, outcome)?;
         }
@@ -139,6 +142,7 @@ struct Out<'a, T> {
     place: &'a mut Option<Place>,
     source: &'a mut Option<Charge>,
     meter: &'a Meter,
+    slow: &'a Slowdowns,
 }
 
 impl<T: Payload> Outlet<T> for Out<'_, T> {
@@ -153,6 +157,11 @@ impl<T: Payload> Outlet<T> for Out<'_, T> {
             self.meter.enter(Activity::Busy);
         }
         pushed.map_err(Trouble::stop)
+    }
+
+    fn part(&mut self, name: &'static str) {
+        self.meter.turn_part(name);
+        self.slow.wait(name);
     }
 }
 

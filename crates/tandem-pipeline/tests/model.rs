@@ -53,6 +53,8 @@ mod gate;
 mod meter;
 #[path = "../src/error.rs"]
 mod error;
+#[path = "../src/slow.rs"]
+mod slow;
 #[path = "../src/stop.rs"]
 mod stop;
 #[path = "../src/worker.rs"]
@@ -68,6 +70,7 @@ use payload::Payload;
 use pool::Pool;
 use shuttle::thread::{self, JoinHandle};
 use slots::{SlotState, Slots};
+use slow::Slowdowns;
 use stage::{Outlet, Stage, Trouble};
 use std::sync::Arc;
 use stop::{Cause, Stop};
@@ -201,7 +204,13 @@ impl Case {
 
 fn context(stop: &Arc<Stop>) -> Context {
     let meter = Arc::new(Meter::new(None));
-    Context { stage: "work", meter, stop: Arc::clone(stop), recorder: Recorder::off() }
+    Context {
+        stage: "work",
+        meter,
+        stop: Arc::clone(stop),
+        recorder: Recorder::off(),
+        slow: Slowdowns::default(),
+    }
 }
 
 impl Running {

@@ -6,8 +6,8 @@ use kit::{Does, Item, all, hold, items, pass, ticket};
 use std::sync::mpsc;
 use std::time::Duration;
 use tandem_pipeline::adapt::{Adapt, Limits};
-use tandem_pipeline::{Crew, Outlet, Route, Setup, SlotState, Trouble, Watch};
-use tandem_telemetry::event::{DecisionOutcome, Event, RunHeader, Stamped};
+use tandem_pipeline::{Crew, Outlet, Route, Setup, SlotState, Slowdowns, Trouble, Watch};
+use tandem_telemetry::event::{DecisionOutcome, Doing, Event, RunHeader, Stamped};
 use tandem_telemetry::record::{RecordOptions, Recording, Spans};
 
 /// Runs `body` with a recorder, and gives what was recorded.
@@ -136,4 +136,38 @@ fn a_starving_run_gets_workers_by_itself_and_keeps_its_order() {
         .collect();
     assert!(outcomes.contains(&(DecisionOutcome::Trying, false)));
     assert!(outcomes.contains(&(DecisionOutcome::Kept, true)));
+}
+
+/// Milliseconds at work under each of these names, in the spans of a run.
+fn worked(events: &[Event], name: &str) -> f64 {
+    let busy = events.iter().filter_map(|event| match event {
+        Event::Span(span) if span.stage == name && span.doing == Doing::Busy => {
+            Some((span.end.0 - span.begin.0) as f64 / 1e6)
+        }
+        _ => None,
+    });
+    busy.sum()
+}
+
+#[test]
+fn the_parts_of_a_stage_are_timed_apart_and_can_be_slowed_apart() {
+    let run = |slowed: &str| {
+        recorded(|recorder| {
+            let two = Does("first", |item: Item, out: &mut dyn Outlet<Item>| {
+                out.part("second");
+                out.push(item)
+            });
+            let slow = Slowdowns::of([(slowed.to_string(), Duration::from_millis(5))]);
+            let route = Route::from(items(6), hold(2)).then(two, hold(3));
+            let mut feed = route.start(Setup { recorder, slow, ..Setup::default() }).unwrap();
+            all(&mut feed).unwrap();
+        })
+    };
+    for slowed in ["first", "second", "train"] {
+        let events = run(slowed);
+        let took = ["first", "second", "train"].map(|name| (worked(&events, name), name));
+        let slowest = took.into_iter().max_by(|a, b| a.0.total_cmp(&b.0));
+        assert_eq!(slowest.map(|(_, name)| name), Some(slowed), "{took:?}");
+        assert!(worked(&events, slowed) >= 30.0, "{took:?}");
+    }
 }

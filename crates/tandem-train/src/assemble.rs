@@ -33,6 +33,8 @@ impl Stage for Assemble {
 
     fn step(&mut self, planned: Planned, out: &mut dyn Outlet<Ready>) -> Result<(), Trouble> {
         self.load.step(planned, &mut self.between)?;
+        // Timed as a stage of its own, although it shares the thread.
+        out.part(self.preprocess.name());
         self.between.drain(..).try_for_each(|loaded| self.preprocess.step(loaded, out))
     }
 }

@@ -124,6 +124,15 @@ pub enum TrainError {
         /// What changed, and what that means.
         what: String,
     },
+    /// There is no room for what a run must put somewhere.
+    #[error("cannot write to `{}`", path.display())]
+    Scratch {
+        /// Where.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: std::io::Error,
+    },
     /// Not one of the sampled recordings could be read.
     #[error("nothing could be measured: not one sampled recording can be read")]
     NothingMeasured,
@@ -198,6 +207,7 @@ impl Hint for TrainError {
             Self::BadSetting { key, flag: None, .. } => {
                 Some(format!("correct `{key}`, or leave it out for the default"))
             }
+            Self::Scratch { .. } => Some("name another place with TMPDIR".into()),
             Self::NothingMeasured => Some("run `tandem prepare --verify` to see why".into()),
             Self::TooManyNames { .. } => {
                 Some("check that the manifest's columns are what they should be".into())

@@ -16,7 +16,9 @@ use tandem_data::audio::mel::{MelExtractor, MelKernel};
 use tandem_data::batch::{BatchConfig, Batches, HostBatch, Lengths, Position};
 use tandem_data::cache::RowState;
 use tandem_data::corpus::Split;
-use tandem_pipeline::{Adapt, Budget, CancelToken, Crew, Feed, Hold, Pool, Route, Setup};
+use tandem_pipeline::{
+    Adapt, Budget, CancelToken, Crew, Feed, Hold, Pool, Route, Setup, Slowdowns,
+};
 use tandem_telemetry::Recorder;
 use tandem_units::{Bytes, Epoch};
 
@@ -47,6 +49,8 @@ pub struct FeedSettings {
     pub first: u64,
     /// Frames of another utterance of the same speaker that come with each row; 0: none.
     pub reference_frames: usize,
+    /// Stages of a training run slowed on purpose, for tests of what judges runs.
+    pub slow: Slowdowns,
 }
 
 impl FeedSettings {
@@ -65,6 +69,7 @@ impl FeedSettings {
             kernel: None,
             first: 0,
             reference_frames: 0,
+            slow: Slowdowns::default(),
             batch,
         }
     }

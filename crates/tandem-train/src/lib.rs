@@ -22,6 +22,7 @@ pub mod first_alignment; // what the first steps are aligned with
 pub mod snapshots; // the readers that align
 pub mod align; // texts laid over sound
 pub mod place; // lessons to the model's device
+pub mod lessons; // the path of a lesson, written down once; or from memory
 pub mod train_settings; // 12. how a voice is trained
 pub mod learner; // 13. one lesson after the other
 pub mod loss_reader; // losses become numbers
@@ -34,6 +35,7 @@ pub mod picture; // mel frames and alignments, drawn
 pub mod run_log; // curves, pictures and sound while a voice learns
 pub mod evaluate; // how good a voice is
 pub mod analyze; // what loading costs, and what to change
+pub mod profile_runs; // the trainer with one part at a time taken away
 pub mod error; // what can go wrong on the way
 
 pub use error::TrainError;

@@ -13,6 +13,7 @@ use tandem_pipeline::{Outlet, Payload, Stage, Trouble};
 use tandem_units::{Bytes, Ticket};
 
 /// A lesson beside the weights.
+#[derive(Clone)]
 pub struct Placed {
     /// Its place in the run.
     pub ticket: Ticket,

@@ -6,14 +6,13 @@
 //! checkpoints written by [`crate::keeper`], exams held by [`crate::examiner`].
 
 use crate::TrainError;
-use crate::align::Align;
 use crate::examiner::{Desk, Exam, Examiner, Paper, Speak, Standing};
-use crate::feed::{FeedSettings, Rows, host_route, setup};
-use crate::first_alignment::learn_first_alignment;
+use crate::feed::{FeedSettings, Rows};
 use crate::keeper::{Keeper, Kept};
 use crate::learner::{Learner, StepFacts};
+use crate::lessons::{LessonPath, Lessons};
 use crate::loss_reader::LossReader;
-use crate::place::{Place, Placed};
+use crate::place::Placed;
 use crate::prepare::Prepared;
 use crate::run_log::{LogMessage, LogSender};
 use crate::run_state::{CorpusFacts, RunState, Snapshot};
@@ -23,16 +22,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tandem_data::batch::{Batches, Position};
 use tandem_model::Module;
-use tandem_model::alignment::Aligner;
 use tandem_model::checkpoint::Checkpoints;
-use tandem_model::flat_start::FlatStart;
 use tandem_model::lesson::HostLesson;
 use tandem_model::memory::{HeldBefore, WorstBatch, check_worst_batch};
 use tandem_model::placement::{MemoryLimits, OpenDevices};
 use tandem_model::shapes::{ShapeLog, ShapeReport};
 use tandem_model::trained::VoiceDocument;
 use tandem_model::weights::weights_of;
-use tandem_pipeline::{CancelToken, Feed, Hold, PipelineError};
+use tandem_pipeline::{CancelToken, Feed, PipelineError};
 use tandem_telemetry::Recorder;
 use tandem_telemetry::event::{Final, Loss, RunOutcome, Started, Step};
 use tandem_telemetry::pending::Pending;
@@ -116,12 +113,17 @@ pub enum Ending {
 
 /// Trains until the steps are done, the user stops it, or it cannot go on.
 pub fn train(job: Job, beginning: Beginning) -> Result<Outcome, TrainError> {
+    train_on(job, beginning, Lessons::FromCorpus)
+}
+
+/// The same, on lessons that come from elsewhere.
+pub fn train_on(job: Job, beginning: Beginning, lessons: Lessons) -> Result<Outcome, TrainError> {
     let worst = match job.limits {
         Some(_) => Some(try_largest_batch(&job, &beginning)?),
         None => None,
     };
     let mut run = Run::prepare(job, beginning)?;
-    let mut lessons = run.start_feed()?;
+    let mut lessons = run.start_feed(lessons)?;
     let started = lessons.wait_ready(run.feed.depth, run.start_delay);
     let ending = run.learn_all(&mut lessons);
     run.snapshots.close();
@@ -174,7 +176,11 @@ impl Run {
         let Beginning { learner, snapshots, state, document, speakers } = beginning;
         let keeper = Keeper::start(job.shelf, job.recorder.clone())?;
         let standing = Standing::from(state.best, state.since_best);
-        let paper = Paper::write(&prepared, &feed, &document, &speakers, &job.cancel)?;
+        // A run that never examines needs no paper either.
+        let paper = match settings.validate_every.max(settings.sample_every) {
+            0 => None,
+            _ => Paper::write(&prepared, &feed, &document, &speakers, &job.cancel)?,
+        };
         let examiner = match paper {
             Some(paper) => Some(Examiner::start(Desk {
                 paper,
@@ -214,42 +220,30 @@ impl Run {
         })
     }
 
-    /// The whole path of a batch, from the plan to the model.
-    fn start_feed(&self) -> Result<Feed<Placed>, TrainError> {
+    /// The whole path of a batch, from the plan to the model; or lessons from memory.
+    fn start_feed(&self, lessons: Lessons) -> Result<Feed<Placed>, TrainError> {
         let settings = FeedSettings {
             start: self.state.position,
             first: self.state.next_batch,
             epochs: self.settings.epochs,
             ..self.feed.clone()
         };
-        let align = Align {
-            first: self.first_alignment(&settings)?,
-            first_steps: self.settings.alignment.flat_start,
-            snapshots: self.snapshots.clone(),
-            device: self.devices.data.clone(),
-            scale: self.document.scale,
-            patch: self.document.config.patch,
+        let path = LessonPath {
+            prepared: &self.prepared,
+            feed: &settings,
+            devices: &self.devices,
+            document: &self.document,
+            snapshots: &self.snapshots,
+            flat_start: self.settings.alignment.flat_start,
             grad_accum: self.settings.grad_accum as u64,
-            seed: self.settings.seed.derive(LESSONS),
-            cancel: self.cancel.clone(),
-            recorder: self.recorder.clone(),
-            aligner: Aligner::default(),
+            seed: self.settings.seed,
+            recorder: &self.recorder,
+            cancel: &self.cancel,
         };
-        let hold = Hold::bytes(settings.memory).items(2);
-        let slots = Hold::bytes(settings.memory).items(settings.depth.max(2));
-        let route = host_route(&self.prepared, &settings, &self.recorder)?
-            .then(align, hold)
-            .then(Place::on(self.devices.clone()), slots);
-        Ok(route.start(setup(&settings, &self.recorder, &self.cancel))?)
-    }
-
-    /// What the first steps are aligned with, where any of them is still to be done.
-    fn first_alignment(&self, feed: &FeedSettings) -> Result<Option<FlatStart>, TrainError> {
-        if self.learner.step >= self.settings.alignment.flat_start {
-            return Ok(None);
+        match lessons {
+            Lessons::FromCorpus => path.start(),
+            Lessons::Replayed(lessons) => path.replay(lessons),
         }
-        let scale = &self.document.scale;
-        learn_first_alignment(&self.prepared, feed, scale, &self.cancel).map(Some)
     }
 
     fn learn_all(&mut self, lessons: &mut Feed<Placed>) -> Ending {
@@ -434,9 +428,6 @@ impl Run {
         Outcome { ending, step, kept, started: Some(started), worst, shapes, flags, best }
     }
 }
-
-/// What lessons draw their chance from, apart from the order of batches.
-const LESSONS: u64 = 0x1e55_0115;
 
 impl Ending {
     fn as_reason(&self) -> &'static str {

@@ -49,6 +49,10 @@ commands! {
     evaluate: Evaluate,
     /// Say what a run did, what held it back and how it is graded
     report: Report,
+    /// Train a few steps in several ways, and say what holds a run back
+    profile: Profile,
+    /// Predict which mode, workers, depth and batch to use, from a profile
+    plan: Plan,
     /// Show every device, how GPUs are linked, and which ones a run would use
     devices: Devices,
     /// Measure what the parts of the program can do on this machine

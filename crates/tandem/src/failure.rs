@@ -9,6 +9,8 @@ use tandem_data::audio::AudioError;
 use tandem_data::audio::mel::MelError;
 use tandem_data::batch::BatchError;
 use tandem_data::text::TextError;
+use tandem_insight::measured::MeasureError;
+use tandem_insight::plan::PlanError;
 use tandem_model::checkpoint::CheckpointError;
 use tandem_model::device::DeviceError;
 use tandem_model::memory::MemoryError;
@@ -66,6 +68,8 @@ fn hint_of(cause: &(dyn Error + 'static)) -> Option<String> {
         .or_else(|| of::<NarrationError>(cause))
         .or_else(|| of::<WavError>(cause))
         .or_else(|| of::<TrainError>(cause))
+        .or_else(|| of::<MeasureError>(cause))
+        .or_else(|| of::<PlanError>(cause))
         .or_else(|| of::<PictureError>(cause))
         .or_else(|| of::<PipelineError>(cause))
         .or_else(|| of::<TelemetryError>(cause))

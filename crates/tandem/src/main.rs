@@ -11,6 +11,9 @@ mod environment; // variables that nearly are ours
 mod exit; // what the exit code means
 mod failure; // an error, its causes and the way out, as a user sees it
 mod interrupt; // Ctrl-C
+mod plan_grid; // predictions tried on this machine
+mod profiling; // flags and runs of commands that profile
+mod profile_text; // a profile for people
 mod progress; // what a person sees of a training run
 mod train_args; // flags of a training run
 mod train_plan; // what was decided about one
@@ -45,6 +48,7 @@ Examples:
   tandem prepare corpora/ljspeech      read, check and cache a corpus
   tandem analyze corpora/ljspeech      what loading costs, and what to change
   tandem train --train-data demo       train a voice
+  tandem profile --train-data demo     what holds training back, and what to change
   tandem synth --checkpoint run --text \"Hello\" -o hello.wav
   tandem text \"سلام دنیا\"               what the model will read
 

@@ -228,7 +228,7 @@ pub(crate) fn model_size() -> impl TypedValueParser<Value = ModelSize> {
     })
 }
 
-fn precision() -> impl TypedValueParser<Value = Precision> {
+pub(crate) fn precision() -> impl TypedValueParser<Value = Precision> {
     PossibleValuesParser::new(["off", "bf16", "f16"]).map(|name| match name.as_str() {
         "bf16" => Precision::Bf16,
         "f16" => Precision::F16,

@@ -8,13 +8,16 @@ use crate::device_args::DeviceConfig;
 use anyhow::Context;
 use std::path::PathBuf;
 use tandem_data::batch::BatchConfig;
-use tandem_model::placement::DeviceSettings;
+use tandem_model::placement::{DeviceSettings, Placement};
 use tandem_pipeline::Adapt;
 use tandem_pipeline::adapt::Limits;
 use tandem_train::examine::Features;
 use tandem_train::train_settings::TrainSettings;
 use tandem_train::{DataSettings, FeedSettings, PrepareOptions};
 use tandem_units::Seconds;
+
+/// Frames of a reference that come with each row: a second and a half.
+const REFERENCE_FRAMES: usize = 128;
 
 /// A training run, decided.
 #[derive(Clone, Debug)]
@@ -64,6 +67,15 @@ impl TrainPlan {
             adapt: if self.adapt { Adapt::On(limits) } else { Adapt::Off },
             ..usual
         }
+    }
+
+    /// The same where devices are settled, with a reference beside each row.
+    pub fn feed_on(&self, placement: &Placement) -> FeedSettings {
+        let feed = self.feed_settings();
+        // The buffer is counted in samples, the slots in batches; two are the least that overlap.
+        let slots = placement.buffer_size.div_ceil(feed.batch.batch_size).max(2);
+        let depth = feed.depth.min(slots);
+        FeedSettings { reference_frames: REFERENCE_FRAMES, depth, ..feed }
     }
 
     /// Everything that was decided, as a configuration file would say it.

@@ -3,6 +3,7 @@
 mod target; // a measured figure beside what it must reach
 mod data; // corpus to batches
 mod pipeline; // stages and queues
+mod profile; // whether a profile finds the slow stage
 mod step; // one training step
 mod learn; // whether a voice learns what a text says
 
@@ -22,6 +23,8 @@ enum Part {
     Data(data::Args),
     /// Overlap, stall, overhead and memory of the pipeline, against its targets
     Pipeline(pipeline::Args),
+    /// Whether `tandem profile` names a stage that is slowed on purpose, every time
+    Profile(Box<profile::Args>),
     /// How long a training step takes, and on what
     Step(step::Args),
     /// Whether a voice learns what a text says, against a control with shuffled texts
@@ -33,6 +36,7 @@ pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
     match args.part {
         Part::Data(args) => data::run(args, out),
         Part::Pipeline(args) => pipeline::run(args, out),
+        Part::Profile(args) => profile::run(*args, out),
         Part::Step(args) => step::run(args, out),
         Part::Learn(args) => learn::run(args, out),
     }

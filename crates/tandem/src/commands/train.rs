@@ -56,9 +56,6 @@ Examples:
 
 Ctrl-C finishes the step under way, writes a checkpoint and exits with 3.";
 
-/// Frames of a reference that come with each row: a second and a half.
-const REFERENCE_FRAMES: usize = 128;
-
 /// Trains.
 pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
     let plan = args.train.resolve()?;
@@ -148,11 +145,7 @@ impl TrainingRun {
     }
 
     fn feed(&self) -> FeedSettings {
-        let feed = self.plan.feed_settings();
-        // The buffer is counted in samples, the slots in batches; two are the least that overlap.
-        let slots = self.placement.buffer_size.div_ceil(feed.batch.batch_size).max(2);
-        let depth = feed.depth.min(slots);
-        FeedSettings { reference_frames: REFERENCE_FRAMES, depth, ..feed }
+        self.plan.feed_on(&self.placement)
     }
 
     fn begin(

@@ -1,0 +1,343 @@
+//! Which mode, workers, depth and batch to use, predicted from what a profile measured.
+//!
+//! In: [`ProfileAnswer`]s and a [`PlanQuestion`]. Out: [`PlanAnswer`]: a row for everything that
+//! can be predicted, ranked; what cannot, with the measurement that is missing and the command
+//! that makes it; and whether a second GPU is worth it. Runs nothing.
+
+use crate::batch_fit::items_of_batch;
+use crate::measured::Measured;
+pub use crate::plan_error::{Missing, PlanError};
+use crate::predict::{Item, Predicted, Setting, host_floor, items, joined, predict};
+pub use crate::presets::{PRESETS, Preset};
+use crate::profile::{ProfileAnswer, Sharing};
+use crate::profile_verdict::percent;
+use serde::{Deserialize, Serialize};
+use tandem_telemetry::event::DeviceRole;
+use tandem_units::{Bytes, Seconds};
+
+/// How devices are used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PlanMode {
+    /// Data work and model on one device.
+    Single,
+    /// A device each.
+    Dual,
+    /// Two devices, each with the whole model and half of the batches.
+    DataParallel,
+}
+
+impl PlanMode {
+    /// All of them.
+    pub const ALL: [PlanMode; 3] = [PlanMode::Single, PlanMode::Dual, PlanMode::DataParallel];
+
+    /// For tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            PlanMode::Single => "single",
+            PlanMode::Dual => "dual",
+            PlanMode::DataParallel => "data-parallel",
+        }
+    }
+}
+
+/// What to predict.
+#[derive(Clone, Debug)]
+pub struct PlanQuestion {
+    /// These modes; one that was asked for by name and cannot be predicted is an error.
+    pub modes: Vec<PlanMode>,
+    /// Whether the modes were asked for by name.
+    pub named: bool,
+    /// Workers; none: those of the profile, and its double.
+    pub workers: Vec<usize>,
+    /// Depths; none: that of the profile, and its double.
+    pub depths: Vec<usize>,
+    /// Batch sizes; none: that of the profile.
+    pub batches: Vec<usize>,
+    /// Bytes a second between two devices; none: not measured.
+    pub link: Option<f64>,
+}
+
+/// One prediction.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PlanRow {
+    /// How devices are used.
+    pub mode: PlanMode,
+    /// Most utterances of a batch, on each device.
+    pub batch_size: usize,
+    /// Workers and depth.
+    #[serde(flatten)]
+    pub setting: Setting,
+    /// The step to expect.
+    pub predicted: Predicted,
+    /// Utterances a second.
+    pub samples_per_second: f64,
+    /// Against the profiled run: 0.1 is a tenth more utterances a second.
+    pub gain: f64,
+    /// Memory of the model's device; none where the device did not tell.
+    pub memory: Option<Bytes>,
+}
+
+/// A whole plan.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PlanAnswer {
+    /// Utterances a second of the profiled run, measured.
+    pub measured: f64,
+    /// The profiled run predicted from its own batches, against what it measured.
+    pub own_error: f64,
+    /// The most utterances a second first.
+    pub rows: Vec<PlanRow>,
+    /// The row to use.
+    pub choice: usize,
+    /// Which mode to use and why.
+    pub advice: String,
+    /// What cannot be predicted, and what would have to be measured.
+    pub missing: Vec<Missing>,
+    /// The configuration matrix.
+    pub presets: Vec<Preset>,
+    /// The one for the model's device, where its memory is known.
+    pub preset: Option<Preset>,
+}
+
+/// A second GPU must bring this much to be worth it.
+pub const WORTH: f64 = 0.10;
+
+/// Predicts.
+pub fn plan(profiles: &[ProfileAnswer], question: &PlanQuestion) -> Result<PlanAnswer, PlanError> {
+    let Some(base) = profiles.first() else { return Err(PlanError::NoProfile) };
+    let own = predict(&items(&base.measured.as_is), base.subject.setting, 0.0);
+    let usual = base.measured.as_is.usual_step();
+    let measured = utterances(base, base.subject.batch_size) / usual.max(1e-12);
+    let or_usual = |list: &[usize], here: usize, doubled: bool| match (list, doubled) {
+        ([], true) => vec![here, 2 * here],
+        ([], false) => vec![here],
+        (list, _) => list.to_vec(),
+    };
+    let workers = or_usual(&question.workers, base.subject.setting.workers, true);
+    let depths = or_usual(&question.depths, base.subject.setting.depth, true);
+    let batches = or_usual(&question.batches, base.subject.batch_size, false);
+    let (mut rows, mut missing) = (Vec::new(), Vec::new());
+    for &mode in &question.modes {
+        for &batch_size in &batches {
+            let costs = match costs(profiles, mode, batch_size, question) {
+                Ok(costs) => costs,
+                Err(lacking) if question.named || !question.batches.is_empty() => {
+                    return Err(PlanError::NotMeasured(lacking));
+                }
+                Err(lacking) => {
+                    missing.push(lacking);
+                    continue;
+                }
+            };
+            for &workers in &workers {
+                for &depth in &depths {
+                    rows.push(row(&costs, Setting { workers, depth }, measured));
+                }
+            }
+        }
+    }
+    rows.sort_by(|left, right| right.samples_per_second.total_cmp(&left.samples_per_second));
+    if rows.is_empty() {
+        let lacking = missing.into_iter().next();
+        return Err(lacking.map_or(PlanError::NoProfile, PlanError::NotMeasured));
+    }
+    let (choice, advice) = choose(&rows, base);
+    let card = base.devices.iter().find(|device| device.role == DeviceRole::Model);
+    Ok(PlanAnswer {
+        measured,
+        own_error: own.step / usual.max(1e-12) - 1.0,
+        choice,
+        advice,
+        rows,
+        missing,
+        presets: PRESETS.to_vec(),
+        preset: card.and_then(|card| card.memory_total).and_then(Preset::for_card),
+    })
+}
+
+/// What a mode's batches cost, and how many utterances a step has.
+struct ModeCosts {
+    mode: PlanMode,
+    batch_size: usize,
+    items: Vec<Item>,
+    floor: f64,
+    utterances: f64,
+    memory: Option<Bytes>,
+}
+
+fn row(costs: &ModeCosts, setting: Setting, measured: f64) -> PlanRow {
+    let predicted = predict(&costs.items, setting, costs.floor);
+    let samples_per_second = costs.utterances / predicted.step.max(1e-12);
+    PlanRow {
+        mode: costs.mode,
+        batch_size: costs.batch_size,
+        setting,
+        predicted,
+        samples_per_second,
+        gain: samples_per_second / measured.max(1e-12) - 1.0,
+        memory: costs.memory,
+    }
+}
+
+fn costs(
+    profiles: &[ProfileAnswer],
+    mode: PlanMode,
+    batch_size: usize,
+    question: &PlanQuestion,
+) -> Result<ModeCosts, Missing> {
+    let fits = |profile: &&ProfileAnswer| match (mode, profile.subject.sharing) {
+        (PlanMode::Single, sharing) => sharing != Sharing::TwoGpus,
+        (PlanMode::Dual | PlanMode::DataParallel, _) => true,
+    };
+    // Measured as asked beats measured alone, which beats a batch size in between.
+    let rank = |profile: &&ProfileAnswer| {
+        let whole = mode == PlanMode::Dual && profile.subject.sharing == Sharing::TwoGpus;
+        (profile.subject.batch_size == batch_size, whole)
+    };
+    let Some(profile) = profiles.iter().filter(fits).max_by_key(rank) else {
+        return Err(Missing::single());
+    };
+    let runs = &profile.measured;
+    let whole = match (mode, profile.subject.sharing) {
+        (PlanMode::Single, _) | (PlanMode::Dual, Sharing::TwoGpus) => true,
+        (PlanMode::Dual | PlanMode::DataParallel, _) => false,
+    };
+    if let (false, Some(doubt)) = (whole, runs.doubts().first()) {
+        return Err(Missing::doubted(mode.name(), doubt));
+    }
+    let (mut items, floor) = match whole {
+        true => (items(&runs.as_is), host_floor(&runs.as_is)),
+        false => (joined(&runs.data_alone, &runs.model_alone), None),
+    };
+    if profile.subject.batch_size != batch_size {
+        let from = if whole { &runs.as_is } else { &runs.data_alone };
+        items = items_of_batch(profile, from, &items, batch_size)?;
+    }
+    let scale = mean_train(&items) / mean_train(&joined_or(runs, whole)).max(1e-12);
+    let mut utterances = utterances(profile, batch_size);
+    if mode == PlanMode::DataParallel {
+        let Some(link) = question.link else { return Err(Missing::link()) };
+        // Each of two devices sends its gradients and gets the other's.
+        let exchange = 4.0 * profile.subject.parameters as f64 / link;
+        for item in &mut items {
+            let Item { assemble, align, transfer, train } = *item;
+            *item = Item {
+                assemble: 2.0 * assemble,
+                align: 2.0 * align,
+                transfer: 2.0 * transfer,
+                train: train + exchange,
+            };
+        }
+        utterances *= 2.0;
+    }
+    let floor = floor.unwrap_or(0.0) * scale;
+    let memory = memory(profile, batch_size);
+    Ok(ModeCosts { mode, batch_size, items, floor, utterances, memory })
+}
+
+fn joined_or(runs: &crate::profile::ProfileRuns, whole: bool) -> Vec<Item> {
+    match whole {
+        true => items(&runs.as_is),
+        false => joined(&runs.data_alone, &runs.model_alone),
+    }
+}
+
+fn mean_train(items: &[Item]) -> f64 {
+    items.iter().map(|item| item.train).sum::<f64>() / items.len().max(1) as f64
+}
+
+/// Mean utterances of a batch: counted in the run, or by the corpus where the size is another.
+fn utterances(profile: &ProfileAnswer, batch_size: usize) -> f64 {
+    let run: &Measured = &profile.measured.as_is;
+    if profile.subject.batch_size == batch_size {
+        let all: u64 = run.batches.iter().map(|batch| u64::from(batch.items)).sum();
+        return all as f64 / run.batches.len().max(1) as f64;
+    }
+    let shapes = profile.shapes.iter().find(|shapes| shapes.batch_size == batch_size);
+    let (rows, batches) = shapes.map_or((batch_size as f64, 1.0), |shapes| {
+        let rows = shapes.shapes.iter().map(|(s, n)| f64::from(s[0]) * f64::from(*n)).sum();
+        (rows, shapes.shapes.iter().map(|(_, n)| f64::from(*n)).sum::<f64>())
+    });
+    rows / batches.max(1.0)
+}
+
+/// Weights, gradients, two moments and the running mean, four bytes each.
+const BYTES_PER_PARAMETER: f64 = 20.0;
+
+/// What the model's device must hold for the largest batch of the corpus.
+fn memory(profile: &ProfileAnswer, batch_size: usize) -> Option<Bytes> {
+    let device = profile.devices.iter().find(|device| device.role == DeviceRole::Model)?;
+    let peak = device.memory?.max;
+    let fixed = BYTES_PER_PARAMETER * profile.subject.parameters as f64;
+    let met = profile.measured.as_is.batches.iter().filter_map(|batch| batch.padded).max()?;
+    let shapes = profile.shapes.iter().find(|shapes| shapes.batch_size == batch_size)?;
+    let padded = |shape: &[u32; 3]| u64::from(shape[0]) * u64::from(shape[2]);
+    let largest = shapes.shapes.iter().map(|(shape, _)| padded(shape)).max()?;
+    let growing = (peak - fixed).max(0.0) / met.max(1) as f64;
+    Some(Bytes((fixed + growing * largest as f64) as u64))
+}
+
+fn choose(rows: &[PlanRow], base: &ProfileAnswer) -> (usize, String) {
+    let best_of = |mode| rows.iter().position(|row| row.mode == mode);
+    let flags = |row: &PlanRow| {
+        format!(
+            "`--batch-size {} --num-workers {} --pipeline-depth {}`",
+            row.batch_size, row.setting.workers, row.setting.depth
+        )
+    };
+    let Some(single) = best_of(PlanMode::Single) else {
+        let row = &rows[0];
+        return (0, format!("use {}: {}; single was not measured", row.mode.name(), flags(row)));
+    };
+    // Rows are sorted, so the first of another mode is its best.
+    let other = rows.iter().position(|row| row.mode != PlanMode::Single);
+    let here = &rows[single];
+    let step = Seconds(here.predicted.step);
+    let Some(other) = other else {
+        let busy = percent(here.predicted.model_busy);
+        return (
+            single,
+            format!("use single: {}; a step takes {step}, the model works {busy}", flags(here)),
+        );
+    };
+    let there = &rows[other];
+    let more = there.samples_per_second / here.samples_per_second.max(1e-12) - 1.0;
+    let device = match base.subject.sharing {
+        Sharing::Cpu => "a device of its own for the data work, as fast as this processor,",
+        _ => "a second GPU",
+    };
+    let interval = format!(
+        "{} to {} against {} to {} a step",
+        Seconds(there.predicted.low),
+        Seconds(there.predicted.high),
+        Seconds(here.predicted.low),
+        Seconds(here.predicted.high)
+    );
+    match more >= WORTH {
+        true => (
+            other,
+            format!(
+                "use {}: {device} gives {} more utterances a second ({interval}); {}",
+                there.mode.name(),
+                percent(more),
+                flags(there)
+            ),
+        ),
+        false => (
+            single,
+            format!(
+                "use single: {device} would give {} ({interval}), less than the {} more that would \
+                 make it worth having; {}",
+                match more > 0.0 {
+                    true => format!("{} more utterances a second", percent(more)),
+                    false => "no more utterances a second".into(),
+                },
+                percent(WORTH),
+                flags(here)
+            ),
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests;

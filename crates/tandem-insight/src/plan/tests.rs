@@ -1,0 +1,99 @@
+use super::*;
+use crate::profile::tests::{runs, subject};
+use crate::profile::{BatchShapes, ProfileRules, Subject};
+use tandem_units::Hint;
+
+fn profile(costs: [f64; 5], sharing: Sharing) -> ProfileAnswer {
+    let subject = Subject { sharing, ..subject() };
+    let shapes = [(2, 100), (4, 100)]
+        .map(|(batch_size, frames)| BatchShapes {
+            batch_size,
+            shapes: vec![([batch_size as u32, 8, frames], 10)],
+        })
+        .to_vec();
+    ProfileAnswer::judge(subject, runs(costs), shapes, &ProfileRules::default())
+}
+
+fn question() -> PlanQuestion {
+    PlanQuestion {
+        modes: PlanMode::ALL.to_vec(),
+        named: false,
+        workers: Vec::new(),
+        depths: Vec::new(),
+        batches: Vec::new(),
+        link: None,
+    }
+}
+
+#[test]
+fn a_second_device_is_not_worth_it_where_the_model_is_the_pace() {
+    let found =
+        plan(&[profile([5.0, 5.0, 10.0, 2.0, 90.0], Sharing::OneGpu)], &question()).unwrap();
+    assert_eq!(found.rows[found.choice].mode, PlanMode::Single);
+    assert!(found.advice.contains("less than the 10.0 %"), "{}", found.advice);
+    assert!(found.own_error.abs() < 0.01, "{}", found.own_error);
+    assert_eq!(found.missing.len(), 1, "data-parallel needs the link");
+    assert!(found.missing[0].command.contains("--link"));
+}
+
+#[test]
+fn a_second_device_is_worth_it_where_data_work_slows_the_model() {
+    let mut slowed = profile([5.0, 5.0, 30.0, 2.0, 40.0], Sharing::OneGpu);
+    let batches = slowed.measured.as_is.batches.iter_mut();
+    batches.for_each(|batch| batch.train = 0.070);
+    let found = plan(&[slowed], &question()).unwrap();
+    assert_eq!(found.rows[found.choice].mode, PlanMode::Dual);
+    assert!((found.rows[found.choice].gain - 0.75).abs() < 0.02, "{}", found.advice);
+}
+
+#[test]
+fn data_parallel_counts_the_exchange_and_twice_the_feeding() {
+    let base = profile([5.0, 5.0, 10.0, 2.0, 90.0], Sharing::OneGpu);
+    // 2 million parameters of 4 bytes over 80 MB/s: 100 ms.
+    let asked =
+        PlanQuestion { link: Some(80e6), modes: vec![PlanMode::DataParallel], ..question() };
+    let found = plan(std::slice::from_ref(&base), &asked).unwrap();
+    assert!((found.rows[0].predicted.step - 0.190).abs() < 2e-3, "{:?}", found.rows[0]);
+    let fast = PlanQuestion { link: Some(80e9), ..asked };
+    let found = plan(&[base], &fast).unwrap();
+    assert!((found.rows[0].gain - 1.0).abs() < 0.02, "{:?}", found.rows[0]);
+    // Feeding 30 ms a batch must feed two devices.
+    let fed = plan(&[profile([5.0, 5.0, 60.0, 2.0, 90.0], Sharing::OneGpu)], &fast).unwrap();
+    assert!((fed.rows[0].predicted.step - 0.120).abs() < 2e-3, "{:?}", fed.rows[0]);
+}
+
+#[test]
+fn what_was_not_measured_is_refused_with_the_command_that_measures_it() {
+    let base = profile([5.0, 5.0, 10.0, 2.0, 90.0], Sharing::OneGpu);
+    let asked = PlanQuestion { batches: vec![4], ..question() };
+    let error = plan(std::slice::from_ref(&base), &asked).unwrap_err();
+    assert!(error.to_string().contains("batch"), "{error}");
+    assert!(error.hint().unwrap().contains("tandem profile --batch-size 4"), "{:?}", error.hint());
+    let asked = PlanQuestion { modes: vec![PlanMode::DataParallel], named: true, ..question() };
+    assert!(plan(&[base], &asked).unwrap_err().hint().unwrap().contains("--link"));
+    let two = profile([5.0, 5.0, 10.0, 2.0, 90.0], Sharing::TwoGpus);
+    let asked = PlanQuestion { modes: vec![PlanMode::Single], named: true, ..question() };
+    let error = plan(&[two], &asked).unwrap_err();
+    assert!(error.hint().unwrap().contains("tandem profile"), "{error}");
+    assert!(matches!(plan(&[], &question()), Err(PlanError::NoProfile)));
+}
+
+#[test]
+fn another_batch_size_follows_from_batches_of_many_sizes() {
+    let mut base = profile([6.0, 0.0, 10.0, 2.0, 90.0], Sharing::Cpu);
+    // Costs that grow with the padded frames: 10 ms and 0.4 ms each.
+    for run in
+        [&mut base.measured.as_is, &mut base.measured.data_alone, &mut base.measured.model_alone]
+    {
+        for (n, batch) in run.batches.iter_mut().enumerate() {
+            let padded = 100 + 100 * (n as u64 % 4);
+            batch.padded = Some(padded);
+            batch.train = 0.010 + 0.0004 * padded as f64;
+            batch.waited = 0.0;
+        }
+    }
+    let asked = PlanQuestion { batches: vec![4], modes: vec![PlanMode::Single], ..question() };
+    let found = plan(&[base], &asked).unwrap();
+    // 4 rows of 100 frames: 10 + 160 ms.
+    assert!((found.rows[0].predicted.step - 0.170).abs() < 2e-3, "{:?}", found.rows[0]);
+}

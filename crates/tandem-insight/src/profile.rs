@@ -1,0 +1,459 @@
+//! Everything a profile says: several runs of one setting in, one answer out.
+//!
+//! In: [`ProfileRuns`], the same trainer as it is, with features cached, with lessons from
+//! memory (model alone) and without a model (data alone). Out: [`ProfileAnswer`], plain numbers
+//! and sentences for a table, a page or a script. Causes follow from differences between runs
+//! that were measured, never from a guess. Next: the program prints it; `plan` predicts from it.
+
+use crate::measured::{DeviceFigures, Measured, Phase};
+use crate::predict::Setting;
+pub use crate::profile_rules::{ProfileRules, RuleKind, RuleResult};
+pub use crate::profile_verdict::{ProfileCause, ProfileVerdict};
+pub use crate::recommend::{Change, Recommendation};
+use serde::{Deserialize, Serialize};
+use tandem_telemetry::{Figures, Stats};
+use tandem_units::{Bytes, Seconds};
+
+/// Which of the runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunKind {
+    /// The run as it was asked for.
+    AsIs,
+    /// The same with mel frames read from the cache.
+    Cached,
+    /// The same lessons from memory: no data work in the loop.
+    ModelAlone,
+    /// The same batches, taken by nobody who works on them.
+    DataAlone,
+}
+
+impl RunKind {
+    /// For tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            RunKind::AsIs => "as is",
+            RunKind::Cached => "features cached",
+            RunKind::ModelAlone => "model alone",
+            RunKind::DataAlone => "data alone",
+        }
+    }
+}
+
+/// How data work and training share devices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Sharing {
+    /// Both on the processor.
+    Cpu,
+    /// Both on one GPU.
+    OneGpu,
+    /// One GPU each.
+    TwoGpus,
+}
+
+/// What was profiled.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Subject {
+    /// The corpus, as it was named.
+    pub corpus: String,
+    /// Size of the voice.
+    pub model_size: String,
+    /// Numbers of the voice.
+    pub parameters: u64,
+    /// Most utterances of a batch.
+    pub batch_size: usize,
+    /// Batches of one step.
+    pub grad_accum: usize,
+    /// Workers and depth.
+    #[serde(flatten)]
+    pub setting: Setting,
+    /// Whether mel frames came from the cache already.
+    pub cached: bool,
+    /// How devices are shared.
+    pub sharing: Sharing,
+    /// Where data work happens.
+    pub data_device: String,
+    /// Where the model is.
+    pub model_device: String,
+    /// Processors this process may use.
+    pub cores: usize,
+    /// Steps left out at the beginning of each run.
+    pub warmup: u64,
+    /// Stages that were slowed on purpose, as typed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub slowed: Vec<String>,
+}
+
+/// The runs. `cached` is absent where the run as it is was cached already.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ProfileRuns {
+    /// The run as it was asked for.
+    pub as_is: Measured,
+    /// With mel frames from the cache.
+    pub cached: Option<Measured>,
+    /// Lessons from memory.
+    pub model_alone: Measured,
+    /// Nobody works on the batches.
+    pub data_alone: Measured,
+}
+
+impl ProfileRuns {
+    /// All that there are, with their kinds.
+    pub fn list(&self) -> Vec<(RunKind, &Measured)> {
+        let cached = self.cached.as_ref().map(|run| (RunKind::Cached, run));
+        [(RunKind::AsIs, &self.as_is)]
+            .into_iter()
+            .chain(cached)
+            .chain([
+                (RunKind::ModelAlone, &self.model_alone),
+                (RunKind::DataAlone, &self.data_alone),
+            ])
+            .collect()
+    }
+
+    /// What these runs say that cannot be: nothing is slower alone than beside something else.
+    pub fn doubts(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        let (whole, alone) = (self.as_is.usual(Phase::Train), self.model_alone_step());
+        if alone > IMPOSSIBLE * whole {
+            found.push(doubt("training", whole, alone));
+        }
+        let feeding = |run: &Measured| {
+            let before = [Phase::Load, Phase::Preprocess, Phase::Align, Phase::Transfer];
+            before.into_iter().map(|phase| run.usual(phase)).sum::<f64>()
+        };
+        let (whole, alone) = (feeding(&self.as_is), feeding(&self.data_alone));
+        if alone > IMPOSSIBLE * whole {
+            found.push(doubt("data work", whole, alone));
+        }
+        found
+    }
+
+    /// What the model alone takes for batches as large as those of the run as it is: a replay
+    /// that came round again may have had others.
+    pub fn model_alone_step(&self) -> f64 {
+        let ratio = match (self.as_is.padded(), self.model_alone.padded()) {
+            (Some(here), Some(there)) if there > 0.0 => here / there,
+            _ => 1.0,
+        };
+        self.model_alone.usual_step() * ratio
+    }
+}
+
+/// Slower alone by this factor is no noise of a quiet machine.
+const IMPOSSIBLE: f64 = 1.25;
+
+fn doubt(what: &str, whole: f64, alone: f64) -> String {
+    format!(
+        "{what} took {} alone and {} beside everything else: the machine did something else \
+         meanwhile; profile again when it is quiet",
+        Seconds(alone),
+        Seconds(whole)
+    )
+}
+
+/// One phase of the run as it is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PhaseFigures {
+    /// `load`, `preprocess`, `align`, `transfer`, `train` or `gaps`.
+    pub phase: String,
+    /// Workers that share it.
+    pub workers: usize,
+    /// Seconds of a worker for one batch; of `gaps`, in which the model had no batch.
+    pub figures: Figures,
+    /// What it needs of every step, its workers together, hidden or not; 1 sets the pace.
+    pub work: f64,
+    /// Share of the time that the model's thread spent on it or waiting for it: adds up to 1.
+    pub share: f64,
+}
+
+/// How long one of the runs took for a batch.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunFigures {
+    /// Which one.
+    pub run: RunKind,
+    /// Seconds of a step.
+    pub step: Figures,
+    /// Utterances a second.
+    pub samples_per_second: f64,
+    /// Share of the time its consumer waited.
+    pub stall: f64,
+    /// Its time against the run as it is: 0.9 is a tenth faster.
+    pub ratio: f64,
+}
+
+/// What profiling itself cost.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Overhead {
+    /// Events of the run as it is.
+    pub events: u64,
+    /// Seconds that sending one takes, measured here.
+    pub per_event: f64,
+    /// Share of the run as it is that this makes.
+    pub share: f64,
+    /// Seconds that the whole profile took.
+    pub took: f64,
+}
+
+/// Padded shapes of an epoch with a batch size: what memory and time follow from.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BatchShapes {
+    /// Most utterances of a batch.
+    pub batch_size: usize,
+    /// Rows, symbols, frames; and how many batches have that shape.
+    pub shapes: Vec<([u32; 3], u32)>,
+}
+
+/// A whole profile.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ProfileAnswer {
+    /// Always [`ProfileAnswer::FORMAT`].
+    pub format: String,
+    /// What was profiled.
+    pub subject: Subject,
+    /// Each run in a line.
+    pub runs: Vec<RunFigures>,
+    /// Phases of the run as it is, in order, `gaps` last.
+    pub phases: Vec<PhaseFigures>,
+    /// Devices during the run as it is.
+    pub devices: Vec<DeviceFigures>,
+    /// The promised thresholds, and whether they are kept.
+    pub rules: Vec<RuleResult>,
+    /// What holds the run back.
+    pub verdict: ProfileVerdict,
+    /// What to change, the largest gain first.
+    pub recommendations: Vec<Recommendation>,
+    /// What cannot be, and so says that the machine did something else meanwhile.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub doubts: Vec<String>,
+    /// What profiling itself cost.
+    pub overhead: Option<Overhead>,
+    /// The corpus by batch size.
+    pub shapes: Vec<BatchShapes>,
+    /// Every batch of every run: what predictions are made from.
+    pub measured: ProfileRuns,
+}
+
+impl ProfileAnswer {
+    /// The word in `format`.
+    pub const FORMAT: &'static str = "tandem-profile-1";
+
+    /// Judges the runs.
+    pub fn judge(
+        subject: Subject,
+        runs: ProfileRuns,
+        shapes: Vec<BatchShapes>,
+        rules: &ProfileRules,
+    ) -> ProfileAnswer {
+        let needs = Needs::of(&runs, subject.setting.workers);
+        let verdict = ProfileVerdict::of(&runs, &needs, &subject, rules);
+        let phases = phases(&runs.as_is, &needs, &verdict);
+        let recommendations = crate::recommend::recommend(&subject, &runs, rules);
+        ProfileAnswer {
+            format: Self::FORMAT.into(),
+            runs: run_figures(&runs),
+            devices: runs.as_is.devices.clone(),
+            rules: rules.check(&phases, &runs.as_is),
+            phases,
+            verdict,
+            recommendations,
+            doubts: runs.doubts(),
+            overhead: None,
+            shapes,
+            subject,
+            measured: runs,
+        }
+    }
+}
+
+/// What each crew needs for one batch, all its workers together, seconds.
+#[derive(Clone, Debug)]
+pub(crate) struct Needs {
+    pub(crate) crews: [(Phase, f64); 4],
+    /// Time from one batch to the next.
+    pub(crate) step: f64,
+}
+
+impl Needs {
+    /// From what is usual, in the run as it is or in the one that had the stage to itself,
+    /// whichever is less: whatever else the machine did must have hit both to count.
+    pub(crate) fn of(runs: &ProfileRuns, workers: usize) -> Needs {
+        let least = |phase: Phase| {
+            let alone = match phase {
+                Phase::Train => &runs.model_alone,
+                _ => &runs.data_alone,
+            };
+            runs.as_is.usual(phase).min(alone.usual(phase))
+        };
+        let (load, preprocess) = (least(Phase::Load), least(Phase::Preprocess));
+        // The two share their workers; the larger one gives the crew its name.
+        let name = if preprocess > load { Phase::Preprocess } else { Phase::Load };
+        let crews = [
+            (name, (load + preprocess) / workers.max(1) as f64),
+            (Phase::Align, least(Phase::Align)),
+            (Phase::Transfer, least(Phase::Transfer)),
+            (Phase::Train, least(Phase::Train)),
+        ];
+        Needs { crews, step: runs.as_is.usual_step() }
+    }
+
+    pub(crate) fn of_phase(&self, phase: Phase) -> f64 {
+        self.crews.iter().find(|crew| crew.0 == phase).map_or(0.0, |crew| crew.1)
+    }
+
+    /// The slowest crew and the next one.
+    pub(crate) fn top_two(&self) -> [(Phase, f64); 2] {
+        let mut sorted = self.crews;
+        sorted.sort_by(|left, right| right.1.total_cmp(&left.1));
+        [sorted[0], sorted[1]]
+    }
+}
+
+fn run_figures(runs: &ProfileRuns) -> Vec<RunFigures> {
+    let base = runs.as_is.per_batch();
+    let one = |(kind, run): (RunKind, &Measured)| {
+        let items: u64 = run.batches.iter().map(|batch| u64::from(batch.items)).sum();
+        let time = run.step.mean * run.step.count as f64;
+        let per_batch = match kind {
+            RunKind::ModelAlone => runs.model_alone_step(),
+            _ => run.per_batch(),
+        };
+        RunFigures {
+            run: kind,
+            step: run.step,
+            samples_per_second: items as f64 / time.max(1e-9),
+            stall: run.stall(),
+            ratio: per_batch / base.max(1e-12),
+        }
+    };
+    runs.list().into_iter().map(one).collect()
+}
+
+/// The table. Waiting is put down to the stage that the verdict names; otherwise it stays a gap.
+fn phases(run: &Measured, needs: &Needs, verdict: &ProfileVerdict) -> Vec<PhaseFigures> {
+    let stall = run.stall();
+    let guilty = verdict.stage.filter(|phase| *phase != Phase::Train);
+    let shared = |phase| matches!(phase, Phase::Load | Phase::Preprocess);
+    let crew = run.mean(Phase::Load) + run.mean(Phase::Preprocess);
+    let mut found = Vec::new();
+    for phase in Phase::ALL {
+        let Some(figures) = run.phase(phase) else { continue };
+        let workers = if shared(phase) { verdict.workers } else { 1 };
+        let waited_for = match guilty {
+            Some(named) if shared(named) && shared(phase) => stall * figures.mean / crew.max(1e-12),
+            Some(named) if named == phase => stall,
+            _ => 0.0,
+        };
+        let share = if phase == Phase::Train { 1.0 - stall } else { waited_for };
+        let work = figures.mean / workers as f64 / needs.step.max(1e-12);
+        let phase = phase.name().to_string();
+        found.push(PhaseFigures { phase, workers, figures, work, share });
+    }
+    let gaps: Stats = run.batches.iter().map(|batch| batch.waited).collect();
+    if let Some(figures) = gaps.figures() {
+        let share = if guilty.is_some() { 0.0 } else { stall };
+        let phase = "gaps".to_string();
+        found.push(PhaseFigures { phase, workers: 1, figures, work: stall, share });
+    }
+    found
+}
+
+/// Memory that the model's device held at most, where it tells.
+pub fn peak_memory(run: &Measured, role: tandem_telemetry::event::DeviceRole) -> Option<Bytes> {
+    let device = run.devices.iter().find(|device| device.role == role)?;
+    device.memory.map(|figures| Bytes(figures.max as u64))
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::measured::tests::{equal, measured};
+
+    pub(crate) fn subject() -> Subject {
+        Subject {
+            corpus: "demo".into(),
+            model_size: "tiny".into(),
+            parameters: 2_000_000,
+            batch_size: 2,
+            grad_accum: 1,
+            setting: Setting { workers: 1, depth: 3 },
+            cached: false,
+            sharing: Sharing::Cpu,
+            data_device: "cpu".into(),
+            model_device: "cpu".into(),
+            cores: 4,
+            warmup: 2,
+            slowed: Vec::new(),
+        }
+    }
+
+    /// Load, preprocess, align, transfer and train in milliseconds; the rest follows from the
+    /// slowest.
+    pub(crate) fn runs([load, pre, align, transfer, train]: [f64; 5]) -> ProfileRuns {
+        let data = (load + pre).max(align).max(transfer);
+        let step = data.max(train);
+        let of = |costs: [f64; 6]| measured(&equal(30, costs));
+        ProfileRuns {
+            as_is: of([load, pre, align, transfer, train, step - train]),
+            cached: Some(of([1.0, 0.1, align, transfer, train, 0.0])),
+            model_alone: of([0.0, 0.0, 0.0, 0.0, train, 0.0]),
+            data_alone: of([load, pre, align, transfer, 0.1, data - 0.1]),
+        }
+    }
+
+    fn answer(costs: [f64; 5]) -> ProfileAnswer {
+        ProfileAnswer::judge(subject(), runs(costs), Vec::new(), &ProfileRules::default())
+    }
+
+    #[track_caller]
+    fn check(costs: [f64; 5], stage: Option<&str>) {
+        let found = answer(costs);
+        let named = found.verdict.stage.map(Phase::name);
+        assert_eq!(named, stage, "{}", found.verdict.sentence);
+        let whole: f64 = found.phases.iter().map(|phase| phase.share).sum();
+        assert!((whole - 1.0).abs() < 1e-6, "shares add up to {whole}");
+    }
+
+    #[test]
+    fn the_slow_stage_is_named_and_none_of_a_balanced_run() {
+        check([90.0, 5.0, 10.0, 2.0, 40.0], Some("load"));
+        check([5.0, 90.0, 10.0, 2.0, 40.0], Some("preprocess"));
+        check([5.0, 5.0, 90.0, 2.0, 40.0], Some("align"));
+        check([5.0, 5.0, 10.0, 90.0, 40.0], Some("transfer"));
+        check([5.0, 5.0, 10.0, 2.0, 90.0], Some("train"));
+        check([30.0, 10.0, 10.0, 2.0, 41.0], None);
+        check([3.0, 1.0, 10.0, 39.0, 40.0], None);
+        // The two slowest feed a model that waits: that is not balance.
+        check([88.0, 2.0, 10.0, 85.0, 40.0], Some("load"));
+    }
+
+    #[test]
+    fn what_cannot_be_is_doubted() {
+        let mut odd = runs([5.0, 5.0, 10.0, 2.0, 40.0]);
+        assert!(odd.doubts().is_empty());
+        odd.model_alone = measured(&equal(30, [0.0, 0.0, 0.0, 0.0, 60.0, 0.0]));
+        assert!(odd.doubts()[0].contains("60.00 ms alone and 40"), "{:?}", odd.doubts());
+    }
+
+    #[test]
+    fn an_answer_survives_json() {
+        let found = answer([90.0, 5.0, 10.0, 2.0, 40.0]);
+        let text = serde_json::to_string(&found).unwrap();
+        assert_eq!(serde_json::from_str::<ProfileAnswer>(&text).unwrap(), found);
+    }
+
+    #[test]
+    fn rules_and_shares_follow_what_the_model_waits_for() {
+        let found = answer([90.0, 10.0, 10.0, 2.0, 40.0]);
+        let share = |name: &str| found.phases.iter().find(|p| p.phase == name).unwrap().share;
+        assert!((share("load") - 0.54).abs() < 0.01 && (share("train") - 0.4).abs() < 0.01);
+        let broken = |found: &ProfileAnswer| -> Vec<String> {
+            let broken = found.rules.iter().filter(|rule| rule.broken == Some(true));
+            broken.map(|rule| rule.name.clone()).collect()
+        };
+        assert_eq!(broken(&found), ["load", "training"]);
+        assert_eq!(broken(&answer([5.0, 5.0, 10.0, 90.0, 40.0])), ["transfer", "training"]);
+        assert!(broken(&answer([5.0, 5.0, 10.0, 2.0, 90.0])).is_empty());
+    }
+}

@@ -1,0 +1,266 @@
+//! `tandem plan`: which mode, workers, depth and batch to use, predicted from a profile.
+
+use crate::commands::profile::ANSWER;
+use crate::exit::ExitStatus;
+use crate::failure::Advised;
+use crate::interrupt::cancel_on_signals;
+use crate::plan_grid::Grid;
+use crate::printer::Printer;
+use crate::profile_text::percent;
+use crate::profiling::ProfilingArgs;
+use anyhow::Context;
+use owo_colors::OwoColorize;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tandem_insight::plan::{PRESETS, PlanAnswer, PlanMode, PlanQuestion, Preset, plan};
+use tandem_insight::plan_check::{CheckSummary, Tried};
+use tandem_insight::profile::ProfileAnswer;
+use tandem_units::Seconds;
+
+const EXAMPLES: &str = "\
+Examples:
+  tandem profile --train-data my-corpus --record first && tandem plan first
+  tandem plan first --num-workers 2,4,8 --pipeline-depth 2,4,8
+  tandem plan first --batch-size 8,16,24 --mode single,dual
+  tandem plan --preset 24                what a card of 24 GB is usually run with
+  tandem plan --check                    try the predictions on this machine, for some minutes
+
+Nothing is predicted that was not measured: the error names the measurement and the command that
+makes it. Exit code 1, of --check alone: the predictions are not as good as they should be.";
+
+/// What was typed.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Profiles to predict from: directories of `tandem profile --record`, or their `profile.json`
+    #[arg(value_name = "PROFILE")]
+    profiles: Vec<PathBuf>,
+    /// Modes to predict: single, dual, data-parallel [default: all that can be]
+    #[arg(long, value_name = "MODES", value_delimiter = ',', value_parser = mode)]
+    mode: Vec<PlanMode>,
+    /// Workers to predict with [default: those of the profile, and twice as many]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = at_least_one)]
+    num_workers: Vec<usize>,
+    /// Depths to predict with [default: that of the profile, and twice as many]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = at_least_one)]
+    pipeline_depth: Vec<usize>,
+    /// Batch sizes to predict with [default: that of the profile]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = at_least_one)]
+    batch_size: Vec<usize>,
+    /// Gigabytes a second between two devices, for data-parallel mode
+    #[arg(long, value_name = "GB/S")]
+    link: Option<f64>,
+    /// Print the flags that a card of so many GB is usually run with: 12, 16 or 24
+    #[arg(long, value_name = "GB", conflicts_with_all = ["profiles", "check"])]
+    preset: Option<u64>,
+    /// Run a grid of configurations here, and print how far predictions are off
+    #[arg(long, conflicts_with = "profiles")]
+    check: bool,
+    /// With --check: steps to measure in each run [default: 12]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(4..=100_000))]
+    num_steps: Option<u64>,
+    /// With --check: milliseconds that each stage is slowed by in turn [default: 300]
+    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..=60_000))]
+    slow: Option<u64>,
+    /// Print as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+fn mode(text: &str) -> Result<PlanMode, String> {
+    let names = PlanMode::ALL.map(PlanMode::name).join(", ");
+    PlanMode::ALL
+        .into_iter()
+        .find(|mode| mode.name() == text)
+        .ok_or_else(|| format!("expected one of {names}"))
+}
+
+fn at_least_one(text: &str) -> Result<usize, String> {
+    match text.parse::<usize>() {
+        Ok(count) if (1..=4096).contains(&count) => Ok(count),
+        _ => Err("expected a whole number from 1 to 4096".into()),
+    }
+}
+
+/// Plans, or checks plans.
+pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+    if let Some(gigabytes) = args.preset {
+        return preset(gigabytes, args.json, out);
+    }
+    if args.check {
+        return check(&args, out);
+    }
+    if args.num_steps.is_some() || args.slow.is_some() {
+        let fact = "`--num-steps` and `--slow` say how to check, and nothing is checked";
+        return Err(Advised::new(fact, "add --check, or leave them out").into());
+    }
+    let profiles: Vec<ProfileAnswer> =
+        args.profiles.iter().map(|path| read(path)).collect::<anyhow::Result<_>>()?;
+    let answer = plan(&profiles, &question(&args)?)?;
+    match args.json {
+        true => out.json(&answer)?,
+        false => print(&answer, out)?,
+    }
+    Ok(ExitStatus::Done)
+}
+
+fn question(args: &Args) -> Result<PlanQuestion, Advised> {
+    if args.link.is_some_and(|link| !(link > 0.0 && link.is_finite())) {
+        return Err(Advised::new("`--link` is not a speed", "give gigabytes a second, such as 12"));
+    }
+    let named = !args.mode.is_empty();
+    Ok(PlanQuestion {
+        modes: if named { args.mode.clone() } else { PlanMode::ALL.to_vec() },
+        named,
+        workers: args.num_workers.clone(),
+        depths: args.pipeline_depth.clone(),
+        batches: args.batch_size.clone(),
+        link: args.link.map(|gigabytes| 1e9 * gigabytes),
+    })
+}
+
+fn read(path: &Path) -> anyhow::Result<ProfileAnswer> {
+    let file = if path.is_dir() { path.join(ANSWER) } else { path.to_path_buf() };
+    let text = std::fs::read_to_string(&file).map_err(|error| {
+        let fact = format!("cannot read `{}`: {error}", file.display());
+        Advised::new(fact, "make a profile: tandem profile --record DIR")
+    })?;
+    let answer: ProfileAnswer = serde_json::from_str(&text).map_err(|error| {
+        let fact = format!("`{}` is not a profile: {error}", file.display());
+        Advised::new(fact, "name what `tandem profile --record DIR` wrote: DIR or its profile.json")
+    })?;
+    if answer.format != ProfileAnswer::FORMAT {
+        let fact = format!("`{}` is a profile of another version", file.display());
+        return Err(Advised::new(fact, "profile again with this program").into());
+    }
+    Ok(answer)
+}
+
+fn preset(gigabytes: u64, json: bool, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+    let Some(preset) = Preset::of_size(gigabytes) else {
+        let fact = format!("there is no preset for {gigabytes} GB");
+        return Err(Advised::new(fact, "use --preset 12, 16 or 24").into());
+    };
+    match json {
+        true => out.json(&preset)?,
+        false => out.line(&preset.flags())?,
+    }
+    Ok(ExitStatus::Done)
+}
+
+fn print(answer: &PlanAnswer, out: &mut Printer) -> anyhow::Result<()> {
+    let mut table = Printer::table(&[
+        "",
+        "mode",
+        "batch",
+        "workers",
+        "depth",
+        "step",
+        "90 % interval",
+        "samples/s",
+        "model busy",
+        "gain",
+        "memory",
+    ]);
+    for (place, row) in answer.rows.iter().enumerate() {
+        table.add_row([
+            if place == answer.choice { "*" } else { "" }.to_string(),
+            row.mode.name().to_string(),
+            row.batch_size.to_string(),
+            row.setting.workers.to_string(),
+            row.setting.depth.to_string(),
+            Seconds(row.predicted.step).to_string(),
+            format!("{} to {}", Seconds(row.predicted.low), Seconds(row.predicted.high)),
+            format!("{:.1}", row.samples_per_second),
+            percent(row.predicted.model_busy),
+            format!("{:+.1} %", 100.0 * row.gain),
+            row.memory.map_or_else(|| "not measured".into(), |memory| memory.to_string()),
+        ]);
+    }
+    out.line(&table.trim_fmt())?;
+    out.line("")?;
+    out.line(&format!("{:<10} {}", "use".bold(), answer.advice))?;
+    out.line(&format!(
+        "{:<10} the profiled run itself, {:.1} samples/s: predicted {:+.1} % off what it measured",
+        "error".bold(),
+        answer.measured,
+        100.0 * answer.own_error
+    ))?;
+    for missing in &answer.missing {
+        out.line(&format!("{:<10} {}", "missing".yellow().bold(), missing.what))?;
+        out.line(&format!("{:<10} {}", "", missing.command))?;
+    }
+    out.line("")?;
+    let mut table = Printer::table(&["card", "batch", "data MB", "model MB", "prefetch", ""]);
+    let range = |(low, high): (usize, usize)| match low == high {
+        true => low.to_string(),
+        false => format!("{low}-{high}"),
+    };
+    for preset in PRESETS {
+        let mine = if answer.preset == Some(preset) { "this card" } else { "" };
+        table.add_row([
+            format!("{} GB", preset.card_gb),
+            range(preset.batch),
+            preset.data_mb.to_string(),
+            preset.model_mb.to_string(),
+            range(preset.prefetch),
+            mine.to_string(),
+        ]);
+    }
+    out.line(&table.trim_fmt())
+}
+
+fn check(args: &Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+    let cancel = cancel_on_signals()?;
+    let or_usual = |list: &[usize], usual: &[usize]| match list {
+        [] => usual.to_vec(),
+        list => list.to_vec(),
+    };
+    let grid = Grid {
+        args: ProfilingArgs {
+            num_steps: args.num_steps.unwrap_or(12),
+            skip_steps: 1,
+            ..Default::default()
+        },
+        batches: or_usual(&args.batch_size, &[1, 2]),
+        workers: or_usual(&args.num_workers, &[1, 2]),
+        depths: or_usual(&args.pipeline_depth, &[2, 4]),
+        slow: Duration::from_millis(args.slow.unwrap_or(300)),
+    };
+    let tried = grid.run(&cancel, out).context("the grid could not be run")?;
+    let summary = CheckSummary::of(&tried).context("no configuration was tried")?;
+    match args.json {
+        true => out.json(&serde_json::json!({ "tried": tried, "summary": summary }))?,
+        false => print_check(&tried, &summary, out)?,
+    }
+    Ok(if summary.is_good() { ExitStatus::Done } else { ExitStatus::Negative })
+}
+
+fn print_check(tried: &[Tried], summary: &CheckSummary, out: &mut Printer) -> anyhow::Result<()> {
+    let mut table = Printer::table(&["configuration", "predicted", "measured", "error"]);
+    for one in tried {
+        table.add_row([
+            one.what.clone(),
+            Seconds(one.predicted).to_string(),
+            Seconds(one.measured).to_string(),
+            format!("{:+.1} %", 100.0 * one.error()),
+        ]);
+    }
+    out.line(&table.trim_fmt())?;
+    out.line("")?;
+    out.line(&format!(
+        "{:<10} median {} (wanted at most {}), 95 of 100 within {} (wanted {}), of {} configurations; {} runs repeated, the machine was disturbed",
+        "error".bold(),
+        percent(summary.median),
+        percent(CheckSummary::MEDIAN),
+        percent(summary.p95),
+        percent(CheckSummary::P95),
+        summary.count,
+        summary.repeated
+    ))?;
+    out.line(&format!(
+        "{:<10} first by prediction was the fastest in {} of {} groups that differ by over 10 %; {} \
+         of {} pairs in order",
+        "ranking".bold(), summary.right, summary.groups, summary.in_order, summary.pairs
+    ))
+}

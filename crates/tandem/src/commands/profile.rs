@@ -1,0 +1,90 @@
+//! `tandem profile`: trains a few steps in several ways, and says what holds a run back.
+
+use crate::exit::ExitStatus;
+use crate::interrupt::cancel_on_signals;
+use crate::printer::Printer;
+use crate::profile_text;
+use crate::profiling::{ProfilingArgs, Session};
+use anyhow::Context;
+use std::path::{Path, PathBuf};
+use tandem_data::cache::replace_file::replace_file;
+use tandem_insight::profile::{ProfileAnswer, ProfileRules};
+
+const EXAMPLES: &str = "\
+Examples:
+  tandem profile                                        the built-in demo corpus
+  tandem profile --train-data my-corpus --batch-size 16 --num-steps 100
+  tandem profile --train-data my-corpus --data-gpu 0 --model-gpu 1 --apply
+  tandem profile --record profiles/first && tandem plan profiles/first
+
+The trainer runs as it is, with features cached, with lessons from memory (the model alone) and
+without a model (the data alone); nothing of it is kept. Exit code 1: something before the model
+holds the run back.";
+
+/// What was typed.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    #[command(flatten)]
+    profiling: ProfilingArgs,
+    /// Try every recommendation, and print what it gains beside what was predicted
+    #[arg(long)]
+    apply: bool,
+    /// Keep the records of all runs, and the answer as `profile.json`, in this directory
+    #[arg(long, value_name = "DIR")]
+    record: Option<PathBuf>,
+    /// Print as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// The answer's name in a directory of records.
+pub const ANSWER: &str = "profile.json";
+
+/// Profiles.
+pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+    if let Some(directory) = &args.record {
+        refuse_to_overwrite(directory)?;
+    }
+    let cancel = cancel_on_signals()?;
+    let session = Session::open(&args.profiling, &cancel, out)?;
+    let mut answer = session.profile(args.record.as_deref(), &ProfileRules::default(), out)?;
+    if args.apply {
+        session.apply(&mut answer, out)?;
+    }
+    if let Some(directory) = &args.record {
+        keep(&answer, directory, out)?;
+    }
+    match args.json {
+        true => out.json(&answer)?,
+        false => profile_text::print(&answer, out)?,
+    }
+    Ok(match answer.verdict.is_held_back() {
+        true => ExitStatus::Negative,
+        false => ExitStatus::Done,
+    })
+}
+
+/// Before the first run, not after the last.
+fn refuse_to_overwrite(directory: &Path) -> anyhow::Result<()> {
+    std::fs::create_dir_all(directory)
+        .with_context(|| format!("cannot make `{}`", directory.display()))?;
+    if directory.join(ANSWER).exists() {
+        let fact = format!("`{}` holds a profile already", directory.display());
+        return Err(crate::failure::Advised::new(fact, "name another directory").into());
+    }
+    Ok(())
+}
+
+fn keep(answer: &ProfileAnswer, directory: &Path, out: &mut Printer) -> anyhow::Result<()> {
+    let path = directory.join(ANSWER);
+    let text = serde_json::to_string_pretty(answer)?;
+    replace_file(&path, text.as_bytes())
+        .with_context(|| format!("cannot write `{}`", path.display()))?;
+    out.note(&format!(
+        "kept: {}; `tandem plan {}` predicts from it",
+        path.display(),
+        directory.display()
+    ));
+    Ok(())
+}

@@ -1,0 +1,187 @@
+//! A profile as tables and sentences for people.
+
+use crate::printer::Printer;
+use owo_colors::OwoColorize;
+use tandem_insight::measured::DeviceFigures;
+use tandem_insight::profile::{ProfileAnswer, ProfileCause, Subject};
+use tandem_telemetry::event::DeviceRole;
+use tandem_units::{Bytes, Seconds};
+
+/// Prints all of it.
+pub fn print(answer: &ProfileAnswer, out: &mut Printer) -> anyhow::Result<()> {
+    out.line(&subject(&answer.subject))?;
+    out.line("")?;
+    runs(answer, out)?;
+    phases(answer, out)?;
+    devices(&answer.devices, out)?;
+    rules(answer, out)?;
+    conclusions(answer, out)
+}
+
+fn subject(s: &Subject) -> String {
+    let place = match s.data_device == s.model_device {
+        true => s.model_device.clone(),
+        false => format!("{} (data) and {} (model)", s.data_device, s.model_device),
+    };
+    let slowed = match s.slowed.is_empty() {
+        true => String::new(),
+        false => format!("; slowed on purpose: {}", s.slowed.join(", ")),
+    };
+    format!(
+        "{:<9} {}, {} ({:.1} million parameters), batch {}, {} loading, depth {}, on {place}{slowed}",
+        "profile".bold(),
+        s.corpus,
+        s.model_size,
+        s.parameters as f64 / 1e6,
+        s.batch_size,
+        count(s.setting.workers, "worker"),
+        s.setting.depth,
+    )
+}
+
+fn runs(answer: &ProfileAnswer, out: &mut Printer) -> anyhow::Result<()> {
+    let mut table = Printer::table(&[
+        "run",
+        "step",
+        "std",
+        "p95",
+        "variation",
+        "samples/s",
+        "waits",
+        "against as is",
+    ]);
+    for run in &answer.runs {
+        table.add_row([
+            run.run.name().to_string(),
+            Seconds(run.step.mean).to_string(),
+            Seconds(run.step.std).to_string(),
+            Seconds(run.step.p95).to_string(),
+            percent(run.step.variation),
+            format!("{:.1}", run.samples_per_second),
+            percent(run.stall),
+            format!("{:+.1} %", 100.0 * (run.ratio - 1.0)),
+        ]);
+    }
+    out.line(&table.trim_fmt())?;
+    out.line("")
+}
+
+fn phases(answer: &ProfileAnswer, out: &mut Printer) -> anyhow::Result<()> {
+    let mut table =
+        Printer::table(&["phase", "workers", "mean", "std", "p95", "work a step", "share"]);
+    for phase in &answer.phases {
+        let gaps = phase.phase == "gaps";
+        table.add_row([
+            phase.phase.clone(),
+            if gaps { String::new() } else { phase.workers.to_string() },
+            Seconds(phase.figures.mean).to_string(),
+            Seconds(phase.figures.std).to_string(),
+            Seconds(phase.figures.p95).to_string(),
+            if gaps { String::new() } else { percent(phase.work) },
+            percent(phase.share),
+        ]);
+    }
+    out.line(&table.trim_fmt())?;
+    out.line("share: what the model's thread works on or waits for; work that is hidden has none")?;
+    out.line("")
+}
+
+fn devices(devices: &[DeviceFigures], out: &mut Printer) -> anyhow::Result<()> {
+    if devices.is_empty() {
+        return Ok(());
+    }
+    let mut table =
+        Printer::table(&["device", "used for", "busy (mean)", "memory (peak of total)"]);
+    for device in devices {
+        let role = match device.role {
+            DeviceRole::Data => "data",
+            DeviceRole::Model => "model",
+            DeviceRole::Host => "host",
+        };
+        let peak = device.memory.map(|memory| Bytes(memory.max as u64));
+        let memory = match (peak, device.memory_total) {
+            (Some(peak), Some(total)) => format!("{peak} of {total}"),
+            (Some(peak), None) => peak.to_string(),
+            (None, _) => "not measured".into(),
+        };
+        let busy = device.utilisation.map(|busy| percent(busy.mean));
+        let busy = busy.unwrap_or_else(|| "not measured".into());
+        table.add_row([device.device.as_str(), role, &busy, &memory]);
+    }
+    out.line(&table.trim_fmt())?;
+    out.line("")
+}
+
+fn rules(answer: &ProfileAnswer, out: &mut Printer) -> anyhow::Result<()> {
+    use tandem_insight::profile::RuleKind;
+    let mut table = Printer::table(&["rule", "measured", "wanted", ""]);
+    for rule in &answer.rules {
+        let wanted = match rule.kind {
+            RuleKind::AtMost => format!("at most {}", percent(rule.limit)),
+            RuleKind::AtLeast => format!("at least {}", percent(rule.limit)),
+        };
+        let measured = rule.measured.map_or_else(|| "not measured".into(), percent);
+        let status = match rule.broken {
+            Some(true) => rule.means.yellow().to_string(),
+            Some(false) => "ok".green().to_string(),
+            None => String::new(),
+        };
+        table.add_row([rule.name.clone(), measured, wanted, status]);
+    }
+    out.line(&table.trim_fmt())?;
+    out.line("")
+}
+
+fn conclusions(answer: &ProfileAnswer, out: &mut Printer) -> anyhow::Result<()> {
+    let verdict = &answer.verdict;
+    let word = match verdict.cause {
+        ProfileCause::Model | ProfileCause::Balanced => format!("{}", "verdict".green().bold()),
+        ProfileCause::Feed | ProfileCause::Uneven => format!("{}", "verdict".yellow().bold()),
+    };
+    out.line(&format!("{word:<9}   {}", verdict.sentence))?;
+    for doubt in &answer.doubts {
+        out.line(&format!("{:<9} {doubt}", "doubt".yellow().bold()))?;
+    }
+    if answer.recommendations.is_empty() {
+        out.line(&format!(
+            "{:<9} no change of workers, depth, cache or devices is predicted to gain 2 % or more",
+            "change".bold()
+        ))?;
+    }
+    for one in &answer.recommendations {
+        let measured = match one.measured_gain {
+            Some(gain) => format!(", measured {}", percent(gain)),
+            None => String::new(),
+        };
+        out.line(&format!(
+            "{:<9} {}: {}; predicted gain {} (step {}, {} to {}){measured}",
+            "change".yellow().bold(),
+            one.flag,
+            one.why,
+            percent(one.gain),
+            Seconds(one.predicted.step),
+            Seconds(one.predicted.low),
+            Seconds(one.predicted.high),
+        ))?;
+    }
+    if let Some(overhead) = &answer.overhead {
+        out.line(&format!(
+            "{:<9} {} events of {} each: {:.4} % of the run; the profile took {}",
+            "overhead".bold(),
+            overhead.events,
+            Seconds(overhead.per_event),
+            100.0 * overhead.share,
+            Seconds(overhead.took),
+        ))?;
+    }
+    Ok(())
+}
+
+/// A share as people read it.
+pub fn percent(share: f64) -> String {
+    format!("{:.1} %", 100.0 * share)
+}
+
+fn count(number: usize, what: &str) -> String {
+    if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
+}

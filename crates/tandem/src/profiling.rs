@@ -1,0 +1,353 @@
+//! What commands share that run the trainer to measure it: flags, and the runs themselves.
+//!
+//! In: [`ProfilingArgs`], as `tandem train` would understand them. Out: [`Session`], devices open
+//! and the corpus prepared, which runs the trainer as often as asked and judges what it measured.
+
+use crate::commands::prepare::Shown;
+use crate::corpus_args::{BatchArgs, CorpusArgs};
+use crate::device_args::DeviceArgs;
+use crate::printer::{Printer, Progress};
+use crate::train_args::{TrainArgs, model_size, precision};
+use crate::train_plan::TrainPlan;
+use anyhow::Context;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use tandem_insight::measured::Measured;
+use tandem_insight::predict::Setting;
+use tandem_insight::profile::{
+    BatchShapes, Change, Overhead, ProfileAnswer, ProfileRules, ProfileRuns, RunKind, Sharing,
+    Subject,
+};
+use tandem_model::inventory::Inventory;
+use tandem_model::placement::{Mode, OpenDevices, Placement};
+use tandem_model::size::ModelSize;
+use tandem_pipeline::{CancelToken, Slowdowns};
+use tandem_train::examine::Features;
+use tandem_train::lessons::ALIGNED;
+use tandem_train::profile_runs::{Drill, Exercise, ShapeCounts, send_cost, shapes_by_batch};
+use tandem_train::train_settings::Precision;
+use tandem_train::{FeedSettings, PrepareOptions, Prepared, prepare};
+
+/// Flags of commands that run the trainer to measure it.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct ProfilingArgs {
+    /// Corpus to train on: a directory, a manifest in one, or `demo` [default: demo]
+    #[arg(long, value_name = "CORPUS", env = "TANDEM_TRAIN_DATA")]
+    pub train_data: Option<PathBuf>,
+    /// Size of the voice [default: tiny]
+    #[arg(long, value_name = "SIZE", env = "TANDEM_MODEL_SIZE", value_parser = model_size())]
+    pub model_size: Option<ModelSize>,
+    /// Batches whose gradients make one step [default: 1]
+    #[arg(long, value_name = "N", env = "TANDEM_GRAD_ACCUM")]
+    pub grad_accum: Option<usize>,
+    /// Compute in 16 bits where that is enough: off, bf16 or f16 [default: off; alone: bf16]
+    #[arg(
+        long,
+        value_name = "KIND",
+        env = "TANDEM_MIXED_PRECISION",
+        num_args = 0..=1,
+        default_missing_value = "bf16",
+        value_parser = precision()
+    )]
+    pub mixed_precision: Option<Precision>,
+    /// Steps to measure in each run
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u64).range(3..=1_000_000))]
+    pub num_steps: u64,
+    /// Steps before them that are not measured
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    pub skip_steps: u64,
+    /// Slow a stage by so many milliseconds a batch, to see whether it is found
+    #[arg(long, value_name = "STAGE=MS", hide = true, value_parser = slow_stage)]
+    pub slow_stage: Vec<(String, Duration)>,
+    /// Which corpus, and how it is read.
+    #[command(flatten, next_help_heading = "Corpus")]
+    pub corpus: CorpusArgs,
+    /// How rows become batches.
+    #[command(flatten, next_help_heading = "Batches")]
+    pub batch: BatchArgs,
+    /// Where the work happens.
+    #[command(flatten)]
+    pub devices: DeviceArgs,
+}
+
+/// Stages that can be slowed.
+pub const STAGES: [&str; 5] = ["load", "preprocess", "align", "transfer", "train"];
+
+fn slow_stage(text: &str) -> Result<(String, Duration), String> {
+    let (stage, length) = text.split_once('=').ok_or("expected STAGE=MS")?;
+    if !STAGES.contains(&stage) {
+        return Err(format!("`{stage}` is no stage; there are {}", STAGES.join(", ")));
+    }
+    match length.parse::<f64>() {
+        Ok(ms) if (0.0..=60_000.0).contains(&ms) => {
+            Ok((stage.to_string(), Duration::from_secs_f64(ms / 1e3)))
+        }
+        _ => Err("expected milliseconds from 0 to 60000".into()),
+    }
+}
+
+impl ProfilingArgs {
+    fn plan(&self) -> anyhow::Result<TrainPlan> {
+        let unnamed = self.train_data.is_none() && self.corpus.config.is_none();
+        TrainArgs {
+            train_data: self.train_data.clone().or_else(|| unnamed.then(|| "demo".into())),
+            model_size: self.model_size,
+            grad_accum: self.grad_accum,
+            mixed_precision: self.mixed_precision,
+            max_steps: Some(self.num_steps + self.skip_steps),
+            no_adapt: true,
+            corpus: self.corpus.clone(),
+            batch: self.batch.clone(),
+            devices: self.devices.clone(),
+            ..TrainArgs::default()
+        }
+        .resolve()
+    }
+}
+
+/// Devices open, corpus prepared, nothing run yet.
+pub struct Session {
+    plan: TrainPlan,
+    placement: Placement,
+    devices: OpenDevices,
+    prepared: Arc<Prepared>,
+    /// How the corpus is fed: workers, depth, what is slowed.
+    pub feed: FeedSettings,
+    /// Whether a profile runs once more with features cached.
+    pub try_cached: bool,
+    num_steps: u64,
+    skip: u64,
+    scratch: tempfile::TempDir,
+    cancel: CancelToken,
+    runs: std::cell::Cell<u32>,
+}
+
+/// Batch sizes whose shapes a profile keeps, beside its own.
+const SIZES: [usize; 9] = [1, 2, 4, 8, 12, 16, 20, 24, 32];
+
+impl Session {
+    /// Settles devices and prepares the corpus.
+    pub fn open(
+        args: &ProfilingArgs,
+        cancel: &CancelToken,
+        out: &mut Printer,
+    ) -> anyhow::Result<Session> {
+        let plan = args.plan()?;
+        let placement = Placement::decide(&plan.devices, &Inventory::look())
+            .context("no run is possible with these devices")?;
+        let devices = placement.open().context("cannot open the devices")?;
+        plan.train.precision.check(&devices.model)?;
+        out.note(&placement.to_string());
+        let scratch = tempfile::tempdir().context("cannot make a place for records")?;
+        let prepared = prepare_shown(&plan, &plan.prepare, cancel, out)?;
+        let slow = Slowdowns::of(args.slow_stage.iter().cloned());
+        let feed = FeedSettings { slow, ..plan.feed_on(&placement) };
+        // What was ready before the first step would be measured as if it had cost nothing.
+        let num_steps = args.num_steps;
+        let skip = args.skip_steps.max(buffered(&feed) + 1);
+        let cancel = cancel.clone();
+        let (runs, try_cached) = (std::cell::Cell::new(0), true);
+        Ok(Session {
+            plan,
+            placement,
+            devices,
+            prepared,
+            feed,
+            try_cached,
+            num_steps,
+            skip,
+            scratch,
+            cancel,
+            runs,
+        })
+    }
+
+    /// Runs all four ways and judges them. Records go to `directory`, or are not kept.
+    pub fn profile(
+        &self,
+        directory: Option<&Path>,
+        rules: &ProfileRules,
+        out: &mut Printer,
+    ) -> anyhow::Result<ProfileAnswer> {
+        let began = Instant::now();
+        let directory = directory.unwrap_or(self.scratch.path());
+        let run = |kind: RunKind, prepared: &Arc<Prepared>, out: &mut Printer| {
+            let (exercise, name) = match kind {
+                RunKind::AsIs => (Exercise::Whole, "as-is"),
+                RunKind::Cached => (Exercise::Whole, "cached"),
+                RunKind::ModelAlone => (Exercise::ModelAlone, "model-alone"),
+                RunKind::DataAlone => (Exercise::DataAlone, "data-alone"),
+            };
+            let path = self.record_path(directory, name);
+            self.run(kind.name(), exercise, &self.feed, prepared, &path, out)
+        };
+        let (as_is, parameters) = run(RunKind::AsIs, &self.prepared, out)?;
+        let cached = match self.try_cached && !self.is_cached() {
+            false => None,
+            true => {
+                let prepared = self.cached(out)?;
+                Some(run(RunKind::Cached, &prepared, out)?.0)
+            }
+        };
+        let (model_alone, _) = run(RunKind::ModelAlone, &self.prepared, out)?;
+        let (data_alone, _) = run(RunKind::DataAlone, &self.prepared, out)?;
+        let runs = ProfileRuns { as_is, cached, model_alone, data_alone };
+        let mut answer =
+            ProfileAnswer::judge(self.subject(parameters), runs, self.shapes()?, rules);
+        answer.overhead = Some(overhead(&answer.measured.as_is, began)?);
+        Ok(answer)
+    }
+
+    /// Tries every recommendation and enters what it brought.
+    pub fn apply(&self, answer: &mut ProfileAnswer, out: &mut Printer) -> anyhow::Result<()> {
+        let base = answer.measured.as_is.usual_step();
+        for place in 0..answer.recommendations.len() {
+            let feed = match answer.recommendations[place].change {
+                Change::Workers(workers) => {
+                    let most_workers = self.feed.most_workers.max(workers);
+                    FeedSettings { workers, most_workers, ..self.feed.clone() }
+                }
+                Change::Depth(depth) => FeedSettings { depth, ..self.feed.clone() },
+                Change::CacheFeatures | Change::SecondGpu => self.feed.clone(),
+            };
+            let one = &mut answer.recommendations[place];
+            let tried = match one.change {
+                Change::CacheFeatures => answer.measured.cached.clone(),
+                // Which two is not for us to choose.
+                Change::SecondGpu => None,
+                _ => Some(self.measure(&one.flag, &feed, out)?),
+            };
+            one.measured_gain = tried.map(|run| 1.0 - run.usual_step() / base);
+        }
+        Ok(())
+    }
+
+    /// One run of the whole trainer with these feed settings.
+    pub fn measure(
+        &self,
+        what: &str,
+        feed: &FeedSettings,
+        out: &mut Printer,
+    ) -> anyhow::Result<Measured> {
+        let path = self.record_path(self.scratch.path(), "tried");
+        Ok(self.run(what, Exercise::Whole, feed, &self.prepared, &path, out)?.0)
+    }
+
+    fn record_path(&self, directory: &Path, name: &str) -> PathBuf {
+        self.runs.set(self.runs.get() + 1);
+        match directory == self.scratch.path() {
+            true => directory.join(format!("{name}-{}.jsonl", self.runs.get())),
+            false => directory.join(format!("{name}.jsonl")),
+        }
+    }
+
+    fn run(
+        &self,
+        what: &str,
+        exercise: Exercise,
+        feed: &FeedSettings,
+        prepared: &Arc<Prepared>,
+        record: &Path,
+        out: &mut Printer,
+    ) -> anyhow::Result<(Measured, u64)> {
+        let skip = self.skip.max(buffered(feed) + 1);
+        let steps = self.num_steps + skip;
+        let shown: Arc<Mutex<Progress>> = Arc::new(Mutex::new(out.progress(what, steps)));
+        let hears = Arc::clone(&shown);
+        let drill = Drill {
+            feed: feed.clone(),
+            settings: self.plan.train.clone(),
+            devices: self.devices.clone(),
+            watched: crate::watched::gpus(&self.placement),
+            limits: self.placement.limits,
+            start_delay: Duration::from_secs_f64(self.plan.start_delay.0),
+            steps,
+            scratch: self.scratch.path().to_path_buf(),
+            on_step: Arc::new(move |step| {
+                hears.lock().unwrap_or_else(PoisonError::into_inner).at(step);
+            }),
+            cancel: self.cancel.clone(),
+        };
+        let parameters = drill.run(exercise, prepared, record);
+        drop(drill);
+        if let Ok(shown) = Arc::try_unwrap(shown) {
+            shown.into_inner().unwrap_or_else(PoisonError::into_inner).done();
+        }
+        let parameters = parameters.with_context(|| format!("cannot run the trainer {what}"))?;
+        Ok((Measured::read(record, skip)?, parameters as u64))
+    }
+
+    fn is_cached(&self) -> bool {
+        self.plan.prepare.features == Features::Cached || self.prepared.summary.features
+    }
+
+    /// The corpus with mel frames kept, in a cache of its own: the user's stays as it is.
+    fn cached(&self, out: &mut Printer) -> anyhow::Result<Arc<Prepared>> {
+        let cache_dir = Some(self.scratch.path().join("cache"));
+        let options =
+            PrepareOptions { features: Features::Cached, cache_dir, ..self.plan.prepare.clone() };
+        prepare_shown(&self.plan, &options, &self.cancel, out)
+    }
+
+    fn subject(&self, parameters: u64) -> Subject {
+        let slowed = self.feed.slow.list().iter();
+        Subject {
+            corpus: self.plan.train_data.display().to_string(),
+            model_size: self.plan.train.model_size.name().into(),
+            parameters,
+            batch_size: self.feed.batch.batch_size,
+            grad_accum: self.plan.train.grad_accum,
+            setting: Setting { workers: self.feed.workers, depth: self.feed.depth },
+            cached: self.is_cached(),
+            sharing: match self.placement.mode {
+                Mode::Cpu => Sharing::Cpu,
+                Mode::SingleGpu => Sharing::OneGpu,
+                Mode::MultiGpu => Sharing::TwoGpus,
+            },
+            data_device: self.placement.data.id.to_string(),
+            model_device: self.placement.model.id.to_string(),
+            cores: std::thread::available_parallelism().map_or(1, usize::from),
+            warmup: self.skip,
+            slowed: slowed.map(|(stage, by)| format!("{stage}={}", by.as_millis())).collect(),
+        }
+    }
+
+    fn shapes(&self) -> anyhow::Result<Vec<BatchShapes>> {
+        let mut sizes = SIZES.to_vec();
+        sizes.push(self.feed.batch.batch_size);
+        sizes.sort_unstable();
+        sizes.dedup();
+        let found = shapes_by_batch(&self.prepared, &self.feed, &sizes)?;
+        let table = |(batch_size, shapes): (usize, ShapeCounts)| BatchShapes {
+            batch_size,
+            shapes: shapes.into_iter().collect(),
+        };
+        Ok(found.into_iter().map(table).collect())
+    }
+}
+
+/// Batches that may be ready, or on their way, when the model starts.
+pub fn buffered(feed: &FeedSettings) -> u64 {
+    (feed.depth.max(2) + ALIGNED + feed.depth.max(feed.workers + 1)) as u64
+}
+
+fn prepare_shown(
+    plan: &TrainPlan,
+    options: &PrepareOptions,
+    cancel: &CancelToken,
+    out: &mut Printer,
+) -> anyhow::Result<Arc<Prepared>> {
+    let mut shown = Shown::on(out);
+    let prepared = prepare(&plan.corpus, &plan.data, options, &mut shown, cancel);
+    shown.done();
+    let named = || format!("cannot prepare `{}`", plan.train_data.display());
+    Ok(Arc::new(prepared.with_context(named)?))
+}
+
+fn overhead(run: &Measured, began: Instant) -> anyhow::Result<Overhead> {
+    let per_event = send_cost()?;
+    let share = per_event * run.events as f64 / run.lasted.max(1e-9);
+    let took = began.elapsed().as_secs_f64();
+    Ok(Overhead { events: run.events, per_event, share, took })
+}

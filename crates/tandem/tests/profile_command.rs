@@ -1,0 +1,95 @@
+//! `tandem profile` and `tandem plan` on a small corpus: the slowed stage is named, none of a
+//! balanced run; plans say what they were made from, and refuse the rest.
+
+mod kit;
+
+use kit::{Place, Said};
+use serde_json::Value;
+
+/// Clips of half a second, so that a step takes next to nothing and what is slowed decides.
+fn place() -> Place {
+    let rows = ('a'..='l').map(|name| format!("{name}|hello there|hello there\n"));
+    Place::with_clips(12, &rows.collect::<String>())
+}
+
+const PROFILE: [&str; 14] = [
+    "profile",
+    "--train-data",
+    "corpus",
+    "--cache-dataset",
+    "--batch-size",
+    "2",
+    "--pipeline-depth",
+    "2",
+    "--num-workers",
+    "1",
+    "--num-steps",
+    "5",
+    "--skip-steps",
+    "1",
+];
+
+fn profile(place: &Place, more: &[&str]) -> Said {
+    place.run(&[&PROFILE[..], more].concat())
+}
+
+/// Slowed by several times what a step takes, measured just before, so that it holds on any
+/// machine; `tandem bench profile` without these flags is the long form.
+#[test]
+fn every_slowed_stage_is_named_and_none_of_a_balanced_run() {
+    let place = place();
+    let args = [&["bench"], &PROFILE[..], &["--runs", "4", "--balanced", "1", "--json"]].concat();
+    let said = place.run(&args);
+    let found: Value = serde_json::from_str(&said.out).expect("JSON");
+    let measured = |n: usize| found[n]["measured"].as_f64();
+    assert_eq!((measured(0), measured(1)), (Some(4.0), Some(1.0)), "{}", said.err);
+    assert_eq!(said.code, Some(0), "{}", said.err);
+}
+
+#[test]
+fn a_profile_is_kept_and_planned_from_and_what_was_not_measured_is_refused() {
+    let place = place();
+    let kept = ["--record", "kept", "--slow-stage", "load=60", "--apply"];
+    let said = profile(&place, &kept);
+    for words in
+        ["as is", "model alone", "data alone", "gaps", "at most 20.0 %", "verdict", "overhead"]
+    {
+        assert!(said.out.contains(words), "no `{words}` in {}", said.out);
+    }
+    for record in ["as-is.jsonl", "model-alone.jsonl", "data-alone.jsonl", "profile.json"] {
+        assert!(place.inside("kept").join(record).exists(), "{record}");
+    }
+    profile(&place, &kept).failed(&["holds a profile already", "another directory"]);
+
+    let plan = place.run(&["plan", "kept", "--num-workers", "1,2", "--pipeline-depth", "2"]);
+    assert_eq!(plan.code, Some(0), "{plan:?}");
+    for words in ["single", "dual", "use", "missing", "data-parallel", "24 GB", "16-24", "2-4"] {
+        assert!(plan.out.contains(words), "no `{words}` in {}", plan.out);
+    }
+    let parallel = ["plan", "kept", "--mode", "data-parallel"];
+    place.run(&parallel).failed(&["data-parallel", "not measured", "--link"]);
+    let linked = place.run(&[&parallel[..], &["--link", "12", "--json"]].concat()).json();
+    assert_eq!(linked["rows"][0]["mode"], "data-parallel");
+    let large = place.run(&["plan", "kept", "--batch-size", "64"]);
+    large.failed(&["batch of 64", "tandem profile --batch-size 64"]);
+    place.run(&["plan", "kept/as-is.jsonl"]).failed(&["is not a profile", "profile.json"]);
+}
+
+#[test]
+fn presets_are_the_promised_ones_and_nonsense_is_refused() {
+    let place = place();
+    let said = place.run(&["plan", "--preset", "24"]);
+    assert_eq!(
+        said.out.trim(),
+        "--batch-size 24 --enable-memory-isolation --data-gpu-memory 8192 --model-gpu-memory \
+         16384 --prefetch-buffer-size 4"
+    );
+    place.run(&["plan", "--preset", "13"]).failed(&["13 GB", "12, 16 or 24"]);
+    place.run(&["plan"]).failed(&["no profile", "tandem profile --record"]);
+    place.run(&["plan", "--slow", "3"]).failed(&["nothing is checked", "--check"]);
+    place.run(&["plan", "nowhere"]).failed(&["nowhere", "tandem profile"]);
+    profile(&place, &["--data-gpu", "0", "--model-gpu", "1"])
+        .failed(&["insufficient GPUs for multi-GPU mode"]);
+    let slowed = profile(&place, &["--slow-stage", "paint=3"]);
+    assert!(slowed.code == Some(2) && slowed.err.contains("is no stage"), "{slowed:?}");
+}
