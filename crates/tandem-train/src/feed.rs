@@ -49,6 +49,8 @@ pub struct FeedSettings {
     pub first: u64,
     /// Frames of another utterance of the same speaker that come with each row; 0: none.
     pub reference_frames: usize,
+    /// The batch at which the model's device goes away, for tests of what a run loses then.
+    pub lose_device_at: Option<u64>,
     /// Stages of a training run slowed on purpose, for tests of what judges runs.
     pub slow: Slowdowns,
 }
@@ -69,6 +71,7 @@ impl FeedSettings {
             kernel: None,
             first: 0,
             reference_frames: 0,
+            lose_device_at: None,
             slow: Slowdowns::default(),
             batch,
         }

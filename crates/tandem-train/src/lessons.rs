@@ -76,7 +76,7 @@ impl LessonPath<'_> {
         let slots = Hold::bytes(memory).items(self.feed.depth.max(2));
         let route = host_route(self.prepared, self.feed, self.recorder)?
             .then(align, hold)
-            .then(Place::on(self.devices.clone()), slots);
+            .then(Place::on(self.devices.clone()).lost_at(self.feed.lose_device_at), slots);
         Ok(route.start(self.setup())?)
     }
 

@@ -44,12 +44,18 @@ impl Payload for Placed {
 /// Copies lessons to the model.
 pub struct Place {
     devices: OpenDevices,
+    lost_at: Option<u64>,
 }
 
 impl Place {
     /// From the host to these devices.
     pub fn on(devices: OpenDevices) -> Place {
-        Place { devices }
+        Place { devices, lost_at: None }
+    }
+
+    /// The same with a device that goes away at this batch, for tests of what a run loses then.
+    pub fn lost_at(self, batch: Option<u64>) -> Place {
+        Place { lost_at: batch, ..self }
     }
 }
 
@@ -66,8 +72,10 @@ impl Stage for Place {
         let shape =
             BatchShape { rows: lesson.rows, frames: lesson.frames, symbols: lesson.symbols };
         let frames = lesson.frame_counts.iter().map(|&count| count as u64).sum();
-        let devices = &self.devices;
+        let (devices, lost_at) = (&self.devices, self.lost_at);
         let lesson = guarded("copying a batch to the model device", || {
+            // As a driver tells it: by a panic in the middle of a copy.
+            assert!(lost_at.is_none_or(|at| ticket.seq < at), "the device was lost");
             let lesson = lesson.to_device(&devices.data);
             if devices.are_apart() { lesson.to_device(&devices.model) } else { lesson }
         })

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 /// The warm-up is longer than any test, so that the learning rate of a step does not depend on
 /// how many were asked for.
-const TRAIN: [&str; 12] = [
+const TRAIN: [&str; 14] = [
     "train",
     "--train-data",
     "demo",
@@ -22,6 +22,8 @@ const TRAIN: [&str; 12] = [
     "--warmup-steps",
     "1000",
     "--align-every",
+    "2",
+    "--align-flat-start",
     "2",
 ];
 
@@ -78,6 +80,23 @@ fn a_signal_ends_the_step_and_keeps_it() {
     let resumed = train(&place, "run", &["--max-steps", "1", "--resume"]);
     assert_eq!(resumed.code, Some(0), "{resumed:?}");
     assert!(resumed.err.contains("goes on after step"), "{}", resumed.err);
+}
+
+#[test]
+fn a_device_lost_on_the_way_costs_nothing_that_was_learned() {
+    let place = Place::new();
+    let lost = ["--max-steps", "8", "--lose-device-at", "5", "--pipeline-depth", "2"];
+    let lost = train(&place, "run", &lost);
+    assert_eq!(lost.code, Some(2), "{lost:?}");
+    assert!(lost.err.contains("the device was lost"), "{}", lost.err);
+    assert!(lost.err.contains("transfer"), "the stage is named: {}", lost.err);
+    assert!(lost.err.contains("`--resume` goes on"), "{}", lost.err);
+    let rest = train(&place, "run", &["--max-steps", "8", "--resume"]);
+    assert_eq!(rest.code, Some(0), "{rest:?}");
+    assert!(rest.err.contains("goes on after step"), "{}", rest.err);
+    let whole = train(&place, "whole", &["--max-steps", "8"]);
+    assert_eq!(whole.code, Some(0), "{whole:?}");
+    assert!(kept(&place, "run/step-00000008") == kept(&place, "whole/step-00000008"));
 }
 
 #[test]

@@ -42,6 +42,9 @@ pub struct Args {
     /// With `--resume`: go on although corpus or batches changed, from the next epoch on
     #[arg(long)]
     allow_changes: bool,
+    /// The batch at which the model's device goes away, for tests
+    #[arg(long, value_name = "N", hide = true)]
+    lose_device_at: Option<u64>,
     /// Print the report as JSON
     #[arg(long)]
     json: bool,
@@ -77,7 +80,8 @@ pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
     let prepared = prepared
         .with_context(|| format!("cannot prepare `{}`", plan.train_data.display()))?;
     let changes = if args.allow_changes { Changes::Allowed } else { Changes::Refused };
-    let run = TrainingRun { plan, placement, devices, prepared: Arc::new(prepared), changes };
+    let (prepared, lose_device_at) = (Arc::new(prepared), args.lose_device_at);
+    let run = TrainingRun { plan, placement, devices, prepared, changes, lose_device_at };
     run.carry_out(args.json, &cancel, out)
 }
 
@@ -101,6 +105,7 @@ struct TrainingRun {
     devices: OpenDevices,
     prepared: Arc<Prepared>,
     changes: Changes,
+    lose_device_at: Option<u64>,
 }
 
 impl TrainingRun {
@@ -145,7 +150,8 @@ impl TrainingRun {
     }
 
     fn feed(&self) -> FeedSettings {
-        self.plan.feed_on(&self.placement)
+        let lose_device_at = self.lose_device_at;
+        FeedSettings { lose_device_at, ..self.plan.feed_on(&self.placement) }
     }
 
     fn begin(
