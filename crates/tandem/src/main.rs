@@ -12,6 +12,7 @@ mod exit; // what the exit code means
 mod failure; // an error, its causes and the way out, as a user sees it
 mod interrupt; // Ctrl-C
 mod progress; // what a person sees of a training run
+mod page_args; // flags of commands that write a page
 mod train_args; // flags of a training run
 mod train_plan; // what was decided about one
 mod train_advice; // what to change before it starts

@@ -7,6 +7,7 @@ use crate::commands::prepare::Shown;
 use crate::exit::ExitStatus;
 use crate::failure::Advised;
 use crate::interrupt::cancel_on_signals;
+use crate::page_args::PageArgs;
 use crate::printer::Printer;
 use crate::progress::{Plan, TrainProgress};
 use crate::train_advice::{LinkFact, MachineFacts, advice};
@@ -22,6 +23,7 @@ use tandem_model::checkpoint::{Checkpoints, Keep};
 use tandem_model::inventory::Inventory;
 use tandem_model::memory::HeldBefore;
 use tandem_model::placement::{OpenDevices, Placement, Shapes};
+use tandem_page::{RunView, run_page};
 use tandem_pipeline::CancelToken;
 use tandem_telemetry::event::RunHeader;
 use tandem_telemetry::record::{Closed, RecordOptions, Recording};
@@ -45,6 +47,8 @@ pub struct Args {
     /// Print the report as JSON
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    page: PageArgs,
 }
 
 const EXAMPLES: &str = "\
@@ -61,6 +65,7 @@ const REFERENCE_FRAMES: usize = 128;
 
 /// Trains.
 pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+    args.page.check()?;
     let plan = args.train.resolve()?;
     let found = Inventory::look();
     let placement =
@@ -81,7 +86,7 @@ pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
         .with_context(|| format!("cannot prepare `{}`", plan.train_data.display()))?;
     let changes = if args.allow_changes { Changes::Allowed } else { Changes::Refused };
     let run = TrainingRun { plan, placement, devices, prepared: Arc::new(prepared), changes };
-    run.carry_out(args.json, &cancel, out)
+    run.carry_out(&Wishes { json: args.json, page: args.page }, &cancel, out)
 }
 
 /// What was asked for and cannot be done is said, not passed over.
@@ -97,6 +102,12 @@ fn refuse_what_is_not_there(plan: &TrainPlan) -> Result<(), Advised> {
     Ok(())
 }
 
+/// What is wanted besides the voice.
+struct Wishes {
+    json: bool,
+    page: PageArgs,
+}
+
 /// Everything settled, nothing started.
 struct TrainingRun {
     plan: TrainPlan,
@@ -109,7 +120,7 @@ struct TrainingRun {
 impl TrainingRun {
     fn carry_out(
         self,
-        json: bool,
+        wishes: &Wishes,
         cancel: &CancelToken,
         out: &mut Printer,
     ) -> anyhow::Result<ExitStatus> {
@@ -144,7 +155,15 @@ impl TrainingRun {
         let closed = recording.finish();
         progress.done();
         let outcome = outcome?;
-        self.tell(outcome, &closed, &record, json, out)
+        // The run itself counts: a page that fails is said, and changes nothing.
+        let page = wishes.page.write(out, |lang| {
+            let view = RunView::read(&record)?;
+            Ok(run_page(&view, &directory.to_string_lossy(), lang))
+        });
+        if let Err(error) = page {
+            out.note(&crate::failure::explain(&error));
+        }
+        self.tell(outcome, &closed, &record, wishes.json, out)
     }
 
     fn feed(&self) -> FeedSettings {
