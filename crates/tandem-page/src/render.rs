@@ -53,11 +53,16 @@ pub(crate) fn header(page: &Page, beside: &Markup) -> Markup {
         header {
             div.title { h1 { (page.title) } (beside) }
             p #subtitle { (prose(&page.subtitle)) }
-            nav { @for section in &page.sections {
-                a href={ "#" (section.id) } { (section.title) } " "
-            } }
+            (nav(page))
         }
     }
+}
+
+/// Where to go on the page.
+pub(crate) fn nav(page: &Page) -> Markup {
+    html! { nav #nav { @for section in &page.sections {
+        a href={ "#" (section.id) } { (section.title) } " "
+    } } }
 }
 
 pub(crate) fn footer(lang: Lang) -> &'static str {

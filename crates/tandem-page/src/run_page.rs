@@ -16,6 +16,7 @@ use crate::view::RunView;
 use tandem_telemetry::Report;
 use tandem_telemetry::event::RunHeader;
 
+pub(crate) use machine::state_name;
 pub use verdict::{grade_words, verdict_words};
 
 /// Builds the page of a run; `name` says which, such as its directory.

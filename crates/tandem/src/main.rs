@@ -46,6 +46,7 @@ Examples:
   tandem prepare corpora/ljspeech      read, check and cache a corpus
   tandem analyze corpora/ljspeech      what loading costs, and what to change
   tandem train --train-data demo       train a voice
+  tandem watch run                     see it learn, in a browser or the terminal
   tandem synth --checkpoint run --text \"Hello\" -o hello.wav
   tandem text \"سلام دنیا\"               what the model will read
 

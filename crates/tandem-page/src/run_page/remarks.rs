@@ -32,7 +32,7 @@ fn start(report: &Report, lang: Lang) -> Option<Prose> {
     let start = report.start.as_ref()?;
     let why = match start.why {
         StartReason::EnoughReady => {
-            lang.say("enough batches were ready", "دستهٔ آماده به‌اندازهٔ کافی بود")
+            lang.say("enough batches were ready", "به‌اندازهٔ کافی دستهٔ آماده وجود داشت")
         }
         StartReason::DelayOver => lang.say("the delay was over", "مهلت انتظار تمام شد"),
         StartReason::EndOfData => lang.say("the data ended", "داده‌ها تمام شد"),
@@ -42,7 +42,7 @@ fn start(report: &Report, lang: Lang) -> Option<Prose> {
     let ready = lang.count(start.ready.into());
     Some(match lang {
         Lang::En => format!("The model waited {waited} of at most {limit} before its first step: {why} ({ready} ready).").into(),
-        Lang::Fa => format!("مدل پیش از نخستین گام {waited} (از حداکثر {limit}) منتظر ماند: {why} ({ready} دستهٔ آماده).").into(),
+        Lang::Fa => format!("مدل پیش از نخستین گام {waited} (از حداکثر {limit}) منتظر ماند: {why} ({ready} دسته).").into(),
     })
 }
 
