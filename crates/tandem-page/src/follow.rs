@@ -11,7 +11,7 @@ use crate::error::PageError;
 use crate::view::RunView;
 use parts::Identity;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tandem_telemetry::event::{Event, Kind, Stamped};
@@ -59,8 +59,7 @@ impl Follower {
             return Err(PageError::NoRecord { path: place.to_path_buf() });
         }
         if !place.is_dir() {
-            File::open(place)
-                .map_err(|source| TelemetryError::Open { path: place.to_path_buf(), source })?;
+            refuse_what_is_no_record(place)?;
         }
         follower.look()?;
         Ok(follower)
@@ -137,6 +136,19 @@ impl Follower {
             open.partial.extend_from_slice(&chunk[..count]);
             open.take_lines(Arc::make_mut(&mut self.view))?;
         }
+    }
+}
+
+/// A file that begins like a record may still get its first line; another one never will.
+fn refuse_what_is_no_record(path: &Path) -> Result<(), PageError> {
+    let file = File::open(path)
+        .map_err(|source| TelemetryError::Open { path: path.to_path_buf(), source })?;
+    let mut line = Vec::new();
+    let read = BufReader::new(file).take(LONGEST_LINE as u64).read_until(b'\n', &mut line);
+    read.map_err(|source| PageError::Read { path: path.to_path_buf(), source })?;
+    match visit_from(line.as_slice(), path, |_| {}) {
+        Ok(_) | Err(TelemetryError::Empty { .. }) => Ok(()),
+        Err(error) => Err(error.into()),
     }
 }
 

@@ -101,10 +101,19 @@ pub struct Strip {
 pub struct Lanes {
     /// What the states are; at most three.
     pub states: Vec<String>,
-    /// The rows, from the top down: name and spans (begin, end, which state).
-    pub rows: Vec<(String, Vec<(f64, f64, usize)>)>,
+    /// The rows, from the top down.
+    pub rows: Vec<Lane>,
     /// Seconds at both ends.
     pub span: (f64, f64),
+}
+
+/// One row: what it was in, and when.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Lane {
+    /// Its name.
+    pub name: String,
+    /// Begin, end, and which state.
+    pub spans: Vec<(f64, f64, usize)>,
 }
 
 impl Curve {

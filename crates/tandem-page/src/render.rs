@@ -154,7 +154,7 @@ fn samples_of(samples: &[Sample], lang: Lang) -> Markup {
         article {
             h3 { code dir="ltr" { (sample.name) } " · " (sample.step) }
             @if let Some(sound) = &sample.sound {
-                audio controls preload="none" src=(sound)
+                audio controls preload="metadata" src=(sound)
                     aria-label=(lang.say("what the voice said", "آنچه صدا گفت")) {}
             }
             @for (address, shows) in &sample.pictures {

@@ -92,9 +92,11 @@ fn what_is_not_a_record_is_refused_and_what_is_not_there_is_said() {
     let error = Follower::start(folder.path()).unwrap_err();
     assert!(error.to_string().contains("no run record"), "{error}");
     let text = folder.path().join("metadata.csv");
-    fs::write(&text, "id|text\n").unwrap();
-    let error = Follower::start(&text).unwrap_err();
-    assert!(error.to_string().contains("is not a run record"), "{error}");
+    for words in ["id|text\n", "no end of line"] {
+        fs::write(&text, words).unwrap();
+        let error = Follower::start(&text).unwrap_err();
+        assert!(error.to_string().contains("is not a run record"), "{error}");
+    }
     let error = Follower::start(&folder.path().join("none.jsonl")).unwrap_err();
     assert!(error.to_string().contains("cannot open"), "{error}");
 }

@@ -10,8 +10,8 @@ use crate::live::document::{SCRIPT, Sent, document};
 use crate::live::http::{Request, Response, Unheard, head};
 use crate::render::STYLE;
 use percent_encoding::percent_decode_str;
-use std::io::{self, Write};
-use std::net::TcpStream;
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, TcpStream};
 use std::time::Duration;
 use tandem_telemetry::metrics;
 
@@ -21,19 +21,28 @@ pub(super) fn answer(stream: &mut TcpStream, board: &Board) -> io::Result<()> {
         Ok(request) => request,
         Err(Unheard::Gone) => return Ok(()),
         Err(Unheard::Malformed) => {
-            return Response::refusal(400, "this is not HTTP").write(stream, "GET");
+            return refuse(stream, &Response::refusal(400, "this is not HTTP"), "GET");
         }
         Err(Unheard::TooLong) => {
-            return Response::refusal(431, "the request is too long").write(stream, "GET");
+            return refuse(stream, &Response::refusal(431, "the request is too long"), "GET");
         }
     };
     if let Some(refusal) = refusal(&request) {
-        return refusal.write(stream, &request.method);
+        return refuse(stream, &refusal, &request.method);
     }
     if request.path == "/events" && request.method == "GET" {
         return events(stream, board, lang(&request, board));
     }
     respond(&request, board).write(stream, &request.method)
+}
+
+/// Says no, and hears the rest out for a moment: closing on words that were not read would reset
+/// the connection, and the answer with it.
+fn refuse(stream: &mut TcpStream, refusal: &Response, method: &str) -> io::Result<()> {
+    refusal.write(stream, method)?;
+    stream.shutdown(Shutdown::Write)?;
+    stream.set_read_timeout(Some(Duration::from_millis(500)))?;
+    io::copy(&mut stream.take(256 << 10), &mut io::sink()).map(|_| ())
 }
 
 /// Why a request is not answered, if it is not.

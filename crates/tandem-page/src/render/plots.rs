@@ -150,15 +150,15 @@ fn strips_of(strips: &Strips, name: &str, lang: Lang) -> Markup {
 
 fn lanes_of(lanes: &Lanes, name: &str, lang: Lang) -> Markup {
     let along = Axis::along(lanes.span.0, lanes.span.1, Measure::Seconds, lang);
-    let rows = lanes.rows.iter().map(|(row, spans)| {
+    let rows = lanes.rows.iter().map(|lane| {
         let mut paths = [String::new(), String::new(), String::new()];
-        for (begin, end, state) in spans {
+        for (begin, end, state) in &lane.spans {
             let (left, right) = (SIZE * along.place(*begin), SIZE * along.place(*end));
             // Thinner than a hair would not be drawn at all.
             let width = (right - left).max(0.5);
             rectangle(&mut paths[(*state).min(2)], left, 0.0, width, 100.0);
         }
-        (row.clone(), paths)
+        (lane.name.clone(), paths)
     });
     rows_of(rows.collect(), &lanes.states, "state", &along, name, lang)
 }

@@ -2,7 +2,7 @@
 
 use crate::lang::Lang;
 use crate::page::{Block, Figure, Section, Table};
-use crate::plot::{Curve, Lanes, Lines, Measure, Plot, Strip, Strips};
+use crate::plot::{Curve, Lane, Lanes, Lines, Measure, Plot, Strip, Strips};
 use crate::prose::Prose;
 use crate::view::RunView;
 use crate::view::tracks::DeviceTrack;
@@ -75,13 +75,14 @@ pub(super) fn slots(view: &RunView, lang: Lang) -> Section {
         table.rows.push(cells);
     }
     let from = tracks.newest.front().map_or(0.0, |span| span.1);
-    let mut rows: Vec<_> = (0..tracks.slots.len()).map(|slot| (number(slot), vec![])).collect();
+    let mut rows: Vec<Lane> =
+        (0..tracks.slots.len()).map(|slot| Lane { name: number(slot), spans: vec![] }).collect();
     for (slot, begin, end, state) in &tracks.newest {
-        rows[*slot].1.push((*begin, *end, *state as usize));
+        rows[*slot].spans.push((*begin, *end, *state as usize));
     }
     for (slot, track) in tracks.slots.iter().enumerate() {
         let Some((state, since)) = track.present else { continue };
-        rows[slot].1.push((since.max(from), tracks.now, state as usize));
+        rows[slot].spans.push((since.max(from), tracks.now, state as usize));
     }
     let states = states.map(state_name).map(String::from).into();
     let lanes = Lanes { states, rows, span: (from, tracks.now) };

@@ -90,7 +90,7 @@ fn facts(analysis: &Analysis, lang: Lang) -> Vec<Fact> {
             lang.number(audio.times_real_time, 0),
         ),
         Fact::new(lang.say("text of a row", "کار متنی هر سطر"), lang.seconds(text.per_row.0)),
-        Fact::new(lang.say("cache gain", "سود کش"), lang.number(cache.gain, 0)),
+        Fact::new(lang.say("cache gain", "سود کش"), format!("{}×", lang.number(cache.gain, 0))),
         Fact::new(lang.say("rows", "سطرها"), lang.count(analysis.rows as u64)),
     ]
 }
