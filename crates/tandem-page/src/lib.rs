@@ -2,3 +2,24 @@
 //!
 //! In: run records and answers of `tandem-insight`. Out: pages. Never: a judgement of its own, a
 //! request to another host, a way to change the run.
+
+pub mod lang; // English or Persian: words and numbers
+pub mod prose; // words with commands in between
+pub mod view; // 1. events -> the course of a run
+pub mod plot; // 2. plots as numbers
+pub mod axis; // 2. round labels
+pub mod page; // 2. sections made of blocks
+pub mod run_page; // 3. a run -> sections
+pub mod render; // 4. sections -> HTML
+pub mod follow; // 1. a record that is still being written
+pub mod samples; // 1. sound and pictures of a run
+pub mod live; // 5. the live page on loopback
+pub mod terminal; // 5. the same for a terminal
+pub mod error; // what can go wrong, and the way out
+
+pub use error::PageError;
+pub use lang::Lang;
+pub use live::{Dashboard, DashboardOptions, Doorway};
+pub use page::Page;
+pub use run_page::run_page;
+pub use view::RunView;

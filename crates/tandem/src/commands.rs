@@ -43,6 +43,8 @@ commands! {
     features: Features,
     /// Train a voice
     train: Train,
+    /// Watch a run, finished or going on: a live page, or the terminal
+    watch: Watch,
     /// Have a trained voice say a text, as a WAV file
     synth: Synth,
     /// Measure how far a trained voice is from recordings

@@ -18,6 +18,7 @@ use tandem_model::narration::NarrationError;
 use tandem_model::placement::PlacementError;
 use tandem_model::trained::VoiceError;
 use tandem_model::wav::WavError;
+use tandem_page::PageError;
 use tandem_pipeline::PipelineError;
 use tandem_telemetry::TelemetryError;
 use tandem_train::TrainError;
@@ -73,6 +74,7 @@ fn hint_of(cause: &(dyn Error + 'static)) -> Option<String> {
         .or_else(|| of::<PictureError>(cause))
         .or_else(|| of::<PipelineError>(cause))
         .or_else(|| of::<TelemetryError>(cause))
+        .or_else(|| of::<PageError>(cause))
         .or_else(|| of::<PlacementError>(cause))
         .or_else(|| of::<DeviceError>(cause))
 }

@@ -15,6 +15,7 @@ mod plan_grid; // predictions tried on this machine
 mod profiling; // flags and runs of commands that profile
 mod profile_text; // a profile for people
 mod progress; // what a person sees of a training run
+mod page_args; // flags of commands that write a page
 mod train_args; // flags of a training run
 mod train_plan; // what was decided about one
 mod train_advice; // what to change before it starts
@@ -49,6 +50,7 @@ Examples:
   tandem analyze corpora/ljspeech      what loading costs, and what to change
   tandem train --train-data demo       train a voice
   tandem profile --train-data demo     what holds training back, and what to change
+  tandem watch run                     see it learn, in a browser or the terminal
   tandem synth --checkpoint run --text \"Hello\" -o hello.wav
   tandem text \"سلام دنیا\"               what the model will read
 

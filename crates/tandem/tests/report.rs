@@ -71,6 +71,36 @@ fn a_trace_is_drawn_on_request_and_says_what_it_lacks() {
 }
 
 #[test]
+fn a_page_is_written_in_either_language() {
+    let dir = tempfile::tempdir().unwrap();
+    record(&dir.path().join("run.jsonl"));
+    let page = dir.path().join("page.html");
+    for (lang, words) in [("en", "dir=\"ltr\""), ("fa", "dir=\"rtl\"")] {
+        let run = dir.path().to_str().unwrap();
+        let output = tandem(&["report", run, "--html", page.to_str().unwrap(), "--lang", lang]);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        let written = std::fs::read_to_string(&page).unwrap();
+        assert!(written.contains(words) && written.ends_with("</html>"), "{written}");
+    }
+}
+
+#[test]
+fn a_page_that_cannot_be_written_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    record(&dir.path().join("run.jsonl"));
+    let run = dir.path().to_str().unwrap();
+    for place in ["no/such/folder/page.html", run] {
+        let output = tandem(&["report", run, "--html", place]);
+        assert_eq!(output.status.code(), Some(2));
+        let said = text(&output.stderr);
+        assert!(said.contains("cannot write the page") && said.contains("hint: "), "{said}");
+    }
+    let output = tandem(&["report", run, "--html", "x.html", "--lang", "de"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("[possible values: en, fa]"));
+}
+
+#[test]
 fn what_is_no_record_fails_with_a_way_out() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("metadata.csv");

@@ -1,9 +1,12 @@
 //! `tandem analyze`: what loading costs on this corpus and this machine, and what to change.
 
+mod page; // the same as HTML
+
 use crate::commands::prepare::Shown;
 use crate::corpus_args::{BatchArgs, CorpusArgs, CorpusSettings};
 use crate::exit::ExitStatus;
 use crate::interrupt::cancel_on_signals;
+use crate::page_args::PageArgs;
 use crate::printer::Printer;
 use anyhow::Context;
 use owo_colors::OwoColorize;
@@ -11,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tandem_data::corpus::Corpus;
+use tandem_page::RunView;
 use tandem_pipeline::adapt::Limits;
 use tandem_pipeline::{Adapt, CancelToken};
 use tandem_telemetry::event::{RunHeader, StartReason};
@@ -26,6 +30,7 @@ Examples:
   tandem analyze                                  the built-in demo corpus
   tandem analyze corpora/ljspeech --step-time 120
   tandem analyze corpora/ljspeech --cache-dataset --num-workers 4 --json
+  tandem analyze corpora/ljspeech --html analysis.html --lang fa
 
 The consumer waits --step-time on each batch, as a model of that speed would; everything else is
 measured with the code that training uses. Exit code 1: something should be changed.";
@@ -59,6 +64,8 @@ pub struct Args {
     /// Write the run record of the consumer's run to a new file, for `tandem report`
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
+    #[command(flatten)]
+    page: PageArgs,
     /// Print as JSON
     #[arg(long)]
     json: bool,
@@ -66,6 +73,7 @@ pub struct Args {
 
 /// Measures and reports.
 pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+    args.page.check()?;
     let settings = args.settings.resolve(&args.corpus)?;
     let batch = args.batch.resolve(&settings);
     let cancel = cancel_on_signals()?;
@@ -86,7 +94,11 @@ pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
         start_delay: Duration::from_secs_f64(args.model_start_delay.clamp(0.0, 3600.0)),
     };
     let options = AnalyzeOptions { sample: args.sample.max(1), consumer };
-    let recording = args.record.as_deref().map(|path| record(path, &options)).transpose()?;
+    // A page needs the record of the run, also where nobody wants to keep it.
+    let passing = tempfile::tempdir().context("cannot make a temporary directory")?;
+    let for_page = args.page.html.is_some().then(|| passing.path().join("run.jsonl"));
+    let record_file = args.record.clone().or(for_page);
+    let recording = record_file.as_deref().map(|path| record(path, &options)).transpose()?;
     let recorder = recording.as_ref().map_or_else(Recorder::off, Recording::recorder);
     let corpus = Corpus::read(&settings.corpus, &settings.data.corpus)?;
     out.note(&format!(
@@ -97,12 +109,21 @@ pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
     let analysis =
         analyze(&Arc::new(prepared), &corpus, warm, &feed, &options, &recorder, &cancel)?;
     if let Some(recording) = recording {
-        close(recording, out)?;
+        let report = close(recording)?;
+        if args.record.is_some() {
+            out.note(report.to_string().trim_end());
+        }
     }
     if args.json {
         out.json(&analysis)?;
     } else {
         print(&analysis, out)?;
+    }
+    if let Some(path) = &record_file {
+        args.page.write(out, |lang| {
+            let view = RunView::read(path)?;
+            Ok(page::page(&analysis, &view, &args.corpus.to_string_lossy(), lang))
+        })?;
     }
     Ok(if analysis.findings.is_empty() { ExitStatus::Done } else { ExitStatus::Negative })
 }
@@ -139,12 +160,10 @@ fn record(path: &Path, options: &AnalyzeOptions) -> anyhow::Result<Recording> {
     Recording::create(path, header, options).context("cannot start the run record")
 }
 
-fn close(recording: Recording, out: &mut Printer) -> anyhow::Result<()> {
+fn close(recording: Recording) -> anyhow::Result<Report> {
     let closed = recording.finish();
-    let report = Report::from_summary(&closed.summary, None, &Rules::default());
-    out.note(report.to_string().trim_end());
     anyhow::ensure!(closed.ending == Ending::Whole, "the run record is not complete on disk");
-    Ok(())
+    Ok(Report::from_summary(&closed.summary, None, &Rules::default()))
 }
 
 /// The analysis for people.

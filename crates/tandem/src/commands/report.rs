@@ -1,9 +1,11 @@
 //! `tandem report`: what a run did, what held it back, how it is graded.
 
 use crate::exit::ExitStatus;
+use crate::page_args::PageArgs;
 use crate::printer::Printer;
 use anyhow::Context;
 use std::path::{Path, PathBuf};
+use tandem_page::{RunView, run_page};
 use tandem_telemetry::event::Event;
 use tandem_telemetry::reader::visit;
 use tandem_telemetry::{Report, Rules, Summary, Trace};
@@ -20,6 +22,8 @@ pub struct Args {
     /// Also draw the run as a trace for the Perfetto UI (ui.perfetto.dev)
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
+    #[command(flatten)]
+    page: PageArgs,
 }
 
 const EXAMPLES: &str = "\
@@ -27,11 +31,13 @@ Examples:
   tandem report runs/persian              verdict, grade and figures of a run
   tandem report run.jsonl --json          the same for a script
   tandem report run.jsonl --trace run.pftrace
+  tandem report runs/persian --html report.html --lang fa
 
 The run may still be going on, or have been killed: the report covers what is recorded.";
 
 /// Reads the record once and prints what it says.
 pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+    args.page.check()?;
     let (summary, notes) = Summary::read(&args.run)
         .with_context(|| format!("cannot report on `{}`", args.run.display()))?;
     let report = Report::from_summary(&summary, Some(notes), &Rules::default());
@@ -40,6 +46,10 @@ pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
     } else {
         out.line(report.to_string().trim_end())?;
     }
+    args.page.write(out, |lang| {
+        let view = RunView::read(&args.run)?;
+        Ok(run_page(&view, &args.run.to_string_lossy(), lang))
+    })?;
     match args.trace {
         Some(path) => draw(&args.run, &path, out),
         None => Ok(ExitStatus::Done),

@@ -7,6 +7,7 @@ use crate::commands::prepare::Shown;
 use crate::exit::ExitStatus;
 use crate::failure::Advised;
 use crate::interrupt::cancel_on_signals;
+use crate::page_args::PageArgs;
 use crate::printer::Printer;
 use crate::progress::{Plan, TrainProgress};
 use crate::train_advice::{LinkFact, MachineFacts, advice};
@@ -22,6 +23,7 @@ use tandem_model::checkpoint::{Checkpoints, Keep};
 use tandem_model::inventory::Inventory;
 use tandem_model::memory::HeldBefore;
 use tandem_model::placement::{OpenDevices, Placement, Shapes};
+use tandem_page::{Dashboard, DashboardOptions, Doorway, RunView, run_page};
 use tandem_pipeline::CancelToken;
 use tandem_telemetry::event::RunHeader;
 use tandem_telemetry::record::{Closed, RecordOptions, Recording};
@@ -48,6 +50,11 @@ pub struct Args {
     /// Print the report as JSON
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    page: PageArgs,
+    /// Show the run as a live page on this machine while it trains
+    #[arg(long, value_name = "PORT", num_args = 0..=1, default_missing_value = "7878")]
+    dashboard: Option<u16>,
 }
 
 const EXAMPLES: &str = "\
@@ -61,7 +68,9 @@ Ctrl-C finishes the step under way, writes a checkpoint and exits with 3.";
 
 /// Trains.
 pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+    args.page.check()?;
     let plan = args.train.resolve()?;
+    let door = args.dashboard.map(Doorway::take).transpose().context("cannot open the live page")?;
     let found = Inventory::look();
     let placement =
         Placement::decide(&plan.devices, &found).context("no run is possible with these devices")?;
@@ -82,7 +91,7 @@ pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
     let changes = if args.allow_changes { Changes::Allowed } else { Changes::Refused };
     let (prepared, lose_device_at) = (Arc::new(prepared), args.lose_device_at);
     let run = TrainingRun { plan, placement, devices, prepared, changes, lose_device_at };
-    run.carry_out(args.json, &cancel, out)
+    run.carry_out(Wishes { json: args.json, page: args.page, door }, &cancel, out)
 }
 
 /// What was asked for and cannot be done is said, not passed over.
@@ -98,6 +107,30 @@ fn refuse_what_is_not_there(plan: &TrainPlan) -> Result<(), Advised> {
     Ok(())
 }
 
+/// What is wanted besides the voice.
+struct Wishes {
+    json: bool,
+    page: PageArgs,
+    door: Option<Doorway>,
+}
+
+impl Wishes {
+    /// Follows the record on the disk, as `tandem watch` does: the run does not notice.
+    fn open_dashboard(
+        &mut self,
+        directory: &Path,
+        out: &mut Printer,
+    ) -> anyhow::Result<Option<Dashboard>> {
+        let Some(door) = self.door.take() else { return Ok(None) };
+        let lang = self.page.language.lang;
+        let options =
+            DashboardOptions { lang, ..DashboardOptions::new(directory.to_string_lossy()) };
+        let page = Dashboard::open(door, directory, options).context("cannot open the live page")?;
+        out.note(&format!("live page: {}", page.url()));
+        Ok(Some(page))
+    }
+}
+
 /// Everything settled, nothing started.
 struct TrainingRun {
     plan: TrainPlan,
@@ -111,7 +144,7 @@ struct TrainingRun {
 impl TrainingRun {
     fn carry_out(
         self,
-        json: bool,
+        mut wishes: Wishes,
         cancel: &CancelToken,
         out: &mut Printer,
     ) -> anyhow::Result<ExitStatus> {
@@ -142,11 +175,24 @@ impl TrainingRun {
         let header = RunHeader::now("tandem", env!("CARGO_PKG_VERSION"), self.settings());
         let recording = Recording::create(&record, header, options)
             .with_context(|| format!("cannot start the run record `{}`", record.display()))?;
+        let dashboard = wishes.open_dashboard(&directory, out)?;
         let outcome = self.train(feed, beginning, held, shelf, recording.recorder(), cancel);
         let closed = recording.finish();
         progress.done();
+        if dashboard.is_some() {
+            out.note(&format!("the live page is closed; `tandem watch {}` shows the run", directory.display()));
+        }
+        drop(dashboard);
         let outcome = outcome?;
-        self.tell(outcome, &closed, &record, json, out)
+        // The run itself counts: a page that fails is said, and changes nothing.
+        let page = wishes.page.write(out, |lang| {
+            let view = RunView::read(&record)?;
+            Ok(run_page(&view, &directory.to_string_lossy(), lang))
+        });
+        if let Err(error) = page {
+            out.note(&crate::failure::explain(&error));
+        }
+        self.tell(outcome, &closed, &record, wishes.json, out)
     }
 
     fn feed(&self) -> FeedSettings {

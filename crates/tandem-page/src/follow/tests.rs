@@ -1,0 +1,125 @@
+//! Growing, torn, replaced, cut, taken up again, gone: a follower keeps up.
+
+use super::*;
+use std::fs;
+use std::io::Write;
+
+fn header(begun: u64) -> String {
+    format!(
+        "{{\"at\":0,\"event\":\"run\",\"format\":\"tandem-run\",\"schema\":{{\"major\":1,\"minor\":0}},\
+         \"program\":\"tandem\",\"version\":\"0\",\"started_unix_ms\":{begun},\"settings\":{{}},\"host\":{{}}}}\n"
+    )
+}
+
+fn step(number: u64) -> String {
+    format!(
+        "{{\"at\":{number}000000000,\"event\":\"step\",\"step\":{number},\"ticket\":{{\"epoch\":0,\"seq\":0}},\
+         \"took\":100000000,\"waited\":0,\"items\":8,\"frames\":9,\"losses\":{{\"total\":{number}.5}}}}\n"
+    )
+}
+
+fn append(path: &Path, text: &str) {
+    let mut file = fs::OpenOptions::new().create(true).append(true).open(path).unwrap();
+    file.write_all(text.as_bytes()).unwrap();
+}
+
+fn steps(follower: &Follower) -> Vec<f64> {
+    let view = follower.view();
+    let points = view.losses.first().map(|(_, series)| series.points()).unwrap_or_default();
+    points.into_iter().map(|(step, _)| step).collect()
+}
+
+#[test]
+fn lines_are_taken_when_they_are_complete() {
+    let folder = tempfile::tempdir().unwrap();
+    let record = folder.path().join("run.jsonl");
+    append(&record, &(header(1) + &step(1)));
+    let mut follower = Follower::start(folder.path()).unwrap();
+    assert_eq!(follower.look().unwrap(), Found::Nothing);
+    let second = step(2);
+    append(&record, &second[..40]);
+    follower.look().unwrap();
+    assert_eq!(steps(&follower), [1.0]);
+    append(&record, &second[40..]);
+    assert_eq!(follower.look().unwrap(), Found::More);
+    assert_eq!(steps(&follower), [1.0, 2.0]);
+}
+
+#[test]
+fn a_run_that_is_taken_up_again_is_gone_on_with() {
+    let folder = tempfile::tempdir().unwrap();
+    append(&folder.path().join("run.jsonl"), &(header(1) + &step(1) + &step(2)));
+    let mut follower = Follower::start(folder.path()).unwrap();
+    let part = folder.path().join("run-from-00000001.jsonl");
+    append(&part, &header(2)[..30]);
+    follower.look().unwrap();
+    assert_eq!(steps(&follower), [1.0, 2.0]);
+    fs::remove_file(&part).unwrap();
+    append(&part, &(header(2) + &step(2) + &step(3)));
+    follower.look().unwrap();
+    assert_eq!(steps(&follower), [1.0, 2.0, 3.0]);
+    assert_eq!(follower.view().earlier_parts, 1);
+    // Whoever comes later sees the same.
+    let late = Follower::start(folder.path()).unwrap();
+    assert_eq!(steps(&late), [1.0, 2.0, 3.0]);
+    append(&part, &step(4));
+    follower.look().unwrap();
+    assert_eq!(steps(&follower), [1.0, 2.0, 3.0, 4.0]);
+}
+
+#[test]
+fn a_record_that_was_replaced_begins_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let record = folder.path().join("run.jsonl");
+    append(&record, &(header(1) + &step(1) + &step(2)));
+    let mut follower = Follower::start(&record).unwrap();
+    fs::remove_file(&record).unwrap();
+    assert_eq!(follower.look().unwrap(), Found::Nothing);
+    assert_eq!(steps(&follower), [1.0, 2.0]);
+    append(&record, &(header(9) + &step(7)));
+    follower.look().unwrap();
+    assert_eq!(steps(&follower), [7.0]);
+    assert_eq!(follower.view().earlier_parts, 0);
+    // Cut short in place.
+    fs::write(&record, header(10)).unwrap();
+    follower.look().unwrap();
+    assert!(steps(&follower).is_empty());
+}
+
+#[test]
+fn what_is_not_a_record_is_refused_and_what_is_not_there_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let error = Follower::start(folder.path()).unwrap_err();
+    assert!(error.to_string().contains("no run record"), "{error}");
+    let text = folder.path().join("metadata.csv");
+    for words in ["id|text\n", "no end of line"] {
+        fs::write(&text, words).unwrap();
+        let error = Follower::start(&text).unwrap_err();
+        assert!(error.to_string().contains("is not a run record"), "{error}");
+    }
+    let error = Follower::start(&folder.path().join("none.jsonl")).unwrap_err();
+    assert!(error.to_string().contains("cannot open"), "{error}");
+}
+
+#[test]
+fn a_record_without_its_first_line_is_waited_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let record = folder.path().join("run.jsonl");
+    fs::write(&record, "").unwrap();
+    let mut follower = Follower::start(folder.path()).unwrap();
+    append(&record, &(header(1) + &step(1)));
+    assert_eq!(follower.look().unwrap(), Found::More);
+    assert_eq!(steps(&follower), [1.0]);
+}
+
+#[test]
+fn damage_and_news_of_a_newer_program_are_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let record = folder.path().join("run.jsonl");
+    let aurora = "{\"at\":1,\"event\":\"aurora\"}\n";
+    append(&record, &(header(1) + "nonsense\n" + aurora + &header(2) + &step(1)));
+    let follower = Follower::start(&record).unwrap();
+    let notes = follower.view().notes.clone().unwrap();
+    assert_eq!((notes.lines, notes.broken, notes.unknown["aurora"]), (5, 2, 1));
+    assert_eq!(steps(&follower), [1.0]);
+}

@@ -1,0 +1,65 @@
+//! The answer first: what holds the run back, its grade, and the figures that matter.
+
+use crate::lang::Lang;
+use crate::page::{Fact, Section, Tone, Verdict};
+use crate::run_page::verdict::{grade_words, verdict_words};
+use crate::view::RunView;
+use tandem_telemetry::Report;
+use tandem_telemetry::event::RunOutcome;
+use tandem_telemetry::grade::Grade;
+use tandem_telemetry::verdict::Cause;
+
+pub(super) fn section(view: &RunView, report: &Report, lang: Lang) -> Section {
+    let tone = match report.verdict.cause {
+        Cause::Model | Cause::Balanced => Tone::Good,
+        Cause::Feed | Cause::Variation => Tone::Bad,
+        Cause::Unknown => Tone::Fair,
+        Cause::NoSteps => Tone::Neutral,
+    };
+    let grade = match report.grading.grade {
+        Some(Grade::Excellent | Grade::Good) => Tone::Good,
+        Some(Grade::Minimum) => Tone::Fair,
+        Some(Grade::Below) => Tone::Bad,
+        None => Tone::Neutral,
+    };
+    Section::new("summary", lang.say("Summary", "خلاصه"))
+        .with(Verdict::new(tone, verdict_words(report, lang)))
+        .with(facts(view, report, lang))
+        .with(Verdict::new(grade, grade_words(report, lang)))
+}
+
+fn facts(view: &RunView, report: &Report, lang: Lang) -> Vec<Fact> {
+    let mut facts = vec![ending(report, lang)];
+    if let Some(steps) = &report.steps {
+        let times = steps.steady.as_ref().unwrap_or(&steps.all);
+        facts.push(Fact::new(lang.say("last step", "آخرین گام"), lang.count(steps.last)));
+        facts.push(Fact::new(lang.say("median step", "میانهٔ زمان گام"), lang.seconds(times.p50)));
+        let pace = lang.number(steps.steps_per_second, 2);
+        facts.push(Fact::new(lang.say("steps/s", "گام در ثانیه"), pace));
+        let samples = lang.number(steps.samples_per_second, 1);
+        facts.push(Fact::new(lang.say("samples/s", "نمونه در ثانیه"), samples));
+        let waits = Fact::new(lang.say("model waits", "انتظار مدل"), lang.percent(steps.stall));
+        facts.push(waits.toned(if steps.stall > 0.02 { Tone::Bad } else { Tone::Good }));
+    }
+    if let Some(share) = report.efficiency {
+        facts.push(Fact::new(lang.say("efficiency", "کارایی خط لوله"), lang.percent(share)));
+    }
+    let total = view.losses.iter().find(|(name, _)| name == "total");
+    if let Some(extent) = total.and_then(|(_, series)| series.extent) {
+        facts.push(Fact::new(lang.say("last loss", "آخرین زیان"), lang.short(extent.last)));
+    }
+    let lasted = report.run.lasted.seconds().0;
+    facts.push(Fact::new(lang.say("lasted", "مدت اجرا"), lang.seconds(lasted)));
+    facts
+}
+
+/// How the run ended, or that it has not.
+fn ending(report: &Report, lang: Lang) -> Fact {
+    let (tone, word) = match report.run.outcome {
+        Some(RunOutcome::Done) => (Tone::Good, lang.say("done", "پایان یافته")),
+        Some(RunOutcome::Interrupted) => (Tone::Fair, lang.say("interrupted", "متوقف‌شده")),
+        Some(RunOutcome::Failed) => (Tone::Bad, lang.say("failed", "ناموفق")),
+        None => (Tone::Neutral, lang.say("no end yet", "بدون پایان")),
+    };
+    Fact::new(lang.say("state", "وضعیت"), word).toned(tone)
+}

@@ -1,0 +1,76 @@
+//! The page of a real record, in both languages.
+
+use super::*;
+use crate::page::{Block, Page};
+use crate::render;
+use std::path::PathBuf;
+
+fn example() -> RunView {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/example-run.jsonl");
+    RunView::read(&path).expect("the example of the documents")
+}
+
+/// A page as text: headings, sentences, tables; of plots what they are.
+fn outline(page: &Page) -> String {
+    let mut lines = vec![page.title.clone(), page.subtitle.plain()];
+    for section in &page.sections {
+        lines.push(format!("\n== {}: {}", section.id, section.title));
+        for block in &section.blocks {
+            match block {
+                Block::Verdict(verdict) => {
+                    lines.push(format!("{:?}: {}", verdict.tone, verdict.sentence.plain()));
+                }
+                Block::Facts(facts) => lines.extend(
+                    facts.iter().map(|f| format!("{}: {} ({:?})", f.label, f.value, f.tone)),
+                ),
+                Block::Text(text) => lines.push(text.plain()),
+                Block::Table(table) | Block::Fold(_, table) => rows(table, &mut lines),
+                Block::Figure(figure) => {
+                    lines.push(format!("[{}]", figure.caption));
+                    rows(&figure.table, &mut lines);
+                }
+                Block::Bars(bars) => lines.extend(bars.iter().map(|bar| bar.value.clone())),
+                Block::Commands(commands) => lines.extend(commands.iter().cloned()),
+                Block::Samples(samples) => lines.push(format!("{samples:?}")),
+            }
+        }
+    }
+    lines.join("\n")
+}
+
+fn rows(table: &crate::page::Table, lines: &mut Vec<String>) {
+    lines.push(table.header.join(" | "));
+    let row = |row: &Vec<Prose>| row.iter().map(Prose::plain).collect::<Vec<_>>().join(" | ");
+    lines.extend(table.rows.iter().map(row));
+}
+
+#[test]
+fn a_run_in_english() {
+    insta::assert_snapshot!(outline(&run_page(&example(), "docs/example-run.jsonl", Lang::En)));
+}
+
+#[test]
+fn a_run_in_persian() {
+    insta::assert_snapshot!(outline(&run_page(&example(), "docs/example-run.jsonl", Lang::Fa)));
+}
+
+#[test]
+fn the_same_record_gives_the_same_page() {
+    let draw = || render::html(&run_page(&example(), "x", Lang::Fa));
+    assert_eq!(draw(), draw());
+}
+
+#[test]
+fn an_empty_run_has_a_page_too() {
+    let page = run_page(&RunView::default(), "x", Lang::En);
+    assert!(outline(&page).contains("No step was finished"));
+    assert!(render::html(&page).contains("No device was looked at"));
+}
+
+#[test]
+fn moments_are_written_as_dates() {
+    assert_eq!(utc(0), "1970-01-01 00:00 UTC");
+    assert_eq!(utc(951_782_400_000), "2000-02-29 00:00 UTC");
+    assert_eq!(utc(1_794_796_767_000), "2026-11-16 02:39 UTC");
+    assert_eq!(utc(4_102_444_799_999), "2099-12-31 23:59 UTC");
+}

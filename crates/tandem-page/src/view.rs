@@ -1,0 +1,131 @@
+//! A run as a page wants it: sums, and the course of everything that is drawn.
+//!
+//! In: events, one by one, from a record that is over or still being written. Out: [`RunView`], of
+//! a size that does not grow with the length of the run: long courses are thinned. A run that was
+//! taken up again goes on in the same view ([`RunView::next_part`]). Next: [`crate::run_page`].
+
+pub mod series; // a curve that never grows too long
+pub mod tracks; // stages, slots and devices over time
+
+use series::{Series, Thinned};
+use std::path::Path;
+use tandem_telemetry::event::{Event, Name, Stamped, Step};
+use tandem_telemetry::{ReadNotes, Report, Rules, Summary, TelemetryError};
+use tracks::{DeviceTrack, SlotTracks, StageTrack};
+
+/// A run as a page wants it.
+#[derive(Clone, Debug, Default)]
+pub struct RunView {
+    /// The run in sums: those of its newest part.
+    pub summary: Summary,
+    /// What a reader passed over, where a file was read.
+    pub notes: Option<ReadNotes>,
+    /// Losses and other numbers of steps, by name, in the order they first came.
+    pub losses: Vec<(Name, Series)>,
+    /// Values on held-out rows, by name.
+    pub held_out: Vec<(String, Series)>,
+    /// Seconds of steps, without the first of each part.
+    pub step_times: Thinned,
+    /// Steps a second over time.
+    pub pace: Series,
+    /// Stages in path order.
+    pub stages: Vec<StageTrack>,
+    /// The batch slots.
+    pub slots: SlotTracks,
+    /// Devices, in the order they were first looked at.
+    pub devices: Vec<DeviceTrack>,
+    /// How many parts came before this one.
+    pub earlier_parts: u64,
+}
+
+impl RunView {
+    /// Reads a whole record; `path` is the file or the run's directory.
+    pub fn read(path: &Path) -> Result<RunView, TelemetryError> {
+        let mut view = RunView::default();
+        let (_, notes) = tandem_telemetry::reader::visit(path, |stamped| view.add(&stamped))?;
+        view.notes = Some(notes);
+        Ok(view)
+    }
+
+    /// The report that goes with the view.
+    pub fn report(&self) -> Report {
+        Report::from_summary(&self.summary, self.notes.clone(), &Rules::default())
+    }
+
+    /// Counts one event in.
+    pub fn add(&mut self, stamped: &Stamped) {
+        let first_step = self.summary.steps.first.is_none();
+        self.summary.add(stamped);
+        let at = stamped.at.seconds().0;
+        match &stamped.event {
+            Event::Step(step) => self.add_step(step, at, first_step),
+            Event::Validation(validation) => {
+                for (name, value) in &validation.values {
+                    let known = self.held_out.iter().position(|(found, _)| found == name);
+                    let place = known.unwrap_or_else(|| {
+                        self.held_out.push((name.clone(), Series::default()));
+                        self.held_out.len() - 1
+                    });
+                    self.held_out[place].1.add(validation.step as f64, *value);
+                }
+            }
+            Event::Stage(interval) => {
+                let known = self.stages.iter().position(|track| track.stage == interval.stage);
+                let place = known.unwrap_or_else(|| {
+                    self.stages.push(StageTrack::new(interval.stage.clone()));
+                    self.stages.len() - 1
+                });
+                self.stages[place].add(at, interval);
+            }
+            Event::Slot(change) => self.slots.add(at, change),
+            Event::Device(sample) => {
+                let known = self
+                    .devices
+                    .iter()
+                    .position(|track| track.role == sample.role && track.device == sample.device);
+                let place = known.unwrap_or_else(|| {
+                    self.devices.push(DeviceTrack::new(sample.device.clone(), sample.role));
+                    self.devices.len() - 1
+                });
+                self.devices[place].add(at, sample);
+            }
+            _ => {}
+        }
+        self.slots.advance(at);
+    }
+
+    fn add_step(&mut self, step: &Step, at: f64, first: bool) {
+        let took = step.took.seconds().0;
+        if first {
+            // A part that goes on repeats the steps after its checkpoint: the newest count.
+            let from = step.step as f64;
+            self.losses.iter_mut().for_each(|(_, series)| series.cut_from(from));
+            self.held_out.iter_mut().for_each(|(_, series)| series.cut_from(from));
+        } else {
+            self.step_times.add(took as f32);
+        }
+        if took > 0.0 {
+            self.pace.add(at, 1.0 / took);
+        }
+        for loss in &step.losses {
+            let Some(value) = loss.value.value() else { continue };
+            let known = self.losses.iter().position(|(name, _)| *name == loss.name);
+            let place = known.unwrap_or_else(|| {
+                self.losses.push((loss.name.clone(), Series::default()));
+                self.losses.len() - 1
+            });
+            self.losses[place].1.add(step.step as f64, f64::from(value));
+        }
+    }
+
+    /// The run goes on in another record: curves over steps stay, everything over time begins anew.
+    pub fn next_part(&mut self) {
+        let held_out = std::mem::take(&mut self.held_out);
+        let losses = std::mem::take(&mut self.losses);
+        let earlier_parts = self.earlier_parts + 1;
+        *self = RunView { losses, held_out, earlier_parts, ..RunView::default() };
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,61 @@
+//! `--html` and `--lang`: a page of the answer, for commands that have one.
+
+use crate::printer::Printer;
+use anyhow::Context;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use std::path::{Path, PathBuf};
+use tandem_data::cache::replace_file::replace_file;
+use tandem_page::{Lang, Page, render};
+
+/// What was typed about a page.
+#[derive(clap::Args, Clone, Debug)]
+pub struct PageArgs {
+    /// Also write the answer as one HTML file with plots, readable without a network
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    #[command(flatten)]
+    pub language: LangArg,
+}
+
+/// In which language a page is written.
+#[derive(clap::Args, Clone, Copy, Debug)]
+pub struct LangArg {
+    /// Language of the page: English, or Persian from right to left
+    #[arg(long, value_name = "LANG", default_value = "en", value_parser = languages())]
+    pub lang: Lang,
+}
+
+fn languages() -> impl TypedValueParser<Value = Lang> {
+    PossibleValuesParser::new(Lang::CODES).try_map(|code| code.parse::<Lang>())
+}
+
+impl PageArgs {
+    /// Writes the page, if one was asked for; an existing file is replaced whole.
+    pub fn write(
+        &self,
+        out: &mut Printer,
+        page: impl FnOnce(Lang) -> anyhow::Result<Page>,
+    ) -> anyhow::Result<()> {
+        let Some(path) = &self.html else { return Ok(()) };
+        let text = render::html(&page(self.language.lang)?);
+        replace_file(path, text.as_bytes())
+            .with_context(|| format!("cannot write the page `{}`", path.display()))?;
+        out.note(&format!("page: {}", path.display()));
+        Ok(())
+    }
+
+    /// Refuses a file that cannot be written before hours are spent on its contents.
+    pub fn check(&self) -> anyhow::Result<()> {
+        let Some(path) = &self.html else { return Ok(()) };
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let folder = folder.unwrap_or(Path::new("."));
+        if path.is_dir() || !folder.is_dir() {
+            return Err(crate::failure::Advised::new(
+                format!("cannot write the page `{}`", path.display()),
+                "name a file in a directory that exists, such as `--html report.html`",
+            )
+            .into());
+        }
+        Ok(())
+    }
+}
