@@ -24,7 +24,7 @@ const PROFILE: [&str; 14] = [
     "--num-workers",
     "1",
     "--num-steps",
-    "5",
+    "4",
     "--skip-steps",
     "1",
 ];
@@ -46,6 +46,18 @@ fn every_slowed_stage_is_named_and_none_of_a_balanced_run() {
     assert_eq!(said.code, Some(0), "{}", said.err);
 }
 
+/// On a busy machine a part may take longer alone than beside the others, which a plan refuses to
+/// work with: the parts become those of the whole run.
+fn calm(place: &Place) {
+    let path = place.inside("kept/profile.json");
+    let text = std::fs::read_to_string(&path).expect("the answer");
+    let mut answer: Value = serde_json::from_str(&text).expect("JSON");
+    for alone in ["model_alone", "data_alone"] {
+        answer["measured"][alone] = answer["measured"]["as_is"].clone();
+    }
+    std::fs::write(&path, answer.to_string()).expect("written");
+}
+
 #[test]
 fn a_profile_is_kept_and_planned_from_and_what_was_not_measured_is_refused() {
     let place = place();
@@ -61,6 +73,7 @@ fn a_profile_is_kept_and_planned_from_and_what_was_not_measured_is_refused() {
     }
     profile(&place, &kept).failed(&["holds a profile already", "another directory"]);
 
+    calm(&place);
     let plan = place.run(&["plan", "kept", "--num-workers", "1,2", "--pipeline-depth", "2"]);
     assert_eq!(plan.code, Some(0), "{plan:?}");
     for words in ["single", "dual", "use", "missing", "data-parallel", "24 GB", "16-24", "2-4"] {
