@@ -2,3 +2,7 @@
 //!
 //! In: run records, read by `tandem-telemetry`. Out: plain answers that the program prints, draws
 //! or writes as JSON. Never: a run, a device, a thread; what was not measured is not predicted.
+
+pub mod measured_run; // what a record says about pace and devices, step by step
+pub mod bootstrap; // how far a figure could be off, for numbers that follow each other
+pub mod compare; // two runs side by side, and whether they differ

@@ -49,6 +49,8 @@ commands! {
     evaluate: Evaluate,
     /// Say what a run did, what held it back and how it is graded
     report: Report,
+    /// Put two runs side by side and say whether they differ by more than noise
+    compare: Compare,
     /// Show every device, how GPUs are linked, and which ones a run would use
     devices: Devices,
     /// Measure what the parts of the program can do on this machine

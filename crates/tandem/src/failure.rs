@@ -9,6 +9,7 @@ use tandem_data::audio::AudioError;
 use tandem_data::audio::mel::MelError;
 use tandem_data::batch::BatchError;
 use tandem_data::text::TextError;
+use tandem_insight::compare::CompareError;
 use tandem_model::checkpoint::CheckpointError;
 use tandem_model::device::DeviceError;
 use tandem_model::memory::MemoryError;
@@ -71,6 +72,7 @@ fn hint_of(cause: &(dyn Error + 'static)) -> Option<String> {
         .or_else(|| of::<TelemetryError>(cause))
         .or_else(|| of::<PlacementError>(cause))
         .or_else(|| of::<DeviceError>(cause))
+        .or_else(|| of::<CompareError>(cause))
 }
 
 /// A failure of a command itself, with its way out.
