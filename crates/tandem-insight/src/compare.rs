@@ -25,8 +25,12 @@ pub struct CompareRules {
     pub utilisation: f64,
     /// Smallest share by which memory must differ. Peaks have no interval.
     pub memory: f64,
+    /// Smallest share by which the mean step must differ where the median does not.
+    pub lone_mean: f64,
     /// Smallest share by which std/mean must differ.
     pub stability: f64,
+    /// And the smallest difference of std/mean itself.
+    pub stability_points: f64,
     /// Steps after the warm-up that a run must have.
     pub least_steps: usize,
     /// Draws behind each interval.
@@ -42,7 +46,9 @@ impl Default for CompareRules {
             pace: 0.02,
             utilisation: 0.05,
             memory: 0.10,
+            lone_mean: 0.10,
             stability: 0.25,
+            stability_points: 0.10,
             least_steps: 10,
             draws: 2000,
             seed: 0,
@@ -237,19 +243,32 @@ fn sentence(rows: &[Row], verdict: Judgement, rules: &CompareRules) -> String {
     match verdict {
         Judgement::Worse => format!("B is worse: {}", told(Judgement::Worse)),
         Judgement::Better => format!("B is better: {}", told(Judgement::Better)),
-        _ => {
-            let pace = deciding().find(|row| row.measure.is_pace());
-            let could = pace.and_then(|row| Some((row, row.interval?)));
-            let seen = could.map_or(String::new(), |(row, interval)| {
-                let off = (interval.high - 1.0).max(1.0 - interval.low).max(rules.pace);
-                format!(
-                    ": {}; more than {} would have been seen",
-                    row.change_in_words(),
-                    percent(off)
-                )
-            });
-            format!("no difference beyond noise{seen}")
+        _ => format!("no difference beyond noise{}", nearly(rows, rules)),
+    }
+}
+
+/// What was seen of the pace, and what would have been.
+fn nearly(rows: &[Row], rules: &CompareRules) -> String {
+    let mut pace = rows.iter().filter(|row| row.decides && row.measure.is_pace());
+    let Some(first) = pace.next() else { return String::new() };
+    // A mean that only a few slow steps moved is told beside the median, which decided.
+    let moved = first.interval.is_some_and(|interval| !interval.holds(1.0));
+    let (shown, moved) = match pace.next().filter(|_| moved) {
+        Some(median) => (median, Some(first)),
+        None => (first, None),
+    };
+    let Some(interval) = shown.interval else { return String::new() };
+    let off = (interval.high - 1.0).max(1.0 - interval.low).max(rules.pace);
+    let seen =
+        format!(": {}; more than {} would have been seen", shown.change_in_words(), percent(off));
+    match moved {
+        Some(mean) if mean.change().is_some_and(|change| change.abs() > rules.pace) => {
+            format!(
+                "{seen}; {}, by a few steps that other programs may have slowed",
+                mean.change_in_words()
+            )
         }
+        _ => seen,
     }
 }
 

@@ -4,7 +4,9 @@ mod kit;
 
 use kit::{Place, Said};
 use std::fs;
-use tandem_telemetry::event::{DeviceRole, DeviceSample, Event, Final, RunHeader, RunOutcome, Step};
+use tandem_telemetry::event::{
+    DeviceRole, DeviceSample, Event, Final, RunHeader, RunOutcome, Step,
+};
 use tandem_telemetry::{Nanos, Stamped};
 use tandem_units::{Bytes, Ticket};
 
@@ -127,7 +129,8 @@ fn a_record_cut_short_is_used_as_far_as_it_goes_and_that_is_said() {
 #[test]
 fn a_real_record_is_itself_and_its_slower_copy_is_not() {
     let place = Place::new();
-    let args = ["analyze", "demo", "--step-time", "4", "--batch-size", "4", "--record", "real.jsonl"];
+    let args =
+        ["analyze", "demo", "--step-time", "4", "--batch-size", "4", "--record", "real.jsonl"];
     let said = place.run(&[&args[..], &["--sample", "5", "--batches", "120"]].concat());
     assert!(matches!(said.code, Some(0 | 1)), "{said:?}");
     let real = fs::read_to_string(place.inside("real.jsonl")).expect("a record");

@@ -60,7 +60,10 @@ impl<'a> Pair<'a> {
         let same = self.same_shapes();
         let mut rows = vec![self.mean_step(), self.median_step()];
         let throughput = self.throughput(same.is_none());
-        rows.extend(same.map(|mean| [mean, self.same_shapes_median()]).into_iter().flatten());
+        if let Some(mean) = same {
+            let median = self.same_shapes_median();
+            rows.extend([self.alone_or_not(mean, &median), median]);
+        }
         rows.push(throughput);
         rows.push(self.stability());
         rows.extend(self.shared_devices().filter_map(|[a, b]| self.utilisation(a, b)));
@@ -72,13 +75,13 @@ impl<'a> Pair<'a> {
     pub(super) fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         let [a, b] = self.runs.map(MeasuredRun::batch_size);
-        if let (Some(a), Some(b)) = (a, b) {
-            if a != b {
-                notes.push(format!(
-                    "batch sizes differ ({a} and {b}): steps are not the same work, so utterances \
-                     per second decide"
-                ));
-            }
+        if let (Some(a), Some(b)) = (a, b)
+            && a != b
+        {
+            notes.push(format!(
+                "batch sizes differ ({a} and {b}): steps are not the same work, so utterances \
+                 per second decide"
+            ));
         }
         let [a, b] = self.runs.map(|run| run.steps.len() + run.warm_up.len());
         if a != b {
@@ -131,7 +134,12 @@ impl<'a> Pair<'a> {
             self.rules.stability,
             |at, places| variation(places, |place| self.times[at][place]),
         );
-        Row { decides: true, ..row }
+        // Next to nothing is easily doubled.
+        let judgement = match (row.b - row.a).abs() > self.rules.stability_points {
+            true => row.judgement,
+            false => Judgement::NoDifference,
+        };
+        Row { decides: true, judgement, ..row }
     }
 
     /// As if both had had the same batches: means by shape, weighted alike. None where fewer than
@@ -198,6 +206,16 @@ impl<'a> Pair<'a> {
         });
         // As seconds of a usual step again.
         Row { a: row.a * pooled, b: row.b * pooled, decides: true, ..row }
+    }
+
+    /// Other programs slow a few steps down, and so the mean; the step in the middle stays. Where
+    /// only the mean differs, it must differ by more.
+    fn alone_or_not(&self, mean: Row, median: &Row) -> Row {
+        if mean.judgement == median.judgement {
+            return mean;
+        }
+        let interval = mean.interval;
+        finish(mean, interval, Good::Lower, self.rules.pace.max(self.rules.lone_mean))
     }
 
     /// The time outside of steps happened once: only the steps are drawn again.

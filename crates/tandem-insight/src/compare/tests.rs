@@ -103,6 +103,37 @@ fn other_batches_are_not_another_pace() {
 }
 
 #[test]
+fn a_few_slow_steps_alone_must_cost_more_to_count() {
+    // Every eighth step of B is disturbed: 7 % in the mean, then 20 %; the usual step is the same.
+    let disturbed = |by: f64| {
+        let mut b = run(300, 1.0, 21);
+        b.steps.iter_mut().step_by(8).for_each(|step| step.took *= by);
+        judged(&run(300, 1.0, 21), &b)
+    };
+    let row = |found: &Comparison| {
+        let row = found.rows.iter().find(|row| row.measure == Measure::SameShapes).unwrap();
+        (row.interval.unwrap().low > 1.0, row.judgement)
+    };
+    let little = disturbed(1.6);
+    assert_eq!(row(&little), (true, Judgement::NoDifference));
+    assert!(little.sentence.contains("other programs may have slowed"), "{}", little.sentence);
+    assert_eq!(row(&disturbed(3.0)), (true, Judgement::Worse));
+}
+
+#[test]
+fn a_jump_from_nearly_nothing_to_little_is_no_regression() {
+    let even = |seed| {
+        let mut run = run(200, 1.0, seed);
+        run.steps.iter_mut().enumerate().for_each(|(at, step)| step.took = 0.1 + 1e-6 * at as f64);
+        run
+    };
+    let mut b = even(1);
+    b.steps.iter_mut().step_by(20).for_each(|step| step.took *= 1.2);
+    let found = judged(&even(1), &b);
+    assert_eq!(found.verdict, Judgement::NoDifference, "{}", found.sentence);
+}
+
+#[test]
 fn runs_of_other_batch_sizes_are_judged_by_throughput() {
     let a = run(200, 1.0, 13);
     let mut b = run(200, 1.8, 14);
