@@ -6,3 +6,5 @@
 pub mod measured_run; // what a record says about pace and devices, step by step
 pub mod bootstrap; // how far a figure could be off, for numbers that follow each other
 pub mod compare; // two runs side by side, and whether they differ
+pub mod readiness; // whether settings are ready for a run
+pub mod myxtts; // settings of another program, and what they mean here

@@ -41,6 +41,8 @@ commands! {
     text: Text,
     /// Show what the model will see of a recording, as numbers or a picture
     features: Features,
+    /// Check a configuration before a run, also one of MyXTTS, and say what to change
+    validate: Validate,
     /// Train a voice
     train: Train,
     /// Have a trained voice say a text, as a WAV file

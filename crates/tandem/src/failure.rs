@@ -36,6 +36,11 @@ pub fn explain(error: &anyhow::Error) -> String {
     text
 }
 
+/// The way out of an error, where it knows one.
+pub fn way_out(error: &anyhow::Error) -> Option<String> {
+    error.chain().find_map(hint_of)
+}
+
 /// Whether the reader of our output went away (`tandem ... | head`): no fault of the run's.
 pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| cause.is::<ReaderGone>())
