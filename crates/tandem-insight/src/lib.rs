@@ -8,3 +8,5 @@ pub mod bootstrap; // how far a figure could be off, for numbers that follow eac
 pub mod compare; // two runs side by side, and whether they differ
 pub mod readiness; // whether settings are ready for a run
 pub mod myxtts; // settings of another program, and what they mean here
+pub mod scaling; // runs by batch size, and where a larger one stops paying
+pub mod chart; // measured points as SVG and PNG

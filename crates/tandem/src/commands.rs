@@ -53,6 +53,8 @@ commands! {
     report: Report,
     /// Put two runs side by side and say whether they differ by more than noise
     compare: Compare,
+    /// Show how throughput and memory grow with the batch size, and where it stops paying
+    scaling: Scaling,
     /// Show every device, how GPUs are linked, and which ones a run would use
     devices: Devices,
     /// Measure what the parts of the program can do on this machine

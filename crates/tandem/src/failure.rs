@@ -9,7 +9,9 @@ use tandem_data::audio::AudioError;
 use tandem_data::audio::mel::MelError;
 use tandem_data::batch::BatchError;
 use tandem_data::text::TextError;
+use tandem_insight::chart::ChartError;
 use tandem_insight::compare::CompareError;
+use tandem_insight::scaling::ScalingError;
 use tandem_model::checkpoint::CheckpointError;
 use tandem_model::device::DeviceError;
 use tandem_model::memory::MemoryError;
@@ -78,6 +80,8 @@ fn hint_of(cause: &(dyn Error + 'static)) -> Option<String> {
         .or_else(|| of::<PlacementError>(cause))
         .or_else(|| of::<DeviceError>(cause))
         .or_else(|| of::<CompareError>(cause))
+        .or_else(|| of::<ScalingError>(cause))
+        .or_else(|| of::<ChartError>(cause))
 }
 
 /// A failure of a command itself, with its way out.
