@@ -10,3 +10,4 @@ pub mod readiness; // whether settings are ready for a run
 pub mod myxtts; // settings of another program, and what they mean here
 pub mod scaling; // runs by batch size, and where a larger one stops paying
 pub mod chart; // measured points as SVG and PNG
+pub mod redact; // what of a text should not be shared

@@ -57,6 +57,8 @@ commands! {
     scaling: Scaling,
     /// Show every device, how GPUs are linked, and which ones a run would use
     devices: Devices,
+    /// Gather what a bug report needs into one text or zip, without secrets
+    doctor: Doctor,
     /// Measure what the parts of the program can do on this machine
     bench: Bench,
     /// Write a completion script for your shell
