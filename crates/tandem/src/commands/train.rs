@@ -95,7 +95,7 @@ pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
 }
 
 /// What was asked for and cannot be done is said, not passed over.
-fn refuse_what_is_not_there(plan: &TrainPlan) -> Result<(), Advised> {
+pub fn refuse_what_is_not_there(plan: &TrainPlan) -> Result<(), Advised> {
     if plan.val_data.is_some() {
         let way_out = "name the held-out rows in `metadata_eval.csv` of the corpus itself";
         return Err(Advised::new("a second corpus for validation cannot be used yet", way_out));
@@ -335,7 +335,7 @@ fn record_path(directory: &Path, step: u64) -> PathBuf {
     }
 }
 
-fn machine_facts(placement: &Placement, found: &Inventory) -> MachineFacts {
+pub fn machine_facts(placement: &Placement, found: &Inventory) -> MachineFacts {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let model_memory = placement.limits.map(|limits| limits.model).or(placement.model.memory);
     let link = found.link(placement.data.id, placement.model.id);
