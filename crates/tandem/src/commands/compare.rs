@@ -3,6 +3,7 @@
 //! The answer goes to stdout; what a reader should know about the records goes to stderr.
 
 use crate::exit::ExitStatus;
+use crate::page_args::PageArgs;
 use crate::printer::Printer;
 use anyhow::Context;
 use owo_colors::OwoColorize;
@@ -10,6 +11,7 @@ use std::path::{Path, PathBuf};
 use tandem_insight::compare::{CompareRules, Comparison, Judgement, Measure, Row, compare};
 use tandem_insight::measured_run::MeasuredRun;
 use tandem_telemetry::ReadNotes;
+use tandem_page::runs_page::compare_page;
 use tandem_units::{Bytes, Seconds};
 
 /// What was typed.
@@ -26,6 +28,8 @@ pub struct Args {
     /// What the intervals are drawn from; the same number gives the same answer
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
+    #[command(flatten)]
+    page: PageArgs,
     /// Print as JSON
     #[arg(long)]
     json: bool,
@@ -42,10 +46,12 @@ interval leaves out \"none\" and it is large enough to matter. Exit code 1: B is
 
 /// Reads both records and judges.
 pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+    args.page.check()?;
     let [a, b] = [read(&args.a, out)?, read(&args.b, out)?];
     let usual = CompareRules { seed: args.seed, ..CompareRules::default() };
     let rules = args.fail_over.map_or(usual, |share| usual.failing_over(share));
     let found = compare(&a, &b, &rules).context("the two runs cannot be compared")?;
+    args.page.write(out, |lang| Ok(compare_page(&found, lang)))?;
     if args.json {
         out.json(&found)?;
     } else {

@@ -9,6 +9,7 @@ use crate::commands::compare::read;
 use crate::exit::ExitStatus;
 use crate::failure::Advised;
 use crate::interrupt::cancel_on_signals;
+use crate::page_args::PageArgs;
 use crate::printer::Printer;
 use anyhow::Context;
 use owo_colors::OwoColorize;
@@ -19,6 +20,7 @@ use tandem_data::cache::replace_file::replace_file;
 use tandem_insight::chart;
 use tandem_insight::measured_run::MeasuredRun;
 use tandem_insight::scaling::{Scaling, ScalingRules, panels, scaling};
+use tandem_page::runs_page::scaling_page;
 use tandem_units::{Bytes, Seconds};
 
 /// What was typed.
@@ -43,6 +45,8 @@ pub struct Args {
     /// Draw a chart; the name ends in .png or .svg, and may be given twice
     #[arg(long, value_name = "FILE", value_parser = picture)]
     plot: Vec<PathBuf>,
+    #[command(flatten)]
+    page: PageArgs,
     /// Print as JSON
     #[arg(long)]
     json: bool,
@@ -71,6 +75,7 @@ struct Answer<'a> {
 
 /// Measures where asked to, then judges.
 pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+    args.page.check()?;
     let (runs, too_large) = if args.sweep.is_empty() {
         let runs = args.runs.iter().map(|path| read(path, out));
         (runs.collect::<anyhow::Result<Vec<_>>>()?, None)
@@ -81,6 +86,7 @@ pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
         Some(too_large) => format!("too few sizes were measured: {too_large}"),
         None => "these runs say nothing about batch sizes".into(),
     })?;
+    args.page.write(out, |lang| Ok(scaling_page(&found, lang)))?;
     if args.json {
         out.json(&Answer { found: &found, does_not_fit: too_large.as_ref() })?;
     } else {
