@@ -23,7 +23,8 @@ use tandem_model::checkpoint::{Checkpoints, Keep};
 use tandem_model::inventory::Inventory;
 use tandem_model::memory::HeldBefore;
 use tandem_model::placement::{OpenDevices, Placement, Shapes};
-use tandem_page::{Dashboard, DashboardOptions, Doorway, RunView, run_page};
+use tandem_page::follow::Follower;
+use tandem_page::{Dashboard, DashboardOptions, Doorway, run_page};
 use tandem_pipeline::CancelToken;
 use tandem_telemetry::event::RunHeader;
 use tandem_telemetry::record::{Closed, RecordOptions, Recording};
@@ -186,7 +187,8 @@ impl TrainingRun {
         let outcome = outcome?;
         // The run itself counts: a page that fails is said, and changes nothing.
         let page = wishes.page.write(out, |lang| {
-            let view = RunView::read(&record)?;
+            // All parts of the run: its curves do not begin where it was last resumed.
+            let view = Follower::start(&directory)?.view();
             Ok(run_page(&view, &directory.to_string_lossy(), lang))
         });
         if let Err(error) = page {
