@@ -59,7 +59,7 @@ pub struct Args {
     /// With --check: steps to measure in each run [default: 12]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(4..=100_000))]
     num_steps: Option<u64>,
-    /// With --check: milliseconds that each stage is slowed by in turn [default: 300]
+    /// With --check: milliseconds that each stage is slowed by in turn [default: 400]
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..=60_000))]
     slow: Option<u64>,
     /// Print as JSON
@@ -225,7 +225,7 @@ fn check(args: &Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
         batches: or_usual(&args.batch_size, &[1, 2]),
         workers: or_usual(&args.num_workers, &[1, 2]),
         depths: or_usual(&args.pipeline_depth, &[2, 4]),
-        slow: Duration::from_millis(args.slow.unwrap_or(300)),
+        slow: Duration::from_millis(args.slow.unwrap_or(400)),
     };
     let tried = grid.run(&cancel, out).context("the grid could not be run")?;
     let summary = CheckSummary::of(&tried).context("no configuration was tried")?;
