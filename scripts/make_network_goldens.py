@@ -164,7 +164,9 @@ def velocity_of(point, time, prior, hidden, condition):
     for number in range(CONFIG["decoder_blocks"]):
         x = block(f"decoder.blocks.{number}", x, steer)
     frames = linear("decoder.leave", last_film("decoder.steer", x, steer), frame)
-    return frames.reshape(-1, CONFIG["bands"])
+    # Noise is as wide as a frame and leaves by a way of its own.
+    quieten = linear("decoder.quieten", steer, CONFIG["bands"]) + 0.5
+    return frames.reshape(-1, CONFIG["bands"]) - (point - prior) * quieten
 
 
 def utterance(number, row):
