@@ -14,6 +14,7 @@ mod plan_error; // what was not measured
 mod batch_fit; // batches of another size
 mod presets; // the configuration matrix
 pub mod plan_check; // predictions against runs
+pub mod plan_past; // predictions against runs that are over
 pub mod measured_run; // what a record says about pace and devices, step by step
 pub mod bootstrap; // how far a figure could be off, for numbers that follow each other
 pub mod compare; // two runs side by side, and whether they differ

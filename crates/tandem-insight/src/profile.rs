@@ -137,7 +137,7 @@ impl ProfileRuns {
             (Some(here), Some(there)) if there > 0.0 => here / there,
             _ => 1.0,
         };
-        self.model_alone.usual_step() * ratio
+        self.model_alone.usual(Phase::Train) * ratio
     }
 }
 

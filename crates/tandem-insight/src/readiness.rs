@@ -233,16 +233,19 @@ fn fusion(asked: &Asked, machine: &Machine) -> Check {
 fn width(asked: &Asked, machine: &Machine) -> Check {
     let name = "mixed precision";
     let Said { value, place } = &asked.width;
+    // A file of the other program has a switch there.
+    let is_switch = place.key.ends_with("mixed_precision");
+    let (wide, narrow) = if is_switch { ("false", "true") } else { ("f32", "bf16") };
     let check = match (value, machine.gpu, &machine.width_refused) {
-        (Width::Mixed, _, Some(why)) => Check::must_fix(name, why, set(place, "f32")),
+        (Width::Mixed, _, Some(why)) => Check::must_fix(name, why, set(place, wide)),
         (Width::Mixed, true, None) => Check::ok(name, "16 bits where that is enough"),
         (Width::Mixed, false, None) => Check::warn(
             name,
             "16 bits on the processor: its fused kernels are for 32 bits and are not used then",
-            set(place, "f32"),
+            set(place, wide),
         ),
         (Width::Full, true, _) => {
-            Check::warn(name, "32 bits throughout: most GPUs are faster in 16", set(place, "bf16"))
+            Check::warn(name, "32 bits throughout: most GPUs are faster in 16", set(place, narrow))
         }
         (Width::Full, false, _) => Check::ok(name, "32 bits, the fastest on a processor"),
     };
@@ -319,6 +322,9 @@ mod tests {
         check_one(mixed, gpu(), "mixed precision", Level::Ok);
         check_one(|_| {}, gpu(), "mixed precision", Level::Warn);
         check_one(mixed, cpu(), "mixed precision", Level::Warn);
+        let theirs = Asked { width: said("data.mixed_precision", Width::Mixed), ..asked() };
+        let change = width(&theirs, &cpu()).change;
+        assert_eq!(change.as_deref(), Some("line 3: set `data.mixed_precision` to false"));
         let refused = Machine { width_refused: Some("no bf16".into()), ..gpu() };
         check_one(mixed, refused, "mixed precision", Level::MustFix);
     }

@@ -1,5 +1,4 @@
-//! `tandem profile` and `tandem plan` on a small corpus: the slowed stage is named, none of a
-//! balanced run; plans say what they were made from, and refuse the rest.
+//! `tandem profile` and `tandem plan` on a small corpus: the slowed stage is named; plans say what they were made from, and refuse the rest.
 
 mod kit;
 
@@ -34,15 +33,16 @@ fn profile(place: &Place, more: &[&str]) -> Said {
 }
 
 /// Slowed by several times what a step takes, measured just before, so that it holds on any
-/// machine; `tandem bench profile` without these flags is the long form.
+/// machine; `tandem bench profile` without these flags is the long form. That balanced runs stay
+/// unnamed is tested on made-up runs in `tandem-insight`: two real stages stay equal on a quiet
+/// machine only.
 #[test]
-fn every_slowed_stage_is_named_and_none_of_a_balanced_run() {
+fn every_slowed_stage_is_named() {
     let place = place();
-    let args = [&["bench"], &PROFILE[..], &["--runs", "4", "--balanced", "1", "--json"]].concat();
+    let args = [&["bench"], &PROFILE[..], &["--runs", "4", "--balanced", "0", "--json"]].concat();
     let said = place.run(&args);
     let found: Value = serde_json::from_str(&said.out).expect("JSON");
-    let measured = |n: usize| found[n]["measured"].as_f64();
-    assert_eq!((measured(0), measured(1)), (Some(4.0), Some(1.0)), "{}", said.err);
+    assert_eq!(found[0]["measured"].as_f64(), Some(4.0), "{}", said.err);
     assert_eq!(said.code, Some(0), "{}", said.err);
 }
 

@@ -256,12 +256,12 @@ fn print(checks: &[Check], written: &Written, out: &mut Printer) -> anyhow::Resu
     let mut table = Printer::table(&["check", "", "reason", "change"]);
     for check in checks {
         let level = match check.level {
-            Level::Ok => "ok".green().to_string(),
-            Level::Warn => "warn".yellow().to_string(),
-            Level::MustFix => "must fix".red().bold().to_string(),
+            Level::Ok => "ok",
+            Level::Warn => "warn",
+            Level::MustFix => "must fix",
         };
         let change = check.change.clone().unwrap_or_default();
-        table.add_row([check.name, &level, &check.reason, &change]);
+        table.add_row([check.name, level, &check.reason, &change]);
     }
     out.line(&table.trim_fmt())?;
     if let Some(conversion) = &written.conversion {
