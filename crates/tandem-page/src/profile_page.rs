@@ -99,7 +99,7 @@ fn runs(answer: &ProfileAnswer, lang: Lang) -> Section {
     let name = |run: RunKind| {
         let persian = match run {
             RunKind::AsIs => "همان‌گونه که هست",
-            RunKind::Cached => "ویژگی‌ها از نهانگاه",
+            RunKind::Cached => "ویژگی‌ها از کش",
             RunKind::ModelAlone => "تنها مدل",
             RunKind::DataAlone => "تنها داده",
         };
@@ -186,7 +186,7 @@ fn changes(answer: &ProfileAnswer, lang: Lang) -> Section {
     if answer.recommendations.is_empty() {
         let nothing = lang.say(
             "No change of workers, depth, cache or devices is predicted to gain 2 % or more.",
-            "پیش‌بینی نمی‌شود که تغییر کارگرها، عمق، نهانگاه یا دستگاه‌ها ۲٪ یا بیشتر سود دهد.",
+            "پیش‌بینی نمی‌شود که تغییر کارگرها، عمق، کش یا دستگاه‌ها ۲٪ یا بیشتر سود دهد.",
         );
         return section.with(Verdict::new(Tone::Neutral, nothing));
     }

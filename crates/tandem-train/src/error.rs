@@ -188,7 +188,7 @@ impl Hint for TrainError {
             Self::Memory(error) => error.hint(),
             Self::Thread(_) => Some("the system allows no more threads; see `ulimit -u`".into()),
             Self::NotANumber { .. } => {
-                Some("resume with a lower `--lr`, or with `--mixed-precision f32`".into())
+                Some("resume with a lower `--lr`, or with `--mixed-precision off`".into())
             }
             Self::Precision { .. } => Some("use `--mixed-precision off`".into()),
             Self::Endless => Some("give `--max-steps` or `--epochs`".into()),

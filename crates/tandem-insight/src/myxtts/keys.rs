@@ -108,6 +108,7 @@ pub const KEYS: &[Key] = &[
     key("d", "max_text_tokens", Count, Nothing(SYMBOLS)),
     // Devices.
     key("dt", "enable_xla", Switch, Always(FUSED)),
+    key("dt", "enable_xla_compilation", Switch, Always(FUSED)),
     key("t", "enable_graph_mode", Switch, Always(FUSED)),
     key("dt", "enable_tensorrt", Switch, Nothing(ELSEWHERE)),
     key("dt", "mixed_precision", Switch, Is("train.precision")),
@@ -177,6 +178,7 @@ pub const KEYS: &[Key] = &[
         Number,
         Nothing("recordings are never cut; longer ones than `batch.max_mel_frames` are left out"),
     ),
+    key("d", "min_audio_length", Number, Is("audio.min_length")),
     key("d", "reference_audio_length", Number, Nothing(VOICE)),
     // Training.
     key("t", "epochs", Count, Is("train.epochs")),
