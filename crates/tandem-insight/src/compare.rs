@@ -25,7 +25,7 @@ pub struct CompareRules {
     pub utilisation: f64,
     /// Smallest share by which memory must differ. Peaks have no interval.
     pub memory: f64,
-    /// Smallest share by which the mean step must differ where the median does not.
+    /// Smallest share by which the mean step must differ where the median did not move with it.
     pub lone_mean: f64,
     /// Smallest share by which std/mean must differ.
     pub stability: f64,

@@ -125,7 +125,8 @@ fn a_record_cut_short_is_used_as_far_as_it_goes_and_that_is_said() {
     assert!(said.out.contains("total times are not comparable"), "{}", said.out);
 }
 
-/// Real steps of the real pipeline, one copy of them half as slow again: no clock decides the test.
+/// Real steps of the real pipeline, however noisy the machine, and a copy of them twenty times as
+/// slow.
 #[test]
 fn a_real_record_is_itself_and_its_slower_copy_is_not() {
     let place = Place::new();
@@ -137,7 +138,7 @@ fn a_real_record_is_itself_and_its_slower_copy_is_not() {
     let slower = real.lines().map(|line| {
         let mut stamped: Stamped = serde_json::from_str(line).expect("our line");
         if let Event::Step(step) = &mut stamped.event {
-            step.took = Nanos(step.took.0 * 3 / 2);
+            step.took = Nanos(step.took.0 * 20);
         }
         serde_json::to_string(&stamped).expect("JSON") + "\n"
     });

@@ -209,9 +209,13 @@ impl<'a> Pair<'a> {
     }
 
     /// Other programs slow a few steps down, and so the mean; the step in the middle stays. Where
-    /// only the mean differs, it must differ by more.
+    /// that one did not move the same way, sure of itself or not, the mean must differ by more.
     fn alone_or_not(&self, mean: Row, median: &Row) -> Row {
-        if mean.judgement == median.judgement {
+        let (moved, middle) = (mean.change(), median.change());
+        let agrees = moved.zip(middle).is_some_and(|(moved, middle)| {
+            moved.signum() == middle.signum() && middle.abs() > self.rules.pace
+        });
+        if agrees {
             return mean;
         }
         let interval = mean.interval;

@@ -121,6 +121,29 @@ fn a_few_slow_steps_alone_must_cost_more_to_count() {
 }
 
 #[test]
+fn a_median_that_moved_without_being_sure_lets_the_mean_decide() {
+    // Four of ten steps are disturbed by a fifth, as on a busy machine: draws of the step in the
+    // middle are of either kind. All steps of B are a tenth slower.
+    let disturbed = |slower: f64, seed: u64| {
+        let mut chance = ChaCha8Rng::seed_from_u64(seed);
+        let mut run = run(120, 1.0, 22);
+        for step in &mut run.steps {
+            let noise = if chance.next_u64() % 100 < 41 { 1.19 } else { 1.0 };
+            step.took = 0.02 * noise * slower;
+        }
+        run
+    };
+    let mut unsure = 0;
+    for seed in 0..20 {
+        let found = judged(&disturbed(1.0, 100 + seed), &disturbed(1.1, 200 + seed));
+        let row = |measure| found.rows.iter().find(|row| row.measure == measure).unwrap();
+        unsure += u32::from(row(Measure::SameShapesMedian).judgement == Judgement::NoDifference);
+        assert_eq!(found.verdict, Judgement::Worse, "{seed}: {}", found.sentence);
+    }
+    assert!(unsure >= 3, "the median was sure of itself but for {unsure} times");
+}
+
+#[test]
 fn a_jump_from_nearly_nothing_to_little_is_no_regression() {
     let even = |seed| {
         let mut run = run(200, 1.0, seed);
