@@ -104,9 +104,12 @@ pub fn resume(
         let directory = shelf.directory().to_path_buf();
         return Err(TrainError::NothingToResume { directory });
     };
-    let document = read_document(&contents, &path)?;
+    let mut document = read_document(&contents, &path)?;
     compare_voice(&document, prepared, settings, contents.step)?;
     let device = devices.model.clone().autodiff();
+    // What it goes on reading with; words that are not in the corpus may have come or gone.
+    document.lexicon = prepared.front_end.lexicon().map(str::to_owned);
+    document.text.lexicon = prepared.settings.text.lexicon.clone();
     let fresh =
         Voice::computing(settings.precision.compute(), &document.config, settings.seed, &device);
     let resumed = Resumed::read(contents, document, fresh, &devices.data)?;
@@ -200,6 +203,7 @@ fn describe(
         mel: data.mel.clone(),
         text: data.text.clone(),
         symbols: table.version(),
+        lexicon: prepared.front_end.lexicon().map(str::to_owned),
         languages: meta.languages.clone(),
         speakers,
     };
