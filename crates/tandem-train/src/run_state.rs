@@ -22,7 +22,8 @@ use tandem_model::{Device, Module, Tensor, TensorData};
 const MOMENTS: &str = "moments";
 const READERS: &str = "readers";
 const STATE: &str = "state";
-const CONFIG: &str = "config";
+/// The document with all settings of the run.
+pub const CONFIG: &str = "config";
 
 /// Where a run stands, besides its tensors.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
