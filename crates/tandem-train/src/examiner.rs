@@ -9,6 +9,7 @@ use crate::TrainError;
 use crate::align::{lay_over_judged, priors, unaligned};
 use crate::feed::{FeedSettings, feed};
 use crate::keeper::Marker;
+use crate::known_languages::language_numbers;
 use crate::picture::Alignment;
 use crate::prepare::Prepared;
 use crate::run_log::{LogMessage, LogSender};
@@ -90,20 +91,22 @@ pub struct Examiner {
 }
 
 impl Paper {
-    /// From the rows held out; `None` where there are none.
+    /// From the rows of a split, or from all; `None` where there are none.
     pub fn write(
         prepared: &Arc<Prepared>,
+        split: Option<Split>,
         settings: &FeedSettings,
         document: &VoiceDocument,
         speakers: &[Vec<f32>],
         cancel: &CancelToken,
     ) -> Result<Option<Paper>, TrainError> {
-        let rows = crate::feed::Rows::of(prepared, Split::Eval);
+        let numbers = language_numbers(prepared, &document.languages)?;
+        let rows = crate::feed::Rows::of(prepared, split);
         if rows.cache_row.is_empty() {
             return Ok(None);
         }
         let settings = FeedSettings {
-            split: Split::Eval,
+            split,
             start: Position::start(settings.batch.seed),
             first: 0,
             epochs: Some(1),
@@ -116,7 +119,11 @@ impl Paper {
             && let Some(ready) = batches.next()?
         {
             let seed = Seed(lessons.len() as u64);
-            let lesson = unaligned(&ready, &document.scale, document.config.patch, seed);
+            let mut lesson = unaligned(&ready, &document.scale, document.config.patch, seed);
+            // Another corpus may number its languages in another way than the voice does.
+            for language in &mut lesson.languages[..ready.batch.used()] {
+                *language = numbers.get(*language as usize).copied().unwrap_or(*language);
+            }
             for row in 0..ready.batch.used() {
                 let language = lesson.languages[row];
                 let fresh = sentences.iter().all(|other| other.language != language);

@@ -29,6 +29,7 @@ pub mod learner; // 13. one lesson after the other
 pub mod loss_reader; // losses become numbers
 pub mod run_state; // a run as a checkpoint keeps it
 pub mod keeper; // checkpoints, written beside the training
+pub mod validation_corpus; // a second corpus to validate on
 pub mod examiner; // validation and samples, beside the training
 pub mod beginning; // a new run, or one taken up again
 pub mod trainer; // 14. the run

@@ -39,6 +39,9 @@ pub struct RunState {
     pub best: Option<f64>,
     /// Validations since then.
     pub since_best: u32,
+    /// What a second corpus to validate on was made of, as one number; none: there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub validation: Option<String>,
 }
 
 /// What a run must find again to go on as if nothing had happened.
