@@ -135,6 +135,20 @@ impl FrontEnd {
             Some(path) => Lexicon::read(path, &config.languages, config.diacritics, &table)?,
             None => Lexicon::default(),
         };
+        Self::build(config, table, lexicon)
+    }
+
+    /// The same with the text of a lexicon that was read before: [`TextConfig::lexicon`] only
+    /// names it in errors, and no file is read.
+    pub fn with_lexicon(config: &TextConfig, lexicon: &str) -> Result<Self, TextError> {
+        let table = SymbolTable::standard();
+        let path = config.lexicon.clone().unwrap_or_default();
+        let (languages, policy) = (&config.languages, config.diacritics);
+        let lexicon = Lexicon::parse(lexicon.to_owned(), &path, languages, policy, &table)?;
+        Self::build(config, table, lexicon)
+    }
+
+    fn build(config: &TextConfig, table: SymbolTable, lexicon: Lexicon) -> Result<Self, TextError> {
         let espeak = match config.symbols {
             SymbolMode::Phonemes => Some(Espeak::find()?),
             SymbolMode::Characters => None,
@@ -147,6 +161,11 @@ impl FrontEnd {
             espeak,
             pronounce: None,
         })
+    }
+
+    /// The lexicon's text, as it was read; none where there is no lexicon.
+    pub fn lexicon(&self) -> Option<&str> {
+        Some(self.lexicon.text()).filter(|text| !text.is_empty())
     }
 
     /// Adds a reader for ezafe, homographs or names.
@@ -175,7 +194,7 @@ impl FrontEnd {
         for part in [
             &TEXT_VERSION.to_le_bytes()[..],
             settings.as_bytes(),
-            self.lexicon.bytes(),
+            self.lexicon.text().as_bytes(),
             self.table.contents().as_bytes(),
             version.as_bytes(),
             reader.as_bytes(),

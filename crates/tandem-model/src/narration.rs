@@ -1,9 +1,9 @@
 //! A trained voice that reads texts aloud, however long they are.
 //!
 //! In: text, and whose voice to use. Out: [`Narration`]: sound, mel frames, what was said when.
-//! Reads nothing but the checkpoint, a reference recording and, where the voice was trained with
-//! one, its lexicon. Writes no file, starts no thread. Sentences are spoken one by one, so that memory
-//! does not grow with the text; the same text and seed give the same sound.
+//! Reads nothing but the checkpoint, which holds the lexicon too, and a reference recording. Writes no
+//! file, starts no thread. Sentences are spoken one by one, so that memory does not grow with the
+//! text; the same text and seed give the same sound.
 
 mod error;
 mod pieces;
@@ -130,7 +130,7 @@ impl Narrator {
         device: &Device,
         vocoder: GriffinLimConfig,
     ) -> Result<Narrator, NarrationError> {
-        let front_end = FrontEnd::new(&trained.document.text).map_err(NarrationError::FrontEnd)?;
+        let front_end = trained.document.front_end().map_err(NarrationError::FrontEnd)?;
         let vocoder = Box::new(GriffinLim::new(&trained.document.mel, vocoder)?);
         Ok(Narrator { trained, front_end, vocoder, device: device.clone() })
     }

@@ -12,7 +12,7 @@ use burn::tensor::Device;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use tandem_data::audio::mel::MelConfig;
-use tandem_data::text::TextConfig;
+use tandem_data::text::{FrontEnd, TextConfig, TextError};
 use tandem_units::{Hint, Seed};
 
 /// Changes when a checkpoint of before cannot be spoken with any more.
@@ -43,6 +43,9 @@ pub struct VoiceDocument {
     pub mel: MelConfig,
     /// How text becomes symbols.
     pub text: TextConfig,
+    /// The text of the lexicon it was trained with, so that it speaks without the file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lexicon: Option<String>,
     /// The version of the symbol table.
     pub symbols: u32,
     /// Language tags, by the number the model knows them by.
@@ -145,6 +148,17 @@ impl TrainedVoice {
         };
         let speakers = (0..document.speakers.len()).map(stretch).collect();
         Ok(TrainedVoice { document, voice, speakers, step: contents.step, path: loaded.path })
+    }
+}
+
+impl VoiceDocument {
+    /// Reads texts as they were read in training. Needs no file but the checkpoint; one of before
+    /// lexicons were kept in it names the file it needs.
+    pub fn front_end(&self) -> Result<FrontEnd, TextError> {
+        match &self.lexicon {
+            Some(lexicon) => FrontEnd::with_lexicon(&self.text, lexicon),
+            None => FrontEnd::new(&self.text),
+        }
     }
 }
 

@@ -6,6 +6,7 @@
 
 use crate::preprocess::Ready;
 use crate::snapshots::Snapshots;
+use crate::text_fit::fit_text;
 use std::time::Duration;
 use tandem_data::batch::Position;
 use tandem_model::alignment::{Aligner, log_likelihoods};
@@ -13,6 +14,7 @@ use tandem_model::device::guarded;
 use tandem_model::flat_start::FlatStart;
 use tandem_model::lesson::{HostLesson, mask};
 use tandem_model::mel_scale::MelScale;
+use tandem_model::metrics::{AlignmentHealth, HealthLimits};
 use tandem_model::ops::Lengths;
 use tandem_model::voice::Reader;
 use tandem_model::{Device, Tensor, TensorData};
@@ -188,10 +190,39 @@ pub(crate) fn lay_over(
     let (symbols, bands) = (lesson.symbols, lesson.bands);
     fill_durations(lesson, |row, text, mel| {
         let prior = &priors[row * symbols * bands..][..text.len() * bands];
-        let mut scores = log_likelihoods(mel, prior, bands);
-        aligner.add_diagonal_prior(&mut scores, text.len(), DIAGONAL);
-        aligner.search(&scores, text.len())
+        search_path(aligner, log_likelihoods(mel, prior, bands), text.len())
     })
+}
+
+/// The same, and how healthy each row's alignment is.
+pub(crate) fn lay_over_judged(
+    aligner: &mut Aligner,
+    lesson: &mut HostLesson,
+    priors: &[f32],
+    limits: &HealthLimits,
+) -> Vec<AlignmentHealth> {
+    let (symbols, bands) = (lesson.symbols, lesson.bands);
+    let mut healths = Vec::new();
+    fill_durations(lesson, |row, text, mel| {
+        let prior = &priors[row * symbols * bands..][..text.len() * bands];
+        let fit = fit_text(aligner, mel, prior, bands, limits)?;
+        healths.push(fit.health);
+        Some(fit.durations)
+    });
+    healths
+}
+
+/// Frames of each symbol on the best path, an even pace counting too. `[frames, symbols]`.
+pub(crate) fn search_path(
+    aligner: &mut Aligner,
+    mut likelihoods: Vec<f32>,
+    symbols: usize,
+) -> Option<Vec<u32>> {
+    if symbols == 0 {
+        return None;
+    }
+    aligner.add_diagonal_prior(&mut likelihoods, symbols, DIAGONAL);
+    aligner.search(&likelihoods, symbols)
 }
 
 /// The same by the mean sounds that were found before training.

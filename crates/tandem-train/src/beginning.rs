@@ -75,6 +75,7 @@ pub fn begin(
             corpus: corpus_facts(prepared, feed),
             best: None,
             since_best: 0,
+            validation: None,
         },
         document: Arc::new(document),
         speakers: Arc::new(speakers),
@@ -104,8 +105,11 @@ pub fn resume(
         let directory = shelf.directory().to_path_buf();
         return Err(TrainError::NothingToResume { directory });
     };
-    let document = read_document(&contents, &path)?;
+    let mut document = read_document(&contents, &path)?;
     compare_voice(&document, prepared, settings, contents.step)?;
+    // What it goes on reading with; words that are not in the corpus may have come or gone.
+    document.lexicon = prepared.front_end.lexicon().map(str::to_owned);
+    document.text.lexicon = prepared.settings.text.lexicon.clone();
     let device = devices.model.clone().autodiff();
     let fresh =
         Voice::computing(settings.precision.compute(), &document.config, settings.seed, &device);
@@ -199,6 +203,7 @@ fn describe(
         scale,
         mel: data.mel.clone(),
         text: data.text.clone(),
+        lexicon: prepared.front_end.lexicon().map(str::to_owned),
         symbols: table.version(),
         languages: meta.languages.clone(),
         speakers,

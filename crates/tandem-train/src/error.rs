@@ -136,6 +136,40 @@ pub enum TrainError {
     /// Not one of the sampled recordings could be read.
     #[error("nothing could be measured: not one sampled recording can be read")]
     NothingMeasured,
+    /// The corpus has languages that the voice has never learned.
+    #[error(
+        "`{}` has rows in {}, the voice knows {}",
+        corpus.display(), unknown.join(", "), known.join(", ")
+    )]
+    UnknownLanguages {
+        /// Which corpus.
+        corpus: PathBuf,
+        /// Tags of those languages.
+        unknown: Vec<String>,
+        /// Tags of the voice's own.
+        known: Vec<String>,
+    },
+    /// Recordings of the validation corpus are trained on.
+    #[error(
+        "{rows} of {of} recordings of `{}` are trained on too, such as `{first}`",
+        corpus.display()
+    )]
+    LearnedFrom {
+        /// The validation corpus.
+        corpus: PathBuf,
+        /// So many.
+        rows: usize,
+        /// Of so many.
+        of: usize,
+        /// The id of the first.
+        first: String,
+    },
+    /// The corpus has no rows of the kind that is asked for.
+    #[error("`{}` has no such rows", corpus.display())]
+    NoRows {
+        /// Which corpus.
+        corpus: PathBuf,
+    },
     /// More speakers or languages than a batch can number.
     #[error("the corpus names more than 65,535 {what}")]
     TooManyNames {
@@ -209,6 +243,18 @@ impl Hint for TrainError {
             }
             Self::Scratch { .. } => Some("name another place with TMPDIR".into()),
             Self::NothingMeasured => Some("run `tandem prepare --verify` to see why".into()),
+            Self::UnknownLanguages { .. } => Some(
+                "take those rows out of the corpus, or train on a corpus that has their languages \
+                 too; where a language was only guessed wrong, name it in the manifest's \
+                 `language` column"
+                    .into(),
+            ),
+            Self::LearnedFrom { .. } => Some(
+                "a voice shows what it has learned on what it never heard: take those rows out of \
+                 one of the two, or leave out `--val-data` to validate on rows held out"
+                    .into(),
+            ),
+            Self::NoRows { .. } => Some("`tandem prepare` says which rows there are".into()),
             Self::TooManyNames { .. } => {
                 Some("check that the manifest's columns are what they should be".into())
             }

@@ -6,9 +6,10 @@
 //! being held is left out, and that is said.
 
 use crate::TrainError;
-use crate::align::{lay_over, priors, unaligned};
+use crate::align::{lay_over_judged, priors, unaligned};
 use crate::feed::{FeedSettings, feed};
 use crate::keeper::Marker;
+use crate::known_languages::language_numbers;
 use crate::picture::Alignment;
 use crate::prepare::Prepared;
 use crate::run_log::{LogMessage, LogSender};
@@ -24,6 +25,7 @@ use tandem_model::alignment::Aligner;
 use tandem_model::device::guarded;
 use tandem_model::griffin_lim::{GriffinLim, GriffinLimConfig};
 use tandem_model::lesson::HostLesson;
+use tandem_model::metrics::alignment::Finding;
 use tandem_model::metrics::{AlignmentHealth, HealthLimits};
 use tandem_model::synthesis::{Manner, Reference, Speaker};
 use tandem_model::trained::VoiceDocument;
@@ -89,20 +91,22 @@ pub struct Examiner {
 }
 
 impl Paper {
-    /// From the rows held out; `None` where there are none.
+    /// From the rows of a split, or from all; `None` where there are none.
     pub fn write(
         prepared: &Arc<Prepared>,
+        split: Option<Split>,
         settings: &FeedSettings,
         document: &VoiceDocument,
         speakers: &[Vec<f32>],
         cancel: &CancelToken,
     ) -> Result<Option<Paper>, TrainError> {
-        let rows = crate::feed::Rows::of(prepared, Split::Eval);
+        let numbers = language_numbers(prepared, &document.languages)?;
+        let rows = crate::feed::Rows::of(prepared, split);
         if rows.cache_row.is_empty() {
             return Ok(None);
         }
         let settings = FeedSettings {
-            split: Split::Eval,
+            split,
             start: Position::start(settings.batch.seed),
             first: 0,
             epochs: Some(1),
@@ -115,7 +119,11 @@ impl Paper {
             && let Some(ready) = batches.next()?
         {
             let seed = Seed(lessons.len() as u64);
-            let lesson = unaligned(&ready, &document.scale, document.config.patch, seed);
+            let mut lesson = unaligned(&ready, &document.scale, document.config.patch, seed);
+            // Another corpus may number its languages in another way than the voice does.
+            for language in &mut lesson.languages[..ready.batch.used()] {
+                *language = numbers.get(*language as usize).copied().unwrap_or(*language);
+            }
             for row in 0..ready.batch.used() {
                 let language = lesson.languages[row];
                 let fresh = sentences.iter().all(|other| other.language != language);
@@ -273,8 +281,8 @@ impl Desk {
         for question in &self.paper.lessons {
             let mut lesson = question.clone();
             let priors = priors(&voice.reader, &lesson, &self.device);
-            lay_over(&mut aligner, &mut lesson, &priors);
-            marks.add_health(&lesson, &limits);
+            let healths = lay_over_judged(&mut aligner, &mut lesson, &priors, &limits);
+            healths.iter().for_each(|health| marks.add_health(health));
             let lesson = lesson.to_device(&self.device);
             let losses = voice.losses(&lesson);
             utterances += lesson.utterances as f64;
@@ -293,6 +301,7 @@ impl Desk {
             ("flow", marks.flow),
             ("alignment_coverage", marks.coverage),
             ("alignment_diagonality", marks.diagonality),
+            ("alignment_entropy", marks.entropy),
         ];
         let scalar = |(name, value): &(&'static str, f64)| Loss {
             name: format!("validation/{name}").into(),
@@ -302,11 +311,16 @@ impl Desk {
         self.log.send(LogMessage::Scalars { step, values });
         let values = named.iter().map(|(name, value)| (name.to_string(), *value)).collect();
         self.recorder.send(Validation { step, took: began.elapsed().into(), best, values });
-        if marks.coverage < HealthLimits::default().coverage {
+        self.warn_of_health(marks);
+    }
+
+    /// What is out of bounds in the mean of all questions, with advice.
+    fn warn_of_health(&self, marks: &Marks) {
+        let Some(health) = marks.health() else { return };
+        for Finding { fact, advice } in health.findings(&HealthLimits::default()) {
             let text = format!(
-                "only {:.0} % of the symbols of held-out texts are aligned to a plausible length \
-                 of sound; `tandem analyze --alignments` ranks the transcripts to look at",
-                100.0 * marks.coverage
+                "alignment of held-out texts: {fact}; {advice}; `tandem analyze --alignments` with \
+                 this run's directory ranks the transcripts to look at"
             );
             self.recorder.send(Warning { code: "alignment_health".into(), text });
         }
@@ -337,19 +351,16 @@ struct Marks {
     flow: f64,
     coverage: f64,
     diagonality: f64,
+    entropy: f64,
     aligned: f64,
 }
 
 impl Marks {
-    fn add_health(&mut self, lesson: &HostLesson, limits: &HealthLimits) {
-        for (row, durations) in lesson.durations.chunks_exact(lesson.symbols).enumerate() {
-            let real = &durations[..lesson.symbol_counts[row]];
-            let real: Vec<usize> = real.iter().map(|&frames| frames as usize).collect();
-            let Ok(health) = AlignmentHealth::of_durations(&real, limits) else { continue };
-            self.coverage += health.coverage;
-            self.diagonality += health.diagonality;
-            self.aligned += 1.0;
-        }
+    fn add_health(&mut self, health: &AlignmentHealth) {
+        self.coverage += health.coverage;
+        self.diagonality += health.diagonality;
+        self.entropy += health.entropy.unwrap_or_default();
+        self.aligned += 1.0;
     }
 
     fn over(self, utterances: f64) -> Marks {
@@ -360,7 +371,19 @@ impl Marks {
             flow: self.flow / utterances,
             coverage: self.coverage / aligned,
             diagonality: self.diagonality / aligned,
+            entropy: self.entropy / aligned,
             aligned: self.aligned,
         }
+    }
+
+    /// The mean of all alignments; none where nothing could be aligned. Paths of the search are
+    /// monotonic by themselves.
+    fn health(&self) -> Option<AlignmentHealth> {
+        (self.aligned > 0.0).then_some(AlignmentHealth {
+            coverage: self.coverage,
+            monotonic: 1.0,
+            diagonality: self.diagonality,
+            entropy: Some(self.entropy),
+        })
     }
 }

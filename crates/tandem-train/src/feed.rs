@@ -27,8 +27,8 @@ use tandem_units::{Bytes, Epoch};
 pub struct FeedSettings {
     /// How rows become batches.
     pub batch: BatchConfig,
-    /// Which rows.
-    pub split: Split,
+    /// Which rows; none: all of them.
+    pub split: Option<Split>,
     /// Where to begin.
     pub start: Position,
     /// Epochs to feed in all, counted from epoch 0; none: for ever.
@@ -61,7 +61,7 @@ impl FeedSettings {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         FeedSettings {
             start: Position::start(batch.seed),
-            split: Split::Train,
+            split: Some(Split::Train),
             epochs: None,
             workers: 1,
             most_workers: cores.max(2),
@@ -94,13 +94,15 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// The usable rows of a split, in corpus order.
-    pub fn of(prepared: &Prepared, split: Split) -> Rows {
-        let wanted = u8::from(split == Split::Eval);
+    /// The usable rows of a split, or of all, in corpus order.
+    pub fn of(prepared: &Prepared, split: impl Into<Option<Split>>) -> Rows {
+        let wanted = split.into().map(|split| u8::from(split == Split::Eval));
         let mut rows = Rows::default();
         for number in 0..prepared.cache.len() {
             let Some(row) = prepared.cache.row(number) else { continue };
-            if row.record.state() == RowState::Usable && row.record.split == wanted {
+            if row.record.state() == RowState::Usable
+                && wanted.is_none_or(|wanted| row.record.split == wanted)
+            {
                 let same_voice = rows.by_speaker.entry(row.record.speaker).or_default();
                 same_voice.push(rows.cache_row.len() as u32);
                 rows.speakers.push(row.record.speaker);

@@ -11,6 +11,7 @@ pub mod prepare; // 4. all rows, on all workers, into the cache
 pub mod summary; // 5. what preparing did, for people and scripts
 pub mod feed; // 6. the path of a batch, written down once
 pub mod tickets; // 7. which batch comes next
+pub mod known_languages; // a corpus's languages, by the voice's numbers
 pub mod references; // another stretch of each row's speaker
 pub mod load; // 8. a planned batch gets its text and its sound
 pub mod preprocess; // 9. sound becomes mel frames
@@ -21,6 +22,7 @@ pub mod mel_scale; // mel frames in the model's units
 pub mod first_alignment; // what the first steps are aligned with
 pub mod snapshots; // the readers that align
 pub mod align; // texts laid over sound
+pub mod text_fit; // one text over one recording
 pub mod place; // lessons to the model's device
 pub mod lessons; // the path of a lesson, written down once; or from memory
 pub mod train_settings; // 12. how a voice is trained
@@ -28,12 +30,14 @@ pub mod learner; // 13. one lesson after the other
 pub mod loss_reader; // losses become numbers
 pub mod run_state; // a run as a checkpoint keeps it
 pub mod keeper; // checkpoints, written beside the training
+pub mod validation_corpus; // a second corpus to validate on
 pub mod examiner; // validation and samples, beside the training
 pub mod beginning; // a new run, or one taken up again
 pub mod trainer; // 14. the run
 pub mod picture; // mel frames and alignments, drawn
 pub mod run_log; // curves, pictures and sound while a voice learns
 pub mod evaluate; // how good a voice is
+pub mod transcripts; // which transcripts do not say what is heard
 pub mod analyze; // what loading costs, and what to change
 pub mod profile_runs; // the trainer with one part at a time taken away
 pub mod error; // what can go wrong on the way

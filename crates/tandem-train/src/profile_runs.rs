@@ -110,6 +110,7 @@ impl Drill {
     ) -> Result<(), TrainError> {
         let job = Job {
             prepared: prepared.clone(),
+            validation: None,
             feed: self.fixed_feed(),
             settings,
             config: serde_json::Value::Null,

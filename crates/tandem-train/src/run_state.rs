@@ -22,7 +22,8 @@ use tandem_model::{Device, Module, Tensor, TensorData};
 const MOMENTS: &str = "moments";
 const READERS: &str = "readers";
 const STATE: &str = "state";
-const CONFIG: &str = "config";
+/// The document with all settings of the run.
+pub const CONFIG: &str = "config";
 
 /// Where a run stands, besides its tensors.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -38,6 +39,9 @@ pub struct RunState {
     pub best: Option<f64>,
     /// Validations since then.
     pub since_best: u32,
+    /// What a second corpus to validate on was made of, as one number; none: there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub validation: Option<String>,
 }
 
 /// What a run must find again to go on as if nothing had happened.

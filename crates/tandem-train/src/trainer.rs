@@ -21,6 +21,7 @@ use crate::train_settings::TrainSettings;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tandem_data::batch::{Batches, Position};
+use tandem_data::corpus::Split;
 use tandem_model::Module;
 use tandem_model::checkpoint::Checkpoints;
 use tandem_model::lesson::HostLesson;
@@ -31,7 +32,7 @@ use tandem_model::trained::VoiceDocument;
 use tandem_model::weights::weights_of;
 use tandem_pipeline::{CancelToken, Feed, PipelineError};
 use tandem_telemetry::Recorder;
-use tandem_telemetry::event::{Final, Loss, RunOutcome, Started, Step};
+use tandem_telemetry::event::{Final, Loss, RunOutcome, Started, Step, Warning};
 use tandem_telemetry::pending::Pending;
 use tandem_units::Epoch;
 
@@ -53,6 +54,8 @@ pub struct Beginning {
 pub struct Job {
     /// The corpus.
     pub prepared: Arc<Prepared>,
+    /// The corpus to validate on, all of it; none: the rows of the first that are held out.
+    pub validation: Option<Arc<Prepared>>,
     /// How it is fed.
     pub feed: FeedSettings,
     /// How the voice learns.
@@ -146,6 +149,27 @@ fn try_largest_batch(job: &Job, beginning: &Beginning) -> Result<WorstBatch, Tra
     })?)
 }
 
+/// A score is worth nothing beside one from other rows: where the rows to validate on are not
+/// those of before, the best one is looked for anew.
+fn compare_validation(
+    state: &mut RunState,
+    validation: Option<&Prepared>,
+    feed: &FeedSettings,
+    recorder: &Recorder,
+) {
+    let feed = FeedSettings { split: None, ..feed.clone() };
+    let now = validation.map(|corpus| corpus_facts(corpus, &feed).fingerprint);
+    if state.validation == now {
+        return;
+    }
+    if state.best.is_some() {
+        let text = "the rows to validate on are not those of before: the best checkpoint is looked \
+                    for anew";
+        recorder.send(Warning { code: "validation_changed".into(), text: text.into() });
+    }
+    (state.best, state.since_best, state.validation) = (None, 0, now);
+}
+
 struct Run {
     prepared: Arc<Prepared>,
     feed: FeedSettings,
@@ -173,13 +197,18 @@ struct Run {
 impl Run {
     fn prepare(job: Job, beginning: Beginning) -> Result<Run, TrainError> {
         let Job { prepared, feed, settings, config, devices, .. } = job;
-        let Beginning { learner, snapshots, state, document, speakers } = beginning;
+        let Beginning { learner, snapshots, mut state, document, speakers } = beginning;
+        compare_validation(&mut state, job.validation.as_deref(), &feed, &job.recorder);
         let keeper = Keeper::start(job.shelf, job.recorder.clone())?;
         let standing = Standing::from(state.best, state.since_best);
+        let (asked, split) = match &job.validation {
+            Some(validation) => (validation, None),
+            None => (&prepared, Some(Split::Eval)),
+        };
         // A run that never examines needs no paper either.
         let paper = match settings.validate_every.max(settings.sample_every) {
             0 => None,
-            _ => Paper::write(&prepared, &feed, &document, &speakers, &job.cancel)?,
+            _ => Paper::write(asked, split, &feed, &document, &speakers, &job.cancel)?,
         };
         let examiner = match paper {
             Some(paper) => Some(Examiner::start(Desk {

@@ -232,7 +232,7 @@ proptest! {
             let settings = settings(batch_size, seed, workers);
             let start = Position { epoch: Epoch(epoch), ..Position::start(Seed(seed)) };
             let epochs = Some(epoch + 1);
-            let seen = seen(&prepared, &FeedSettings { start, epochs, split, ..settings });
+            let seen = seen(&prepared, &FeedSettings { start, epochs, split: Some(split), ..settings });
             prop_assert!(seen.iter().all(|batch| batch.rows.len() <= batch_size));
             all.extend(ids(&prepared, split, &seen));
         }

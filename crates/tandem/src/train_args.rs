@@ -148,7 +148,11 @@ impl TrainArgs {
             return Err(Advised::new("there is no corpus to train on", advice).into());
         };
         let val_data = self.val_data.clone().or_else(|| file.val_data.clone());
-        let corpus = self.corpus.resolve_over(file, &train_data)?;
+        let mut corpus = self.corpus.resolve_over(file, &train_data)?;
+        if val_data.is_some() {
+            // Rows that nobody would be asked about are better learned from.
+            corpus.data.corpus.eval_share = 0.0;
+        }
         let file = &corpus.file;
         let batches = self.batch.resolve(&corpus);
         batches.batch.validate()?;

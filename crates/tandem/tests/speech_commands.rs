@@ -42,6 +42,7 @@ fn with_voice() -> Place {
         scale: MelScale { mean: -5.0, deviation: 2.0 },
         mel: MelConfig::SPEECH_22K,
         text: TextConfig::default(),
+        lexicon: None,
         symbols: table.version(),
         languages: vec!["en".into(), "fa".into()],
         speakers: vec![KnownSpeaker { name: "emma".into(), language: "en".into() }],

@@ -174,7 +174,6 @@ fn what_cannot_be_done_is_refused_before_any_work() {
     let both = ["--data-gpu", "0", "--model-gpu", "1"];
     train(&place, "run", &both).failed(&["insufficient GPUs for multi-GPU mode"]);
     train(&place, "run", &["--model-gpu", "1"]).failed(&["insufficient GPUs for multi-GPU mode"]);
-    train(&place, "run", &["--val-data", "demo"]).failed(&["validation", "metadata_eval.csv"]);
     train(&place, "run", &["--enable-static-shapes=false"]).failed(&["fixed shapes"]);
     let tight = ["--enable-memory-isolation", "--model-gpu-memory", "1", "--data-gpu-memory", "1"];
     train(&place, "run", &[&tight[..], &["--max-steps", "1"]].concat()).failed(&["memory"]);

@@ -16,7 +16,7 @@ use std::path::Path;
 #[derive(Clone, Debug, Default)]
 pub struct Lexicon {
     entries: HashMap<(Language, String), Entry>,
-    bytes: Vec<u8>,
+    text: String,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -42,7 +42,18 @@ impl Lexicon {
     ) -> Result<Self, TextError> {
         let text = std::fs::read_to_string(path)
             .map_err(|source| TextError::Lexicon { path: path.to_owned(), source })?;
-        let mut lexicon = Self { bytes: text.clone().into_bytes(), ..Self::default() };
+        Self::parse(text, path, languages, policy, table)
+    }
+
+    /// The same with the file's text; `path` names it in errors.
+    pub fn parse(
+        text: String,
+        path: &Path,
+        languages: &[Language],
+        policy: DiacriticsPolicy,
+        table: &SymbolTable,
+    ) -> Result<Self, TextError> {
+        let mut lexicon = Self::default();
         let mut seen = HashMap::new();
         for (index, line) in text.trim_start_matches('\u{FEFF}').lines().enumerate() {
             if line.trim().is_empty() || line.starts_with('#') {
@@ -57,7 +68,7 @@ impl Lexicon {
                     fault,
                 })?;
         }
-        Ok(lexicon)
+        Ok(Self { text, ..lexicon })
     }
 
     /// True where no word has an entry.
@@ -65,9 +76,9 @@ impl Lexicon {
         self.entries.is_empty()
     }
 
-    /// The file's bytes, for a fingerprint.
-    pub fn bytes(&self) -> &[u8] {
-        &self.bytes
+    /// The file's text: for a fingerprint, and to be kept with a voice.
+    pub fn text(&self) -> &str {
+        &self.text
     }
 
     /// Gives the words of a sentence their spelling and phonemes.

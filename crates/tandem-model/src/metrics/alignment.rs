@@ -35,13 +35,16 @@ pub struct HealthLimits {
 }
 
 impl HealthLimits {
-    /// For speech at 22 kHz and a hop of 256.
+    /// For speech at 22 kHz and a hop of 256. A voice of 400 steps on the demo corpus, each of its
+    /// training rows: no symbol above 60 frames, evenness 0.86 to 0.98 (median 0.96), entropy 0.24
+    /// to 0.50 (median 0.40): the same letter stands at several places of a text, so frames that
+    /// know their letter may still be unsure of its place. Bounds lie a little outside.
     pub const SPEECH: HealthLimits = HealthLimits {
         most_frames: 60,
-        coverage: 0.9,
+        coverage: 0.95,
         monotonic: 1.0,
-        diagonality: 0.8,
-        entropy: 0.4,
+        diagonality: 0.85,
+        entropy: 0.55,
     };
 }
 

@@ -42,6 +42,7 @@ fn narrator() -> Narrator {
             scale: MelScale { mean: -5.0, deviation: 2.0 },
             mel: MelConfig::SPEECH_22K,
             text: TextConfig { max_symbols: 40, ..TextConfig::default() },
+            lexicon: None,
             symbols: table.version(),
             languages: vec!["en".into(), "fa".into()],
             speakers: vec![speaker("emma", "en"), speaker("mina", "fa")],

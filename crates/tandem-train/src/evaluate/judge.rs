@@ -1,13 +1,14 @@
 //! One row: the recording, what the voice makes of its text, and how far the two are apart.
 
 use super::{EvaluateError, Judged, TimingError, WordTimings, spread};
-use crate::align::{lay_over, priors};
+use crate::align::priors;
+use crate::text_fit::fit_text;
 use std::collections::HashMap;
 use tandem_data::audio::mel::{Mel, MelExtractor};
 use tandem_data::audio::{AudioLimits, Decoder, FileReader};
 use tandem_data::corpus::{Corpus, Split, Utterance};
 use tandem_data::text::{Language, SymbolTable};
-use tandem_model::alignment::{Aligner, log_likelihoods};
+use tandem_model::alignment::Aligner;
 use tandem_model::device::guarded;
 use tandem_model::lesson::HostLesson;
 use tandem_model::metrics::duration::duration_error;
@@ -193,21 +194,16 @@ impl<'a> Judge<'a> {
         let language = self.narrator.language_number(language)?;
         let document = &self.narrator.trained().document;
         let bands = document.config.bands;
-        let mut lesson = one_row(symbols, language, reference, mel, bands);
+        let lesson = one_row(symbols, language, reference, mel, bands);
         let (reader, device) = (&self.narrator.trained().voice.reader, self.narrator.device());
         let priors = guarded("reading a text", || priors(reader, &lesson, device))?;
-        if !lay_over(&mut self.aligner, &mut lesson, &priors).is_empty() {
+        let Some(fit) = fit_text(&mut self.aligner, mel, &priors, bands, &self.limits) else {
             return Ok(None);
-        }
+        };
         let rate = self.pitch.rate.seconds(Samples(self.pitch.hop.0)).0.recip();
-        let off = self.timings.errors(&row.id, symbols, &lesson.durations, &self.table, rate);
+        let off = self.timings.errors(&row.id, symbols, &fit.durations, &self.table, rate);
         self.words_off.extend(off);
-        let durations: Vec<usize> = lesson.durations.iter().map(|&n| n as usize).collect();
-        let health = AlignmentHealth::of_durations(&durations, &self.limits)?;
-        let mut doubt = log_likelihoods(mel, &priors, bands);
-        doubt.chunks_exact_mut(symbols.len()).for_each(to_shares);
-        let entropy = AlignmentHealth::of_soft(&doubt, symbols.len(), &self.limits)?.entropy;
-        Ok(Some(AlignmentHealth { entropy, ..health }))
+        Ok(Some(fit.health))
     }
 
     /// How far the voice that is heard is from the one that was recorded, to the voice's own ears.
@@ -229,14 +225,6 @@ impl<'a> Judge<'a> {
         let truth = PitchTrack::of(truth, &self.pitch)?.median();
         Ok(own.zip(truth).map(|(own, truth)| semitones(own, truth)))
     }
-}
-
-/// Logarithms to shares of one, of a single frame.
-fn to_shares(scores: &mut [f32]) {
-    let best = scores.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    scores.iter_mut().for_each(|score| *score = (*score - best).exp());
-    let sum: f32 = scores.iter().sum();
-    scores.iter_mut().for_each(|score| *score /= sum);
 }
 
 /// A lesson of one utterance.

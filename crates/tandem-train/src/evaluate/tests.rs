@@ -34,6 +34,7 @@ fn narrator(languages: &[&str]) -> Narrator {
             scale: MelScale { mean: -5.0, deviation: 2.5 },
             mel: MelConfig::SPEECH_22K,
             text: TextConfig::default(),
+            lexicon: None,
             symbols: table.version(),
             languages: languages.iter().map(|tag| tag.to_string()).collect(),
             speakers: Vec::new(),

@@ -1,5 +1,6 @@
 //! `tandem analyze`: what loading costs on this corpus and this machine, and what to change.
 
+mod alignments; // how texts fit their recordings
 mod page; // the same as HTML
 
 use crate::commands::prepare::Shown;
@@ -8,6 +9,7 @@ use crate::exit::ExitStatus;
 use crate::interrupt::cancel_on_signals;
 use crate::page_args::PageArgs;
 use crate::printer::Printer;
+use alignments::AlignmentArgs;
 use anyhow::Context;
 use owo_colors::OwoColorize;
 use std::path::{Path, PathBuf};
@@ -31,17 +33,24 @@ Examples:
   tandem analyze corpora/ljspeech --step-time 120
   tandem analyze corpora/ljspeech --cache-dataset --num-workers 4 --json
   tandem analyze corpora/ljspeech --html analysis.html --lang fa
+  tandem analyze --alignments run                 transcripts that a trained voice doubts
+  tandem analyze --alignments run --held-out --top 50
 
 The consumer waits --step-time on each batch, as a model of that speed would; everything else is
-measured with the code that training uses. Exit code 1: something should be changed.";
+measured with the code that training uses. Exit code 1: something should be changed.
+
+With --alignments nothing is timed: the best checkpoint of a training run lays every text over its
+recording, and rows whose text does not explain what is heard come first.";
 
 /// What was typed.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Corpus directory, a manifest in one, or `demo`
-    #[arg(default_value = "demo")]
-    corpus: PathBuf,
+    /// Corpus directory, a manifest in one, or `demo` [default: demo, or the run's own with
+    /// --alignments]
+    corpus: Option<PathBuf>,
+    #[command(flatten)]
+    alignments: AlignmentArgs,
     #[command(flatten)]
     settings: CorpusArgs,
     #[command(flatten)]
@@ -74,7 +83,12 @@ pub struct Args {
 /// Measures and reports.
 pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
     args.page.check()?;
-    let settings = args.settings.resolve(&args.corpus)?;
+    if let Some(run) = &args.alignments.alignments {
+        let asked = alignments::Asked { run, corpus: args.corpus.as_deref(), json: args.json };
+        return alignments::run(asked, &args.alignments, &args.settings, out);
+    }
+    let corpus = args.corpus.as_deref().unwrap_or(Path::new("demo"));
+    let settings = args.settings.resolve(corpus)?;
     let batch = args.batch.resolve(&settings);
     let cancel = cancel_on_signals()?;
     let (prepared, warm) = prepare_twice(&settings, out, &cancel)
@@ -122,7 +136,7 @@ pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
     if let Some(path) = &record_file {
         args.page.write(out, |lang| {
             let view = RunView::read(path)?;
-            Ok(page::page(&analysis, &view, &args.corpus.to_string_lossy(), lang))
+            Ok(page::page(&analysis, &view, &corpus.to_string_lossy(), lang))
         })?;
     }
     Ok(if analysis.findings.is_empty() { ExitStatus::Done } else { ExitStatus::Negative })

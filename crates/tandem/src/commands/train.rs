@@ -4,6 +4,7 @@
 //! for people go to stderr; the report at the end goes to stdout.
 
 use crate::commands::prepare::Shown;
+use crate::demo_corpus;
 use crate::exit::ExitStatus;
 use crate::failure::Advised;
 use crate::interrupt::cancel_on_signals;
@@ -34,6 +35,7 @@ use tandem_telemetry::{Recorder, Rules};
 use tandem_train::beginning::{Changes, begin, resume};
 use tandem_train::run_log::{RunLog, RunLogSettings};
 use tandem_train::trainer::{Beginning, Ending, Job, Outcome, total_steps, train};
+use tandem_train::validation_corpus::check_validation;
 use tandem_train::{FeedSettings, Prepared, prepare};
 
 /// What was typed.
@@ -89,18 +91,39 @@ pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
     shown.done();
     let prepared = prepared
         .with_context(|| format!("cannot prepare `{}`", plan.train_data.display()))?;
+    let validation = prepare_validation(&plan, &prepared, out, &cancel)?;
     let changes = if args.allow_changes { Changes::Allowed } else { Changes::Refused };
     let (prepared, lose_device_at) = (Arc::new(prepared), args.lose_device_at);
-    let run = TrainingRun { plan, placement, devices, prepared, changes, lose_device_at };
+    let run =
+        TrainingRun { plan, placement, devices, prepared, validation, changes, lose_device_at };
     run.carry_out(Wishes { json: args.json, page: args.page, door }, &cancel, out)
+}
+
+/// The second corpus, read and heard as the first one is, and compared with it.
+fn prepare_validation(
+    plan: &TrainPlan,
+    training: &Prepared,
+    out: &mut Printer,
+    cancel: &CancelToken,
+) -> anyhow::Result<Option<Arc<Prepared>>> {
+    let Some(named) = &plan.val_data else { return Ok(None) };
+    let unusable = || format!("cannot validate on `{}`", named.display());
+    let corpus = demo_corpus::resolve(named).with_context(unusable)?;
+    let mut shown = Shown::on(out);
+    let prepared = prepare(&corpus, &plan.data, &plan.prepare, &mut shown, cancel);
+    shown.done();
+    let prepared = prepared.with_context(unusable)?;
+    let facts = check_validation(training, &prepared).with_context(unusable)?;
+    let voices = match facts.new_speakers.as_slice() {
+        [] => String::new(),
+        new => format!("; {} are not trained on and will be imitated", new.join(", ")),
+    };
+    out.note(&format!("validating on all {} rows of {}{voices}", facts.rows, named.display()));
+    Ok(Some(Arc::new(prepared)))
 }
 
 /// What was asked for and cannot be done is said, not passed over.
 pub fn refuse_what_is_not_there(plan: &TrainPlan) -> Result<(), Advised> {
-    if plan.val_data.is_some() {
-        let way_out = "name the held-out rows in `metadata_eval.csv` of the corpus itself";
-        return Err(Advised::new("a second corpus for validation cannot be used yet", way_out));
-    }
     if plan.devices.shapes == Shapes::PerBatch {
         let way_out = "leave out `--enable-static-shapes=false`";
         return Err(Advised::new("batches are always padded to a few fixed shapes", way_out));
@@ -138,6 +161,7 @@ struct TrainingRun {
     placement: Placement,
     devices: OpenDevices,
     prepared: Arc<Prepared>,
+    validation: Option<Arc<Prepared>>,
     changes: Changes,
     lose_device_at: Option<u64>,
 }
@@ -262,6 +286,7 @@ impl TrainingRun {
             .context("cannot watch the devices")?;
         let job = Job {
             prepared: self.prepared.clone(),
+            validation: self.validation.clone(),
             feed,
             settings: self.plan.train.clone(),
             config: self.settings(),

@@ -1,0 +1,181 @@
+//! `tandem analyze --alignments RUN`: which transcripts a trained voice doubts.
+//!
+//! In: a run directory or checkpoint, which names its corpus and settings. Out: rows by suspicion.
+
+use crate::commands::prepare::Shown;
+use crate::config::FileConfig;
+use crate::corpus_args::{CorpusArgs, CorpusSettings};
+use crate::exit::ExitStatus;
+use crate::failure::Advised;
+use crate::interrupt::cancel_on_signals;
+use crate::printer::Printer;
+use anyhow::Context;
+use owo_colors::OwoColorize;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tandem_data::corpus::Split;
+use tandem_model::checkpoint::{Parts, find};
+use tandem_model::device::{self, guarded};
+use tandem_model::inventory::Inventory;
+use tandem_model::placement::{DeviceSettings, Placement};
+use tandem_model::trained::TrainedVoice;
+use tandem_train::prepare;
+use tandem_train::run_state::CONFIG;
+use tandem_train::transcripts::{RankOptions, Ranked, Ranking, rank_transcripts};
+
+/// What only `--alignments` needs.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Transcripts")]
+pub struct AlignmentArgs {
+    /// Rank transcripts by how badly they fit their recordings, as the voice of this training run
+    /// hears it: a run directory or a checkpoint
+    #[arg(long, value_name = "RUN")]
+    pub alignments: Option<PathBuf>,
+    /// Rank the rows held out instead of those that were learned from
+    #[arg(long, requires = "alignments")]
+    held_out: bool,
+    /// Rank at most so many rows, spread over all
+    #[arg(
+        long,
+        value_name = "N",
+        requires = "alignments",
+        value_parser = clap::value_parser!(u32).range(1..)
+    )]
+    limit: Option<u32>,
+    /// Rows to show; --json has all
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    top: usize,
+}
+
+/// What was asked for.
+pub struct Asked<'a> {
+    /// The run or checkpoint.
+    pub run: &'a Path,
+    /// The corpus, where it is not the run's own.
+    pub corpus: Option<&'a Path>,
+    /// Whether a script reads the answer.
+    pub json: bool,
+}
+
+/// Listens and reports. The answer is no where a row should be looked at.
+pub fn run(
+    asked: Asked<'_>,
+    args: &AlignmentArgs,
+    corpus: &CorpusArgs,
+    out: &mut Printer,
+) -> anyhow::Result<ExitStatus> {
+    let settings = settings_of(&asked, corpus)?;
+    let placed = Placement::decide(&DeviceSettings::default(), &Inventory::look())?.model.id;
+    let device = device::open(placed)?;
+    let trained = guarded("reading the voice", || TrainedVoice::read(asked.run, &device))?
+        .with_context(|| format!("cannot listen with `{}`", asked.run.display()))?;
+    let cancel = cancel_on_signals()?;
+    let mut shown = Shown::on(out);
+    let prepared =
+        prepare(&settings.corpus, &settings.data, &settings.prepare, &mut shown, &cancel);
+    shown.done();
+    let prepared =
+        prepared.with_context(|| format!("cannot prepare `{}`", settings.corpus.display()))?;
+    let options = RankOptions {
+        split: if args.held_out { Split::Eval } else { Split::Train },
+        limit: args.limit.map(|limit| limit as usize),
+    };
+    let mut progress = None;
+    let mut watch = |done: usize, all: usize| {
+        let shown = progress.get_or_insert_with(|| out.progress("listening", all as u64));
+        shown.at(done as u64);
+    };
+    let prepared = Arc::new(prepared);
+    let ranking =
+        rank_transcripts(&trained, &device, &prepared, &options, &mut watch, &cancel);
+    if let Some(shown) = progress {
+        shown.done();
+    }
+    let ranking = ranking?;
+    if asked.json {
+        out.json(&ranking)?;
+    } else {
+        print(&ranking, args.top, out)?;
+    }
+    let fine = ranking.suspicious == 0 && ranking.findings.is_empty();
+    Ok(if fine { ExitStatus::Done } else { ExitStatus::Negative })
+}
+
+/// Corpus and settings as the run had them. What decides which symbols the voice reads is the
+/// run's: with others it would judge its own misreading.
+fn settings_of(asked: &Asked<'_>, corpus: &CorpusArgs) -> anyhow::Result<CorpusSettings> {
+    let unread = || format!("cannot read the run `{}`", asked.run.display());
+    let loaded = find(asked.run, Parts::Only(&[])).with_context(unread)?;
+    let document: serde_json::Value = loaded.contents.document(CONFIG).with_context(unread)?;
+    let file: FileConfig = serde_json::from_value(document["config"].clone())
+        .context("its settings are not those of this program")
+        .with_context(unread)?;
+    let of_run = file.data_settings();
+    let root = match (asked.corpus, &file.train_data) {
+        (Some(named), _) => named.to_path_buf(),
+        (None, Some(own)) => own.clone(),
+        (None, None) => {
+            let fact = format!("the run `{}` does not say what it was trained on", asked.run.display());
+            let advice = "name its corpus: `tandem analyze CORPUS --alignments RUN`";
+            return Err(Advised::new(fact, advice).into());
+        }
+    };
+    let settings = corpus.resolve_over(file, &root)?;
+    if (&settings.data.text, &settings.data.mel) != (&of_run.text, &of_run.mel) {
+        let fact = "text would be read in another way than this voice learned it";
+        let advice = "leave out flags that change how text is read: the run's own settings are used";
+        return Err(Advised::new(fact, advice).into());
+    }
+    Ok(settings)
+}
+
+fn print(found: &Ranking, top: usize, out: &mut Printer) -> anyhow::Result<()> {
+    let mut table = Printer::table(&COLUMNS);
+    for (number, row) in found.rows.iter().take(top).enumerate() {
+        table.add_row(cells(number + 1, row));
+    }
+    out.line(&table.trim_fmt())?;
+    out.line("")?;
+    for row in found.rows.iter().take(top.min(found.suspicious)) {
+        out.line(&format!("{} {}: {}", row.id.bold(), place(row), row.reasons.join("; ")))?;
+        out.line(&format!("  {}", row.text))?;
+    }
+    for finding in &found.findings {
+        out.line(&format!("{:<8} {}", "change".yellow().bold(), finding.fact))?;
+        out.line(&format!("{:<8} {}", "", finding.advice))?;
+    }
+    for row in &found.unranked {
+        out.note(&format!("{} `{}`: {}", "not ranked".yellow(), row.id, row.why));
+    }
+    out.note(&format!(
+        "{} of {} rows should be looked at, in {}; step {} of `{}`",
+        found.suspicious,
+        found.rows.len(),
+        found.took,
+        found.step,
+        found.checkpoint.display()
+    ));
+    Ok(())
+}
+
+const COLUMNS: [&str; 9] =
+    ["", "row", "suspicion", "margin", "lead", "misfit", "coverage", "evenness", "entropy"];
+
+fn cells(number: usize, row: &Ranked) -> [String; 9] {
+    let share = |value: f64| format!("{:.0} %", 100.0 * value);
+    [
+        number.to_string(),
+        row.id.clone(),
+        format!("{:.2}", row.suspicion),
+        row.margin.map_or("-".into(), share),
+        row.lead.map_or("-".into(), share),
+        format!("{:.2}", row.misfit),
+        share(row.health.coverage),
+        format!("{:.2}", row.health.diagonality),
+        row.health.entropy.map_or("-".into(), |entropy| format!("{entropy:.2}")),
+    ]
+}
+
+fn place(row: &Ranked) -> String {
+    format!("({}, line {})", row.manifest, row.line)
+}
