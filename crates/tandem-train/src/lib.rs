@@ -25,6 +25,7 @@ pub mod place; // lessons to the model's device
 pub mod lessons; // the path of a lesson, written down once; or from memory
 pub mod train_settings; // 12. how a voice is trained
 pub mod learner; // 13. one lesson after the other
+pub mod warm_up; // every shape is met before the clock starts
 pub mod loss_reader; // losses become numbers
 pub mod run_state; // a run as a checkpoint keeps it
 pub mod keeper; // checkpoints, written beside the training

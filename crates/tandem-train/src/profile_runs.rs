@@ -14,6 +14,7 @@ use crate::prepare::Prepared;
 use crate::run_log::LogSender;
 use crate::train_settings::{AlignmentSettings, TrainSettings};
 use crate::trainer::{Beginning, Ending, Job, train_on};
+use crate::warm_up::WarmUp;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -115,6 +116,7 @@ impl Drill {
             config: serde_json::Value::Null,
             devices: self.devices.clone(),
             limits: self.limits,
+            warm_up: WarmUp::default(),
             held: HeldBefore::look(&self.devices),
             shelf: self.shelf()?,
             start_delay: self.start_delay,

@@ -18,6 +18,7 @@ use crate::run_log::{LogMessage, LogSender};
 use crate::run_state::{CorpusFacts, RunState, Snapshot};
 use crate::snapshots::Snapshots;
 use crate::train_settings::TrainSettings;
+use crate::warm_up::{Pupil, WarmUp, WarmedUp};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tandem_data::batch::{Batches, Position};
@@ -63,6 +64,8 @@ pub struct Job {
     pub devices: OpenDevices,
     /// Budgets of the devices, where they are kept.
     pub limits: Option<MemoryLimits>,
+    /// Whether every shape is met before the clock starts.
+    pub warm_up: WarmUp,
     /// What they held before the voice was made.
     pub held: HeldBefore,
     /// Checkpoints go here.
@@ -90,6 +93,8 @@ pub struct Outcome {
     pub started: Option<Started>,
     /// What the largest batch takes, where budgets are kept.
     pub worst: Option<WorstBatch>,
+    /// What was met before the clock started.
+    pub warm_up: WarmedUp,
     /// Shapes met.
     pub shapes: ShapeReport,
     /// Workers and slots at the end, as flags.
@@ -122,13 +127,14 @@ pub fn train_on(job: Job, beginning: Beginning, lessons: Lessons) -> Result<Outc
         Some(_) => Some(try_largest_batch(&job, &beginning)?),
         None => None,
     };
+    let warm_up = meet_shapes(&job, &beginning)?;
     let mut run = Run::prepare(job, beginning)?;
     let mut lessons = run.start_feed(lessons)?;
     let started = lessons.wait_ready(run.feed.depth, run.start_delay);
     let ending = run.learn_all(&mut lessons);
     run.snapshots.close();
     let flags = lessons.close().flags;
-    Ok(Outcome { worst, ..run.finish(ending, started, flags) })
+    Ok(Outcome { worst, warm_up, ..run.finish(ending, started, flags) })
 }
 
 /// One real step, without consequences, on the largest batch that this corpus can give.
@@ -144,6 +150,24 @@ fn try_largest_batch(job: &Job, beginning: &Beginning) -> Result<WorstBatch, Tra
         let lesson = lesson.to_device(&devices.data).to_device(&devices.model);
         drop(beginning.learner.voice.losses(&lesson).total().backward());
     })?)
+}
+
+/// One real step, without consequences, on every shape of the plan.
+fn meet_shapes(job: &Job, beginning: &Beginning) -> Result<WarmedUp, TrainError> {
+    if !job.warm_up.is_due(&job.devices) {
+        return Ok(WarmedUp::NotNeeded);
+    }
+    let rows = Rows::of(&job.prepared, job.feed.split);
+    let batches = Batches::new(rows.lengths(), &job.feed.batch)?;
+    let pupil = Pupil {
+        learner: &beginning.learner,
+        devices: &job.devices,
+        config: &beginning.document.config,
+        reference_frames: job.feed.reference_frames,
+        recorder: &job.recorder,
+        cancel: &job.cancel,
+    };
+    pupil.meet(batches.shapes())
 }
 
 struct Run {
@@ -424,8 +448,8 @@ impl Run {
         recorder.send(Final { outcome, why, steps: step, flags: flags.clone() });
         let best = standing.and_then(|standing| standing.best());
         let shapes = self.shapes.report();
-        let worst = None;
-        Outcome { ending, step, kept, started: Some(started), worst, shapes, flags, best }
+        let (worst, warm_up, started) = (None, WarmedUp::NotNeeded, Some(started));
+        Outcome { ending, step, kept, started, worst, warm_up, shapes, flags, best }
     }
 }
 

@@ -33,6 +33,7 @@ use tandem_telemetry::{Recorder, Rules};
 use tandem_train::beginning::{Changes, begin, resume};
 use tandem_train::run_log::{RunLog, RunLogSettings};
 use tandem_train::trainer::{Beginning, Ending, Job, Outcome, total_steps, train};
+use tandem_train::warm_up::WarmUp;
 use tandem_train::{FeedSettings, Prepared, prepare};
 
 /// What was typed.
@@ -176,6 +177,9 @@ impl TrainingRun {
         let recording = Recording::create(&record, header, options)
             .with_context(|| format!("cannot start the run record `{}`", record.display()))?;
         let dashboard = wishes.open_dashboard(&directory, out)?;
+        if WarmUp::default().is_due(&self.devices) {
+            out.note("warm-up: a step on every shape, so that kernels are compiled before step 1");
+        }
         let outcome = self.train(feed, beginning, held, shelf, recording.recorder(), cancel);
         let closed = recording.finish();
         progress.done();
@@ -265,6 +269,7 @@ impl TrainingRun {
             config: self.settings(),
             devices: self.devices.clone(),
             limits: self.placement.limits,
+            warm_up: WarmUp::default(),
             held,
             shelf,
             start_delay: Duration::from_secs_f64(self.plan.start_delay.0),
@@ -292,6 +297,7 @@ impl TrainingRun {
         } else {
             out.line(report.to_string().trim_end())?;
             out.line(&format!("shapes    {}", outcome.shapes))?;
+            out.line(&format!("warm-up   {}", outcome.warm_up))?;
             if let Some(worst) = &outcome.worst {
                 out.line(&format!("memory    {worst}"))?;
             }
