@@ -21,11 +21,13 @@ pub mod mel_scale; // mel frames in the model's units
 pub mod first_alignment; // what the first steps are aligned with
 pub mod snapshots; // the readers that align
 pub mod align; // texts laid over sound
+pub mod holdings; // who holds how much on which device
 pub mod place; // lessons to the model's device
 pub mod lessons; // the path of a lesson, written down once; or from memory
 pub mod train_settings; // 12. how a voice is trained
 pub mod learner; // 13. one lesson after the other
 pub mod warm_up; // every shape is met before the clock starts
+pub mod memory_watch; // whether memory grows while a run goes on
 pub mod loss_reader; // losses become numbers
 pub mod run_state; // a run as a checkpoint keeps it
 pub mod keeper; // checkpoints, written beside the training

@@ -298,6 +298,7 @@ impl TrainingRun {
             out.line(report.to_string().trim_end())?;
             out.line(&format!("shapes    {}", outcome.shapes))?;
             out.line(&format!("warm-up   {}", outcome.warm_up))?;
+            out.line(&format!("held      {}", outcome.memory))?;
             if let Some(worst) = &outcome.worst {
                 out.line(&format!("memory    {worst}"))?;
             }
