@@ -14,7 +14,9 @@ pub mod tickets; // 7. which batch comes next
 pub mod references; // another stretch of each row's speaker
 pub mod load; // 8. a planned batch gets its text and its sound
 pub mod preprocess; // 9. sound becomes mel frames
+pub mod device_preprocess; // the same on the data device
 pub mod assemble; // 10. both on one thread, while the sound is in the processor's cache
+pub mod mel_place; // where mel frames are made, and why
 pub mod rehearsal; // 11. the feed in front of a stand-in for the model
 pub mod survey; // the first batches, looked at before training
 pub mod mel_scale; // mel frames in the model's units

@@ -13,6 +13,7 @@ use tandem_insight::measured::MeasureError;
 use tandem_insight::plan::PlanError;
 use tandem_model::checkpoint::CheckpointError;
 use tandem_model::device::DeviceError;
+use tandem_model::device_mel::DeviceMelError;
 use tandem_model::memory::MemoryError;
 use tandem_model::narration::NarrationError;
 use tandem_model::placement::PlacementError;
@@ -77,6 +78,7 @@ fn hint_of(cause: &(dyn Error + 'static)) -> Option<String> {
         .or_else(|| of::<PageError>(cause))
         .or_else(|| of::<PlacementError>(cause))
         .or_else(|| of::<DeviceError>(cause))
+        .or_else(|| of::<DeviceMelError>(cause))
 }
 
 /// A failure of a command itself, with its way out.

@@ -31,6 +31,7 @@ use tandem_telemetry::report::Report;
 use tandem_telemetry::sampler::{Sampler, standard_sources};
 use tandem_telemetry::{Recorder, Rules};
 use tandem_train::beginning::{Changes, begin, resume};
+use tandem_train::mel_place::check_mel_place;
 use tandem_train::run_log::{RunLog, RunLogSettings};
 use tandem_train::trainer::{Beginning, Ending, Job, Outcome, total_steps, train};
 use tandem_train::warm_up::WarmUp;
@@ -83,6 +84,7 @@ pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
     }
     refuse_what_is_not_there(&plan)?;
     plan.train.precision.check(&devices.model)?;
+    check_mel_place(plan.devices.mel_on, &devices)?;
     let cancel = cancel_on_signals()?;
     let mut shown = Shown::on(out);
     let prepared = prepare(&plan.corpus, &plan.data, &plan.prepare, &mut shown, &cancel);
@@ -152,7 +154,7 @@ impl TrainingRun {
         let directory = self.plan.train.checkpoint_dir.clone();
         let shelf = Checkpoints::open(&directory, Keep { last: self.plan.train.keep })
             .with_context(|| format!("cannot write checkpoints to `{}`", directory.display()))?;
-        let feed = self.feed();
+        let feed = self.feed(out)?;
         let held = HeldBefore::look(&self.devices);
         let beginning = self.begin(&feed, &shelf, cancel, out)?;
         let text = effective_config(&self.plan)?;
@@ -199,9 +201,10 @@ impl TrainingRun {
         self.tell(outcome, &closed, &record, wishes.json, out)
     }
 
-    fn feed(&self) -> FeedSettings {
+    fn feed(&self, out: &mut Printer) -> anyhow::Result<FeedSettings> {
         let lose_device_at = self.lose_device_at;
-        FeedSettings { lose_device_at, ..self.plan.feed_on(&self.placement) }
+        let feed = FeedSettings { lose_device_at, ..self.plan.feed_on(&self.placement) };
+        self.plan.with_mel_place(feed, &self.prepared, &self.devices, out)
     }
 
     fn begin(
