@@ -14,3 +14,12 @@ mod plan_error; // what was not measured
 mod batch_fit; // batches of another size
 mod presets; // the configuration matrix
 pub mod plan_check; // predictions against runs
+pub mod plan_past; // predictions against runs that are over
+pub mod measured_run; // what a record says about pace and devices, step by step
+pub mod bootstrap; // how far a figure could be off, for numbers that follow each other
+pub mod compare; // two runs side by side, and whether they differ
+pub mod readiness; // whether settings are ready for a run
+pub mod myxtts; // settings of another program, and what they mean here
+pub mod scaling; // runs by batch size, and where a larger one stops paying
+pub mod chart; // measured points as SVG and PNG
+pub mod redact; // what of a text should not be shared

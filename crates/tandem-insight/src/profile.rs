@@ -137,7 +137,7 @@ impl ProfileRuns {
             (Some(here), Some(there)) if there > 0.0 => here / there,
             _ => 1.0,
         };
-        self.model_alone.usual_step() * ratio
+        self.model_alone.usual(Phase::Train) * ratio
     }
 }
 
@@ -426,6 +426,21 @@ pub(crate) mod tests {
         check([3.0, 1.0, 10.0, 39.0, 40.0], None);
         // The two slowest feed a model that waits: that is not balance.
         check([88.0, 2.0, 10.0, 85.0, 40.0], Some("load"));
+    }
+
+    #[test]
+    fn uneven_times_are_the_cause_only_where_no_stage_is() {
+        let with_waits = |costs: [f64; 5], waited: f64| {
+            let mut odd = runs(costs);
+            let batches = odd.as_is.batches.iter_mut();
+            batches.for_each(|batch| batch.waited = waited / 1e3);
+            let judged = ProfileAnswer::judge(subject(), odd, Vec::new(), &ProfileRules::default());
+            (judged.verdict.cause, judged.verdict.stage)
+        };
+        assert_eq!(with_waits([5.0, 5.0, 10.0, 2.0, 40.0], 20.0), (ProfileCause::Uneven, None));
+        assert_eq!(with_waits([5.0, 5.0, 10.0, 39.0, 40.0], 20.0), (ProfileCause::Uneven, None));
+        let slow = with_waits([5.0, 5.0, 10.0, 90.0, 40.0], 150.0);
+        assert_eq!(slow, (ProfileCause::Feed, Some(Phase::Transfer)));
     }
 
     #[test]

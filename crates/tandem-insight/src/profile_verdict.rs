@@ -61,7 +61,10 @@ impl ProfileVerdict {
         // With the pace of the slowest stage and no more, a step would take `top`.
         let uneven = stall > rules.uneven && top.1 < (1.0 - rules.uneven) * step;
         let (cause, stage, cost) = match top.0 {
-            _ if uneven => (ProfileCause::Uneven, None, 1.0 - top.1 / step),
+            // A stage that is clearly the slowest explains the waiting, however uneven it is.
+            phase if uneven && (balanced || phase == Phase::Train) => {
+                (ProfileCause::Uneven, None, 1.0 - top.1 / step)
+            }
             _ if balanced => (ProfileCause::Balanced, None, (1.0 - top.1 / step).max(0.0)),
             Phase::Train => (ProfileCause::Model, Some(Phase::Train), 1.0 - next.1 / step),
             // The cure cannot make a step shorter than the model alone.

@@ -10,6 +10,8 @@ pub mod plot; // 2. plots as numbers
 pub mod axis; // 2. round labels
 pub mod page; // 2. sections made of blocks
 pub mod run_page; // 3. a run -> sections
+pub mod profile_page; // 3. a profile -> sections
+pub mod runs_page; // 3. several runs -> sections
 pub mod render; // 4. sections -> HTML
 pub mod follow; // 1. a record that is still being written
 pub mod samples; // 1. sound and pictures of a run

@@ -41,6 +41,8 @@ commands! {
     text: Text,
     /// Show what the model will see of a recording, as numbers or a picture
     features: Features,
+    /// Check a configuration before a run, also one of MyXTTS, and say what to change
+    validate: Validate,
     /// Train a voice
     train: Train,
     /// Watch a run, finished or going on: a live page, or the terminal
@@ -55,8 +57,14 @@ commands! {
     profile: Profile,
     /// Predict which mode, workers, depth and batch to use, from a profile
     plan: Plan,
+    /// Put two runs side by side and say whether they differ by more than noise
+    compare: Compare,
+    /// Show how throughput and memory grow with the batch size, and where it stops paying
+    scaling: Scaling,
     /// Show every device, how GPUs are linked, and which ones a run would use
     devices: Devices,
+    /// Gather what a bug report needs into one text or zip, without secrets
+    doctor: Doctor,
     /// Measure what the parts of the program can do on this machine
     bench: Bench,
     /// Write a completion script for your shell

@@ -2,6 +2,8 @@
 //! nearest right one.
 
 mod format; // the text as settings, or what is wrong with it, where
+pub mod place; // where a key stands
+pub mod tree; // a file as it is written, whosever it is
 pub mod nearest; // the right name for a wrong one
 
 use crate::device_args::DeviceConfig;
@@ -73,7 +75,7 @@ impl FileConfig {
     }
 
     /// Refuses values that no later step would.
-    fn checked(self) -> Result<FileConfig, Advised> {
+    pub fn checked(self) -> Result<FileConfig, Advised> {
         let counts = [
             ("num_workers", self.num_workers),
             ("prefetch_buffer_size", self.prefetch_buffer_size),

@@ -9,8 +9,11 @@ use tandem_data::audio::AudioError;
 use tandem_data::audio::mel::MelError;
 use tandem_data::batch::BatchError;
 use tandem_data::text::TextError;
+use tandem_insight::chart::ChartError;
+use tandem_insight::compare::CompareError;
 use tandem_insight::measured::MeasureError;
 use tandem_insight::plan::PlanError;
+use tandem_insight::scaling::ScalingError;
 use tandem_model::checkpoint::CheckpointError;
 use tandem_model::device::DeviceError;
 use tandem_model::device_mel::DeviceMelError;
@@ -37,6 +40,11 @@ pub fn explain(error: &anyhow::Error) -> String {
         text.push_str(&format!("\n{} {hint}", "hint:".cyan().bold()));
     }
     text
+}
+
+/// The way out of an error, where it knows one.
+pub fn way_out(error: &anyhow::Error) -> Option<String> {
+    error.chain().find_map(hint_of)
 }
 
 /// Whether the reader of our output went away (`tandem ... | head`): no fault of the run's.
@@ -79,6 +87,9 @@ fn hint_of(cause: &(dyn Error + 'static)) -> Option<String> {
         .or_else(|| of::<PlacementError>(cause))
         .or_else(|| of::<DeviceError>(cause))
         .or_else(|| of::<DeviceMelError>(cause))
+        .or_else(|| of::<CompareError>(cause))
+        .or_else(|| of::<ScalingError>(cause))
+        .or_else(|| of::<ChartError>(cause))
 }
 
 /// A failure of a command itself, with its way out.

@@ -138,7 +138,11 @@ pub struct TrainArgs {
 impl TrainArgs {
     /// Decides everything. Nothing of the corpus is read yet.
     pub fn resolve(&self) -> anyhow::Result<TrainPlan> {
-        let file = FileConfig::read(self.corpus.config.as_deref())?;
+        self.resolve_over(FileConfig::read(self.corpus.config.as_deref())?)
+    }
+
+    /// Decides everything, over a configuration that was read before.
+    pub fn resolve_over(&self, file: FileConfig) -> anyhow::Result<TrainPlan> {
         let Some(train_data) = self.train_data.clone().or_else(|| file.train_data.clone()) else {
             let advice = "name one with `--train-data`; `demo` is the built-in one";
             return Err(Advised::new("there is no corpus to train on", advice).into());

@@ -97,3 +97,31 @@ fn another_batch_size_follows_from_batches_of_many_sizes() {
     // 4 rows of 100 frames: 10 + 160 ms.
     assert!((found.rows[0].predicted.step - 0.170).abs() < 2e-3, "{:?}", found.rows[0]);
 }
+
+#[test]
+fn a_run_that_is_over_is_predicted_and_the_error_said() {
+    use crate::measured_run::{MeasuredRun, MeasuredStep};
+    use crate::plan_past::{PastRun, median_error};
+    let base = profile([5.0, 5.0, 10.0, 2.0, 90.0], Sharing::OneGpu);
+    let subject = &base.subject;
+    let step = MeasuredStep { took: 0.1, items: 2, frames: 100, shape: [2, 8, 100] };
+    let mut run = MeasuredRun {
+        path: "past".into(),
+        settings: serde_json::json!({ "config": {
+            "num_workers": subject.setting.workers,
+            "prefetch_buffer_size": subject.setting.depth,
+            "batch": { "batch_size": subject.batch_size },
+            "train": { "model_size": subject.model_size },
+        }}),
+        steps: vec![step; 20],
+        ..MeasuredRun::default()
+    };
+    let past = PastRun::of(std::slice::from_ref(&base), &run).unwrap();
+    assert!((past.error + 0.1).abs() < 0.02, "90 ms predicted, 100 ms measured: {past:?}");
+    assert_eq!(median_error(&[past.clone()]), Some(past.error.abs()));
+    run.settings["config"]["train"]["model_size"] = "big".into();
+    let refused = PastRun::of(std::slice::from_ref(&base), &run).unwrap_err().to_string();
+    assert!(refused.contains("trained the size big"), "{refused}");
+    run.settings = serde_json::Value::Null;
+    assert!(PastRun::of(&[base], &run).is_err(), "a record without settings");
+}

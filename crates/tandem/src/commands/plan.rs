@@ -1,5 +1,6 @@
 //! `tandem plan`: which mode, workers, depth and batch to use, predicted from a profile.
 
+use crate::commands::compare;
 use crate::commands::profile::ANSWER;
 use crate::exit::ExitStatus;
 use crate::failure::Advised;
@@ -10,10 +11,12 @@ use crate::profile_text::percent;
 use crate::profiling::ProfilingArgs;
 use anyhow::Context;
 use owo_colors::OwoColorize;
+use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tandem_insight::plan::{PRESETS, PlanAnswer, PlanMode, PlanQuestion, Preset, plan};
 use tandem_insight::plan_check::{CheckSummary, Tried};
+use tandem_insight::plan_past::{PastRun, median_error};
 use tandem_insight::profile::ProfileAnswer;
 use tandem_units::Seconds;
 
@@ -22,6 +25,7 @@ Examples:
   tandem profile --train-data my-corpus --record first && tandem plan first
   tandem plan first --num-workers 2,4,8 --pipeline-depth 2,4,8
   tandem plan first --batch-size 8,16,24 --mode single,dual
+  tandem plan first --past runs/a runs/b how far it was off for runs that are over
   tandem plan --preset 24                what a card of 24 GB is usually run with
   tandem plan --check                    try the predictions on this machine, for some minutes
 
@@ -50,6 +54,9 @@ pub struct Args {
     /// Gigabytes a second between two devices, for data-parallel mode
     #[arg(long, value_name = "GB/S")]
     link: Option<f64>,
+    /// Runs that are over: print how far predictions of them are off
+    #[arg(long, value_name = "RUN", num_args = 1.., requires = "profiles")]
+    past: Vec<PathBuf>,
     /// Print the flags that a card of so many GB is usually run with: 12, 16 or 24
     #[arg(long, value_name = "GB", conflicts_with_all = ["profiles", "check"])]
     preset: Option<u64>,
@@ -59,7 +66,7 @@ pub struct Args {
     /// With --check: steps to measure in each run [default: 12]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(4..=100_000))]
     num_steps: Option<u64>,
-    /// With --check: milliseconds that each stage is slowed by in turn [default: 300]
+    /// With --check: milliseconds that each stage is slowed by in turn [default: 400]
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..=60_000))]
     slow: Option<u64>,
     /// Print as JSON
@@ -97,11 +104,48 @@ pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
     let profiles: Vec<ProfileAnswer> =
         args.profiles.iter().map(|path| read(path)).collect::<anyhow::Result<_>>()?;
     let answer = plan(&profiles, &question(&args)?)?;
+    let past = args.past.iter().map(|path| {
+        let run = compare::read(path, out)?;
+        Ok(PastRun::of(&profiles, &run)?)
+    });
+    let past: Vec<PastRun> = past.collect::<anyhow::Result<_>>()?;
     match args.json {
-        true => out.json(&answer)?,
-        false => print(&answer, out)?,
+        true => out.json(&Planned { answer: &answer, past: &past })?,
+        false => {
+            print(&answer, out)?;
+            print_past(&past, out)?;
+        }
     }
     Ok(ExitStatus::Done)
+}
+
+#[derive(Serialize)]
+struct Planned<'a> {
+    #[serde(flatten)]
+    answer: &'a PlanAnswer,
+    /// Runs that are over, predicted.
+    #[serde(skip_serializing_if = "<[PastRun]>::is_empty")]
+    past: &'a [PastRun],
+}
+
+fn print_past(past: &[PastRun], out: &mut Printer) -> anyhow::Result<()> {
+    let Some(median) = median_error(past) else { return Ok(()) };
+    let mut table =
+        Printer::table(&["past run", "batch", "workers", "depth", "predicted", "measured", "error"]);
+    for run in past {
+        table.add_row([
+            run.run.display().to_string(),
+            run.batch_size.to_string(),
+            run.workers.to_string(),
+            run.depth.to_string(),
+            Seconds(run.predicted).to_string(),
+            Seconds(run.measured).to_string(),
+            format!("{:+.1} %", 100.0 * run.error),
+        ]);
+    }
+    out.line("")?;
+    out.line(&table.trim_fmt())?;
+    out.line(&format!("{:<10} {} off in the median of past runs", "error".bold(), percent(median)))
 }
 
 fn question(args: &Args) -> Result<PlanQuestion, Advised> {
@@ -225,7 +269,7 @@ fn check(args: &Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
         batches: or_usual(&args.batch_size, &[1, 2]),
         workers: or_usual(&args.num_workers, &[1, 2]),
         depths: or_usual(&args.pipeline_depth, &[2, 4]),
-        slow: Duration::from_millis(args.slow.unwrap_or(300)),
+        slow: Duration::from_millis(args.slow.unwrap_or(400)),
     };
     let tried = grid.run(&cancel, out).context("the grid could not be run")?;
     let summary = CheckSummary::of(&tried).context("no configuration was tried")?;

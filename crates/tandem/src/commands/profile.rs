@@ -2,6 +2,7 @@
 
 use crate::exit::ExitStatus;
 use crate::interrupt::cancel_on_signals;
+use crate::page_args::PageArgs;
 use crate::printer::Printer;
 use crate::profile_text;
 use crate::profiling::{ProfilingArgs, Session};
@@ -9,6 +10,7 @@ use anyhow::Context;
 use std::path::{Path, PathBuf};
 use tandem_data::cache::replace_file::replace_file;
 use tandem_insight::profile::{ProfileAnswer, ProfileRules};
+use tandem_page::profile_page::profile_page;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -16,6 +18,7 @@ Examples:
   tandem profile --train-data my-corpus --batch-size 16 --num-steps 100
   tandem profile --train-data my-corpus --data-gpu 0 --model-gpu 1 --apply
   tandem profile --record profiles/first && tandem plan profiles/first
+  tandem profile --html profile.html --lang fa
 
 The trainer runs as it is, with features cached, with lessons from memory (the model alone) and
 without a model (the data alone); nothing of it is kept. Exit code 1: something before the model
@@ -33,6 +36,8 @@ pub struct Args {
     /// Keep the records of all runs, and the answer as `profile.json`, in this directory
     #[arg(long, value_name = "DIR")]
     record: Option<PathBuf>,
+    #[command(flatten)]
+    page: PageArgs,
     /// Print as JSON
     #[arg(long)]
     json: bool,
@@ -43,6 +48,7 @@ pub const ANSWER: &str = "profile.json";
 
 /// Profiles.
 pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+    args.page.check()?;
     if let Some(directory) = &args.record {
         refuse_to_overwrite(directory)?;
     }
@@ -55,6 +61,7 @@ pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
     if let Some(directory) = &args.record {
         keep(&answer, directory, out)?;
     }
+    args.page.write(out, |lang| Ok(profile_page(&answer, lang)))?;
     match args.json {
         true => out.json(&answer)?,
         false => profile_text::print(&answer, out)?,

@@ -23,7 +23,8 @@ use tandem_model::checkpoint::{Checkpoints, Keep};
 use tandem_model::inventory::Inventory;
 use tandem_model::memory::HeldBefore;
 use tandem_model::placement::{OpenDevices, Placement, Shapes};
-use tandem_page::{Dashboard, DashboardOptions, Doorway, RunView, run_page};
+use tandem_page::follow::Follower;
+use tandem_page::{Dashboard, DashboardOptions, Doorway, run_page};
 use tandem_pipeline::CancelToken;
 use tandem_telemetry::event::RunHeader;
 use tandem_telemetry::record::{Closed, RecordOptions, Recording};
@@ -98,7 +99,7 @@ pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
 }
 
 /// What was asked for and cannot be done is said, not passed over.
-fn refuse_what_is_not_there(plan: &TrainPlan) -> Result<(), Advised> {
+pub fn refuse_what_is_not_there(plan: &TrainPlan) -> Result<(), Advised> {
     if plan.val_data.is_some() {
         let way_out = "name the held-out rows in `metadata_eval.csv` of the corpus itself";
         return Err(Advised::new("a second corpus for validation cannot be used yet", way_out));
@@ -192,7 +193,8 @@ impl TrainingRun {
         let outcome = outcome?;
         // The run itself counts: a page that fails is said, and changes nothing.
         let page = wishes.page.write(out, |lang| {
-            let view = RunView::read(&record)?;
+            // All parts of the run: its curves do not begin where it was last resumed.
+            let view = Follower::start(&directory)?.view();
             Ok(run_page(&view, &directory.to_string_lossy(), lang))
         });
         if let Err(error) = page {
@@ -345,7 +347,7 @@ fn record_path(directory: &Path, step: u64) -> PathBuf {
     }
 }
 
-fn machine_facts(placement: &Placement, found: &Inventory) -> MachineFacts {
+pub fn machine_facts(placement: &Placement, found: &Inventory) -> MachineFacts {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let model_memory = placement.limits.map(|limits| limits.model).or(placement.model.memory);
     let link = found.link(placement.data.id, placement.model.id);

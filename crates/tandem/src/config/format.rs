@@ -98,14 +98,8 @@ fn read_yaml<T: DeserializeOwned>(text: &str) -> Result<T, Fault> {
 impl Fault {
     fn explain(&self, text: &str, keys: &[String]) -> Advised {
         let (fact, advice) = self.in_words(keys);
-        let Some((line, column)) = self.place else { return Advised::new(fact, advice) };
-        let shown = text.lines().nth(line.saturating_sub(1)).unwrap_or_default();
-        let before: String = shown.chars().take(column.saturating_sub(1)).map(blank).collect();
-        let margin = " ".repeat(line.to_string().len());
-        let fact = format!(
-            "line {line}, column {column}: {fact}\n  {line} | {shown}\n  {margin} | {before}^"
-        );
-        Advised::new(fact, advice)
+        let Some(place) = self.place else { return Advised::new(fact, advice) };
+        Advised::new(shown_at(text, place, &fact), advice)
     }
 
     fn in_words(&self, keys: &[String]) -> (String, String) {
@@ -132,6 +126,14 @@ impl Fault {
             None => (format!("`{key}`: {}", self.message), mend),
         }
     }
+}
+
+/// A fact with its place, and the line itself below it.
+pub fn shown_at(text: &str, (line, column): (usize, usize), fact: &str) -> String {
+    let shown = text.lines().nth(line.saturating_sub(1)).unwrap_or_default();
+    let before: String = shown.chars().take(column.saturating_sub(1)).map(blank).collect();
+    let margin = " ".repeat(line.to_string().len());
+    format!("line {line}, column {column}: {fact}\n  {line} | {shown}\n  {margin} | {before}^")
 }
 
 /// The name in backquotes after these words.
@@ -205,7 +207,7 @@ fn blank(character: char) -> char {
     if character == '\t' { '\t' } else { ' ' }
 }
 
-fn line_and_column(text: &str, at: usize) -> (usize, usize) {
+pub(super) fn line_and_column(text: &str, at: usize) -> (usize, usize) {
     let before = text.get(..at).unwrap_or(text);
     let line = before.matches('\n').count() + 1;
     let begin = before.rfind('\n').map_or(0, |newline| newline + 1);

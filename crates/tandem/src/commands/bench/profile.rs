@@ -99,7 +99,9 @@ fn name_with(
         .iter()
         .map(|(phase, by)| (phase.name().to_string(), Duration::from_secs_f64(by.max(0.0))));
     session.feed.slow = Slowdowns::of(slowed);
-    Ok(session.profile(None, &ProfileRules::default(), out)?.verdict.stage)
+    let verdict = session.profile(None, &ProfileRules::default(), out)?.verdict;
+    out.note(&verdict.sentence);
+    Ok(verdict.stage)
 }
 
 fn word(named: Option<Phase>) -> &'static str {

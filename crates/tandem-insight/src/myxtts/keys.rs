@@ -1,0 +1,291 @@
+//! The keys of a MyXTTS file, and what each means here. Names only: none of that program's code.
+
+use Kind::{Any, Count, Number, Switch, Tags, Text};
+use Means::{Always, Is, Nothing};
+
+/// One key of theirs.
+pub struct Key {
+    /// The tables it may stand in, by first letter: `d`ata, `t`raining, `m`odel.
+    tables: &'static str,
+    /// Its name.
+    pub name: &'static str,
+    /// What its value must be.
+    pub(super) kind: Kind,
+    /// What it means here.
+    pub(super) means: Means,
+}
+
+/// What a value must be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Switch,
+    Count,
+    Number,
+    Text,
+    Tags,
+    Any,
+}
+
+impl Kind {
+    pub(super) fn in_words(self) -> &'static str {
+        match self {
+            Switch => "true or false",
+            Count => "a whole number from 0 up",
+            Number => "a number",
+            Text => "a text",
+            Tags => "a list of language tags",
+            Any => "anything",
+        }
+    }
+}
+
+/// What a key means here.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Means {
+    /// This key of ours.
+    Is(&'static str),
+    /// Always on; the reason in words.
+    Always(&'static str),
+    /// No counterpart; the reason in words.
+    Nothing(&'static str),
+}
+
+impl Key {
+    /// Whether it is this one.
+    pub fn is(&self, table: &str, name: &str) -> bool {
+        self.name == name && table.chars().next().is_some_and(|letter| self.tables.contains(letter))
+    }
+}
+
+const fn key(tables: &'static str, name: &'static str, kind: Kind, means: Means) -> Key {
+    Key { tables, name, kind, means }
+}
+
+const NATIVE: &str = "always: loading is native and on all workers";
+const AHEAD: &str = "always: batches are copied to the device ahead of the step";
+const OVERLAP: &str = "always: stages run at the same time";
+const FUSED: &str = "always: operations are fused into few kernels";
+const WORKERS_STAY: &str = "always: workers live as long as the run";
+const CHECKED: &str = "always: the cache is mapped, and checked as it is read";
+const SOUND: &str = "recordings are used as they are";
+const SIZES: &str = "sizes are named here: `train.model_size`";
+const VOICE: &str = "the voice is read from a reference, with no setting of its own";
+const LOSSES: &str = "the losses and their weights are fixed here";
+const SCHEDULE: &str = "always warm-up, then a cosine";
+const LAYOUT: &str = "manifests and recordings are found in the corpus";
+const ELSEWHERE: &str = "not a matter of training here";
+const SUBSET: &str = "all rows are used; make a manifest with fewer";
+const VOCODER: &str = "sound comes from Griffin-Lim, which needs no setting";
+const SYMBOLS: &str = "texts are read as characters or phonemes: `text.symbols`";
+const PARALLEL: &str =
+    "one device trains; a second one takes data work: `devices.data_gpu`, `devices.model_gpu`";
+
+/// Every key that is known.
+pub const KEYS: &[Key] = &[
+    // Loading.
+    key("d", "use_tf_native_loading", Switch, Always(NATIVE)),
+    key("d", "prefetch_to_gpu", Switch, Always(AHEAD)),
+    key("d", "enhanced_gpu_prefetch", Switch, Always(AHEAD)),
+    key("d", "pin_memory", Switch, Always(AHEAD)),
+    key("d", "optimize_cpu_gpu_overlap", Switch, Always(OVERLAP)),
+    key("d", "persistent_workers", Switch, Always(WORKERS_STAY)),
+    key("d", "enable_memory_mapping", Switch, Always(CHECKED)),
+    key("d", "cache_verification", Switch, Always(CHECKED)),
+    key("d", "auto_tune_performance", Switch, Is("adapt")),
+    key("d", "num_workers", Count, Is("num_workers")),
+    key("dt", "prefetch_buffer_size", Count, Is("prefetch_buffer_size")),
+    key("dt", "pipeline_buffer_size", Count, Is("devices.buffer_size")),
+    key("dt", "buffer_size", Count, Is("devices.buffer_size")),
+    key("d", "shuffle_buffer_multiplier", Number, Nothing("every epoch is shuffled whole")),
+    key("d", "preprocessing_mode", Text, Is("cache_dataset")),
+    // Batches.
+    key("dt", "batch_size", Count, Is("batch.batch_size")),
+    key("d", "max_mel_frames", Count, Is("batch.max_mel_frames")),
+    key("dm", "max_text_length", Count, Is("batch.max_text_length")),
+    key("dt", "static_shapes", Switch, Is("devices.enable_static_shapes")),
+    key("dt", "enable_static_shapes", Switch, Is("devices.enable_static_shapes")),
+    key("dt", "pad_to_fixed_length", Switch, Is("devices.enable_static_shapes")),
+    key("d", "max_text_tokens", Count, Nothing(SYMBOLS)),
+    // Devices.
+    key("dt", "enable_xla", Switch, Always(FUSED)),
+    key("t", "enable_graph_mode", Switch, Always(FUSED)),
+    key("dt", "enable_tensorrt", Switch, Nothing(ELSEWHERE)),
+    key("dt", "mixed_precision", Switch, Is("train.precision")),
+    key("dt", "data_gpu", Count, Is("devices.data_gpu")),
+    key("dt", "model_gpu", Count, Is("devices.model_gpu")),
+    key("dt", "data_gpu_memory", Count, Is("devices.data_gpu_memory")),
+    key("dt", "model_gpu_memory", Count, Is("devices.model_gpu_memory")),
+    key("dt", "enable_memory_isolation", Switch, Is("devices.enable_memory_isolation")),
+    key("dt", "model_start_delay", Number, Is("model_start_delay")),
+    key("t", "multi_gpu", Switch, Nothing(PARALLEL)),
+    key("t", "visible_gpus", Any, Nothing(PARALLEL)),
+    key(
+        "t",
+        "max_memory_fraction",
+        Number,
+        Nothing("budgets are in MB here: `devices.model_gpu_memory`"),
+    ),
+    key(
+        "t",
+        "enable_memory_cleanup",
+        Switch,
+        Nothing("memory of batches comes from a pool and is used again"),
+    ),
+    // The corpus.
+    key("d", "dataset_path", Text, Is("train_data")),
+    key("d", "dataset_name", Text, Nothing(LAYOUT)),
+    key("d", "metadata_train_file", Text, Nothing(LAYOUT)),
+    key("d", "metadata_eval_file", Text, Nothing(LAYOUT)),
+    key("d", "wavs_train_dir", Text, Nothing(LAYOUT)),
+    key("d", "wavs_eval_dir", Text, Nothing(LAYOUT)),
+    key("d", "language", Text, Is("corpus.default_language")),
+    key("m", "languages", Tags, Is("text.languages")),
+    key("d", "val_split", Number, Is("corpus.eval_share")),
+    key(
+        "d",
+        "train_split",
+        Number,
+        Nothing("what is not held out (`corpus.eval_share`) is trained on"),
+    ),
+    key("d", "train_subset_fraction", Number, Nothing(SUBSET)),
+    key("d", "eval_subset_fraction", Number, Nothing(SUBSET)),
+    key("d", "subset_seed", Count, Nothing(SUBSET)),
+    key("d", "text_cleaners", Any, Nothing("normalisation follows the language of each text")),
+    key("d", "add_blank", Switch, Nothing("durations are learned, without blanks between symbols")),
+    key(
+        "d",
+        "enable_multispeaker",
+        Switch,
+        Nothing("speakers are read from the manifest's column"),
+    ),
+    key("d", "speaker_id_pattern", Text, Nothing("speakers are read from the manifest's column")),
+    key("d", "max_speakers", Count, Nothing("any number of speakers")),
+    // Sound.
+    key("dm", "sample_rate", Count, Is("mel.rate")),
+    key("m", "n_mels", Count, Is("mel.bands")),
+    key("m", "n_fft", Count, Is("mel.n_fft")),
+    key("m", "hop_length", Count, Is("mel.hop")),
+    key("m", "win_length", Count, Is("mel.window")),
+    key("d", "trim_silence", Switch, Nothing(SOUND)),
+    key("d", "normalize_audio", Switch, Nothing(SOUND)),
+    key("d", "enable_loudness_normalization", Switch, Nothing(SOUND)),
+    key("d", "target_loudness_lufs", Number, Nothing(SOUND)),
+    key("d", "enable_vad", Switch, Nothing(SOUND)),
+    key(
+        "d",
+        "max_audio_length",
+        Number,
+        Nothing("recordings are never cut; longer ones than `batch.max_mel_frames` are left out"),
+    ),
+    key("d", "reference_audio_length", Number, Nothing(VOICE)),
+    // Training.
+    key("t", "epochs", Count, Is("train.epochs")),
+    key("t", "max_steps", Count, Is("train.max_steps")),
+    key("t", "learning_rate", Number, Is("train.optimizer.lr")),
+    key("t", "min_learning_rate", Number, Is("train.optimizer.final_lr")),
+    key("t", "warmup_steps", Count, Is("train.optimizer.warmup_steps")),
+    key("t", "weight_decay", Number, Is("train.optimizer.weight_decay")),
+    key("t", "gradient_clip_norm", Number, Is("train.optimizer.clip")),
+    key("t", "gradient_accumulation_steps", Count, Is("train.grad_accum")),
+    key("t", "beta1", Number, Is("train.optimizer.beta1")),
+    key("t", "beta2", Number, Is("train.optimizer.beta2")),
+    key("t", "eps", Number, Is("train.optimizer.epsilon")),
+    key("t", "early_stopping_patience", Count, Is("train.patience")),
+    key("t", "save_step", Count, Is("train.checkpoint_every")),
+    key("t", "val_step", Count, Is("train.validate_every")),
+    key("t", "checkpoint_dir", Text, Is("train.checkpoint_dir")),
+    key("tm", "model_size", Text, Is("train.model_size")),
+    key("t", "optimizer", Text, Nothing("always AdamW")),
+    key("t", "scheduler", Text, Nothing(SCHEDULE)),
+    key("t", "scheduler_params", Any, Nothing(SCHEDULE)),
+    key("t", "use_warmup_cosine_schedule", Switch, Always(SCHEDULE)),
+    key("t", "cosine_restarts", Switch, Nothing(SCHEDULE)),
+    key("t", "early_stopping_min_delta", Number, Nothing("any progress counts")),
+    key("t", "log_step", Count, Nothing("every step is in the record; a line comes every 100")),
+    key("t", "use_wandb", Switch, Nothing("curves go to the record and to TensorBoard files")),
+    key("t", "wandb_project", Text, Nothing("curves go to the record and to TensorBoard files")),
+    key("t", "gradient_norm_threshold", Number, Nothing("`train.optimizer.clip` limits gradients")),
+    key("t", "mel_loss_weight", Number, Nothing(LOSSES)),
+    key("t", "kl_loss_weight", Number, Nothing(LOSSES)),
+    key("t", "duration_loss_weight", Number, Nothing(LOSSES)),
+    key("t", "attention_loss_weight", Number, Nothing(LOSSES)),
+    key("t", "stop_loss_weight", Number, Nothing(LOSSES)),
+    key("t", "voice_similarity_loss_weight", Number, Nothing(LOSSES)),
+    key("t", "speaker_classification_loss_weight", Number, Nothing(LOSSES)),
+    key("t", "voice_reconstruction_loss_weight", Number, Nothing(LOSSES)),
+    key("t", "prosody_matching_loss_weight", Number, Nothing(LOSSES)),
+    key("t", "spectral_consistency_loss_weight", Number, Nothing(LOSSES)),
+    key("t", "use_adaptive_loss_weights", Switch, Nothing(LOSSES)),
+    key("t", "loss_smoothing_factor", Number, Nothing(LOSSES)),
+    key("t", "max_loss_spike_threshold", Number, Nothing(LOSSES)),
+    key("t", "use_label_smoothing", Switch, Nothing(LOSSES)),
+    key("t", "mel_label_smoothing", Number, Nothing(LOSSES)),
+    key("t", "stop_label_smoothing", Number, Nothing(LOSSES)),
+    key("t", "use_huber_loss", Switch, Nothing(LOSSES)),
+    key("t", "huber_delta", Number, Nothing(LOSSES)),
+    key("t", "stop_token_positive_weight", Number, Nothing(LOSSES)),
+    // The model.
+    key("m", "text_encoder_dim", Count, Nothing(SIZES)),
+    key("m", "text_encoder_layers", Count, Nothing(SIZES)),
+    key("m", "text_encoder_heads", Count, Nothing(SIZES)),
+    key("m", "text_vocab_size", Count, Nothing(SYMBOLS)),
+    key("m", "audio_encoder_dim", Count, Nothing(SIZES)),
+    key("m", "audio_encoder_layers", Count, Nothing(SIZES)),
+    key("m", "audio_encoder_heads", Count, Nothing(SIZES)),
+    key("m", "decoder_dim", Count, Nothing(SIZES)),
+    key("m", "decoder_layers", Count, Nothing(SIZES)),
+    key("m", "decoder_heads", Count, Nothing(SIZES)),
+    key("m", "decoder_strategy", Text, Nothing("the decoder moves all frames at once")),
+    key("m", "use_duration_predictor", Switch, Always("always: durations are learned")),
+    key("m", "speaker_embedding_dim", Count, Nothing(SIZES)),
+    key(
+        "m",
+        "use_voice_conditioning",
+        Switch,
+        Always("always: the voice is read from a reference"),
+    ),
+    key("m", "voice_conditioning_layers", Count, Nothing(SIZES)),
+    key("m", "voice_similarity_threshold", Number, Nothing(VOICE)),
+    key("m", "enable_voice_adaptation", Switch, Nothing(VOICE)),
+    key("m", "voice_encoder_dropout", Number, Nothing(VOICE)),
+    key("m", "enable_speaker_interpolation", Switch, Nothing(VOICE)),
+    key("m", "voice_cloning_temperature", Number, Nothing(VOICE)),
+    key("m", "voice_conditioning_strength", Number, Nothing(VOICE)),
+    key("m", "max_reference_audio_length", Number, Nothing(VOICE)),
+    key("m", "min_reference_audio_length", Number, Nothing(VOICE)),
+    key("m", "voice_feature_dim", Count, Nothing(SIZES)),
+    key("m", "enable_voice_denoising", Switch, Nothing(SOUND)),
+    key("m", "voice_cloning_loss_weight", Number, Nothing(LOSSES)),
+    key("m", "use_pretrained_speaker_encoder", Switch, Nothing(VOICE)),
+    key("m", "pretrained_speaker_encoder_path", Text, Nothing(VOICE)),
+    key("m", "freeze_speaker_encoder", Switch, Nothing(VOICE)),
+    key("m", "speaker_encoder_type", Text, Nothing(VOICE)),
+    key("m", "contrastive_loss_temperature", Number, Nothing(LOSSES)),
+    key("m", "contrastive_loss_margin", Number, Nothing(LOSSES)),
+    key("m", "vocoder_type", Text, Nothing(VOCODER)),
+    key("m", "vocoder_upsample_rates", Any, Nothing(VOCODER)),
+    key("m", "vocoder_upsample_kernel_sizes", Any, Nothing(VOCODER)),
+    key("m", "vocoder_resblock_kernel_sizes", Any, Nothing(VOCODER)),
+    key("m", "vocoder_resblock_dilation_sizes", Any, Nothing(VOCODER)),
+    key("m", "vocoder_initial_channel", Count, Nothing(VOCODER)),
+    key("m", "tokenizer_type", Text, Nothing(SYMBOLS)),
+    key("m", "tokenizer_model", Text, Nothing(SYMBOLS)),
+    key(
+        "m",
+        "enable_gradient_checkpointing",
+        Switch,
+        Nothing("smaller batches with `train.grad_accum` need less memory"),
+    ),
+    key(
+        "m",
+        "max_attention_sequence_length",
+        Count,
+        Nothing("`batch.max_text_length` and `batch.max_mel_frames` limit lengths"),
+    ),
+    key(
+        "m",
+        "use_memory_efficient_attention",
+        Switch,
+        Always("always: attention is one fused operation"),
+    ),
+];

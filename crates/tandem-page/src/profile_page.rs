@@ -1,0 +1,241 @@
+//! A profile as a page: what holds a run back, and what to change.
+//!
+//! In: [`ProfileAnswer`]. Out: [`Page`]. Judges nothing itself: every figure and every rule is the
+//! answer's. Next: [`crate::render`].
+
+use crate::lang::Lang;
+use crate::page::{Bar, Block, Fact, Page, Section, Table, Tone, Verdict};
+use crate::prose::Prose;
+use tandem_insight::measured::DeviceFigures;
+use tandem_insight::profile::{
+    ProfileAnswer, ProfileCause, Recommendation, RuleKind, RunKind, Subject,
+};
+use tandem_telemetry::event::DeviceRole;
+use tandem_units::Bytes;
+
+/// The whole page.
+pub fn profile_page(answer: &ProfileAnswer, lang: Lang) -> Page {
+    let mut page = Page::new(lang, lang.say("Profile", "نیم‌رخ اجرا"));
+    page.subtitle = Prose::of(&subject(&answer.subject, lang));
+    page.add(summary(answer, lang));
+    page.add(runs(answer, lang));
+    page.add(phases(answer, lang));
+    page.add(rules(answer, lang));
+    page.add(changes(answer, lang));
+    page.add(devices(answer, lang));
+    page
+}
+
+fn subject(s: &Subject, lang: Lang) -> String {
+    let (batch, workers, depth) = (
+        lang.count(s.batch_size as u64),
+        lang.count(s.setting.workers as u64),
+        lang.count(s.setting.depth as u64),
+    );
+    let (corpus, size, device) = (&s.corpus, &s.model_size, &s.model_device);
+    lang.say(
+        format!(
+            "`{corpus}` · {size} · batch {batch} · workers {workers} · depth {depth} · `{device}`"
+        ),
+        format!(
+            "`{corpus}` · {size} · دستهٔ {batch}تایی · کارگر: {workers} · عمق: {depth} · `{device}`"
+        ),
+    )
+}
+
+fn summary(answer: &ProfileAnswer, lang: Lang) -> Section {
+    let verdict = &answer.verdict;
+    let tone = match verdict.cause {
+        ProfileCause::Model | ProfileCause::Balanced => Tone::Good,
+        ProfileCause::Feed | ProfileCause::Uneven => Tone::Bad,
+    };
+    let sentence = lang.say(verdict.sentence.clone(), persian_verdict(answer, lang));
+    let mut facts = Vec::new();
+    if let Some(run) = answer.runs.iter().find(|run| run.run == RunKind::AsIs) {
+        let fact = |english, persian, value: String| Fact::new(lang.say(english, persian), value);
+        facts.push(fact("step", "گام", lang.seconds(run.step.mean)));
+        facts.push(fact("samples/s", "نمونه در ثانیه", lang.number(run.samples_per_second, 1)));
+        facts.push(fact("model waits", "انتظار مدل", lang.percent(run.stall)));
+        facts.push(fact("variation", "نوسان", lang.percent(run.step.variation)));
+    }
+    let doubts = answer.doubts.iter().map(|doubt| {
+        let warning = lang.say(
+            doubt.clone(),
+            "دو اندازه‌گیری با هم نمی‌خوانند: دستگاه در این میان کار دیگری می‌کرد؛ در آرامش دوباره بسنجید".into(),
+        );
+        Block::from(Verdict::new(Tone::Fair, warning.as_str()))
+    });
+    let section = Section::new("summary", lang.say("Summary", "خلاصه"))
+        .with(Verdict::new(tone, sentence.as_str()))
+        .with(Block::Facts(facts));
+    doubts.fold(section, Section::with)
+}
+
+fn persian_verdict(answer: &ProfileAnswer, lang: Lang) -> String {
+    let verdict = &answer.verdict;
+    let cost = lang.percent(verdict.cost);
+    let stage = verdict.stage.map_or("", |stage| stage.name());
+    match verdict.cause {
+        ProfileCause::Model => "سرعت را خود آموزش تعیین می‌کند؛ مدل منتظر داده نمی‌ماند.".into(),
+        ProfileCause::Feed => {
+            format!("مرحلهٔ `{stage}` اجرا را عقب نگه می‌دارد و {cost} از هر گام را می‌گیرد.")
+        }
+        ProfileCause::Balanced => "هیچ مرحله‌ای عقب نیست: مدل و تغذیه‌اش هم‌پای هم‌اند.".into(),
+        ProfileCause::Uneven => {
+            "هیچ مرحله‌ای در میانگین کند نیست، ولی نوسان زمان‌ها از توان بافر بیشتر است.".into()
+        }
+    }
+}
+
+fn runs(answer: &ProfileAnswer, lang: Lang) -> Section {
+    let mut table = Table::new([
+        lang.say("run", "اجرا"),
+        lang.say("step", "گام"),
+        lang.say("std", "انحراف معیار"),
+        lang.say("p95", "صدک ۹۵"),
+        lang.say("samples/s", "نمونه در ثانیه"),
+        lang.say("waits", "انتظار"),
+    ]);
+    let name = |run: RunKind| {
+        let persian = match run {
+            RunKind::AsIs => "همان‌گونه که هست",
+            RunKind::Cached => "ویژگی‌ها از نهانگاه",
+            RunKind::ModelAlone => "تنها مدل",
+            RunKind::DataAlone => "تنها داده",
+        };
+        lang.say(run.name(), persian)
+    };
+    let mut bars = Vec::new();
+    for run in &answer.runs {
+        table = table.row([
+            name(run.run).into(),
+            lang.seconds(run.step.mean),
+            lang.seconds(run.step.std),
+            lang.seconds(run.step.p95),
+            lang.number(run.samples_per_second, 1),
+            lang.percent(run.stall),
+        ]);
+        bars.push(Bar::new(name(run.run), run.step.mean, lang.seconds(run.step.mean)));
+    }
+    let title =
+        lang.say("The same trainer with parts taken away", "همان آموزش با کنار گذاشتن بخش‌ها");
+    Section::new("runs", title).with(Block::Bars(bars)).with(table)
+}
+
+fn phases(answer: &ProfileAnswer, lang: Lang) -> Section {
+    let mut table = Table::new([
+        lang.say("phase", "مرحله"),
+        lang.say("workers", "کارگر"),
+        lang.say("mean", "میانگین"),
+        lang.say("std", "انحراف معیار"),
+        lang.say("p95", "صدک ۹۵"),
+        lang.say("work a step", "کار در هر گام"),
+        lang.say("share", "سهم"),
+    ]);
+    let mut bars = Vec::new();
+    for phase in &answer.phases {
+        let label = format!("`{}`", phase.phase);
+        table = table.row([
+            label.clone(),
+            lang.count(phase.workers as u64),
+            lang.seconds(phase.figures.mean),
+            lang.seconds(phase.figures.std),
+            lang.seconds(phase.figures.p95),
+            lang.percent(phase.work),
+            lang.percent(phase.share),
+        ]);
+        bars.push(Bar::new(label.as_str(), phase.work, lang.percent(phase.work)));
+    }
+    let note = lang.say(
+        "Bars: how much of every step the phase needs, hidden or not. Share: what the model's thread works on or waits for.",
+        "میله‌ها: هر مرحله چه سهمی از گام را لازم دارد، پنهان یا آشکار. سهم: رشتهٔ مدل روی چه کار می‌کند یا منتظر چیست.",
+    );
+    Section::new("phases", lang.say("Phases", "مرحله‌ها"))
+        .with(Block::Bars(bars))
+        .with(table)
+        .with(Block::Text(Prose::of(note)))
+}
+
+fn rules(answer: &ProfileAnswer, lang: Lang) -> Section {
+    let mut table = Table::new([
+        lang.say("rule", "قاعده"),
+        lang.say("measured", "اندازه"),
+        lang.say("wanted", "خواسته"),
+        lang.say("state", "وضعیت"),
+    ]);
+    for rule in &answer.rules {
+        let limit = lang.percent(rule.limit);
+        let wanted = match rule.kind {
+            RuleKind::AtMost => lang.say(format!("at most {limit}"), format!("حداکثر {limit}")),
+            RuleKind::AtLeast => lang.say(format!("at least {limit}"), format!("حداقل {limit}")),
+        };
+        let unknown = lang.say("not measured", "اندازه‌گیری نشده");
+        let state = match rule.broken {
+            Some(true) => lang.say(rule.means.clone(), "شکسته".into()),
+            Some(false) => lang.say("ok".into(), "خوب".into()),
+            None => String::new(),
+        };
+        let measured = rule.measured.map_or(unknown.into(), |share| lang.percent(share));
+        table = table.row([format!("`{}`", rule.name), measured, wanted, state]);
+    }
+    Section::new("rules", lang.say("Rules", "قاعده‌ها")).with(table)
+}
+
+fn changes(answer: &ProfileAnswer, lang: Lang) -> Section {
+    let section = Section::new("changes", lang.say("What to change", "چه چیز را تغییر دهیم"));
+    if answer.recommendations.is_empty() {
+        let nothing = lang.say(
+            "No change of workers, depth, cache or devices is predicted to gain 2 % or more.",
+            "پیش‌بینی نمی‌شود که تغییر کارگرها، عمق، نهانگاه یا دستگاه‌ها ۲٪ یا بیشتر سود دهد.",
+        );
+        return section.with(Verdict::new(Tone::Neutral, nothing));
+    }
+    let mut table = Table::new([
+        lang.say("change", "تغییر"),
+        lang.say("predicted gain", "سود پیش‌بینی‌شده"),
+        lang.say("step", "گام"),
+        lang.say("measured gain", "سود اندازه‌گیری‌شده"),
+    ]);
+    for one in &answer.recommendations {
+        table = table.row([
+            format!("`{}`", one.flag),
+            lang.percent(one.gain),
+            lang.seconds(one.predicted.step),
+            measured_gain(one, lang),
+        ]);
+    }
+    section.with(table)
+}
+
+fn measured_gain(one: &Recommendation, lang: Lang) -> String {
+    let untried = lang.say("not tried (`--apply`)", "آزموده نشد (`--apply`)");
+    one.measured_gain.map_or(untried.into(), |gain| lang.percent(gain))
+}
+
+fn devices(answer: &ProfileAnswer, lang: Lang) -> Section {
+    let mut table = Table::new([
+        lang.say("device", "دستگاه"),
+        lang.say("used for", "برای"),
+        lang.say("busy", "مشغول"),
+        lang.say("memory, peak", "بیشینهٔ حافظه"),
+    ]);
+    for device in &answer.devices {
+        table = table.row(device_row(device, lang));
+    }
+    Section::new("devices", lang.say("Devices", "دستگاه‌ها")).with_some(table.some())
+}
+
+fn device_row(device: &DeviceFigures, lang: Lang) -> [String; 4] {
+    let role = match device.role {
+        DeviceRole::Data => lang.say("data", "داده"),
+        DeviceRole::Model => lang.say("model", "مدل"),
+        DeviceRole::Host => lang.say("host", "میزبان"),
+    };
+    let unknown = || lang.say("not measured", "اندازه‌گیری نشده").to_owned();
+    [
+        format!("`{}`", device.device),
+        role.to_owned(),
+        device.utilisation.map_or_else(unknown, |busy| lang.percent(busy.mean)),
+        device.memory.map_or_else(unknown, |memory| lang.bytes(Bytes(memory.max as u64))),
+    ]
+}

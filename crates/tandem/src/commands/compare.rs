@@ -1,0 +1,148 @@
+//! `tandem compare`: two runs side by side, and whether they differ by more than noise.
+//!
+//! The answer goes to stdout; what a reader should know about the records goes to stderr.
+
+use crate::exit::ExitStatus;
+use crate::page_args::PageArgs;
+use crate::printer::Printer;
+use anyhow::Context;
+use owo_colors::OwoColorize;
+use std::path::{Path, PathBuf};
+use tandem_insight::compare::{CompareRules, Comparison, Judgement, Measure, Row, compare};
+use tandem_insight::measured_run::MeasuredRun;
+use tandem_telemetry::ReadNotes;
+use tandem_page::runs_page::compare_page;
+use tandem_units::{Bytes, Seconds};
+
+/// What was typed.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// The run to measure against: its record (`run.jsonl`) or the directory that holds it
+    a: PathBuf,
+    /// The run to judge
+    b: PathBuf,
+    /// Fail only where B is worse by more than this, such as 5%
+    #[arg(long, value_name = "PERCENT", value_parser = percentage)]
+    fail_over: Option<f64>,
+    /// What the intervals are drawn from; the same number gives the same answer
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+    #[command(flatten)]
+    page: PageArgs,
+    /// Print as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  tandem compare runs/before runs/after
+  tandem compare before.jsonl after.jsonl --fail-over 5%     for CI
+  tandem compare runs/before runs/after --json
+
+The first step of each run is left out, as in `tandem report`. A difference counts where its 99 %
+interval leaves out \"none\" and it is large enough to matter. Exit code 1: B is worse.";
+
+/// Reads both records and judges.
+pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+    args.page.check()?;
+    let [a, b] = [read(&args.a, out)?, read(&args.b, out)?];
+    let usual = CompareRules { seed: args.seed, ..CompareRules::default() };
+    let rules = args.fail_over.map_or(usual, |share| usual.failing_over(share));
+    let found = compare(&a, &b, &rules).context("the two runs cannot be compared")?;
+    args.page.write(out, |lang| Ok(compare_page(&found, lang)))?;
+    if args.json {
+        out.json(&found)?;
+    } else {
+        print(&found, out)?;
+    }
+    Ok(if found.verdict == Judgement::Worse { ExitStatus::Negative } else { ExitStatus::Done })
+}
+
+/// A run, and a word about what its record lacks.
+pub fn read(path: &Path, out: &mut Printer) -> anyhow::Result<MeasuredRun> {
+    let run = MeasuredRun::read(path)
+        .with_context(|| format!("cannot read the run `{}`", path.display()))?;
+    if let Some(missing) = missing(&run.notes) {
+        out.note(&format!("`{}` is incomplete: {missing}; the rest is used", path.display()));
+    }
+    if run.outcome.is_none() {
+        let end = "has no ending: the run was killed, or is still going on";
+        out.note(&format!("`{}` {end}", path.display()));
+    }
+    if path.join("run.jsonl").is_file() && later_parts(path) {
+        out.note(&format!(
+            "`{}` was taken up again: only its first part counts; name a later part \
+             (`run-from-...jsonl`) to use that",
+            path.display()
+        ));
+    }
+    Ok(run)
+}
+
+fn missing(notes: &ReadNotes) -> Option<String> {
+    let torn = notes.torn.map(|_| "its last line was cut off".to_string());
+    let broken = (notes.broken > 0).then(|| format!("{} damaged lines", notes.broken));
+    let said: Vec<String> = torn.into_iter().chain(broken).collect();
+    (!said.is_empty()).then(|| said.join(", "))
+}
+
+fn later_parts(directory: &Path) -> bool {
+    let entries = directory.read_dir().into_iter().flatten().flatten();
+    entries.map(|entry| entry.file_name()).any(|name| {
+        let name = name.to_string_lossy();
+        name.starts_with("run-from-") && name.ends_with(".jsonl")
+    })
+}
+
+fn print(found: &Comparison, out: &mut Printer) -> anyhow::Result<()> {
+    for (name, side) in [("A", &found.a), ("B", &found.b)] {
+        let batch = side.batch_size.map(|size| format!(", batch size {size}")).unwrap_or_default();
+        out.line(&format!("{name}  {}: {} steps{batch}", side.run.display(), side.steps))?;
+    }
+    out.line("")?;
+    let certain = format!("{:.0} % interval", 100.0 * found.rules.level);
+    let mut table = Printer::table(&["", "A", "B", "B / A", &certain, ""]);
+    for row in &found.rows {
+        let ratio = row.ratio.map_or("-".into(), |ratio| format!("{ratio:.3}"));
+        let interval = row.interval_in_words().unwrap_or_else(|| "-".into());
+        let name = if row.decides { format!("{} *", row.name) } else { row.name.clone() };
+        let (a, b) = (shown(row.measure, row.a), shown(row.measure, row.b));
+        table.add_row([name, a, b, ratio, interval, judged(row)]);
+    }
+    out.line(&table.trim_fmt())?;
+    out.line("* decides; the others are shown\n")?;
+    for note in &found.notes {
+        out.line(&format!("{:<8} {note}", "note".bold()))?;
+    }
+    out.line(&format!("{:<8} {}", "verdict".bold(), found.sentence))
+}
+
+fn shown(measure: Measure, value: f64) -> String {
+    match measure {
+        Measure::Throughput => format!("{value:.1}"),
+        Measure::Stability | Measure::Utilisation => format!("{:.1} %", 100.0 * value),
+        Measure::Memory => Bytes(value as u64).to_string(),
+        _ => Seconds(value).to_string(),
+    }
+}
+
+fn judged(row: &Row) -> String {
+    match row.judgement {
+        Judgement::Better => "better".green().to_string(),
+        Judgement::Worse => "worse".red().to_string(),
+        Judgement::Different => "different".into(),
+        Judgement::NoDifference => "same".into(),
+        Judgement::NotComparable => "not comparable".into(),
+    }
+}
+
+/// `5%`, `5 %` and `5` all mean a twentieth.
+fn percentage(text: &str) -> Result<f64, String> {
+    let number = text.trim().trim_end_matches('%').trim_end().parse::<f64>();
+    match number {
+        Ok(percent) if (0.0..=1000.0).contains(&percent) => Ok(percent / 100.0),
+        _ => Err("expected a percentage such as 5%".into()),
+    }
+}

@@ -1,0 +1,227 @@
+//! `tandem doctor`: one file for a bug report.
+//!
+//! Machine, devices, links, build, settings and the last report of a run, as sections of text. Home
+//! directory, user name, host name and values that look like secrets are replaced, unless all is
+//! asked for. Sends nothing anywhere.
+
+use crate::config::FileConfig;
+use crate::exit::ExitStatus;
+use crate::failure::{Advised, explain};
+use crate::printer::Printer;
+use serde::Serialize;
+use std::fmt::Write as _;
+use std::io::{Cursor, Write as _};
+use std::path::{Path, PathBuf};
+use sysinfo::System;
+use tandem_data::cache::replace_file::replace_file;
+use tandem_insight::redact::Redactor;
+use tandem_model::device::Backend;
+use tandem_model::inventory::Inventory;
+use tandem_model::placement::Placement;
+use tandem_telemetry::{Report, Rules, RunRecord, Summary};
+use tandem_units::Bytes;
+use zip::write::SimpleFileOptions;
+
+/// What was typed.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// A run whose report and settings belong to it: its directory or record [default: `run`, if
+    /// there is one]
+    run: Option<PathBuf>,
+    /// A configuration that belongs to it
+    #[arg(long, value_name = "FILE", env = "TANDEM_CONFIG")]
+    config: Option<PathBuf>,
+    /// Write to this file: .zip for an archive, anything else is text [default: stdout]
+    #[arg(short, long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Leave names, paths and secrets as they are
+    #[arg(long)]
+    full: bool,
+    /// Print as JSON, one entry for each section
+    #[arg(long, conflicts_with = "out")]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  tandem doctor                                    to read
+  tandem doctor runs/first -o report.zip           to attach
+  tandem doctor --config run.toml -o report.txt
+
+Your home directory, user name and host name are replaced, and values that look like secrets. Look
+through it before you share it.";
+
+/// One part of the answer.
+#[derive(Serialize)]
+struct Section {
+    /// Its name, also that of its file in an archive.
+    name: &'static str,
+    text: String,
+}
+
+/// Gathers and writes.
+pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+    let mut sections = sections(&args);
+    if !args.full {
+        let who = redactor();
+        sections.iter_mut().for_each(|section| section.text = who.redact(&section.text));
+    }
+    if args.json {
+        out.json(&sections)?;
+        return Ok(ExitStatus::Done);
+    }
+    let Some(path) = args.out else {
+        out.line(as_text(&sections).trim_end())?;
+        return Ok(ExitStatus::Done);
+    };
+    let zipped = path.extension().is_some_and(|end| end.eq_ignore_ascii_case("zip"));
+    let bytes = if zipped { as_zip(&sections)? } else { as_text(&sections).into_bytes() };
+    replace_file(&path, &bytes).map_err(|cause| {
+        let fact = format!("cannot write `{}`: {cause}", path.display());
+        Advised::new(fact, "name a file in a directory that exists and may be written to")
+    })?;
+    let size = Bytes(bytes.len() as u64);
+    out.note(&format!("written: {} ({size}); look through it before you share it", path.display()));
+    if args.full {
+        out.note("with names, paths and secrets, as `--full` asks for");
+    }
+    Ok(ExitStatus::Done)
+}
+
+fn sections(args: &Args) -> Vec<Section> {
+    let found = Inventory::look();
+    let usual = Path::new("run");
+    let run = args.run.clone().or_else(|| usual.join(RunRecord::FILE_NAME).is_file().then(|| usual.into()));
+    let mut sections = vec![
+        Section { name: "program", text: program() },
+        Section { name: "machine", text: machine(&found) },
+        Section { name: "devices", text: devices(&found) },
+        Section { name: "placement", text: placement(args.config.as_deref(), &found) },
+    ];
+    if let Some(path) = &args.config {
+        let text = std::fs::read_to_string(path);
+        let text = text.unwrap_or_else(|cause| format!("cannot be read: {cause}"));
+        sections.push(Section { name: "config", text });
+    }
+    match run {
+        Some(run) => sections.extend(of_run(&run)),
+        None => sections.push(Section { name: "report", text: "no run was named".into() }),
+    }
+    sections
+}
+
+fn program() -> String {
+    let built: Vec<&str> = Backend::ALL.into_iter().filter(|b| b.is_built()).map(Backend::name).collect();
+    let mut text = format!(
+        "tandem {}\nbackends in this build: {}\n",
+        env!("CARGO_PKG_VERSION"),
+        built.join(", ")
+    );
+    // Only those that change what the program does.
+    const OTHERS: [&str; 5] =
+        ["CUDA_VISIBLE_DEVICES", "VK_DRIVER_FILES", "VK_ICD_FILENAMES", "RUST_BACKTRACE", "RAYON_NUM_THREADS"];
+    let mut variables: Vec<(String, String)> = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.to_string_lossy().into())))
+        .filter(|(name, _)| name.starts_with("TANDEM_") || OTHERS.contains(&name.as_str()))
+        .collect();
+    variables.sort();
+    for (name, value) in variables {
+        text += &format!("{name}={value}\n");
+    }
+    text
+}
+
+fn machine(found: &Inventory) -> String {
+    let unknown = || "not known".to_string();
+    let system = System::long_os_version().ok().unwrap_or_else(unknown);
+    let kernel = System::kernel_version().ok().unwrap_or_else(unknown);
+    let processor = found.cpu();
+    let memory = processor.memory.map_or_else(unknown, |bytes| bytes.to_string());
+    format!(
+        "system: {system}, kernel {kernel}, {}\nhost: {}\nprocessor: {}, {} threads ({})\nmemory: {memory}\n",
+        std::env::consts::ARCH,
+        System::host_name().ok().unwrap_or_else(unknown),
+        processor.name,
+        found.processor.threads,
+        found.processor.vector_units.join(", "),
+    )
+}
+
+fn devices(found: &Inventory) -> String {
+    let mut text = String::new();
+    for report in &found.backends {
+        for device in &report.devices {
+            let memory = device.memory.map_or("memory not known".into(), |bytes| bytes.to_string());
+            let driver = device.driver.as_deref().unwrap_or("driver not known");
+            let bus = device.pci.map(|pci| format!(", {pci}")).unwrap_or_default();
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "{}: {}, {memory}, {driver}{bus}", device.id, device.name);
+        }
+        if report.devices.is_empty() {
+            let why = report.trouble.clone().or(report.hint.clone()).unwrap_or_default();
+            let _ = writeln!(text, "{}: none ({why})", report.backend.name());
+        }
+    }
+    for link in &found.links {
+        let (kind, through) = (link.kind.name(), link.kind.through());
+        let _ = writeln!(text, "link {} - {}: {kind}, {through}", link.one, link.other);
+    }
+    for card in &found.unused_cards {
+        let _ = writeln!(text, "unused card of {} at {} ({})", card.vendor, card.pci, card.model);
+    }
+    text
+}
+
+/// What a run would use; a fault in the settings is part of the answer.
+fn placement(config: Option<&Path>, found: &Inventory) -> String {
+    let decided = FileConfig::read(config).and_then(|file| {
+        let asked = crate::device_args::DeviceArgs::default().resolve(&file.devices)?;
+        Ok(Placement::decide(&asked, found)?)
+    });
+    match decided {
+        Ok(placement) => placement.to_string(),
+        Err(error) => anstream::adapter::strip_str(&explain(&error)).to_string(),
+    }
+}
+
+/// The report of a run, and the settings beside its record.
+fn of_run(run: &Path) -> Vec<Section> {
+    let report = match Summary::read(run) {
+        Ok((summary, notes)) => {
+            let report = Report::from_summary(&summary, Some(notes), &Rules::default());
+            let header = summary.header.map(|header| header.settings).unwrap_or_default();
+            let settings = serde_json::to_string_pretty(&header).unwrap_or_default();
+            format!("{}\n\nsettings of the run\n{settings}\n", report.to_string().trim_end())
+        }
+        Err(error) => anstream::adapter::strip_str(&explain(&error.into())).to_string(),
+    };
+    let mut sections = vec![Section { name: "report", text: report }];
+    if let Ok(text) = std::fs::read_to_string(run.join("config.toml")) {
+        sections.push(Section { name: "run-config", text });
+    }
+    sections
+}
+
+fn as_text(sections: &[Section]) -> String {
+    let shown = sections.iter().map(|section| {
+        format!("== {} ==\n{}\n", section.name, section.text.trim_end())
+    });
+    shown.collect::<Vec<_>>().join("\n")
+}
+
+fn as_zip(sections: &[Section]) -> anyhow::Result<Vec<u8>> {
+    let mut archive = zip::ZipWriter::new(Cursor::new(Vec::new()));
+    let options = SimpleFileOptions::default().compression_method(zip::CompressionMethod::Stored);
+    for section in sections {
+        archive.start_file(format!("{}.txt", section.name), options)?;
+        archive.write_all(section.text.as_bytes())?;
+    }
+    Ok(archive.finish()?.into_inner())
+}
+
+fn redactor() -> Redactor {
+    let home = etcetera::home_dir().ok().map(|home| home.display().to_string());
+    let user = ["USER", "LOGNAME", "USERNAME"].iter().find_map(|name| std::env::var(name).ok());
+    Redactor { home, user, host: System::host_name().ok() }
+}

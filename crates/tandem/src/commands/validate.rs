@@ -1,0 +1,320 @@
+//! `tandem validate`: whether a configuration is ready for a run on this machine.
+//!
+//! Settings are judged by `tandem_insight::readiness`; devices, memory and the corpus are asked with
+//! the code that `tandem train` uses. Trains nothing; a corpus is prepared as a run would do it.
+
+use crate::commands::prepare::Shown;
+use crate::config::tree::Written;
+use crate::exit::ExitStatus;
+use crate::failure::{is_cancelled, way_out};
+use crate::interrupt::cancel_on_signals;
+use crate::printer::Printer;
+use crate::train_advice::advice;
+use crate::train_args::TrainArgs;
+use crate::train_plan::TrainPlan;
+use owo_colors::OwoColorize;
+use serde::Serialize;
+use std::path::PathBuf;
+use tandem_data::batch::auto_prefetch;
+use tandem_insight::myxtts::{Became, Conversion};
+use tandem_insight::readiness::{Asked, Check, Level, Machine, ReadyRules, Said, Width, check};
+use tandem_model::inventory::Inventory;
+use tandem_model::placement::{Isolation, Mode, Placement};
+use tandem_train::prepare;
+use tandem_train::train_settings::Precision;
+
+/// What was typed.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// The configuration: TOML or YAML, ours or one of MyXTTS
+    #[arg(long, value_name = "FILE", env = "TANDEM_CONFIG")]
+    config: PathBuf,
+    /// The corpus whose rows are checked, or `demo` [default: `train_data` of the file]
+    #[arg(long, value_name = "CORPUS")]
+    corpus: Option<PathBuf>,
+    /// Print the settings as a configuration of ours (TOML), and check nothing
+    #[arg(long, conflicts_with = "json")]
+    convert: bool,
+    /// Fewer workers earn a warning
+    #[arg(long, value_name = "N", default_value_t = ReadyRules::default().workers)]
+    min_workers: usize,
+    /// Fewer batches in waiting earn a warning
+    #[arg(long, value_name = "N", default_value_t = ReadyRules::default().prefetch)]
+    min_prefetch: usize,
+    /// Smaller batches earn a warning
+    #[arg(long, value_name = "N", default_value_t = ReadyRules::default().batch)]
+    min_batch: usize,
+    /// Print as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  tandem validate --config run.yaml                       checks, reasons, lines to change
+  tandem validate --config run.yaml --corpus my_corpus    also every row of the corpus
+  tandem validate --config myxtts.yaml --convert > run.toml
+  tandem validate --config run.toml --json
+
+Exit codes: 0 ready, warnings or not; 1 something must be fixed; 2 it could not be checked.";
+
+#[derive(Serialize)]
+struct Answer<'a> {
+    ready: bool,
+    written_for: &'static str,
+    checks: &'a [Check],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    conversion: Option<&'a Conversion>,
+}
+
+/// Reads, checks, shows.
+pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+    let written = Written::read(&args.config)?;
+    if args.convert {
+        return print_converted(&written, out);
+    }
+    let rules = ReadyRules {
+        workers: args.min_workers,
+        prefetch: args.min_prefetch,
+        batch: args.min_batch,
+    };
+    let checks = Validation { written: &written, corpus: args.corpus, rules }.checks(out)?;
+    let ready = checks.iter().all(|check| check.level != Level::MustFix);
+    if args.json {
+        let conversion = written.conversion.as_ref();
+        let written_for = if conversion.is_some() { "myxtts" } else { "tandem" };
+        out.json(&Answer { ready, written_for, checks: &checks, conversion })?;
+    } else {
+        print(&checks, &written, out)?;
+    }
+    Ok(if ready { ExitStatus::Done } else { ExitStatus::Negative })
+}
+
+struct Validation<'a> {
+    written: &'a Written,
+    corpus: Option<PathBuf>,
+    rules: ReadyRules,
+}
+
+impl Validation<'_> {
+    fn checks(&self, out: &mut Printer) -> anyhow::Result<Vec<Check>> {
+        let plan = self.plan();
+        let found = Inventory::look();
+        let placed = plan.as_ref().ok().map(|plan| Placement::decide(&plan.devices, &found));
+        let placement = placed.as_ref().and_then(|placed| placed.as_ref().ok());
+        let mut checks = check(&self.asked(), &self.machine(placement), &self.rules);
+        match &plan {
+            Ok(plan) => {
+                checks.push(self.devices(plan, &found));
+                checks.push(self.memory(plan, &found, placement));
+                let facts = placement.map(|placement| super::train::machine_facts(placement, &found));
+                let said = facts.map(|facts| advice(plan, &facts)).unwrap_or_default();
+                let change = "change it, or leave it if you meant it";
+                checks.extend(said.into_iter().map(|said| Check::warn("advice", said, change)));
+                checks.push(self.rows(plan, out)?);
+            }
+            // Without a plan there is nothing to place and nothing to read.
+            Err(error) => checks.push(self.refused("settings", error)),
+        }
+        Ok(checks)
+    }
+
+    /// The run that these settings make; the corpus is named by a stand-in where there is none.
+    fn plan(&self) -> anyhow::Result<TrainPlan> {
+        let named = self.corpus.clone().or_else(|| self.written.config.train_data.clone());
+        let train_data = Some(named.unwrap_or_else(|| PathBuf::from(".")));
+        let args = TrainArgs { train_data, ..TrainArgs::default() };
+        let plan = args.resolve_over(self.written.config.clone())?;
+        super::train::refuse_what_is_not_there(&plan)
+            .or_else(|refused| match plan.val_data {
+                // Fixed shapes have a check of their own.
+                None => Ok(()),
+                Some(_) => Err(refused),
+            })?;
+        Ok(plan)
+    }
+
+    fn asked(&self) -> Asked {
+        let config = &self.written.config;
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let batch = config.batch.batch_size;
+        let prefetch = config.prefetch_buffer_size.unwrap_or_else(|| auto_prefetch(batch));
+        let width = if config.train.precision == Precision::F32 { Width::Full } else { Width::Mixed };
+        Asked {
+            native_loading: self.switch("use_tf_native_loading"),
+            workers: self.said("num_workers", config.num_workers.unwrap_or(cores)),
+            prefetch: self.said("prefetch_buffer_size", prefetch),
+            batch: self.said("batch.batch_size", batch),
+            static_shapes: self.said(
+                "devices.enable_static_shapes",
+                config.devices.enable_static_shapes.unwrap_or(true),
+            ),
+            fusion: self.switch("enable_xla"),
+            width: self.said("train.precision", width),
+        }
+    }
+
+    fn said<T>(&self, ours: &str, value: T) -> Said<T> {
+        Said { value, place: self.written.place(ours) }
+    }
+
+    fn switch(&self, name: &str) -> Option<Said<bool>> {
+        let (key, value) = self.written.conversion.as_ref()?.switch(name)?;
+        Some(Said { value, place: self.written.place_of(key) })
+    }
+
+    fn machine(&self, placement: Option<&Placement>) -> Machine {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let gpu = placement.is_some_and(|placement| placement.mode != Mode::Cpu);
+        let precision = self.written.config.train.precision;
+        // Only what asks for another width needs the device opened.
+        let asked = placement.filter(|_| precision != Precision::F32);
+        let refused = asked.and_then(|placement| {
+            let devices = placement.open().map_err(anyhow::Error::from);
+            let checked = devices.and_then(|open| Ok(precision.check(&open.model)?));
+            checked.err().map(|error| format!("{error:#}"))
+        });
+        Machine { cores, gpu, width_refused: refused }
+    }
+
+    fn devices(&self, plan: &TrainPlan, found: &Inventory) -> Check {
+        let mut asked = plan.devices.clone();
+        // Budgets are a check of their own.
+        asked.isolation = Isolation::Off;
+        let place = self.written.place("devices.model_gpu");
+        match Placement::decide(&asked, found) {
+            Err(error) => self.refused("device pair", &error.into()).at(&place),
+            Ok(placement) => {
+                let (mode, model) = (placement.mode.name(), &placement.model.name);
+                let reason = format!("{mode} on {model}");
+                match placement.warning {
+                    Some(warning) => Check::warn("device pair", warning, "choose another pair").at(&place),
+                    None => Check::ok("device pair", reason),
+                }
+            }
+        }
+    }
+
+    fn memory(&self, plan: &TrainPlan, found: &Inventory, placed: Option<&Placement>) -> Check {
+        if let Some(placement) = placed {
+            return Check::ok("memory", match &placement.limits {
+                Some(limits) => format!("budgets: {limits}; the largest batch is tried before step 1"),
+                None => "no budgets; all of the device may be used".into(),
+            });
+        }
+        match Placement::decide(&plan.devices, found) {
+            Err(error @ tandem_model::placement::PlacementError::BudgetTooLarge { .. }) => {
+                self.refused("memory", &error.into()).at(&self.written.place("devices.model_gpu_memory"))
+            }
+            _ => Check::warn("memory", "not checked: the devices are not settled", "mend the pair first"),
+        }
+    }
+
+    /// Every row, with the code that a run uses.
+    fn rows(&self, plan: &TrainPlan, out: &mut Printer) -> anyhow::Result<Check> {
+        let name = "corpus rows";
+        if self.corpus.is_none() && self.written.config.train_data.is_none() {
+            let change = "name one with `--corpus`, or set `train_data`";
+            return Ok(Check::warn(name, "no corpus is named, so no row was checked", change));
+        }
+        let cancel = cancel_on_signals()?;
+        let mut shown = Shown::on(out);
+        let prepared = prepare(&plan.corpus, &plan.data, &plan.prepare, &mut shown, &cancel);
+        shown.done();
+        let place = self.written.place("train_data");
+        let prepared = match prepared.map_err(anyhow::Error::from) {
+            Err(error) if is_cancelled(&error) => return Err(error),
+            Err(error) => return Ok(self.refused(name, &error).at(&place)),
+            Ok(prepared) => prepared,
+        };
+        let summary = &prepared.summary;
+        let reason = format!(
+            "{} of {} rows usable, {} held out, {} of sound",
+            summary.usable, summary.rows, summary.eval, summary.sound
+        );
+        if summary.rejected == 0 {
+            return Ok(Check::ok(name, reason));
+        }
+        let change = "`tandem prepare` lists the others, each with its line and a fix";
+        Ok(Check::warn(name, reason, change))
+    }
+
+    /// What a run would refuse.
+    fn refused(&self, name: &'static str, error: &anyhow::Error) -> Check {
+        let change = way_out(error).unwrap_or_else(|| "mend it, then check again".into());
+        let reason = format!("{error:#}");
+        // A fault that names one of our keys can be shown in the file's own terms.
+        let quoted = reason.split('`').skip(1).step_by(2).find(|word| word.contains('.'));
+        let place = quoted.map(|key| self.written.place(key)).filter(|place| place.line.is_some());
+        let check = Check::must_fix(name, reason.clone(), change);
+        place.map_or(check.clone(), |place| check.at(&place))
+    }
+}
+
+fn print(checks: &[Check], written: &Written, out: &mut Printer) -> anyhow::Result<()> {
+    let mut table = Printer::table(&["check", "", "reason", "change"]);
+    for check in checks {
+        let level = match check.level {
+            Level::Ok => "ok",
+            Level::Warn => "warn",
+            Level::MustFix => "must fix",
+        };
+        let change = check.change.clone().unwrap_or_default();
+        table.add_row([check.name, level, &check.reason, &change]);
+    }
+    out.line(&table.trim_fmt())?;
+    if let Some(conversion) = &written.conversion {
+        out.line("")?;
+        out.line("written for MyXTTS; what its keys mean here (`--convert` prints them as ours):")?;
+        out.line(&meanings(conversion, written))?;
+    }
+    let count = |level| checks.iter().filter(|check| check.level == level).count();
+    let (warnings, faults) = (count(Level::Warn), count(Level::MustFix));
+    let verdict = match (faults, warnings) {
+        (0, 0) => "ready".to_string(),
+        (0, warnings) => format!("ready, with {warnings} to look at"),
+        (faults, _) => format!("not ready: {faults} must be fixed"),
+    };
+    out.line(&format!("\n{:<8} {verdict}", "verdict".bold()))
+}
+
+fn meanings(conversion: &Conversion, written: &Written) -> String {
+    let mut rows = Vec::new();
+    for meaning in &conversion.meanings {
+        let became = match meaning.became {
+            Became::Set => "is",
+            Became::Always | Became::AlwaysDespite => "on",
+            Became::LeftOut => "left out",
+        };
+        rows.push((written.place_of(&meaning.key).line, &meaning.key, became, &*meaning.said));
+    }
+    for key in &conversion.unknown {
+        rows.push((written.place_of(key).line, key, "left out", "not known here"));
+    }
+    // As a reader of the file meets them.
+    rows.sort();
+    let mut table = Printer::table(&["line", "key", "", "here"]);
+    for (line, key, became, said) in rows {
+        let line = line.map(|line| line.to_string()).unwrap_or_default();
+        table.add_row([&line, key.as_str(), became, said]);
+    }
+    table.trim_fmt()
+}
+
+/// The settings as TOML on stdout; what was left out as comments above them.
+fn print_converted(written: &Written, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+    if let Some(conversion) = &written.conversion {
+        out.line("# From a MyXTTS configuration. Left out, since there is no such setting here:")?;
+        let lost = conversion.meanings.iter().filter(|meaning| meaning.became == Became::LeftOut);
+        for meaning in lost {
+            out.line(&format!("#   {}: {}", meaning.key, meaning.said))?;
+        }
+        for key in &conversion.unknown {
+            out.line(&format!("#   {key}: not known"))?;
+        }
+        out.line("")?;
+    }
+    out.line(written.to_toml()?.trim_end())?;
+    Ok(ExitStatus::Done)
+}

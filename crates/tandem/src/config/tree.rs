@@ -1,0 +1,139 @@
+//! A configuration file as it is written: ours, or one of MyXTTS.
+//!
+//! In: a path. Out: [`Written`]: the settings as ours, what the file is, and where each key stands.
+//! What cannot be read is an error with line, column and the nearest right key.
+
+use super::format::{Format, shown_at};
+use super::nearest::nearest;
+use super::place::place_of;
+use super::{FileConfig, read_text};
+use crate::failure::Advised;
+use anyhow::Context;
+use serde_json::Value;
+use std::path::Path;
+use tandem_data::text::Language;
+use tandem_insight::myxtts::keys::KEYS;
+use tandem_insight::myxtts::{Conversion, TABLES, convert, is_myxtts};
+use tandem_insight::readiness::Place;
+
+/// A file, read.
+pub struct Written {
+    /// The settings, as ours.
+    pub config: FileConfig,
+    /// How they came about, where the file was written for MyXTTS.
+    pub conversion: Option<Conversion>,
+    text: String,
+    format: Format,
+}
+
+impl Written {
+    /// Reads a file of either kind.
+    pub fn read(path: &Path) -> anyhow::Result<Written> {
+        let named = || format!("cannot use configuration `{}`", path.display());
+        let text = read_text(path).with_context(named)?;
+        let format = Format::of(path).with_context(named)?;
+        // First as a text of that format, whatever its keys.
+        let tree: Value = format.parse(&text).with_context(named)?;
+        if !is_myxtts(&tree) {
+            let config = FileConfig::read(Some(path))?;
+            return Ok(Written { config, conversion: None, text, format });
+        }
+        let file = Theirs { tree, text: &text, format };
+        let (config, conversion) = file.read().with_context(named)?;
+        Ok(Written { config, conversion: Some(conversion), text, format })
+    }
+
+    /// Where one of our keys is set, by the name it has in this file.
+    pub fn place(&self, ours: &str) -> Place {
+        let theirs = self.conversion.as_ref().and_then(|conversion| conversion.source_of(ours));
+        self.place_of(theirs.unwrap_or(ours))
+    }
+
+    /// Where a key of this file stands.
+    pub fn place_of(&self, key: &str) -> Place {
+        let line = place_of(&self.text, self.format, key).map(|(line, _)| line);
+        Place { key: key.to_string(), line }
+    }
+
+    /// The settings as TOML: only what the file sets.
+    pub fn to_toml(&self) -> anyhow::Result<String> {
+        let set = match &self.conversion {
+            Some(conversion) => Value::Object(conversion.config.clone()),
+            None => {
+                let usual = serde_json::to_value(FileConfig::default())?;
+                changed(&serde_json::to_value(&self.config)?, &usual).unwrap_or(Value::Null)
+            }
+        };
+        match set {
+            Value::Null => Ok(String::new()),
+            set => toml::to_string(&set).context("cannot write the settings as TOML"),
+        }
+    }
+}
+
+/// A file of the other program.
+struct Theirs<'a> {
+    tree: Value,
+    text: &'a str,
+    format: Format,
+}
+
+impl Theirs<'_> {
+    fn read(&self) -> Result<(FileConfig, Conversion), Advised> {
+        let languages: Vec<&str> = Language::ALL.iter().map(|language| language.tag()).collect();
+        let mend = "mend that line, or remove it for the default";
+        let conversion = convert(&self.tree, &languages).map_err(|wrong| {
+            let fact = format!("`{}` is {}, expected {}", wrong.key, wrong.found, wrong.expected);
+            self.fault(&wrong.key, &fact, mend)
+        })?;
+        if let Some((wrong, right)) = conversion.unknown.iter().find_map(|key| near(key)) {
+            let advice = format!("did you mean `{right}`?");
+            return Err(self.fault(wrong, &format!("unknown key `{wrong}`"), &advice));
+        }
+        let settings = Value::Object(conversion.config.clone());
+        let config: FileConfig = serde_path_to_error::deserialize(settings).map_err(|error| {
+            let ours = error.path().to_string();
+            let key = conversion.source_of(&ours).unwrap_or(&ours).to_string();
+            self.fault(&key, &format!("`{key}`: {}", error.into_inner()), mend)
+        })?;
+        Ok((config.checked()?, conversion))
+    }
+
+    fn fault(&self, key: &str, fact: &str, advice: &str) -> Advised {
+        match place_of(self.text, self.format, key) {
+            Some(place) => Advised::new(shown_at(self.text, place, fact), advice),
+            None => Advised::new(fact, advice),
+        }
+    }
+}
+
+/// A key of theirs that a typing error is likely to have come from; none for keys that are simply
+/// not known here.
+fn near(unknown: &str) -> Option<(&str, String)> {
+    let Some((table, name)) = unknown.split_once('.') else {
+        return nearest(unknown, TABLES.into_iter()).map(|right| (unknown, right.to_string()));
+    };
+    // In the table it stands in, or the right name in the wrong table.
+    let here = KEYS.iter().filter(|key| key.is(table, key.name)).map(|key| key.name);
+    if let Some(right) = nearest(name, here) {
+        return Some((unknown, format!("{table}.{right}")));
+    }
+    let other = TABLES.iter().find(|other| KEYS.iter().any(|key| key.is(other, name)))?;
+    Some((unknown, format!("{other}.{name}")))
+}
+
+/// What differs from the defaults.
+fn changed(value: &Value, usual: &Value) -> Option<Value> {
+    match (value, usual) {
+        (Value::Null, _) => None,
+        (Value::Object(table), Value::Object(usual)) => {
+            let entries = table.iter().filter_map(|(key, value)| {
+                let other = usual.get(key).unwrap_or(&Value::Null);
+                Some((key.clone(), changed(value, other)?))
+            });
+            let entries: serde_json::Map<_, _> = entries.collect();
+            (!entries.is_empty()).then_some(Value::Object(entries))
+        }
+        (value, usual) => (value != usual).then(|| value.clone()),
+    }
+}

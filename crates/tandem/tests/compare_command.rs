@@ -1,0 +1,148 @@
+//! `tandem compare` as a user meets it: records of known pace, of other programs, cut short.
+
+mod kit;
+
+use kit::{Place, Said};
+use std::fs;
+use tandem_telemetry::event::{
+    DeviceRole, DeviceSample, Event, Final, RunHeader, RunOutcome, Step,
+};
+use tandem_telemetry::{Nanos, Stamped};
+use tandem_units::{Bytes, Ticket};
+
+/// A record of steps that take `base` milliseconds by four shapes, a little more or less.
+fn record(steps: u64, base: u64, seed: u64) -> String {
+    let header = RunHeader::now("tandem", "0.1.0", serde_json::json!({"batch_size": 16}));
+    let mut at = Nanos(0);
+    let mut lines = vec![Stamped { at, event: Event::Run(Box::new(header)) }];
+    for number in 1..=steps {
+        // A known walk, so that the snapshot stays: Knuth's multiplier.
+        let walk = (number + 1000 * seed).wrapping_mul(6_364_136_223_846_793_005) >> 40;
+        let shape = [16, 64, 200 * (1 + walk as u32 % 4)];
+        let took = base * 1_000_000 * u64::from(shape[2]) / 400 * (970 + walk / 7 % 61) / 1000;
+        at += Nanos(took);
+        let step = Step {
+            step: number,
+            ticket: Ticket { seq: number - 1, ..Ticket::default() },
+            took: Nanos(took),
+            waited: Nanos(0),
+            items: 16,
+            frames: 4000,
+            shape: Some(shape),
+            losses: vec![],
+        };
+        lines.push(Stamped { at, event: step.into() });
+        let mut sample = DeviceSample::new("cuda:0".into(), DeviceRole::Model);
+        sample.utilisation = Some(0.9);
+        sample.memory_used = Some(Bytes::mib(4096));
+        lines.push(Stamped { at, event: sample.into() });
+    }
+    let ending = Final { outcome: RunOutcome::Done, why: None, steps, flags: vec![] };
+    lines.push(Stamped { at, event: ending.into() });
+    let lines = lines.iter().map(|line| serde_json::to_string(line).expect("JSON") + "\n");
+    lines.collect()
+}
+
+fn place() -> Place {
+    let place = Place::new();
+    for (name, base, seed) in [("a", 100, 1), ("again", 100, 2), ("slow", 110, 3)] {
+        fs::create_dir(place.inside(name)).expect("a directory");
+        fs::write(place.inside(name).join("run.jsonl"), record(80, base, seed)).expect("written");
+    }
+    place
+}
+
+fn compared(place: &Place, more: &[&str]) -> Said {
+    place.run(&[&["compare"], more].concat())
+}
+
+#[test]
+fn a_slower_run_is_a_regression_and_another_seed_is_not() {
+    let place = place();
+    let same = compared(&place, &["a", "again/run.jsonl"]);
+    assert_eq!((same.code, same.err.as_str()), (Some(0), ""), "{same:?}");
+    assert!(same.out.contains("verdict  no difference beyond noise"), "{}", same.out);
+    let slower = compared(&place, &["a", "slow"]);
+    assert_eq!(slower.code, Some(1), "{slower:?}");
+    insta::assert_snapshot!(slower.out);
+    assert_eq!(compared(&place, &["slow", "a"]).code, Some(0), "faster is no regression");
+}
+
+#[test]
+fn a_limit_decides_what_fails() {
+    let place = place();
+    for (limit, code) in [("5%", 1), ("5", 1), ("20%", 0), ("9.5 %", 1)] {
+        let said = compared(&place, &["a", "slow", "--fail-over", limit]);
+        assert_eq!(said.code, Some(code), "{limit}: {said:?}");
+    }
+    let wrong = compared(&place, &["a", "slow", "--fail-over", "much"]);
+    assert!(wrong.code == Some(2) && wrong.err.contains("such as 5%"), "{wrong:?}");
+}
+
+#[test]
+fn the_json_form_is_json_alone_and_always_the_same() {
+    let place = place();
+    let said = compared(&place, &["a", "slow", "--json"]);
+    assert_eq!(said.code, Some(1));
+    let found: serde_json::Value = serde_json::from_str(&said.out).expect("JSON");
+    assert_eq!((&found["verdict"], &found["a"]["steps"]), (&"worse".into(), &79.into()));
+    let row = &found["rows"][2];
+    assert_eq!(row["measure"], "same_shapes");
+    let ratio = row["ratio"].as_f64().expect("a number");
+    assert!((ratio - 1.1).abs() < 0.02, "{ratio}");
+    assert_eq!(said.out, compared(&place, &["a", "slow", "--json"]).out);
+}
+
+#[test]
+fn records_that_cannot_be_used_are_refused_with_a_way_out() {
+    let place = place();
+    let write = |name: &str, text: &str| fs::write(place.inside(name), text).expect("written");
+    write("foreign.jsonl", "{\"step\": 1}\n");
+    write("empty.jsonl", "");
+    let newer = record(20, 100, 1).replace("\"schema\":{\"major\":1", "\"schema\":{\"major\":9");
+    write("newer.jsonl", &newer);
+    write("short.jsonl", &record(5, 100, 1));
+    for (name, words) in [
+        ("foreign.jsonl", "is not a run record"),
+        ("empty.jsonl", "is empty"),
+        ("newer.jsonl", "has format 9.0"),
+        ("short.jsonl", "has 4 steps after the warm-up"),
+        ("nowhere", "cannot open run record"),
+    ] {
+        compared(&place, &["a", name]).failed(&[words]);
+    }
+}
+
+#[test]
+fn a_record_cut_short_is_used_as_far_as_it_goes_and_that_is_said() {
+    let place = place();
+    let whole = record(80, 100, 4);
+    fs::write(place.inside("cut.jsonl"), &whole[..whole.len() * 2 / 3]).expect("written");
+    let said = compared(&place, &["a", "cut.jsonl"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(said.err.contains("its last line was cut off; the rest is used"), "{}", said.err);
+    assert!(said.err.contains("has no ending"), "{}", said.err);
+    assert!(said.out.contains("total times are not comparable"), "{}", said.out);
+}
+
+/// Real steps of the real pipeline, one copy of them half as slow again: no clock decides the test.
+#[test]
+fn a_real_record_is_itself_and_its_slower_copy_is_not() {
+    let place = Place::new();
+    let args =
+        ["analyze", "demo", "--step-time", "4", "--batch-size", "4", "--record", "real.jsonl"];
+    let said = place.run(&[&args[..], &["--sample", "5", "--batches", "120"]].concat());
+    assert!(matches!(said.code, Some(0 | 1)), "{said:?}");
+    let real = fs::read_to_string(place.inside("real.jsonl")).expect("a record");
+    let slower = real.lines().map(|line| {
+        let mut stamped: Stamped = serde_json::from_str(line).expect("our line");
+        if let Event::Step(step) = &mut stamped.event {
+            step.took = Nanos(step.took.0 * 3 / 2);
+        }
+        serde_json::to_string(&stamped).expect("JSON") + "\n"
+    });
+    fs::write(place.inside("slower.jsonl"), slower.collect::<String>()).expect("written");
+    assert_eq!(compared(&place, &["real.jsonl", "real.jsonl"]).code, Some(0));
+    let found = compared(&place, &["real.jsonl", "slower.jsonl"]);
+    assert_eq!(found.code, Some(1), "{found:?}");
+}

@@ -1,0 +1,224 @@
+#!/usr/bin/env python3
+"""Makes crates/tandem-model/tests/goldens/network.json with NumPy: a whole voice, computed by hand.
+
+Needs NumPy. Run from the root of the repository. Nothing here is taken from the Rust code: the
+definitions are those of ARCHITECTURE.md and of the modules' documentation, written down once more
+in 64 bits. Every utterance is computed alone, without padding and without masks, so the test that
+reads the file also proves that a padded batch gives what each row gives by itself.
+
+Weights are not in the file. Both sides make them from their names: weight `i` of tensor `name` is
+`bound * uniform(name, i)`, see `weight`.
+"""
+
+import json
+import math
+import pathlib
+
+import numpy as np
+
+OUT = pathlib.Path("crates/tandem-model/tests/goldens/network.json")
+
+CONFIG = dict(
+    symbols=9,
+    languages=2,
+    bands=3,
+    text_width=8,
+    text_blocks=2,
+    decoder_width=12,
+    decoder_blocks=2,
+    head_width=4,
+    voice_width=5,
+    patch=2,
+)
+# Two rows of different length. The second ends in the middle of a patch of the decoder (7 frames,
+# patches of 2), and its reference in the middle of a patch of four.
+ROWS = [
+    dict(language=1, symbols=[3, 1, 8, 5, 2], durations=[2, 1, 4, 2, 3], reference=12, time=0.25),
+    dict(language=0, symbols=[7, 4, 6], durations=[1, 4, 2], reference=6, time=0.625),
+]
+TIME_WIDTH = 64
+DURATION_SHARE = 0.2
+
+
+def uniform(name, count):
+    """Numbers from -1 to 1: FNV-1a of the name, then a mixer of 32 bits for each place."""
+    seed = 2166136261
+    for byte in name.encode():
+        seed = (seed ^ byte) * 16777619 % 2**32
+    values = []
+    for at in range(count):
+        x = (seed + at * 2654435761) % 2**32
+        x = (x ^ x >> 16) * 0x045D9F3B % 2**32
+        x = (x ^ x >> 16) * 0x045D9F3B % 2**32
+        x ^= x >> 16
+        values.append(x / 2**31 - 1)
+    return np.array(values)
+
+
+def weight(name, *shape):
+    bound = math.sqrt(3 / shape[0]) if name.endswith("weight") else 0.5
+    # The program keeps weights in 32 bits.
+    values = (bound * uniform(name, math.prod(shape))).astype(np.float32)
+    return values.astype(np.float64).reshape(shape)
+
+
+def linear(name, x, to):
+    return x @ weight(f"{name}.weight", x.shape[-1], to) + weight(f"{name}.bias", to)
+
+
+def silu(x):
+    return x / (1 + np.exp(-x))
+
+
+def with_neighbours(x):
+    none = np.zeros((1, x.shape[1]))
+    return np.concatenate([np.vstack([none, x[:-1]]), x, np.vstack([x[1:], none])], axis=1)
+
+
+def film(x, scale, shift):
+    centred = x - x.mean(axis=1, keepdims=True)
+    deviation = np.sqrt((centred**2).mean(axis=1, keepdims=True) + 1e-5)
+    return centred / deviation * (1 + scale) + shift
+
+
+def rotate(x):
+    """Pair (i, i + half) of position p turns by p * 10000^(-i / half)."""
+    positions, width = x.shape
+    half = width // 2
+    angle = np.outer(np.arange(positions), 10000.0 ** (-np.arange(half) / half))
+    turned = (x[:, :half] + 1j * x[:, half:]) * np.exp(1j * angle)
+    return np.concatenate([turned.real, turned.imag], axis=1)
+
+
+def attention(packed, head):
+    q, k, v = np.split(packed, 3, axis=1)
+    mixed = []
+    for first in range(0, q.shape[1], head):
+        own = slice(first, first + head)
+        scores = rotate(q[:, own]) @ rotate(k[:, own]).T / math.sqrt(head)
+        shares = np.exp(scores - scores.max(axis=1, keepdims=True))
+        mixed.append(shares / shares.sum(axis=1, keepdims=True) @ v[:, own])
+    return np.concatenate(mixed, axis=1)
+
+
+def block(name, x, condition):
+    width = x.shape[1]
+    steer = linear(f"{name}.steer", condition, 6 * width)
+    scale, shift, gate, scale2, shift2, gate2 = np.split(steer, 6)
+    packed = linear(f"{name}.attend", film(x, scale, shift), 3 * width)
+    x = x + gate * linear(f"{name}.join", attention(packed, CONFIG["head_width"]), width)
+    hidden = silu(linear(f"{name}.widen", with_neighbours(film(x, scale2, shift2)), 2 * width))
+    return x + gate2 * linear(f"{name}.narrow", hidden, width)
+
+
+def last_film(name, x, condition):
+    return film(x, *np.split(linear(name, condition, 2 * x.shape[1]), 2))
+
+
+def voice_of(frames):
+    """Patches of four frames; one that is not whole does not count."""
+    width, bands = CONFIG["text_width"], CONFIG["bands"]
+    patches = frames[: len(frames) // 4 * 4].reshape(-1, 4 * bands)
+    x = silu(linear("reader.reference.enter", patches, width))
+    x = x + silu(linear("reader.reference.mix", with_neighbours(x), width))
+    both = np.concatenate([x.mean(axis=0), np.sqrt(x.var(axis=0) + 1e-5)])
+    return linear("reader.reference.leave", both, CONFIG["voice_width"])
+
+
+def condition_of(voice, language):
+    table = weight("reader.languages.table", CONFIG["languages"], CONFIG["voice_width"])
+    both = np.concatenate([voice, table[language]])
+    return silu(linear("reader.condition", both, CONFIG["text_width"]))
+
+
+def read(symbols, condition):
+    width = CONFIG["text_width"]
+    x = weight("reader.text.symbols.table", CONFIG["symbols"], width)[symbols]
+    x = x + silu(linear("reader.text.spread", with_neighbours(x), width))
+    for number in range(CONFIG["text_blocks"]):
+        x = block(f"reader.text.blocks.{number}", x, condition)
+    hidden = last_film("reader.text.steer", x, condition)
+    return hidden, linear("reader.text.prior", hidden, CONFIG["bands"])
+
+
+def durations_of(hidden):
+    width = hidden.shape[1]
+    x = silu(linear("durations.enter", with_neighbours(hidden), width))
+    x = silu(linear("durations.mix", with_neighbours(x), width))
+    return linear("durations.leave", x, 1)[:, 0]
+
+
+def time_features(time):
+    half = TIME_WIDTH // 2
+    angle = 1000 * time * 10000.0 ** (-np.arange(half) / half)
+    return np.concatenate([np.sin(angle), np.cos(angle)])
+
+
+def velocity_of(point, time, prior, hidden, condition):
+    """`hidden` is one vector for each position of the decoder."""
+    width, frame = CONFIG["decoder_width"], CONFIG["patch"] * CONFIG["bands"]
+    seen = np.concatenate([point.reshape(-1, frame), prior.reshape(-1, frame)], axis=1)
+    x = linear("decoder.enter", seen, width) + linear("decoder.hear", hidden, width)
+    steer = linear("decoder.time", time_features(time), width)
+    steer = silu(steer + linear("decoder.voice", condition, width))
+    for number in range(CONFIG["decoder_blocks"]):
+        x = block(f"decoder.blocks.{number}", x, steer)
+    frames = linear("decoder.leave", last_film("decoder.steer", x, steer), frame)
+    return frames.reshape(-1, CONFIG["bands"])
+
+
+def utterance(number, row):
+    patch, bands = CONFIG["patch"], CONFIG["bands"]
+    counts = np.array(row["durations"])
+    frames = int(counts.sum())
+    whole = -(-frames // patch) * patch
+    # Real frames, and zeros up to a whole patch.
+    mel = np.zeros((whole, bands))
+    mel[:frames] = uniform(f"mel {number}", frames * bands).reshape(-1, bands).round(3)
+    noise = (2 * uniform(f"noise {number}", whole * bands)).reshape(-1, bands).round(3)
+    reference = uniform(f"reference {number}", row["reference"] * bands).round(3)
+    voice = voice_of(reference.reshape(-1, bands))
+    condition = condition_of(voice, row["language"])
+    hidden, prior = read(row["symbols"], condition)
+    guesses = durations_of(hidden)
+    # Behind its end a row is at its first symbol.
+    spoken = np.repeat(np.arange(len(counts)), counts)
+    path = np.concatenate([spoken, np.zeros(whole - frames, int)])
+    expanded = prior[path]
+    start = expanded + noise
+    way = mel - start
+    point = start + row["time"] * way
+    velocity = velocity_of(point, row["time"], expanded, hidden[path[::patch]], condition)
+    deviance = np.exp(guesses) - counts - counts * (guesses - np.log(counts))
+    return dict(
+        row,
+        mel=mel[:frames],
+        noise=noise,
+        reference=reference,
+        voice=voice,
+        condition=condition,
+        hidden=hidden,
+        prior=prior,
+        log_durations=guesses,
+        velocity=velocity[:frames],
+        losses=dict(
+            prior=((expanded - mel)[:frames] ** 2).mean(),
+            duration=DURATION_SHARE * deviance.mean(),
+            flow=((velocity - way)[:frames] ** 2).mean(),
+        ),
+    )
+
+
+def plain(value):
+    if isinstance(value, dict):
+        return {key: plain(inner) for key, inner in value.items()}
+    if isinstance(value, np.ndarray):
+        return [float(f"{number:.6g}") for number in value.ravel()]
+    return float(f"{value:.8g}") if isinstance(value, float) else value
+
+
+golden = dict(config=CONFIG, rows=[plain(utterance(*row)) for row in enumerate(ROWS)])
+OUT.write_text(json.dumps(golden) + "\n")
+print(f"{OUT}: {OUT.stat().st_size} bytes")
+for row in golden["rows"]:
+    print(row["losses"])
