@@ -254,6 +254,12 @@ fn open_vendor(id: DeviceId) -> Result<Device, DeviceError> {
     }
 }
 
+/// Whether a device compiles and tunes kernels when it first meets a shape; the processor's are
+/// part of the program.
+pub fn compiles_kernels(device: &Device) -> bool {
+    *device != Device::flex()
+}
+
 /// Waits until a device has done everything it was given; what failed on the way shows here.
 pub fn wait_for(device: &Device, doing: &'static str) -> Result<(), DeviceError> {
     let failed = |why: burn::tensor::ExecutionError| {

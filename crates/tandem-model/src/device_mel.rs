@@ -4,7 +4,7 @@
 //! `[rows, frames, bands]`, silence behind each end. The transform is a product with the windowed
 //! Fourier matrix, restricted to the bins that a band uses: more arithmetic than a fast
 //! transform, in the one operation that GPUs do best. [`choose_mel_place`] measures whether it
-//! pays. Next on the path: [`crate::transfer`].
+//! pays. `tandem-train` runs it as a stage.
 //!
 //! **Tolerance**: on speech, [`TOLERANCE`] in the logarithm against the host kernel, checked on
 //! flex and on software Vulkan. Both are single precision; a faint band beside a loud one is
@@ -16,7 +16,7 @@ mod sounds;
 #[cfg(test)]
 mod tests;
 
-pub use choice::{MelChoice, MelPlace, choose_mel_place};
+pub use choice::{MelChoice, MelOn, MelPlace, choose_mel_place};
 pub use sounds::SoundBatch;
 
 use crate::device::{DeviceError, guarded};

@@ -127,19 +127,21 @@ impl HostLesson {
     /// A lesson in which every place is taken to its end: the most that a shape can ask for.
     pub fn fullest(shape: BatchShape, config: &VoiceConfig, reference_frames: usize) -> HostLesson {
         let BatchShape { rows, frames, symbols } = shape;
-        let frames = frames.next_multiple_of(config.patch).max(symbols);
-        let each = (frames / symbols.max(1)) as u32;
-        let mut durations = vec![each; symbols];
+        let frames = frames.next_multiple_of(config.patch);
+        // A symbol takes a frame at least, and the padded shape is what counts.
+        let spoken = symbols.min(frames);
+        let mut durations = vec![(frames / spoken.max(1)) as u32; spoken];
         if let Some(last) = durations.last_mut() {
-            *last += (frames % symbols) as u32;
+            *last += (frames % spoken) as u32;
         }
+        durations.resize(symbols, 0);
         HostLesson {
             rows,
             symbols,
             frames,
             bands: config.bands,
             patch: config.patch,
-            symbol_counts: vec![symbols; rows],
+            symbol_counts: vec![spoken; rows],
             frame_counts: vec![frames; rows],
             symbol_ids: vec![1; rows * symbols],
             languages: vec![0; rows],

@@ -14,6 +14,7 @@ pub use error::{Mismatch, PlacementError};
 pub use limits::{MATRIX, MatrixRow, MemoryLimits};
 
 use crate::device::{self, Backend, BackendChoice, DeviceError};
+use crate::device_mel::MelOn;
 use crate::inventory::{FoundDevice, Inventory};
 use burn::tensor::Device;
 use serde::Serialize;
@@ -38,6 +39,8 @@ pub struct DeviceSettings {
     pub isolation: Isolation,
     /// Whether batches are padded to a small fixed set of shapes.
     pub shapes: Shapes,
+    /// Where mel frames are made.
+    pub mel_on: MelOn,
 }
 
 impl Default for DeviceSettings {
@@ -49,6 +52,7 @@ impl Default for DeviceSettings {
             buffer_size: DEFAULT_BUFFER,
             isolation: Isolation::Off,
             shapes: Shapes::Static,
+            mel_on: MelOn::Auto,
         }
     }
 }

@@ -66,6 +66,11 @@ impl ShapeLog {
         meeting
     }
 
+    /// Shapes met so far.
+    pub fn distinct(&self) -> usize {
+        self.shapes.len()
+    }
+
     /// What is known so far. A shape that was met once is compared with the mean of the others,
     /// by its size.
     pub fn report(&self) -> ShapeReport {

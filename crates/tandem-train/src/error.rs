@@ -9,6 +9,7 @@ use tandem_data::corpus::RejectedRow;
 use tandem_data::text::TextError;
 use tandem_model::checkpoint::CheckpointError;
 use tandem_model::device::DeviceError;
+use tandem_model::device_mel::DeviceMelError;
 use tandem_model::memory::MemoryError;
 use tandem_model::trained::VoiceError;
 use tandem_model::weights::WeightsError;
@@ -102,6 +103,12 @@ pub enum TrainError {
     /// A device has not enough memory.
     #[error(transparent)]
     Memory(#[from] MemoryError),
+    /// Mel frames cannot be made on the data device.
+    #[error(transparent)]
+    DeviceMel(#[from] DeviceMelError),
+    /// There is no device that could make mel frames.
+    #[error("mel frames are to be made on the data device, which is the processor")]
+    NoMelDevice,
     /// There is nothing to resume.
     #[error("there is no checkpoint in `{}`", directory.display())]
     NothingToResume {
@@ -220,6 +227,8 @@ impl Hint for TrainError {
             Self::Weights(error) => error.hint(),
             Self::Device(error) => error.hint(),
             Self::Memory(error) => error.hint(),
+            Self::DeviceMel(error) => error.hint(),
+            Self::NoMelDevice => Some("leave out `--mel-on device`, or name a GPU".into()),
             Self::Thread(_) => Some("the system allows no more threads; see `ulimit -u`".into()),
             Self::NotANumber { .. } => {
                 Some("resume with a lower `--lr`, or with `--mixed-precision off`".into())

@@ -25,6 +25,7 @@ use tandem_model::alignment::Aligner;
 use tandem_model::device::guarded;
 use tandem_model::griffin_lim::{GriffinLim, GriffinLimConfig};
 use tandem_model::lesson::HostLesson;
+use tandem_model::memory::Charge;
 use tandem_model::metrics::alignment::Finding;
 use tandem_model::metrics::{AlignmentHealth, HealthLimits};
 use tandem_model::synthesis::{Manner, Reference, Speaker};
@@ -63,6 +64,8 @@ pub struct Exam {
     pub voice: Voice,
     /// Whether sentences are spoken too.
     pub speak: Speak,
+    /// Its memory in the accounts of the run.
+    pub held: Charge,
 }
 
 /// Whether an exam includes speaking.

@@ -2,10 +2,11 @@
 //!
 //! In: a [`Prepared`] corpus and [`FeedSettings`]. Out: a feed of [`Ready`] batches, in an order
 //! that is a pure function of seed, epoch and lengths; the number of workers changes the speed
-//! alone. Nothing here touches a device.
+//! alone. Touches no device unless mel frames are to be made on one.
 
 use crate::TrainError;
 use crate::assemble::Assemble;
+use crate::device_preprocess::DevicePreprocess;
 use crate::load::Load;
 use crate::prepare::Prepared;
 use crate::preprocess::{Preprocess, Ready};
@@ -16,6 +17,7 @@ use tandem_data::audio::mel::{MelExtractor, MelKernel};
 use tandem_data::batch::{BatchConfig, Batches, HostBatch, Lengths, Position};
 use tandem_data::cache::RowState;
 use tandem_data::corpus::Split;
+use tandem_model::Device;
 use tandem_pipeline::{
     Adapt, Budget, CancelToken, Crew, Feed, Hold, Pool, Route, Setup, Slowdowns,
 };
@@ -43,6 +45,8 @@ pub struct FeedSettings {
     pub memory: Bytes,
     /// Whether workers and depth may change while running.
     pub adapt: Adapt,
+    /// The device that makes mel frames; none: the workers do, on the host.
+    pub mel_device: Option<Device>,
     /// The mel kernel to use; none: the fastest. For comparisons.
     pub kernel: Option<MelKernel>,
     /// The number of the first batch, counted over the whole run: chance is drawn from it.
@@ -68,6 +72,7 @@ impl FeedSettings {
             depth: 3,
             memory: Bytes::mib(512),
             adapt: Adapt::Off,
+            mel_device: None,
             kernel: None,
             first: 0,
             reference_frames: 0,
@@ -141,7 +146,7 @@ pub(crate) fn setup(settings: &FeedSettings, recorder: &Recorder, cancel: &Cance
     }
 }
 
-/// The part of the path that needs no device.
+/// The part of the path that ends on the host.
 pub(crate) fn host_route(
     prepared: &Arc<Prepared>,
     settings: &FeedSettings,
@@ -167,13 +172,22 @@ pub(crate) fn host_route(
     let pool = Pool::new(spare, move || HostBatch::new(&bands));
 
     let (seed, reference_frames) = (settings.batch.seed, settings.reference_frames);
-    let assemble = {
+    let load = {
         let (prepared, recorder) = (prepared.clone(), recorder.clone());
         move || {
             let load = Load::new(prepared.clone(), rows.clone(), pool.clone(), recorder.clone());
-            let load = load.with_references(seed, reference_frames);
-            Assemble::new(load, Preprocess::new(mel.clone(), kernel))
+            load.with_references(seed, reference_frames)
         }
     };
-    Ok(Route::from(tickets, hold(2 * settings.most_workers)).then_by(crew, assemble, hold(depth)))
+    let tickets = Route::from(tickets, hold(2 * settings.most_workers));
+    Ok(match &settings.mel_device {
+        None => {
+            let assemble = move || Assemble::new(load(), Preprocess::new(mel.clone(), kernel));
+            tickets.then_by(crew, assemble, hold(depth))
+        }
+        Some(device) => {
+            let preprocess = DevicePreprocess::new(&mel, device)?;
+            tickets.then_by(crew, load, hold(depth)).then(preprocess, hold(depth))
+        }
+    })
 }

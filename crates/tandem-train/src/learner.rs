@@ -9,7 +9,8 @@ use tandem_model::optimizer::{GradientSum, Optimizer, StepSettings};
 use tandem_model::voice::{Losses, Voice};
 use tandem_model::{Module, Tensor};
 
-/// Weights, optimiser and how far they are.
+/// Weights, optimiser and how far they are. A clone shares its tensors until one of both moves.
+#[derive(Clone)]
 pub struct Learner {
     /// The weights, with gradients.
     pub voice: Voice,

@@ -9,6 +9,7 @@ use crate::TrainError;
 use crate::align::Align;
 use crate::feed::{FeedSettings, host_route, setup};
 use crate::first_alignment::learn_first_alignment;
+use crate::holdings::Holdings;
 use crate::place::{Place, Placed};
 use crate::prepare::Prepared;
 use crate::snapshots::Snapshots;
@@ -39,6 +40,8 @@ pub struct LessonPath<'a> {
     pub feed: &'a FeedSettings,
     /// Where it goes.
     pub devices: &'a OpenDevices,
+    /// Where its memory is entered.
+    pub holdings: &'a Holdings,
     /// What the voice is.
     pub document: &'a VoiceDocument,
     /// Readers that align.
@@ -73,10 +76,14 @@ impl LessonPath<'_> {
         };
         let memory = self.feed.memory;
         let hold = Hold::bytes(memory).items(ALIGNED);
-        let slots = Hold::bytes(memory).items(self.feed.depth.max(2));
+        // The slots keep to what the model's device has left; one batch passes in any case, and
+        // is refused by the account where there is no room for it.
+        let room = self.holdings.room_for_batches().map_or(memory, |room| room.min(memory));
+        let slots = Hold::bytes(room).items(self.feed.depth.max(2));
+        let place = Place::on(self.devices.clone(), self.holdings.clone());
         let route = host_route(self.prepared, self.feed, self.recorder)?
             .then(align, hold)
-            .then(Place::on(self.devices.clone()).lost_at(self.feed.lose_device_at), slots);
+            .then(place.lost_at(self.feed.lose_device_at), slots);
         Ok(route.start(self.setup())?)
     }
 

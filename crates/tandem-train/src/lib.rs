@@ -15,7 +15,9 @@ pub mod known_languages; // a corpus's languages, by the voice's numbers
 pub mod references; // another stretch of each row's speaker
 pub mod load; // 8. a planned batch gets its text and its sound
 pub mod preprocess; // 9. sound becomes mel frames
+pub mod device_preprocess; // the same on the data device
 pub mod assemble; // 10. both on one thread, while the sound is in the processor's cache
+pub mod mel_place; // where mel frames are made, and why
 pub mod rehearsal; // 11. the feed in front of a stand-in for the model
 pub mod survey; // the first batches, looked at before training
 pub mod mel_scale; // mel frames in the model's units
@@ -23,10 +25,13 @@ pub mod first_alignment; // what the first steps are aligned with
 pub mod snapshots; // the readers that align
 pub mod align; // texts laid over sound
 pub mod text_fit; // one text over one recording
+pub mod holdings; // who holds how much on which device
 pub mod place; // lessons to the model's device
 pub mod lessons; // the path of a lesson, written down once; or from memory
 pub mod train_settings; // 12. how a voice is trained
 pub mod learner; // 13. one lesson after the other
+pub mod warm_up; // every shape is met before the clock starts
+pub mod memory_watch; // whether memory grows while a run goes on
 pub mod loss_reader; // losses become numbers
 pub mod run_state; // a run as a checkpoint keeps it
 pub mod keeper; // checkpoints, written beside the training

@@ -5,9 +5,12 @@
 //! thread only takes what is ready. Next: [`crate::learner`].
 
 use crate::align::Aligned;
+use crate::holdings::Holdings;
+use std::sync::Arc;
 use tandem_data::batch::{BatchShape, Position};
 use tandem_model::device::guarded;
-use tandem_model::lesson::Lesson;
+use tandem_model::lesson::{HostLesson, Lesson};
+use tandem_model::memory::Charge;
 use tandem_model::placement::OpenDevices;
 use tandem_pipeline::{Outlet, Payload, Stage, Trouble};
 use tandem_units::{Bytes, Ticket};
@@ -29,6 +32,8 @@ pub struct Placed {
     pub rows: Vec<u32>,
     /// Steps between the weights that aligned it and the step that uses it.
     pub age: u64,
+    /// Its memory in the accounts of the run, as long as one of its clones lives.
+    pub held: Arc<Charge>,
 }
 
 impl Payload for Placed {
@@ -44,18 +49,35 @@ impl Payload for Placed {
 /// Copies lessons to the model.
 pub struct Place {
     devices: OpenDevices,
+    holdings: Holdings,
     lost_at: Option<u64>,
 }
 
 impl Place {
-    /// From the host to these devices.
-    pub fn on(devices: OpenDevices) -> Place {
-        Place { devices, lost_at: None }
+    /// From the host to these devices, entered in these accounts.
+    pub fn on(devices: OpenDevices, holdings: Holdings) -> Place {
+        Place { devices, holdings, lost_at: None }
     }
 
     /// The same with a device that goes away at this batch, for tests of what a run loses then.
     pub fn lost_at(self, batch: Option<u64>) -> Place {
         Place { lost_at: batch, ..self }
+    }
+
+    /// On the data device, from there on the model device; accounted for on both.
+    fn copy(&self, lesson: &HostLesson) -> Result<(Lesson, Charge), Trouble> {
+        const DOING: &str = "copying a batch to the model device";
+        let OpenDevices { data, model } = &self.devices;
+        let lesson = guarded(DOING, || lesson.to_device(data)).map_err(Trouble::stop)?;
+        let size = lesson.size();
+        if !self.devices.are_apart() {
+            return Ok((lesson, self.holdings.batch(size).map_err(Trouble::stop)?));
+        }
+        let way = self.holdings.on_the_way(size).map_err(Trouble::stop)?;
+        let held = self.holdings.batch(size).map_err(Trouble::stop)?;
+        let lesson = guarded(DOING, || lesson.to_device(model)).map_err(Trouble::stop)?;
+        drop(way);
+        Ok((lesson, held))
     }
 }
 
@@ -72,17 +94,17 @@ impl Stage for Place {
         let shape =
             BatchShape { rows: lesson.rows, frames: lesson.frames, symbols: lesson.symbols };
         let frames = lesson.frame_counts.iter().map(|&count| count as u64).sum();
-        let (devices, lost_at) = (&self.devices, self.lost_at);
-        let lesson = guarded("copying a batch to the model device", || {
+        let lost_at = self.lost_at;
+        guarded("copying a batch to the model device", || {
             // As a driver tells it: by a panic in the middle of a copy.
             assert!(lost_at.is_none_or(|at| ticket.seq < at), "the device was lost");
-            let lesson = lesson.to_device(&devices.data);
-            if devices.are_apart() { lesson.to_device(&devices.model) } else { lesson }
         })
         .map_err(Trouble::stop)?;
+        let (lesson, held) = self.copy(&lesson)?;
         if lesson.utterances == 0 {
             return Err(Trouble::skip("not one of its rows can be aligned"));
         }
-        out.push(Placed { ticket, position, lesson, shape, frames, rows, age })
+        let held = Arc::new(held);
+        out.push(Placed { ticket, position, lesson, shape, frames, rows, age, held })
     }
 }

@@ -8,12 +8,14 @@
 use crate::TrainError;
 use crate::beginning::begin;
 use crate::feed::{FeedSettings, Rows};
+use crate::holdings::Holdings;
 use crate::lessons::{LessonPath, Lessons};
 use crate::place::Placed;
 use crate::prepare::Prepared;
 use crate::run_log::LogSender;
 use crate::train_settings::{AlignmentSettings, TrainSettings};
 use crate::trainer::{Beginning, Ending, Job, train_on};
+use crate::warm_up::WarmUp;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -116,6 +118,7 @@ impl Drill {
             config: serde_json::Value::Null,
             devices: self.devices.clone(),
             limits: self.limits,
+            warm_up: WarmUp::default(),
             held: HeldBefore::look(&self.devices),
             shelf: self.shelf()?,
             start_delay: self.start_delay,
@@ -139,7 +142,8 @@ impl Drill {
     ) -> Result<(), TrainError> {
         // A model that is not there is not slow either.
         let feed = FeedSettings { slow: self.feed.slow.without("train"), ..self.fixed_feed() };
-        let mut lessons = self.path(prepared, &feed, beginning, recorder).start()?;
+        let holdings = Holdings::new(self.limits, &self.devices);
+        let mut lessons = self.path(prepared, &feed, beginning, &holdings, recorder).start()?;
         lessons.wait_ready(feed.depth, self.start_delay);
         let accum = self.settings.grad_accum.max(1) as u64;
         let mut last = Instant::now();
@@ -162,8 +166,9 @@ impl Drill {
         let settings = self.settings_for(Exercise::ModelAlone);
         let beginning = self.begin(prepared, &settings)?;
         let feed = FeedSettings { slow: Slowdowns::default(), ..self.fixed_feed() };
+        let holdings = Holdings::new(self.limits, &self.devices);
         let mut path: Feed<Placed> =
-            self.path(prepared, &feed, &beginning, &Recorder::off()).start()?;
+            self.path(prepared, &feed, &beginning, &holdings, &Recorder::off()).start()?;
         let wanted = (self.steps * self.settings.grad_accum.max(1) as u64).min(MOST_LESSONS);
         let (mut kept, mut size) = (Vec::new(), Bytes(0));
         while (kept.len() as u64) < wanted && size < MOST_KEPT {
@@ -179,12 +184,14 @@ impl Drill {
         prepared: &'a Arc<Prepared>,
         feed: &'a FeedSettings,
         beginning: &'a Beginning,
+        holdings: &'a Holdings,
         recorder: &'a Recorder,
     ) -> LessonPath<'a> {
         LessonPath {
             prepared,
             feed,
             devices: &self.devices,
+            holdings,
             document: &beginning.document,
             snapshots: &beginning.snapshots,
             flat_start: 0,

@@ -46,11 +46,16 @@ impl References {
 
     /// Makes the frames that are missing.
     pub(crate) fn make_frames(&mut self, kernel: &mut WorkerMel) -> Result<(), TrainError> {
-        for (row, clip, at) in std::mem::take(&mut self.sounds) {
+        for (row, clip, at) in self.take_sounds() {
             let mel = kernel.extract(clip.as_sound())?;
             self.fill(row, &mel, at);
         }
         Ok(())
+    }
+
+    /// The sounds whose frames are missing, for whoever makes them: row, sound, first frame.
+    pub(crate) fn take_sounds(&mut self) -> Vec<(usize, Clip, usize)> {
+        std::mem::take(&mut self.sounds)
     }
 
     /// Frames of a row, padding included.
@@ -73,7 +78,8 @@ impl References {
         Bytes::of_slice(&self.mel) + self.sounds.iter().map(|(_, clip, _)| clip.size()).sum()
     }
 
-    fn fill(&mut self, row: usize, mel: &[f32], at: usize) {
+    /// Enters the frames of an utterance, from one of them on.
+    pub(crate) fn fill(&mut self, row: usize, mel: &[f32], at: usize) {
         let from = (at * self.bands).min(mel.len());
         let length = (mel.len() - from).min(self.frames * self.bands);
         let place = row * self.frames * self.bands;

@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tandem_data::batch::Position;
 use tandem_model::checkpoint::{CheckpointError, Contents, TensorSet, Values};
+use tandem_model::memory::Charge;
 use tandem_model::optimizer::{Optimizer, OptimizerState};
 use tandem_model::trained::{
     EMA, SPEAKERS, VOICE, VoiceDocument, WEIGHTS, host_values, tensor_set,
@@ -75,6 +76,8 @@ pub struct Snapshot {
     pub optimizer: OptimizerState,
     /// Readers that coming steps align with.
     pub readers: Vec<(u64, Arc<Reader>)>,
+    /// Its memory in the accounts of the run.
+    pub held: Charge,
 }
 
 impl Snapshot {

@@ -6,11 +6,13 @@
 //! ([`AlignmentSettings::snapshot_for`]), so a run is the same however its threads are timed.
 //! The training thread never waits here.
 
+use crate::holdings::Holdings;
 use crate::train_settings::AlignmentSettings;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+use tandem_model::memory::Charge;
 use tandem_model::voice::Reader;
 use tandem_pipeline::CancelToken;
 
@@ -23,10 +25,17 @@ pub struct Snapshots {
 
 #[derive(Debug)]
 struct Shared {
-    readers: Mutex<BTreeMap<u64, Arc<Reader>>>,
+    readers: Mutex<BTreeMap<u64, Kept>>,
     arrived: Condvar,
     /// No more readers will come: whoever waits for one leaves.
     closed: AtomicBool,
+}
+
+/// A reader, and its memory in the accounts of the run.
+#[derive(Debug)]
+struct Kept {
+    reader: Arc<Reader>,
+    _held: Option<Charge>,
 }
 
 /// A reader and how long it was waited for.
@@ -43,7 +52,8 @@ pub struct Obtained {
 impl Snapshots {
     /// With the readers that a run begins with, by step.
     pub fn new(settings: AlignmentSettings, begin: BTreeMap<u64, Arc<Reader>>) -> Snapshots {
-        let (readers, arrived) = (Mutex::new(begin), Condvar::new());
+        let kept = begin.into_iter().map(|(at, reader)| (at, Kept { reader, _held: None }));
+        let (readers, arrived) = (Mutex::new(kept.collect()), Condvar::new());
         let shared = Shared { readers, arrived, closed: AtomicBool::new(false) };
         Snapshots { shared: Arc::new(shared), settings }
     }
@@ -53,11 +63,18 @@ impl Snapshots {
         step.is_multiple_of(self.settings.every.max(1))
     }
 
+    /// Enters the readers of the beginning in the accounts of a run.
+    pub fn account(&self, holdings: &Holdings) {
+        for kept in self.lock().values_mut() {
+            kept._held = Some(holdings.reader(&*kept.reader));
+        }
+    }
+
     /// Hands over the reader after this many steps, and forgets those that no later step uses.
-    pub fn publish(&self, step: u64, reader: Reader) {
+    pub fn publish(&self, step: u64, reader: Reader, held: Charge) {
         let oldest = self.settings.snapshot_for(step);
         let mut readers = self.lock();
-        readers.insert(step, Arc::new(reader));
+        readers.insert(step, Kept { reader: Arc::new(reader), _held: Some(held) });
         readers.retain(|&at, _| at >= oldest);
         self.shared.arrived.notify_all();
     }
@@ -68,8 +85,8 @@ impl Snapshots {
         let began = Instant::now();
         let mut readers = self.lock();
         loop {
-            if let Some(reader) = readers.get(&wanted) {
-                let (reader, waited) = (Arc::clone(reader), began.elapsed());
+            if let Some(kept) = readers.get(&wanted) {
+                let (reader, waited) = (Arc::clone(&kept.reader), began.elapsed());
                 return Some(Obtained { step: wanted, reader, waited });
             }
             if cancel.is_cancelled() || self.shared.closed.load(Ordering::Relaxed) {
@@ -92,10 +109,10 @@ impl Snapshots {
         let oldest = self.settings.snapshot_for(step);
         let readers = self.lock();
         let needed = readers.range(oldest..=step);
-        needed.map(|(&at, reader)| (at, Arc::clone(reader))).collect()
+        needed.map(|(&at, kept)| (at, Arc::clone(&kept.reader))).collect()
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<u64, Arc<Reader>>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<u64, Kept>> {
         self.shared.readers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

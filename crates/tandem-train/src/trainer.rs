@@ -8,24 +8,28 @@
 use crate::TrainError;
 use crate::examiner::{Desk, Exam, Examiner, Paper, Speak, Standing};
 use crate::feed::{FeedSettings, Rows};
+use crate::holdings::Holdings;
 use crate::keeper::{Keeper, Kept};
 use crate::learner::{Learner, StepFacts};
 use crate::lessons::{LessonPath, Lessons};
 use crate::loss_reader::LossReader;
+use crate::memory_watch::{self, MemoryReport, MemoryWatch};
 use crate::place::Placed;
 use crate::prepare::Prepared;
 use crate::run_log::{LogMessage, LogSender};
 use crate::run_state::{CorpusFacts, RunState, Snapshot};
 use crate::snapshots::Snapshots;
 use crate::train_settings::TrainSettings;
+use crate::warm_up::{Pupil, WarmUp, WarmedUp};
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tandem_data::batch::{Batches, Position};
+use tandem_data::batch::{BatchShape, Batches, Position};
 use tandem_data::corpus::Split;
 use tandem_model::Module;
 use tandem_model::checkpoint::Checkpoints;
 use tandem_model::lesson::HostLesson;
-use tandem_model::memory::{HeldBefore, WorstBatch, check_worst_batch};
+use tandem_model::memory::{Charge, HeldBefore, WorstBatch, check_worst_batch};
 use tandem_model::placement::{MemoryLimits, OpenDevices};
 use tandem_model::shapes::{ShapeLog, ShapeReport};
 use tandem_model::trained::VoiceDocument;
@@ -66,6 +70,8 @@ pub struct Job {
     pub devices: OpenDevices,
     /// Budgets of the devices, where they are kept.
     pub limits: Option<MemoryLimits>,
+    /// Whether every shape is met before the clock starts.
+    pub warm_up: WarmUp,
     /// What they held before the voice was made.
     pub held: HeldBefore,
     /// Checkpoints go here.
@@ -93,6 +99,10 @@ pub struct Outcome {
     pub started: Option<Started>,
     /// What the largest batch takes, where budgets are kept.
     pub worst: Option<WorstBatch>,
+    /// What was held on the devices.
+    pub memory: MemoryReport,
+    /// What was met before the clock started.
+    pub warm_up: WarmedUp,
     /// Shapes met.
     pub shapes: ShapeReport,
     /// Workers and slots at the end, as flags.
@@ -121,26 +131,35 @@ pub fn train(job: Job, beginning: Beginning) -> Result<Outcome, TrainError> {
 
 /// The same, on lessons that come from elsewhere.
 pub fn train_on(job: Job, beginning: Beginning, lessons: Lessons) -> Result<Outcome, TrainError> {
+    let shapes = planned_shapes(&job)?;
     let worst = match job.limits {
-        Some(_) => Some(try_largest_batch(&job, &beginning)?),
+        Some(_) => Some(try_largest_batch(&job, &beginning, &shapes)?),
         None => None,
     };
-    let mut run = Run::prepare(job, beginning)?;
+    let warm_up = meet_shapes(&job, &beginning, &shapes)?;
+    let mut run = Run::prepare(job, beginning, &shapes)?;
     let mut lessons = run.start_feed(lessons)?;
     let started = lessons.wait_ready(run.feed.depth, run.start_delay);
     let ending = run.learn_all(&mut lessons);
     run.snapshots.close();
     let flags = lessons.close().flags;
-    Ok(Outcome { worst, ..run.finish(ending, started, flags) })
+    Ok(Outcome { worst, warm_up, ..run.finish(ending, started, flags) })
+}
+
+/// Every shape that a batch of this corpus can have, shortest first.
+fn planned_shapes(job: &Job) -> Result<Vec<BatchShape>, TrainError> {
+    let rows = Rows::of(&job.prepared, job.feed.split);
+    Ok(Batches::new(rows.lengths(), &job.feed.batch)?.shapes().collect())
 }
 
 /// One real step, without consequences, on the largest batch that this corpus can give.
-fn try_largest_batch(job: &Job, beginning: &Beginning) -> Result<WorstBatch, TrainError> {
-    let rows = Rows::of(&job.prepared, job.feed.split);
-    let batches = Batches::new(rows.lengths(), &job.feed.batch)?;
-    let plan = batches.epoch(Epoch(0));
-    let shapes = (0..plan.len()).filter_map(|number| Some(plan.batch(number)?.shape));
-    let shape = shapes.max_by_key(|shape| shape.rows * shape.frames).unwrap_or_default();
+fn try_largest_batch(
+    job: &Job,
+    beginning: &Beginning,
+    shapes: &[BatchShape],
+) -> Result<WorstBatch, TrainError> {
+    let largest = shapes.iter().max_by_key(|shape| shape.rows * shape.frames);
+    let shape = largest.copied().unwrap_or_default();
     let (config, devices) = (&beginning.document.config, &job.devices);
     let lesson = HostLesson::fullest(shape, config, job.feed.reference_frames);
     Ok(check_worst_batch(shape, devices, job.limits, &job.held, || {
@@ -170,6 +189,26 @@ fn compare_validation(
     (state.best, state.since_best, state.validation) = (None, 0, now);
 }
 
+/// One real step, without consequences, on every shape of the plan.
+fn meet_shapes(
+    job: &Job,
+    beginning: &Beginning,
+    shapes: &[BatchShape],
+) -> Result<WarmedUp, TrainError> {
+    if !job.warm_up.is_due(&job.devices) {
+        return Ok(WarmedUp::NotNeeded);
+    }
+    let pupil = Pupil {
+        learner: &beginning.learner,
+        devices: &job.devices,
+        config: &beginning.document.config,
+        reference_frames: job.feed.reference_frames,
+        recorder: &job.recorder,
+        cancel: &job.cancel,
+    };
+    pupil.meet(shapes.iter().copied())
+}
+
 struct Run {
     prepared: Arc<Prepared>,
     feed: FeedSettings,
@@ -189,16 +228,29 @@ struct Run {
     examiner: Option<Examiner>,
     losses: LossReader,
     shapes: ShapeLog,
+    /// Padded shapes there are.
+    planned: usize,
+    holdings: Holdings,
+    memory: MemoryWatch,
+    /// The weights in the accounts.
+    _weights: Charge,
+    /// Steps of this process.
+    done: u64,
     saved_at: Option<u64>,
     /// After the batch studied last: its number and place.
     studied: (u64, Position),
 }
 
 impl Run {
-    fn prepare(job: Job, beginning: Beginning) -> Result<Run, TrainError> {
+    fn prepare(job: Job, beginning: Beginning, shapes: &[BatchShape]) -> Result<Run, TrainError> {
         let Job { prepared, feed, settings, config, devices, .. } = job;
         let Beginning { learner, snapshots, mut state, document, speakers } = beginning;
         compare_validation(&mut state, job.validation.as_deref(), &feed, &job.recorder);
+        let holdings = Holdings::new(job.limits, &devices);
+        let _weights = holdings.weights(&learner.voice);
+        snapshots.account(&holdings);
+        let asking = memory_watch::asking(&devices);
+        let memory = MemoryWatch::start(&holdings, asking, &job.recorder, memory_watch::EVERY)?;
         let keeper = Keeper::start(job.shelf, job.recorder.clone())?;
         let standing = Standing::from(state.best, state.since_best);
         let (asked, split) = match &job.validation {
@@ -223,6 +275,7 @@ impl Run {
             None => None,
         };
         let losses = LossReader::start(job.recorder.clone())?;
+        let planned = distinct_lessons(shapes, document.config.patch);
         let studied = (state.next_batch, state.position);
         let saved_at = (learner.step > 0).then_some(learner.step);
         Ok(Run {
@@ -244,6 +297,11 @@ impl Run {
             examiner,
             losses,
             shapes: ShapeLog::default(),
+            planned,
+            holdings,
+            memory,
+            _weights,
+            done: 0,
             saved_at,
             studied,
         })
@@ -261,6 +319,7 @@ impl Run {
             prepared: &self.prepared,
             feed: &settings,
             devices: &self.devices,
+            holdings: &self.holdings,
             document: &self.document,
             snapshots: &self.snapshots,
             flat_start: self.settings.alignment.flat_start,
@@ -392,6 +451,8 @@ impl Run {
     /// Hands out what others need after this step. Clones of tensors cost nothing.
     fn after_step(&mut self) {
         let step = self.learner.step;
+        self.done += 1;
+        self.memory.after_step(self.done, self.shapes.distinct(), self.planned);
         if self.snapshots.wants(step) {
             self.publish_reader();
         }
@@ -403,7 +464,9 @@ impl Run {
         }
         if let (true, Some(examiner)) = (examine, &self.examiner) {
             let speak = if due(self.settings.sample_every) { Speak::Yes } else { Speak::No };
-            examiner.examine(Exam { step, voice: self.learner.speaker(), speak });
+            let voice = self.learner.speaker();
+            let held = self.holdings.exam(&voice);
+            examiner.examine(Exam { step, voice, speak, held });
         }
     }
 
@@ -413,7 +476,8 @@ impl Run {
             true => reader.fork(&self.devices.data),
             false => reader,
         };
-        self.snapshots.publish(self.learner.step, reader);
+        let held = self.holdings.reader(&reader);
+        self.snapshots.publish(self.learner.step, reader, held);
     }
 
     fn snapshot(&self) -> Snapshot {
@@ -431,6 +495,7 @@ impl Run {
             weights: weights_of(&self.learner.voice),
             optimizer: self.learner.optimizer.state(),
             readers: self.snapshots.needed_from(self.learner.step),
+            held: self.holdings.checkpoint(&self.learner.voice),
         }
     }
 
@@ -439,9 +504,11 @@ impl Run {
         let unsaved = step > 0 && self.saved_at != Some(step);
         let last = unsaved.then(|| (self.snapshot(), why));
         let standing = self.examiner.as_ref().map(|examiner| examiner.standing.clone());
-        let Run { keeper, mut examiner, losses, recorder, learner, .. } = self;
+        let Run { keeper, mut examiner, losses, recorder, learner, memory, holdings, .. } = self;
         if let (Ending::Done, Some(examiner)) = (&ending, &examiner) {
-            examiner.examine(Exam { step, voice: learner.speaker(), speak: Speak::Yes });
+            let voice = learner.speaker();
+            let held = holdings.exam(&voice);
+            examiner.examine(Exam { step, voice, speak: Speak::Yes, held });
         }
         // The examiner marks through the keeper: it ends first.
         if let Some(examiner) = examiner.take() {
@@ -449,12 +516,13 @@ impl Run {
         }
         let kept = keeper.finish(last);
         drop(losses);
+        let memory = memory.finish();
         let (outcome, why) = ending.as_event();
         recorder.send(Final { outcome, why, steps: step, flags: flags.clone() });
         let best = standing.and_then(|standing| standing.best());
         let shapes = self.shapes.report();
-        let worst = None;
-        Outcome { ending, step, kept, started: Some(started), worst, shapes, flags, best }
+        let (worst, warm_up, started) = (None, WarmedUp::NotNeeded, Some(started));
+        Outcome { ending, step, kept, started, worst, memory, warm_up, shapes, flags, best }
     }
 }
 
@@ -478,6 +546,13 @@ impl Ending {
             Ending::Failed(error) => (RunOutcome::Failed, Some(error.to_string())),
         }
     }
+}
+
+/// Shapes as lessons have them: frames are a whole number of patches there.
+fn distinct_lessons(shapes: &[BatchShape], patch: usize) -> usize {
+    let lesson =
+        |shape: &BatchShape| BatchShape { frames: shape.frames.next_multiple_of(patch), ..*shape };
+    shapes.iter().map(lesson).collect::<HashSet<_>>().len()
 }
 
 /// Steps that these settings ask for; epochs are counted by the plan of the first one.

@@ -6,6 +6,7 @@
 use crate::failure::Advised;
 use serde::{Deserialize, Serialize};
 use tandem_model::device::BackendChoice;
+use tandem_model::device_mel::MelOn;
 use tandem_model::placement::{DEFAULT_BUFFER, DeviceSettings, Isolation, Shapes};
 use tandem_units::Bytes;
 
@@ -44,6 +45,9 @@ pub struct DeviceArgs {
         default_missing_value = "true"
     )]
     pub enable_static_shapes: Option<bool>,
+    /// Where mel frames are made: auto (measured at the start), host or device [default: auto]
+    #[arg(long, value_name = "PLACE", env = "TANDEM_MEL_ON")]
+    pub mel_on: Option<MelOn>,
 }
 
 /// The same in a configuration file, under `[devices]`. Absent keys keep their defaults.
@@ -66,6 +70,8 @@ pub struct DeviceConfig {
     pub model_gpu_memory: Option<u64>,
     /// Whether batches are padded to a small fixed set of shapes.
     pub enable_static_shapes: Option<bool>,
+    /// Where mel frames are made.
+    pub mel_on: Option<MelOn>,
 }
 
 impl DeviceConfig {
@@ -85,6 +91,7 @@ impl DeviceConfig {
             data_gpu_memory: data,
             model_gpu_memory: model,
             enable_static_shapes: Some(settings.shapes == Shapes::Static),
+            mel_on: Some(settings.mel_on),
         }
     }
 
@@ -125,6 +132,7 @@ impl DeviceArgs {
             buffer_size: self.buffer_size.or(file.buffer_size).unwrap_or(DEFAULT_BUFFER),
             isolation: if isolated { Isolation::On { data, model } } else { Isolation::Off },
             shapes: if fixed { Shapes::Static } else { Shapes::PerBatch },
+            mel_on: self.mel_on.or(file.mel_on).unwrap_or_default(),
         })
     }
 }
@@ -188,6 +196,8 @@ mod tests {
         let from_flags = settings(&flags, text);
         assert_eq!(from_flags.backend, BackendChoice::Only(Backend::Wgpu));
         assert_eq!((from_flags.buffer_size, from_flags.shapes), (9, Shapes::Static));
+        assert_eq!(settings(&[], "mel_on = \"host\"").mel_on, MelOn::Host);
+        assert_eq!(settings(&["--mel-on", "device"], "mel_on = \"host\"").mel_on, MelOn::Device);
         assert_eq!(settings(&["--enable-static-shapes=false"], "").shapes, Shapes::PerBatch);
     }
 
@@ -212,7 +222,12 @@ mod tests {
 
     #[test]
     fn zeros_and_unknown_names_are_refused() {
-        for flags in [["--buffer-size", "0"], ["--data-gpu-memory", "0"], ["--backend", "cudas"]] {
+        for flags in [
+            ["--buffer-size", "0"],
+            ["--data-gpu-memory", "0"],
+            ["--backend", "cudas"],
+            ["--mel-on", "gpu"],
+        ] {
             assert!(Typed::try_parse_from(["tandem"].iter().chain(&flags)).is_err(), "{flags:?}");
         }
         assert_eq!(file("buffer_size = 0").fault().map(|f| f.0), Some("devices.buffer_size"));

@@ -16,6 +16,7 @@ use tandem_insight::plan::PlanError;
 use tandem_insight::scaling::ScalingError;
 use tandem_model::checkpoint::CheckpointError;
 use tandem_model::device::DeviceError;
+use tandem_model::device_mel::DeviceMelError;
 use tandem_model::memory::MemoryError;
 use tandem_model::narration::NarrationError;
 use tandem_model::placement::PlacementError;
@@ -85,6 +86,7 @@ fn hint_of(cause: &(dyn Error + 'static)) -> Option<String> {
         .or_else(|| of::<PageError>(cause))
         .or_else(|| of::<PlacementError>(cause))
         .or_else(|| of::<DeviceError>(cause))
+        .or_else(|| of::<DeviceMelError>(cause))
         .or_else(|| of::<CompareError>(cause))
         .or_else(|| of::<ScalingError>(cause))
         .or_else(|| of::<ChartError>(cause))

@@ -143,6 +143,7 @@ impl Session {
         let prepared = prepare_shown(&plan, &plan.prepare, cancel, out)?;
         let slow = Slowdowns::of(args.slow_stage.iter().cloned());
         let feed = FeedSettings { slow, ..plan.feed_on(&placement) };
+        let feed = plan.with_mel_place(feed, &prepared, &devices, out)?;
         // What was ready before the first step would be measured as if it had cost nothing.
         let num_steps = args.num_steps;
         let skip = args.skip_steps.max(buffered(&feed) + 1);

@@ -5,15 +5,19 @@
 
 use crate::config::FileConfig;
 use crate::device_args::DeviceConfig;
+use crate::printer::Printer;
 use anyhow::Context;
 use std::path::PathBuf;
+use std::sync::Arc;
 use tandem_data::batch::BatchConfig;
-use tandem_model::placement::{DeviceSettings, Placement};
+use tandem_model::device_mel::MelPlace;
+use tandem_model::placement::{DeviceSettings, OpenDevices, Placement};
 use tandem_pipeline::Adapt;
 use tandem_pipeline::adapt::Limits;
 use tandem_train::examine::Features;
+use tandem_train::mel_place::decide_mel_place;
 use tandem_train::train_settings::TrainSettings;
-use tandem_train::{DataSettings, FeedSettings, PrepareOptions};
+use tandem_train::{DataSettings, FeedSettings, PrepareOptions, Prepared};
 use tandem_units::Seconds;
 
 /// Frames of a reference that come with each row: a second and a half.
@@ -76,6 +80,21 @@ impl TrainPlan {
         let slots = placement.buffer_size.div_ceil(feed.batch.batch_size).max(2);
         let depth = feed.depth.min(slots);
         FeedSettings { reference_frames: REFERENCE_FRAMES, depth, ..feed }
+    }
+
+    /// The same with mel frames made where they are to be made, which is said.
+    pub fn with_mel_place(
+        &self,
+        feed: FeedSettings,
+        prepared: &Arc<Prepared>,
+        devices: &OpenDevices,
+        out: &mut Printer,
+    ) -> anyhow::Result<FeedSettings> {
+        let decided = decide_mel_place(self.devices.mel_on, prepared, &feed, devices)
+            .context("cannot decide where mel frames are made")?;
+        out.note(&decided.to_string());
+        let on_device = decided.place() == MelPlace::Device;
+        Ok(FeedSettings { mel_device: on_device.then(|| devices.data.clone()), ..feed })
     }
 
     /// Everything that was decided, as a configuration file would say it.

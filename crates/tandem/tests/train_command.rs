@@ -47,6 +47,14 @@ fn an_interrupted_run_ends_with_the_same_weights_to_the_last_bit() {
     let whole = train(&place, "whole", &["--max-steps", "6"]);
     assert_eq!(whole.code, Some(0), "{whole:?}");
     assert!(whole.out.contains("verdict"), "{}", whole.out);
+    assert!(
+        whole.out.contains("warm-up   none: the processor compiles no kernels"),
+        "{}",
+        whole.out
+    );
+    assert!(whole.out.contains("held      data side at most "), "{}", whole.out);
+    let said = whole.err.matches("mel frames: on the host (the processor is the only").count();
+    assert_eq!(said, 1, "{}", whole.err);
     let part = train(&place, "parts", &["--max-steps", "3", "--num-workers", "1"]);
     assert_eq!(part.code, Some(0), "{part:?}");
     let rest = ["--max-steps", "6", "--resume", "--num-workers", "3", "--no-adapt"];
@@ -175,6 +183,7 @@ fn what_cannot_be_done_is_refused_before_any_work() {
     train(&place, "run", &both).failed(&["insufficient GPUs for multi-GPU mode"]);
     train(&place, "run", &["--model-gpu", "1"]).failed(&["insufficient GPUs for multi-GPU mode"]);
     train(&place, "run", &["--enable-static-shapes=false"]).failed(&["fixed shapes"]);
+    train(&place, "run", &["--mel-on", "device"]).failed(&["data device", "--mel-on device"]);
     let tight = ["--enable-memory-isolation", "--model-gpu-memory", "1", "--data-gpu-memory", "1"];
     train(&place, "run", &[&tight[..], &["--max-steps", "1"]].concat()).failed(&["memory"]);
     assert!(!place.inside("run/step-00000001").exists());

@@ -1,19 +1,46 @@
 //! Host or device: measured once, at the start, on sounds of this very corpus.
 //!
-//! In: a sample of sounds. Out: [`MelChoice`], whose text says what was measured and decided.
+//! In: a sample of sounds. Out: [`MelChoice`], whose text says what was measured and decided. Both
+//! ways end with frames on the host, where texts are laid over them.
 //! Values are compared too: a device that computes in less than single precision (some matrix
 //! units do) is not taken, however fast it is.
 
 use super::{BAND_TOLERANCE, DeviceMel, DeviceMelError, SoundBatch};
-use crate::device::{DeviceError, guarded, wait_for};
-use crate::upload::floats;
+use crate::device::{DeviceError, guarded};
 use burn::tensor::Device;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::str::FromStr;
 use std::time::{Duration, Instant};
 use tandem_data::audio::Sound;
 use tandem_data::audio::mel::{MelConfig, MelError, MelExtractor};
 use tandem_units::Seconds;
+
+/// What was asked for with `--mel-on`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum MelOn {
+    /// Where a measurement at the start says that it is faster.
+    #[default]
+    Auto,
+    /// The host, or
+    Host,
+    /// the data device, without a measurement.
+    Device,
+}
+
+impl FromStr for MelOn {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<MelOn, String> {
+        match text {
+            "auto" => Ok(MelOn::Auto),
+            "host" => Ok(MelOn::Host),
+            "device" => Ok(MelOn::Device),
+            _ => Err("expected auto, host or device".into()),
+        }
+    }
+}
 
 /// Where mel frames are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -30,11 +57,11 @@ pub enum MelPlace {
 pub struct MelChoice {
     /// The decision.
     pub place: MelPlace,
-    /// Host's time for a second of sound on one thread, upload of the frames included.
+    /// Host's time for a second of sound on one thread.
     pub host: Seconds,
     /// Threads of the host that would share the work.
     pub threads: usize,
-    /// Device's time for a second of sound, upload of the samples included.
+    /// Device's time for a second of sound: samples there, frames back.
     pub device: Seconds,
     /// Largest difference of a band, relative to the loudest.
     pub difference: f32,
@@ -69,29 +96,24 @@ pub fn choose_mel_place(
     for round in 0..=rounds.max(1) {
         let from = Instant::now();
         host.extract(sounds)?;
-        guarded("uploading mel frames", || {
-            let shape = [sounds.len(), longest, config.bands];
-            drop(floats(&host.values, shape, device));
-        })?;
-        wait_for(device, "uploading mel frames")?;
         let until = Instant::now();
         batch.reset(sounds.len(), longest);
         for sound in sounds {
             batch.push(*sound)?;
         }
         let made = on_device.extract(&batch)?;
-        wait_for(device, "making mel frames on the data device")?;
+        let values = guarded("reading mel frames", || made.try_into_vec_as::<f32>())?;
+        let took = until.elapsed();
+        let values = values.map_err(|error| DeviceError::Broke {
+            doing: "reading mel frames",
+            why: error.to_string(),
+        })?;
         // The first round compiles and tunes, and is where values are compared.
         if round == 0 {
-            let values = guarded("reading mel frames", || made.try_into_vec_as::<f32>())?;
-            let values = values.map_err(|error| DeviceError::Broke {
-                doing: "reading mel frames",
-                why: error.to_string(),
-            })?;
             difference = largest_difference(&host.values, &values);
         } else {
             host_time = host_time.min(until - from);
-            device_time = device_time.min(until.elapsed());
+            device_time = device_time.min(took);
         }
     }
     let length: f64 = sounds.iter().map(|sound| config.rate.seconds(sound.len()).0).sum();
@@ -136,13 +158,13 @@ impl fmt::Display for MelChoice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let MelChoice { place, host, threads, device, difference } = self;
         let (name, reason) = match place {
-            MelPlace::Device => ("on the data device", "it is faster"),
-            MelPlace::Host if *difference <= BAND_TOLERANCE => ("on the host", "it is faster"),
-            MelPlace::Host => ("on the host", "the device's values are too far off"),
+            MelPlace::Device => ("made on the data device", "it is faster"),
+            MelPlace::Host if *difference <= BAND_TOLERANCE => ("made on the host", "it is faster"),
+            MelPlace::Host => ("made on the host", "the device's values are too far off"),
         };
         write!(
             f,
-            "mel frames are made {name}, since {reason}: a second of sound takes {host} of one of \
+            "{name}, since {reason}: a second of sound takes {host} of one of \
              {threads} host threads, {device} on the device (values differ by {difference:.1e})"
         )
     }

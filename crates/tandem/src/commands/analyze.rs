@@ -87,8 +87,8 @@ pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
         let asked = alignments::Asked { run, corpus: args.corpus.as_deref(), json: args.json };
         return alignments::run(asked, &args.alignments, &args.settings, out);
     }
-    let corpus = args.corpus.as_deref().unwrap_or(Path::new("demo"));
-    let settings = args.settings.resolve(corpus)?;
+    let named = args.corpus.as_deref().unwrap_or(Path::new("demo"));
+    let settings = args.settings.resolve(named)?;
     let batch = args.batch.resolve(&settings);
     let cancel = cancel_on_signals()?;
     let (prepared, warm) = prepare_twice(&settings, out, &cancel)
@@ -136,7 +136,7 @@ pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
     if let Some(path) = &record_file {
         args.page.write(out, |lang| {
             let view = RunView::read(path)?;
-            Ok(page::page(&analysis, &view, &corpus.to_string_lossy(), lang))
+            Ok(page::page(&analysis, &view, &named.to_string_lossy(), lang))
         })?;
     }
     Ok(if analysis.findings.is_empty() { ExitStatus::Done } else { ExitStatus::Negative })

@@ -33,9 +33,11 @@ use tandem_telemetry::report::Report;
 use tandem_telemetry::sampler::{Sampler, standard_sources};
 use tandem_telemetry::{Recorder, Rules};
 use tandem_train::beginning::{Changes, begin, resume};
+use tandem_train::mel_place::check_mel_place;
 use tandem_train::run_log::{RunLog, RunLogSettings};
 use tandem_train::trainer::{Beginning, Ending, Job, Outcome, total_steps, train};
 use tandem_train::validation_corpus::check_validation;
+use tandem_train::warm_up::WarmUp;
 use tandem_train::{FeedSettings, Prepared, prepare};
 
 /// What was typed.
@@ -85,6 +87,7 @@ pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
     }
     refuse_what_is_not_there(&plan)?;
     plan.train.precision.check(&devices.model)?;
+    check_mel_place(plan.devices.mel_on, &devices)?;
     let cancel = cancel_on_signals()?;
     let mut shown = Shown::on(out);
     let prepared = prepare(&plan.corpus, &plan.data, &plan.prepare, &mut shown, &cancel);
@@ -176,7 +179,7 @@ impl TrainingRun {
         let directory = self.plan.train.checkpoint_dir.clone();
         let shelf = Checkpoints::open(&directory, Keep { last: self.plan.train.keep })
             .with_context(|| format!("cannot write checkpoints to `{}`", directory.display()))?;
-        let feed = self.feed();
+        let feed = self.feed(out)?;
         let held = HeldBefore::look(&self.devices);
         let beginning = self.begin(&feed, &shelf, cancel, out)?;
         let text = effective_config(&self.plan)?;
@@ -201,6 +204,9 @@ impl TrainingRun {
         let recording = Recording::create(&record, header, options)
             .with_context(|| format!("cannot start the run record `{}`", record.display()))?;
         let dashboard = wishes.open_dashboard(&directory, out)?;
+        if WarmUp::default().is_due(&self.devices) {
+            out.note("warm-up: a step on every shape, so that kernels are compiled before step 1");
+        }
         let outcome = self.train(feed, beginning, held, shelf, recording.recorder(), cancel);
         let closed = recording.finish();
         progress.done();
@@ -221,9 +227,10 @@ impl TrainingRun {
         self.tell(outcome, &closed, &record, wishes.json, out)
     }
 
-    fn feed(&self) -> FeedSettings {
+    fn feed(&self, out: &mut Printer) -> anyhow::Result<FeedSettings> {
         let lose_device_at = self.lose_device_at;
-        FeedSettings { lose_device_at, ..self.plan.feed_on(&self.placement) }
+        let feed = FeedSettings { lose_device_at, ..self.plan.feed_on(&self.placement) };
+        self.plan.with_mel_place(feed, &self.prepared, &self.devices, out)
     }
 
     fn begin(
@@ -292,6 +299,7 @@ impl TrainingRun {
             config: self.settings(),
             devices: self.devices.clone(),
             limits: self.placement.limits,
+            warm_up: WarmUp::default(),
             held,
             shelf,
             start_delay: Duration::from_secs_f64(self.plan.start_delay.0),
@@ -319,6 +327,8 @@ impl TrainingRun {
         } else {
             out.line(report.to_string().trim_end())?;
             out.line(&format!("shapes    {}", outcome.shapes))?;
+            out.line(&format!("warm-up   {}", outcome.warm_up))?;
+            out.line(&format!("held      {}", outcome.memory))?;
             if let Some(worst) = &outcome.worst {
                 out.line(&format!("memory    {worst}"))?;
             }

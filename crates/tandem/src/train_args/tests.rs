@@ -8,6 +8,7 @@ use proptest::prelude::*;
 use std::process::Command;
 use tandem_data::text::Language;
 use tandem_model::device::BackendChoice;
+use tandem_model::device_mel::MelOn;
 
 #[derive(Parser)]
 struct Typed {
@@ -323,6 +324,7 @@ prop_compose! {
         enable_memory_isolation in any::<bool>(),
         memory in (prop::option::of(1u64..1 << 30), prop::option::of(1u64..1 << 30)),
         enable_static_shapes in any::<Option<bool>>(),
+        mel_on in prop::option::of(prop::sample::select(vec![MelOn::Auto, MelOn::Host, MelOn::Device])),
     ) -> DeviceArgs {
         // A budget without isolation is refused.
         let memory = if enable_memory_isolation { memory } else { (None, None) };
@@ -335,6 +337,7 @@ prop_compose! {
             data_gpu_memory: memory.0,
             model_gpu_memory: memory.1,
             enable_static_shapes,
+            mel_on,
         }
     }
 }
