@@ -281,8 +281,15 @@ impl TrainingRun {
         if let Some(saved) = &outcome.kept.last {
             out.note(&format!("newest checkpoint: {} ({})", saved.path.display(), saved.bytes));
         }
-        if let Some(error) = &outcome.kept.failure {
-            out.note(&format!("the newest checkpoint could not be written: {error}"));
+        match (&outcome.ending, outcome.kept.failure) {
+            (Ending::Failed(_), Some(error)) => {
+                out.note(&format!("the newest checkpoint could not be written: {error}"));
+            }
+            (_, Some(error)) => {
+                let fact = "its last checkpoint could not be written; older ones are intact";
+                return Err(error).context(format!("the run came to step {}, but {fact}", outcome.step));
+            }
+            (_, None) => {}
         }
         match outcome.ending {
             Ending::Done => {
