@@ -36,7 +36,7 @@ pub struct Kept {
     pub written: u64,
     /// The newest.
     pub last: Option<Saved>,
-    /// The last failure, if the newest order failed.
+    /// Why the newest checkpoint is not on the disk, where it is not.
     pub failure: Option<CheckpointError>,
 }
 
@@ -96,17 +96,24 @@ impl Marker {
 fn keep(mut shelf: Checkpoints, orders: &Receiver<Order>, recorder: &Recorder) -> Kept {
     let mut kept = Kept::default();
     for order in orders {
-        let done = match order {
-            Order::Save(snapshot, why) => save(&mut shelf, &snapshot, why, recorder).map(|saved| {
-                kept.written += 1;
-                kept.last = Some(saved);
-            }),
-            // A checkpoint that is gone by now was not worth keeping.
-            Order::MarkBest(step, score) => shelf.mark_best(step, score).map(|_| ()),
-        };
-        kept.failure = done.err();
-        if let Some(error) = &kept.failure {
-            warn(recorder, error);
+        match order {
+            Order::Save(snapshot, why) => match save(&mut shelf, &snapshot, why, recorder) {
+                Ok(saved) => {
+                    kept.written += 1;
+                    (kept.last, kept.failure) = (Some(saved), None);
+                }
+                Err(error) => {
+                    warn(recorder, &error);
+                    kept.failure = Some(error);
+                }
+            },
+            // A checkpoint that is gone by now was not worth keeping. A mark that cannot be set
+            // says nothing about the newest one.
+            Order::MarkBest(step, score) => {
+                if let Err(error) = shelf.mark_best(step, score) {
+                    warn(recorder, &error);
+                }
+            }
         }
     }
     kept

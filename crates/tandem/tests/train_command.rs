@@ -188,3 +188,34 @@ fn what_cannot_be_done_is_refused_before_any_work() {
     train(&place, "run", &[&tight[..], &["--max-steps", "1"]].concat()).failed(&["memory"]);
     assert!(!place.inside("run/step-00000001").exists());
 }
+
+/// A limit on the size of files stands for a full disk: writing fails in the middle of a file.
+#[test]
+fn a_disk_that_takes_no_checkpoint_costs_a_warning_and_not_the_run() {
+    let place = Place::new();
+    let first = train(&place, "run", &["--max-steps", "2"]);
+    assert_eq!(first.code, Some(0), "{first:?}");
+    let before = kept(&place, "run/step-00000002");
+    let more = ["--align-lag", "2", "--checkpoint-dir", "run", "--max-steps", "5", "--resume"];
+    let args = [&TRAIN[..], &more, &["--checkpoint-every", "1"]].concat();
+    // 2 MB: the record and the samples fit, the weights do not. The signal would end the program.
+    let limited = r#"trap '' XFSZ; ulimit -f 2048; exec "$@""#;
+    let mut command = std::process::Command::new("bash");
+    command.args(["-c", limited, "bash", env!("CARGO_BIN_EXE_tandem")]);
+    let said = Said::of(place.surround(command, &args).output().expect("bash runs"));
+    // Every one that was not kept is said, and the end is no success: what it came to is lost.
+    assert_eq!(said.err.matches("warning: the checkpoint was not kept").count(), 3, "{said:?}");
+    said.failed(&["came to step 5", "last checkpoint could not be written", "File too large"]);
+    // It learned to the end, and what was there is there.
+    let record = fs::read_to_string(place.inside("run/run-from-00000002.jsonl")).expect("a record");
+    assert!(record.contains("\"step\":5,"), "{record}");
+    assert!(kept(&place, "run/step-00000002") == before);
+    assert!(!place.inside("run/step-00000003").exists());
+    let drafts = fs::read_dir(place.inside("run")).expect("the run").filter(|entry| {
+        entry.as_ref().expect("read").file_name().to_string_lossy().starts_with(".step-")
+    });
+    assert_eq!(drafts.count(), 0);
+    let resumed = train(&place, "run", &["--max-steps", "5", "--resume"]);
+    assert_eq!(resumed.code, Some(0), "{resumed:?}");
+    assert!(resumed.err.contains("goes on after step 2"), "{}", resumed.err);
+}

@@ -338,8 +338,15 @@ impl TrainingRun {
         if let Some(saved) = &outcome.kept.last {
             out.note(&format!("newest checkpoint: {} ({})", saved.path.display(), saved.bytes));
         }
-        if let Some(error) = &outcome.kept.failure {
-            out.note(&format!("the newest checkpoint could not be written: {error}"));
+        match (&outcome.ending, outcome.kept.failure) {
+            (Ending::Failed(_), Some(error)) => {
+                out.note(&format!("the newest checkpoint could not be written: {error}"));
+            }
+            (_, Some(error)) => {
+                let fact = "its last checkpoint could not be written; older ones are intact";
+                return Err(error).context(format!("the run came to step {}, but {fact}", outcome.step));
+            }
+            (_, None) => {}
         }
         match outcome.ending {
             Ending::Done => {
@@ -364,12 +371,17 @@ impl TrainingRun {
     }
 }
 
-/// The first part of a run is `run.jsonl`; each later one says where it begins.
+/// The first part of a run is `run.jsonl`; each later one says where it begins. A part that was
+/// killed before its first checkpoint keeps its record: the next one begins at the same step.
 fn record_path(directory: &Path, step: u64) -> PathBuf {
-    match step {
-        0 => directory.join("run.jsonl"),
-        step => directory.join(format!("run-from-{step:08}.jsonl")),
-    }
+    let name = match step {
+        0 => "run".to_string(),
+        step => format!("run-from-{step:08}"),
+    };
+    let turns = (2..).map(|turn| format!("{name}-{turn}"));
+    let names = std::iter::once(name.clone()).chain(turns);
+    let mut paths = names.map(|name| directory.join(format!("{name}.jsonl")));
+    paths.find(|path| !path.exists()).expect("names without end")
 }
 
 pub fn machine_facts(placement: &Placement, found: &Inventory) -> MachineFacts {
