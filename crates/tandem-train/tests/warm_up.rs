@@ -63,6 +63,7 @@ fn run(prepared: &Arc<Prepared>, warm_up: WarmUp) -> Run {
     let recording = Recording::create(&path, header, options).unwrap();
     let job = Job {
         prepared: prepared.clone(),
+        validation: None,
         feed,
         settings: settings.clone(),
         config: serde_json::Value::Null,

@@ -90,7 +90,7 @@ const SWEEP: [&str; 8] =
 fn a_sweep_makes_runs_and_stops_at_the_first_that_does_not_fit() {
     let place = Place::new();
     let budget =
-        ["--enable-memory-isolation", "--data-gpu-memory", "1", "--model-gpu-memory", "120"];
+        ["--enable-memory-isolation", "--data-gpu-memory", "16", "--model-gpu-memory", "105"];
     let train = [&["--", "--cache-dataset", "--warmup-steps", "1"][..], &budget].concat();
     let said = place.run(&[&SWEEP[..], &train].concat());
     let found = said.json();

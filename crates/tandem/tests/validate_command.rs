@@ -92,7 +92,6 @@ fn what_a_run_would_refuse_must_be_fixed() {
         ("[devices]\ndata_gpu = 0\nmodel_gpu = 1\n", ["device pair", "insufficient GPUs"]),
         ("[devices]\nmodel_gpu_memory = 4\n", ["settings", "memory isolation is off"]),
         ("[train.optimizer]\nlr = 0.0\n", ["settings", "a number above 0"]),
-        ("val_data = \"x\"\n", ["settings", "second corpus"]),
         ("train_data = \"nowhere\"\n", ["corpus rows", "nowhere"]),
     ] {
         let said = checked("a.toml", text, &[]);

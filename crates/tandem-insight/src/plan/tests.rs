@@ -118,7 +118,7 @@ fn a_run_that_is_over_is_predicted_and_the_error_said() {
     };
     let past = PastRun::of(std::slice::from_ref(&base), &run).unwrap();
     assert!((past.error + 0.1).abs() < 0.02, "90 ms predicted, 100 ms measured: {past:?}");
-    assert_eq!(median_error(&[past.clone()]), Some(past.error.abs()));
+    assert_eq!(median_error(std::slice::from_ref(&past)), Some(past.error.abs()));
     run.settings["config"]["train"]["model_size"] = "big".into();
     let refused = PastRun::of(std::slice::from_ref(&base), &run).unwrap_err().to_string();
     assert!(refused.contains("trained the size big"), "{refused}");
