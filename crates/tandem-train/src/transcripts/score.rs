@@ -270,7 +270,7 @@ mod tests {
         assert_eq!(median(vec![3.0, 1.0, 2.0]), 2.0);
         assert_eq!(median(vec![4.0, 1.0, 2.0, 3.0]), 2.5);
         assert_eq!(deviation(&[1.0, 2.0, 3.0, 4.0, 100.0]), 1.4826);
-        assert_eq!(margin(0.15, vec![0.1, 0.2, 0.3]), Some(0.25));
-        assert_eq!(margin(0.15, vec![]), None);
+        assert_eq!(margin(0.5, vec![0.25, 1.0, 2.0]), Some(0.5));
+        assert_eq!(margin(0.5, vec![]), None);
     }
 }
