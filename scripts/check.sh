@@ -42,4 +42,7 @@ cargo deny --offline check licenses bans sources
 step "tests"
 cargo nextest run --cargo-profile release --locked --workspace
 
+step "pages in a browser"
+bash scripts/browser_tests.sh
+
 printf '\nall checks passed\n' >&2
