@@ -39,7 +39,7 @@ pub struct ShapeReport {
     pub shapes: usize,
     /// All first meetings together.
     pub first: Seconds,
-    /// What they took over an ordinary step: compiling and tuning. None until some shape was met
+    /// What they took over an ordinary step: on a GPU, compiling and tuning. None until some shape was met
     /// a second time.
     pub tuning: Option<Seconds>,
     /// Mean of all later meetings.
@@ -110,7 +110,7 @@ impl fmt::Display for ShapeReport {
         write!(f, "{} distinct {plural}; first meetings took {}", self.shapes, self.first)?;
         match (self.tuning, self.later) {
             (Some(tuning), Some(later)) => {
-                write!(f, ", of which {tuning} compiling and tuning; later ones {later} each")
+                write!(f, ", {tuning} more than ordinary steps; later ones {later} each")
             }
             _ => Ok(()),
         }
@@ -141,8 +141,8 @@ mod tests {
         assert_eq!((report.shapes, report.first), (2, Seconds(1.9)));
         // 100 frames cost 0.1 s, so 300 cost 0.3 s: 1.9 - 0.4.
         assert!((report.tuning.unwrap().0 - 1.5).abs() < 1e-9, "{report:?}");
-        let text = "2 distinct shapes; first meetings took 1.90 s, of which 1.50 s compiling and \
-                    tuning; later ones 100.00 ms each";
+        let text = "2 distinct shapes; first meetings took 1.90 s, 1.50 s more than ordinary steps; \
+                    later ones 100.00 ms each";
         assert_eq!(report.to_string(), text);
     }
 
