@@ -2,7 +2,7 @@
 //!
 //! In: events, one by one, from a record that is over or still being written. Out: [`RunView`], of
 //! a size that does not grow with the length of the run: long courses are thinned. A run that was
-//! taken up again goes on in the same view ([`RunView::next_part`]). Next: [`crate::run_page`].
+//! taken up again goes on in the same view ([`RunView::next_part`]). Next: [`mod@crate::run_page`].
 
 pub mod series; // a curve that never grows too long
 pub mod tracks; // stages, slots and devices over time
