@@ -308,7 +308,7 @@ impl FrontEnd {
             None => draft.transcript,
         };
         let limit = self.config.max_symbols;
-        let symbols = transcript.len() - Transcript::EDGES;
+        let symbols = transcript.len().saturating_sub(Transcript::EDGES);
         if symbols > limit {
             return Err(TextError::TooLong { symbols, limit });
         }
