@@ -65,6 +65,12 @@ pub enum CheckpointError {
         /// All of them, newest first.
         broken: Vec<Broken>,
     },
+    /// The checkpoints change faster than they can be read.
+    #[error("the checkpoints in `{}` change while they are read", directory.display())]
+    Restless {
+        /// The run directory.
+        directory: PathBuf,
+    },
     /// The mark of the best checkpoint cannot be read.
     #[error("`{}` cannot be used", path.display())]
     BestUnreadable {
@@ -259,6 +265,10 @@ impl Hint for CheckpointError {
             }
             Self::Broken { .. } => {
                 "name the run directory instead: its newest whole checkpoint is used".into()
+            }
+            Self::Restless { .. } => {
+                "name one checkpoint, `RUN/step-...`, or let the run keep more of them (`--keep`)"
+                    .into()
             }
             Self::NoneWhole { .. } => {
                 "restore one from a copy, or name another `--checkpoint-dir` to start over".into()

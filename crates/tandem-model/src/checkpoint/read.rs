@@ -8,11 +8,13 @@
 use super::contents::Contents;
 use super::error::{Broken, CheckpointError, Fault};
 use super::manifest::{self, FileEntry, FileKind, Manifest};
-use super::shelf::{self, Place};
+use super::shelf::{self, Best, Place};
 use super::tensor_file;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
 use tandem_units::Bytes;
 
 /// The largest manifest or mark: a few lines for each file.
@@ -21,8 +23,10 @@ const SMALL: Bytes = Bytes::mib(1);
 const DOCUMENT: Bytes = Bytes::mib(256);
 /// The largest file of tensors: a hundred times the biggest voice.
 const TENSORS: Bytes = Bytes::mib(128 << 10);
-/// How often a directory is looked through again when a run removed what was about to be read.
-const LOOKS: usize = 3;
+/// How often a directory is looked through while the run that writes there changes it underfoot.
+const LOOKS: usize = 200;
+/// Between two looks: long enough for the writer's next act to be seen.
+const PAUSE: Duration = Duration::from_millis(5);
 
 /// Which parts of a checkpoint are read. Documents always are: they are small.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,48 +61,91 @@ pub fn load(path: &Path, parts: Parts<'_>) -> Result<Loaded, CheckpointError> {
 
 /// The newest whole checkpoint of a run directory; none where there is no checkpoint. An error where
 /// there are some and not one is whole.
+///
+/// A run may be writing here. Listing a directory is not one act: a name that comes while another goes
+/// may both be missed. So neither "none" nor "none is whole" is said before two looks saw the same.
 pub fn load_newest(directory: &Path, parts: Parts<'_>) -> Result<Option<Loaded>, CheckpointError> {
-    let mut broken = Vec::new();
+    newest_seen(directory, parts, || shelf::list(directory))
+}
+
+/// [`load_newest`], with the looks as they come.
+pub(super) fn newest_seen(
+    directory: &Path,
+    parts: Parts<'_>,
+    mut look: impl FnMut() -> Result<Vec<Place>, CheckpointError>,
+) -> Result<Option<Loaded>, CheckpointError> {
+    let mut seen = None;
     for _ in 0..LOOKS {
-        broken.clear();
-        let mut vanished = false;
-        for place in shelf::list(directory)?.into_iter().rev() {
+        let places = look()?;
+        let mut broken = Vec::new();
+        for &place in places.iter().rev() {
             let path = place.path(directory);
             match read_named(&path, place, parts) {
                 Ok(loaded) => return Ok(Some(Loaded { passed_over: broken, ..loaded })),
                 // Removed by the run that writes here, after we saw its name.
-                Err(_) if !path.exists() => vanished = true,
+                Err(_) if !path.exists() => {}
                 Err(fault) => broken.push(Broken { path, fault }),
             }
         }
-        if !vanished {
-            break;
+        let still = broken.len() == places.len() && seen.as_ref() == Some(&places);
+        match (still, broken.is_empty()) {
+            (true, true) => return Ok(None),
+            (true, false) => {
+                let directory = directory.to_path_buf();
+                return Err(CheckpointError::NoneWhole { directory, broken });
+            }
+            (false, _) => seen = Some(places),
         }
+        thread::sleep(PAUSE);
     }
-    match broken.is_empty() {
-        true => Ok(None),
-        false => Err(CheckpointError::NoneWhole { directory: directory.to_path_buf(), broken }),
-    }
+    Err(CheckpointError::Restless { directory: directory.to_path_buf() })
 }
 
 /// The best checkpoint of a run directory; the newest, where none was marked or the best is broken.
 /// None where there is no checkpoint.
 pub fn load_best(directory: &Path, parts: Parts<'_>) -> Result<Option<Loaded>, CheckpointError> {
-    let mark = || directory.join(shelf::BEST);
-    let passed_over = match shelf::best(directory) {
-        Ok(None) => return load_newest(directory, parts),
-        Ok(Some(best)) => match read_checkpoint(&best.path, parts) {
-            Ok(loaded) => return Ok(Some(loaded)),
-            Err(fault) => Broken { path: best.path, fault },
-        },
-        Err(CheckpointError::BestUnreadable { fault, .. }) => Broken { path: mark(), fault },
-        Err(error) => return Err(error),
+    let passed_over = match marked_best(directory, parts)? {
+        Marked::None => return load_newest(directory, parts),
+        Marked::Whole(loaded) => return Ok(Some(*loaded)),
+        Marked::Broken(broken) => broken,
     };
     let newest = load_newest(directory, parts)?;
     Ok(newest.map(|mut loaded| {
         loaded.passed_over.insert(0, passed_over);
         loaded
     }))
+}
+
+/// What became of the checkpoint that is marked as the best.
+enum Marked {
+    None,
+    Whole(Box<Loaded>),
+    Broken(Broken),
+}
+
+fn marked_best(directory: &Path, parts: Parts<'_>) -> Result<Marked, CheckpointError> {
+    let mut tried: Option<(Best, Fault)> = None;
+    for _ in 0..LOOKS {
+        let best = match shelf::best(directory) {
+            Ok(None) => return Ok(Marked::None),
+            Ok(Some(best)) => best,
+            Err(CheckpointError::BestUnreadable { path, fault }) => {
+                return Ok(Marked::Broken(Broken { path, fault }));
+            }
+            Err(error) => return Err(error),
+        };
+        match tried {
+            // Marked before and after it was found broken: it was not a better one that took its place.
+            Some((before, fault)) if before == best => {
+                return Ok(Marked::Broken(Broken { path: best.path, fault }));
+            }
+            _ => match read_checkpoint(&best.path, parts) {
+                Ok(loaded) => return Ok(Marked::Whole(Box::new(loaded))),
+                Err(fault) => tried = Some((best, fault)),
+            },
+        }
+    }
+    Err(CheckpointError::Restless { directory: directory.to_path_buf() })
 }
 
 /// What a user named: a checkpoint, or a run directory, of which the best is meant.

@@ -3,6 +3,7 @@
 mod damage; // whatever happens to the files, what is read is right
 mod kill; // whenever the process ends, the last good one is there
 
+use super::shelf::Place;
 use super::*;
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -251,18 +252,46 @@ fn readers_are_never_disturbed_by_the_run_that_writes() {
     std::thread::scope(|scope| {
         let writer = scope.spawn(|| {
             for step in 2..60 {
-                let saved = save(&mut checkpoints, step);
+                // Each is the best: only one checkpoint is ever there.
+                let score = 1.0 / step as f64;
+                let saved = checkpoints.save(&contents(step), Mark::Best { score }).unwrap();
                 assert!(saved.tidied.failed.is_empty(), "{:?}", saved.tidied.failed);
             }
         });
         let mut last = 0;
         while !writer.is_finished() {
-            let loaded = load_newest(dir.path(), Parts::All).unwrap().expect("always one there");
-            assert_same(&loaded.contents, &contents(loaded.contents.step));
-            assert!(loaded.contents.step >= last && loaded.passed_over.is_empty());
-            last = loaded.contents.step;
+            for read in [load_newest, load_best] {
+                let loaded = read(dir.path(), Parts::All).unwrap().expect("always one there");
+                assert_same(&loaded.contents, &contents(loaded.contents.step));
+                assert!(loaded.passed_over.is_empty(), "{:?}", loaded.passed_over);
+                // The mark of the best is set after the checkpoint is there.
+                assert!(loaded.contents.step + 1 >= last);
+                last = loaded.contents.step;
+            }
         }
     });
+}
+
+#[test]
+fn a_directory_is_empty_only_when_two_looks_say_so() {
+    let dir = tempfile::tempdir().unwrap();
+    save(&mut open(dir.path(), 1), 7);
+    // What a listing may give while one name comes and another goes: nothing, or one that is gone.
+    let gone = Place { step: 6, turn: 1 };
+    let mut looks = [vec![], vec![gone], vec![gone], vec![]].into_iter();
+    let found = read::newest_seen(dir.path(), Parts::All, || match looks.next() {
+        Some(places) => Ok(places),
+        None => shelf::list(dir.path()),
+    });
+    assert_eq!(found.unwrap().expect("there all along").contents.step, 7);
+    let mut looks = 0;
+    let never_still = read::newest_seen(dir.path(), Parts::All, || {
+        looks += 1;
+        Ok(if looks % 2 == 0 { vec![] } else { vec![gone] })
+    });
+    assert!(matches!(never_still.unwrap_err(), CheckpointError::Restless { .. }));
+    let empty = tempfile::tempdir().unwrap();
+    assert!(load_newest(empty.path(), Parts::All).unwrap().is_none());
 }
 
 #[test]
