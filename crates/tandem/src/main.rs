@@ -2,6 +2,7 @@
 //!
 //! Each command lives in one file under `commands`; everything it does is in the libraries.
 
+mod allocator; // where memory comes from
 mod commands; // one file per subcommand
 mod config; // the configuration file
 mod corpus_args; // flags that several commands share
@@ -30,11 +31,6 @@ use exit::ExitStatus;
 use printer::Printer;
 use std::process::ExitCode;
 
-// The system allocator gives large freed blocks back at once and takes them again for the next
-// batch, page fault by page fault.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 /// Trains text-to-speech voices so that the GPU never waits.
 #[derive(Parser)]
 #[command(name = "tandem", version, arg_required_else_help = true, after_help = EXAMPLES)]
@@ -58,6 +54,7 @@ CORPUS is a directory in LJSpeech layout, or the word `demo` for the built-in on
 Exit codes: 0 done, 1 the answer is no, 2 could not be done, 3 stopped by the user.";
 
 fn main() -> ExitCode {
+    allocator::keep_memory();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(usage) => return exit::from_usage(&usage),
