@@ -13,7 +13,6 @@ pub mod wav; // PCM WAV, without a copy where possible
 mod vorbis_setup; // how much memory a Vorbis header asks for
 pub mod compressed; // FLAC, MP3, OGG and the rest of WAV
 pub mod resample; // any rate to the corpus rate
-pub mod isolate; // a decoder's panic becomes an error
 pub mod decode; // all of the above, in order
 pub mod mel; // samples to mel frames
 

@@ -5,7 +5,6 @@
 //! nothing by itself; that is [`crate::placement`], with what [`crate::inventory`] found.
 
 mod error;
-mod guard;
 #[cfg(feature = "wgpu")]
 mod adapters;
 #[cfg(feature = "cuda")]
@@ -14,7 +13,6 @@ mod nvidia;
 mod amd;
 
 pub use error::DeviceError;
-pub use guard::guarded;
 
 use crate::inventory::FoundDevice;
 use burn::tensor::Device;
@@ -23,6 +21,14 @@ use std::collections::HashMap;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::{LazyLock, Mutex, PoisonError};
+use tandem_data::foreign::caught;
+
+/// Runs `work` inside a device library; a panic in it becomes [`DeviceError::Broke`] with what `doing` names.
+///
+/// The caller must throw away whatever `work` could have left half done.
+pub fn guarded<T>(doing: &'static str, work: impl FnOnce() -> T) -> Result<T, DeviceError> {
+    caught(work).map_err(|why| DeviceError::Broke { doing, why })
+}
 
 /// A way to reach devices; each but the CPU is a cargo feature of the same name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

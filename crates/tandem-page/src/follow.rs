@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tandem_telemetry::event::{Event, Kind, Stamped};
 use tandem_telemetry::reader::visit_from;
+use tandem_telemetry::run_parts::has_parts;
 use tandem_telemetry::{ReadNotes, TelemetryError};
 
 /// Keeps a view up with the record of a run.
@@ -55,7 +56,8 @@ impl Follower {
     pub fn start(place: &Path) -> Result<Follower, PageError> {
         let mut follower =
             Follower { place: place.to_path_buf(), open: None, view: Arc::default() };
-        if place.is_dir() && parts::names(place)?.is_empty() {
+        let unreadable = |source| PageError::Read { path: place.to_path_buf(), source };
+        if place.is_dir() && !has_parts(place).map_err(unreadable)? {
             return Err(PageError::NoRecord { path: place.to_path_buf() });
         }
         if !place.is_dir() {
@@ -115,7 +117,7 @@ impl Follower {
     }
 
     fn parts(&self) -> Result<Vec<parts::Part>, PageError> {
-        if self.place.is_dir() { parts::of(&self.place) } else { parts::alone(&self.place) }
+        parts::of(&self.place)
     }
 
     fn read(&mut self) -> Result<Found, PageError> {

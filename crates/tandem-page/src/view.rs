@@ -10,6 +10,8 @@ pub mod tracks; // stages, slots and devices over time
 use series::{Series, Thinned};
 use std::path::Path;
 use tandem_telemetry::event::{Event, Name, Stamped, Step};
+use tandem_telemetry::reader::visit;
+use tandem_telemetry::run_parts::{parts, speaking_part};
 use tandem_telemetry::{ReadNotes, Report, Rules, Summary, TelemetryError};
 use tracks::{DeviceTrack, SlotTracks, StageTrack};
 
@@ -39,10 +41,20 @@ pub struct RunView {
 }
 
 impl RunView {
-    /// Reads a whole record; `path` is the file or the run's directory.
+    /// Reads a whole record; `path` is the file or the run's directory. Of a directory, curves are of all parts up to the
+    /// one that speaks for the run.
     pub fn read(path: &Path) -> Result<RunView, TelemetryError> {
         let mut view = RunView::default();
-        let (_, notes) = tandem_telemetry::reader::visit(path, |stamped| view.add(&stamped))?;
+        let speaking = speaking_part(path)?;
+        if path.is_dir() {
+            let unreadable = |source| TelemetryError::Read { path: path.to_path_buf(), source };
+            let parts = parts(path).map_err(unreadable)?;
+            for part in parts.iter().take_while(|part| part.path != speaking) {
+                visit(&part.path, |stamped| view.add(&stamped))?;
+                view.next_part();
+            }
+        }
+        let (_, notes) = visit(&speaking, |stamped| view.add(&stamped))?;
         view.notes = Some(notes);
         Ok(view)
     }

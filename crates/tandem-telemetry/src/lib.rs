@@ -16,6 +16,7 @@ mod watch; // 4. what others may see of the thread
 mod writer; // 4. the thread between the two
 pub mod record; // 5. the handle that sends, the thread that writes
 pub mod reader; // 6. the record read back
+pub mod run_parts; // 6. which records a run has
 pub mod sketch; // percentiles of a stream
 pub mod stats; // mean, deviation, extremes of a stream
 pub mod summary; // 7. a run in sums

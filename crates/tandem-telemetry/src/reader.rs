@@ -7,6 +7,7 @@
 
 use crate::error::TelemetryError;
 use crate::event::{Event, Kind, RunHeader, Schema, Stamped};
+use crate::run_parts::speaking_part;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -40,7 +41,7 @@ pub struct ReadNotes {
 }
 
 impl RunRecord {
-    /// The name of the record in a run's directory.
+    /// The name of the first record in a run's directory.
     pub const FILE_NAME: &'static str = "run.jsonl";
 
     /// Reads a record; `path` is the file or the run's directory.
@@ -51,15 +52,23 @@ impl RunRecord {
     }
 }
 
-/// Reads a record line by line without keeping it; `each` sees the header first.
+/// Reads a record line by line without keeping it; `each` sees the header first. Of a run's directory it is the part
+/// that [`speaking_part`] names.
 pub fn visit(
     path: &Path,
     each: impl FnMut(Stamped),
 ) -> Result<(RunHeader, ReadNotes), TelemetryError> {
-    let path = if path.is_dir() { path.join(RunRecord::FILE_NAME) } else { path.to_path_buf() };
-    let file =
-        File::open(&path).map_err(|source| TelemetryError::Open { path: path.clone(), source })?;
-    visit_from(BufReader::with_capacity(1 << 16, file), &path, each)
+    visit_file(&speaking_part(path)?, each)
+}
+
+/// The same for one file.
+pub(crate) fn visit_file(
+    path: &Path,
+    each: impl FnMut(Stamped),
+) -> Result<(RunHeader, ReadNotes), TelemetryError> {
+    let failed = |source| TelemetryError::Open { path: path.to_path_buf(), source };
+    let file = File::open(path).map_err(failed)?;
+    visit_from(BufReader::with_capacity(1 << 16, file), path, each)
 }
 
 /// The same for anything that can be read; `path` is its name in errors.

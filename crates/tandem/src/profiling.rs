@@ -7,7 +7,7 @@ use crate::commands::prepare::Shown;
 use crate::corpus_args::{BatchArgs, CorpusArgs};
 use crate::device_args::DeviceArgs;
 use crate::printer::{Printer, Progress};
-use crate::train_args::{TrainArgs, model_size, precision};
+use crate::train_args::{TrainArgs, VoiceArgs};
 use crate::train_plan::TrainPlan;
 use anyhow::Context;
 use std::path::{Path, PathBuf};
@@ -21,12 +21,10 @@ use tandem_insight::profile::{
 };
 use tandem_model::inventory::Inventory;
 use tandem_model::placement::{Mode, OpenDevices, Placement};
-use tandem_model::size::ModelSize;
 use tandem_pipeline::{CancelToken, Slowdowns};
 use tandem_train::examine::Features;
 use tandem_train::lessons::ALIGNED;
 use tandem_train::profile_runs::{Drill, Exercise, ShapeCounts, send_cost, shapes_by_batch};
-use tandem_train::train_settings::Precision;
 use tandem_train::{FeedSettings, PrepareOptions, Prepared, prepare};
 
 /// Flags of commands that run the trainer to measure it.
@@ -35,22 +33,9 @@ pub struct ProfilingArgs {
     /// Corpus to train on: a directory, a manifest in one, or `demo` [default: demo]
     #[arg(long, value_name = "CORPUS", env = "TANDEM_TRAIN_DATA")]
     pub train_data: Option<PathBuf>,
-    /// Size of the voice [default: tiny]
-    #[arg(long, value_name = "SIZE", env = "TANDEM_MODEL_SIZE", value_parser = model_size())]
-    pub model_size: Option<ModelSize>,
-    /// Batches whose gradients make one step [default: 1]
-    #[arg(long, value_name = "N", env = "TANDEM_GRAD_ACCUM")]
-    pub grad_accum: Option<usize>,
-    /// Compute in 16 bits where that is enough: off, bf16 or f16 [default: off; alone: bf16]
-    #[arg(
-        long,
-        value_name = "KIND",
-        env = "TANDEM_MIXED_PRECISION",
-        num_args = 0..=1,
-        default_missing_value = "bf16",
-        value_parser = precision()
-    )]
-    pub mixed_precision: Option<Precision>,
+    /// Which voice, and how a step computes.
+    #[command(flatten)]
+    pub voice: VoiceArgs,
     /// Steps to measure in each run
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u64).range(3..=1_000_000))]
     pub num_steps: u64,
@@ -92,9 +77,7 @@ impl ProfilingArgs {
         let unnamed = self.train_data.is_none() && self.corpus.config.is_none();
         TrainArgs {
             train_data: self.train_data.clone().or_else(|| unnamed.then(|| "demo".into())),
-            model_size: self.model_size,
-            grad_accum: self.grad_accum,
-            mixed_precision: self.mixed_precision,
+            voice: self.voice.clone(),
             max_steps: Some(self.num_steps + self.skip_steps),
             no_adapt: true,
             corpus: self.corpus.clone(),

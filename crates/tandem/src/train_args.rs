@@ -18,6 +18,27 @@ use tandem_units::{Seconds, Seed};
 /// The longest wait for the first batches, where nothing is said.
 const START_DELAY: Seconds = Seconds(2.0);
 
+/// Flags of every command that runs the trainer: which voice, and how a step computes.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct VoiceArgs {
+    /// Size of the voice [default: tiny]
+    #[arg(long, value_name = "SIZE", env = "TANDEM_MODEL_SIZE", value_parser = model_size())]
+    pub model_size: Option<ModelSize>,
+    /// Batches whose gradients make one step [default: 1]
+    #[arg(long, value_name = "N", env = "TANDEM_GRAD_ACCUM")]
+    pub grad_accum: Option<usize>,
+    /// Compute in 16 bits where that is enough: off, bf16 or f16 [default: off; alone: bf16]
+    #[arg(
+        long,
+        value_name = "KIND",
+        env = "TANDEM_MIXED_PRECISION",
+        num_args = 0..=1,
+        default_missing_value = "bf16",
+        value_parser = precision()
+    )]
+    pub mixed_precision: Option<Precision>,
+}
+
 /// Flags of a training run.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Training")]
@@ -28,18 +49,15 @@ pub struct TrainArgs {
     /// Corpus to validate on [default: the rows of the training corpus that are held out]
     #[arg(long, value_name = "CORPUS", env = "TANDEM_VAL_DATA")]
     pub val_data: Option<PathBuf>,
-    /// Size of the voice [default: tiny]
-    #[arg(long, value_name = "SIZE", env = "TANDEM_MODEL_SIZE", value_parser = model_size())]
-    pub model_size: Option<ModelSize>,
+    /// Which voice, and how a step computes.
+    #[command(flatten)]
+    pub voice: VoiceArgs,
     /// Passes over the corpus [default: 100 without --max-steps]
     #[arg(long, value_name = "N", env = "TANDEM_EPOCHS")]
     pub epochs: Option<u32>,
     /// Steps after which training ends, whatever is left of the epochs
     #[arg(long, value_name = "N", env = "TANDEM_MAX_STEPS")]
     pub max_steps: Option<u64>,
-    /// Batches whose gradients make one step [default: 1]
-    #[arg(long, value_name = "N", env = "TANDEM_GRAD_ACCUM")]
-    pub grad_accum: Option<usize>,
     /// Highest learning rate [default: 0.001]
     #[arg(long, value_name = "RATE", env = "TANDEM_LR", allow_hyphen_values = true)]
     pub lr: Option<f64>,
@@ -64,16 +82,6 @@ pub struct TrainArgs {
     /// Steps in a row without a usable number after which training ends [default: 20]
     #[arg(long, value_name = "N", env = "TANDEM_NAN_LIMIT")]
     pub nan_limit: Option<u32>,
-    /// Compute in 16 bits where that is enough: off, bf16 or f16 [default: off; alone: bf16]
-    #[arg(
-        long,
-        value_name = "KIND",
-        env = "TANDEM_MIXED_PRECISION",
-        num_args = 0..=1,
-        default_missing_value = "bf16",
-        value_parser = precision()
-    )]
-    pub mixed_precision: Option<Precision>,
     /// Steps between two snapshots of the weights that align text to sound [default: 10]
     #[arg(long, value_name = "N", env = "TANDEM_ALIGN_EVERY")]
     pub align_every: Option<u64>,
@@ -179,10 +187,10 @@ impl TrainArgs {
     /// What decides how the model learns, and what was chosen because nothing was said.
     fn train_settings(&self, file: &TrainSettings) -> (TrainSettings, Vec<String>) {
         let mut train = file.clone();
-        set(&mut train.model_size, self.model_size);
+        set(&mut train.model_size, self.voice.model_size);
         train.epochs = self.epochs.or(train.epochs);
         train.max_steps = self.max_steps.or(train.max_steps);
-        set(&mut train.grad_accum, self.grad_accum);
+        set(&mut train.grad_accum, self.voice.grad_accum);
         set(&mut train.seed, self.batch.seed.map(Seed));
         set(&mut train.optimizer.lr, self.lr);
         set(&mut train.optimizer.final_lr, self.final_lr);
@@ -192,7 +200,7 @@ impl TrainArgs {
         set(&mut train.ema_decay, self.ema_decay);
         train.patience = self.patience.or(train.patience).filter(|count| *count > 0);
         set(&mut train.nan_limit, self.nan_limit);
-        set(&mut train.precision, self.mixed_precision);
+        set(&mut train.precision, self.voice.mixed_precision);
         set(&mut train.alignment.every, self.align_every);
         set(&mut train.alignment.lag, self.align_lag);
         set(&mut train.alignment.flat_start, self.align_flat_start);
@@ -236,7 +244,7 @@ pub(crate) fn model_size() -> impl TypedValueParser<Value = ModelSize> {
     })
 }
 
-pub(crate) fn precision() -> impl TypedValueParser<Value = Precision> {
+fn precision() -> impl TypedValueParser<Value = Precision> {
     PossibleValuesParser::new(["off", "bf16", "f16"]).map(|name| match name.as_str() {
         "bf16" => Precision::Bf16,
         "f16" => Precision::F16,

@@ -6,12 +6,12 @@
 //! (16-bit mono WAV at the corpus rate) does not even copy. Opens no file.
 
 use super::compressed::CompressedReader;
-use super::isolate::isolated;
 use super::limits::peak;
 use super::resample::Resampler;
 use super::sniff::{Kind, sniff};
 use super::wav::{Encoding, WavFile};
 use super::{AudioError, AudioLimits, Sound};
+use crate::foreign::caught;
 use tandem_units::SampleRate;
 
 /// Owns every buffer decoding needs; one per worker.
@@ -71,11 +71,12 @@ impl Decoder {
         bytes: &'a [u8],
         hint: Option<&str>,
     ) -> Result<Sound<'a>, AudioError> {
-        let outcome = isolated(|| self.place(bytes, hint));
-        if matches!(outcome, Err(AudioError::Panicked { .. })) {
+        let placed = caught(|| self.place(bytes, hint))
+            .unwrap_or_else(|message| Err(AudioError::Panicked { message }));
+        if matches!(placed, Err(AudioError::Panicked { .. })) {
             *self = Self::new(self.rate, self.limits);
         }
-        Ok(match outcome? {
+        Ok(match placed? {
             Place::Bytes(samples) => Sound::I16(samples),
             Place::Whole => Sound::I16(&self.whole),
             Place::Mono => Sound::F32(&self.mono),

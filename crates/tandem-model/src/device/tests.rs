@@ -48,3 +48,10 @@ fn a_device_is_named_as_it_is_typed() {
     assert_eq!(DeviceId::CPU.to_string(), "cpu");
     assert_eq!(DeviceId { backend: Backend::Cuda, index: 3 }.to_string(), "cuda:3");
 }
+
+#[test]
+fn a_panic_of_a_device_library_says_what_was_under_way() {
+    let error = guarded("copying", || -> () { panic!("lost device {}", 1) }).unwrap_err();
+    assert_eq!(error.to_string(), "the device failed while copying: lost device 1");
+    assert_eq!(guarded("copying", || 5), Ok(5));
+}

@@ -92,6 +92,7 @@ fn tile<S: Simd, const WIDE: usize>(
 }
 
 /// A tile of rows as they stand.
+#[allow(clippy::needless_range_loop, reason = "iterators are not compiled in line here")]
 #[inline(always)]
 fn rows_times<S: Simd, const WIDE: usize>(
     simd: S,

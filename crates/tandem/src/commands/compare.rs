@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use tandem_insight::compare::{CompareRules, Comparison, Judgement, Measure, Row, compare};
 use tandem_insight::measured_run::MeasuredRun;
 use tandem_telemetry::ReadNotes;
+use tandem_telemetry::run_parts::{parts, speaking_part};
 use tandem_page::runs_page::compare_page;
 use tandem_units::{Bytes, Seconds};
 
@@ -71,13 +72,7 @@ pub fn read(path: &Path, out: &mut Printer) -> anyhow::Result<MeasuredRun> {
         let end = "has no ending: the run was killed, or is still going on";
         out.note(&format!("`{}` {end}", path.display()));
     }
-    if path.join("run.jsonl").is_file() && later_parts(path) {
-        out.note(&format!(
-            "`{}` was taken up again: only its first part counts; name a later part \
-             (`run-from-...jsonl`) to use that",
-            path.display()
-        ));
-    }
+    note_parts(path, out)?;
     Ok(run)
 }
 
@@ -88,12 +83,25 @@ fn missing(notes: &ReadNotes) -> Option<String> {
     (!said.is_empty()).then(|| said.join(", "))
 }
 
-fn later_parts(directory: &Path) -> bool {
-    let entries = directory.read_dir().into_iter().flatten().flatten();
-    entries.map(|entry| entry.file_name()).any(|name| {
-        let name = name.to_string_lossy();
-        name.starts_with("run-from-") && name.ends_with(".jsonl")
-    })
+/// Says which part of a run is meant, where its directory was named and holds several.
+pub fn note_parts(path: &Path, out: &mut Printer) -> anyhow::Result<()> {
+    if !path.is_dir() {
+        return Ok(());
+    }
+    let parts = parts(path).with_context(|| format!("cannot read `{}`", path.display()))?;
+    let speaking = speaking_part(path)?;
+    let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let others = parts.iter().filter(|part| part.path != speaking);
+    let others: Vec<String> = others.map(|part| format!("`{}`", name(&part.path))).collect();
+    if !others.is_empty() {
+        out.note(&format!(
+            "`{}` was taken up again: these are the figures of its last part, `{}`; name {} to see the others",
+            path.display(),
+            name(&speaking),
+            others.join(" or ")
+        ));
+    }
+    Ok(())
 }
 
 fn print(found: &Comparison, out: &mut Printer) -> anyhow::Result<()> {

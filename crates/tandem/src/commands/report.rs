@@ -1,5 +1,6 @@
 //! `tandem report`: what a run did, what held it back, how it is graded.
 
+use crate::commands::compare::note_parts;
 use crate::exit::ExitStatus;
 use crate::page_args::PageArgs;
 use crate::printer::Printer;
@@ -40,6 +41,7 @@ pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
     args.page.check()?;
     let (summary, notes) = Summary::read(&args.run)
         .with_context(|| format!("cannot report on `{}`", args.run.display()))?;
+    note_parts(&args.run, out)?;
     let report = Report::from_summary(&summary, Some(notes), &Rules::default());
     if args.json {
         out.json(&report)?;

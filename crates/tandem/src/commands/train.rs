@@ -15,7 +15,7 @@ use crate::train_advice::{LinkFact, MachineFacts, advice};
 use crate::train_args::TrainArgs;
 use crate::train_plan::{TrainPlan, effective_config};
 use anyhow::Context;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tandem_data::cache::replace_file::replace_file;
@@ -30,6 +30,7 @@ use tandem_pipeline::CancelToken;
 use tandem_telemetry::event::RunHeader;
 use tandem_telemetry::record::{Closed, RecordOptions, Recording};
 use tandem_telemetry::report::Report;
+use tandem_telemetry::run_parts::new_part;
 use tandem_telemetry::sampler::{Sampler, standard_sources};
 use tandem_telemetry::{Recorder, Rules};
 use tandem_train::beginning::{Changes, begin, resume};
@@ -188,7 +189,7 @@ impl TrainingRun {
             .with_context(|| format!("cannot write `{}`", config.display()))?;
         out.note(&self.describe(&beginning));
 
-        let record = record_path(&directory, beginning.learner.step);
+        let record = new_part(&directory, beginning.learner.step);
         let total = total_steps(&self.prepared, &feed, &self.plan.train)?;
         let progress = TrainProgress::new(
             Plan {
@@ -369,19 +370,6 @@ impl TrainingRun {
             }
         }
     }
-}
-
-/// The first part of a run is `run.jsonl`; each later one says where it begins. A part that was
-/// killed before its first checkpoint keeps its record: the next one begins at the same step.
-fn record_path(directory: &Path, step: u64) -> PathBuf {
-    let name = match step {
-        0 => "run".to_string(),
-        step => format!("run-from-{step:08}"),
-    };
-    let turns = (2..).map(|turn| format!("{name}-{turn}"));
-    let names = std::iter::once(name.clone()).chain(turns);
-    let mut paths = names.map(|name| directory.join(format!("{name}.jsonl")));
-    paths.find(|path| !path.exists()).expect("names without end")
 }
 
 pub fn machine_facts(placement: &Placement, found: &Inventory) -> MachineFacts {

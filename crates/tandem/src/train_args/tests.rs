@@ -363,10 +363,11 @@ prop_compose! {
     ) -> TrainArgs {
         let (lr, final_lr, weight_decay, clip, ema_decay) = rates;
         TrainArgs {
-            train_data: Some(train_data), val_data, model_size, epochs, max_steps, grad_accum,
+            train_data: Some(train_data), val_data, epochs, max_steps,
+            voice: VoiceArgs { model_size, grad_accum, mixed_precision },
             lr: Some(lr), final_lr: Some(final_lr), warmup_steps,
             weight_decay: Some(weight_decay), clip: Some(clip), ema_decay: Some(ema_decay),
-            patience, nan_limit, mixed_precision,
+            patience, nan_limit,
             align_every: every.map(|every| every.0), align_lag, align_flat_start,
             validate_every: every.map(|every| every.1),
             sample_every: every.map(|every| every.2),

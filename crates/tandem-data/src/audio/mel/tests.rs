@@ -280,6 +280,7 @@ proptest! {
         loudness in -7.0f32..0.0,
     ) {
         let signal: Vec<f32> = noise(seed, length).iter().map(|x| x * 10f32.powf(loudness)).collect();
-        check(&signal);
+        // Mirrored at its ends again and again, less than a window of noise is a tone.
+        if length < SPEECH.window { check_to_rounding(&signal) } else { check(&signal) }
     }
 }
