@@ -49,6 +49,20 @@ fn a_run_is_reported_by_file_and_by_directory() {
 }
 
 #[test]
+fn a_run_that_was_taken_up_again_is_reported_by_its_last_part_and_that_is_said() {
+    let dir = tempfile::tempdir().unwrap();
+    record(&dir.path().join("run.jsonl"));
+    let later = dir.path().join("run-from-00000020.jsonl");
+    // Begun a moment later, by its first line.
+    std::thread::sleep(std::time::Duration::from_millis(5));
+    record(&later);
+    let by_directory = tandem(&["report", dir.path().to_str().unwrap()]);
+    assert_eq!(by_directory.stdout, tandem(&["report", later.to_str().unwrap()]).stdout);
+    let said = text(&by_directory.stderr);
+    assert!(said.contains("its last part, `run-from-00000020.jsonl`; name `run.jsonl`"), "{said}");
+}
+
+#[test]
 fn the_json_form_is_json_alone() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("run.jsonl");
