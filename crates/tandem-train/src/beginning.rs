@@ -5,14 +5,16 @@
 
 use crate::TrainError;
 use crate::feed::{FeedSettings, Rows};
+use crate::job::Beginning;
 use crate::learner::Learner;
 use crate::load::Load;
 use crate::mel_scale::measure_mel_scale;
 use crate::prepare::Prepared;
+use crate::run_plan::total_steps;
+use crate::run_state::corpus_facts;
 use crate::run_state::{CorpusFacts, Resumed, RunState};
 use crate::snapshots::Snapshots;
 use crate::train_settings::TrainSettings;
-use crate::trainer::{Beginning, corpus_facts, total_steps};
 use crate::worker_mel::WorkerMel;
 use std::collections::BTreeMap;
 use std::sync::Arc;

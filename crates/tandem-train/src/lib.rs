@@ -37,6 +37,8 @@ pub mod run_state; // a run as a checkpoint keeps it
 pub mod keeper; // checkpoints, written beside the training
 pub mod validation_corpus; // a second corpus to validate on
 pub mod examiner; // validation and samples, beside the training
+pub mod job; // what a run is given, and what became of it
+mod run_plan; // what is settled before the first step
 pub mod beginning; // a new run, or one taken up again
 pub mod trainer; // 14. the run
 pub mod picture; // mel frames and alignments, drawn
@@ -50,5 +52,6 @@ pub mod error; // what can go wrong on the way
 pub use error::TrainError;
 pub use feed::{FeedSettings, feed};
 pub use prepare::{PrepareOptions, Prepared, Watcher, prepare};
+pub use run_plan::total_steps;
 pub use settings::DataSettings;
 pub use summary::Summary;

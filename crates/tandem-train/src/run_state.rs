@@ -5,6 +5,8 @@
 //! to fit (voice, corpus, settings) is compared before anything is used.
 
 use crate::TrainError;
+use crate::feed::{FeedSettings, Rows};
+use crate::prepare::Prepared;
 use crate::snapshots::Snapshots;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -227,4 +229,27 @@ fn read_readers(
 /// Readers for the steps after this one, as a checkpoint keeps them.
 pub fn readers_for(snapshots: &Snapshots, step: u64) -> Vec<(u64, Arc<Reader>)> {
     snapshots.needed_from(step)
+}
+
+/// What a corpus is made of, to be compared when a run is resumed.
+pub fn corpus_facts(prepared: &Prepared, feed: &FeedSettings) -> CorpusFacts {
+    let rows = Rows::of(prepared, feed.split);
+    let mut hash = blake3::Hasher::new();
+    for (place, &number) in rows.cache_row.iter().enumerate() {
+        let Some(row) = prepared.cache.row(number as usize) else { continue };
+        hash.update(row.id.as_bytes());
+        hash.update(&rows.frames[place].to_le_bytes());
+        hash.update(&rows.speakers[place].to_le_bytes());
+        if let Some(text) = prepared.cache.text(row.record) {
+            text.symbols().for_each(|symbol| {
+                hash.update(&symbol.to_le_bytes());
+            });
+        }
+    }
+    let batches = serde_json::to_vec(&feed.batch).unwrap_or_default();
+    CorpusFacts {
+        rows: rows.cache_row.len(),
+        fingerprint: hash.finalize().to_hex().as_str()[..32].to_string(),
+        batches: blake3::hash(&batches).to_hex().as_str()[..32].to_string(),
+    }
 }

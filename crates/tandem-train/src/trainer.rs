@@ -7,122 +7,38 @@
 
 use crate::TrainError;
 use crate::examiner::{Desk, Exam, Examiner, Paper, Speak, Standing};
-use crate::feed::{FeedSettings, Rows};
+use crate::feed::FeedSettings;
 use crate::holdings::Holdings;
-use crate::keeper::{Keeper, Kept};
+use crate::job::{Beginning, Ending, Job, Outcome};
+use crate::keeper::Keeper;
 use crate::learner::{Learner, StepFacts};
 use crate::lessons::{LessonPath, Lessons};
 use crate::loss_reader::LossReader;
-use crate::memory_watch::{self, MemoryReport, MemoryWatch};
+use crate::memory_watch::{self, MemoryWatch};
 use crate::place::Placed;
 use crate::prepare::Prepared;
 use crate::run_log::{LogMessage, LogSender};
-use crate::run_state::{CorpusFacts, RunState, Snapshot};
+use crate::run_plan::{
+    compare_validation, distinct_lessons, meet_shapes, planned_shapes, try_largest_batch,
+};
+use crate::run_state::{RunState, Snapshot};
 use crate::snapshots::Snapshots;
 use crate::train_settings::TrainSettings;
-use crate::warm_up::{Pupil, WarmUp, WarmedUp};
-use std::collections::HashSet;
+use crate::warm_up::WarmedUp;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tandem_data::batch::{BatchShape, Batches, Position};
+use tandem_data::batch::{BatchShape, Position};
 use tandem_data::corpus::Split;
 use tandem_model::Module;
-use tandem_model::checkpoint::Checkpoints;
-use tandem_model::lesson::HostLesson;
-use tandem_model::memory::{Charge, HeldBefore, WorstBatch, check_worst_batch};
-use tandem_model::placement::{MemoryLimits, OpenDevices};
-use tandem_model::shapes::{ShapeLog, ShapeReport};
+use tandem_model::memory::Charge;
+use tandem_model::placement::OpenDevices;
+use tandem_model::shapes::ShapeLog;
 use tandem_model::trained::VoiceDocument;
 use tandem_model::weights::weights_of;
 use tandem_pipeline::{CancelToken, Feed, PipelineError};
 use tandem_telemetry::Recorder;
-use tandem_telemetry::event::{Final, Loss, RunOutcome, Started, Step, Warning};
+use tandem_telemetry::event::{Final, Loss, Started, Step};
 use tandem_telemetry::pending::Pending;
-use tandem_units::Epoch;
-
-/// What a run starts from: made by [`crate::beginning`].
-pub struct Beginning {
-    /// Weights and optimiser.
-    pub learner: Learner,
-    /// Readers that align the first steps.
-    pub snapshots: Snapshots,
-    /// Where the run stands.
-    pub state: RunState,
-    /// What the voice is.
-    pub document: Arc<VoiceDocument>,
-    /// Stretches of its speakers.
-    pub speakers: Arc<Vec<Vec<f32>>>,
-}
-
-/// What a run works with.
-pub struct Job {
-    /// The corpus.
-    pub prepared: Arc<Prepared>,
-    /// The corpus to validate on, all of it; none: the rows of the first that are held out.
-    pub validation: Option<Arc<Prepared>>,
-    /// How it is fed.
-    pub feed: FeedSettings,
-    /// How the voice learns.
-    pub settings: TrainSettings,
-    /// All settings, for the checkpoint.
-    pub config: serde_json::Value,
-    /// Where.
-    pub devices: OpenDevices,
-    /// Budgets of the devices, where they are kept.
-    pub limits: Option<MemoryLimits>,
-    /// Whether every shape is met before the clock starts.
-    pub warm_up: WarmUp,
-    /// What they held before the voice was made.
-    pub held: HeldBefore,
-    /// Checkpoints go here.
-    pub shelf: Checkpoints,
-    /// The longest the model waits for its buffer to fill.
-    pub start_delay: Duration,
-    /// Curves, pictures and sound go here.
-    pub log: LogSender,
-    /// Events go here.
-    pub recorder: Recorder,
-    /// Ends the run after the step under way.
-    pub cancel: CancelToken,
-}
-
-/// How a run ended.
-#[derive(Debug)]
-pub struct Outcome {
-    /// Why.
-    pub ending: Ending,
-    /// Steps done, of the whole run.
-    pub step: u64,
-    /// Checkpoints of this process.
-    pub kept: Kept,
-    /// The controlled start.
-    pub started: Option<Started>,
-    /// What the largest batch takes, where budgets are kept.
-    pub worst: Option<WorstBatch>,
-    /// What was held on the devices.
-    pub memory: MemoryReport,
-    /// What was met before the clock started.
-    pub warm_up: WarmedUp,
-    /// Shapes met.
-    pub shapes: ShapeReport,
-    /// Workers and slots at the end, as flags.
-    pub flags: Vec<String>,
-    /// The lowest validation loss.
-    pub best: Option<f64>,
-}
-
-/// Why a run ended.
-#[derive(Debug)]
-pub enum Ending {
-    /// All steps or epochs are done.
-    Done,
-    /// Validation stopped getting better.
-    NoProgress,
-    /// Asked to stop: a checkpoint is on disk.
-    Interrupted,
-    /// It could not go on; the last good state is on disk.
-    Failed(TrainError),
-}
 
 /// Trains until the steps are done, the user stops it, or it cannot go on.
 pub fn train(job: Job, beginning: Beginning) -> Result<Outcome, TrainError> {
@@ -144,69 +60,6 @@ pub fn train_on(job: Job, beginning: Beginning, lessons: Lessons) -> Result<Outc
     run.snapshots.close();
     let flags = lessons.close().flags;
     Ok(Outcome { worst, warm_up, ..run.finish(ending, started, flags) })
-}
-
-/// Every shape that a batch of this corpus can have, shortest first.
-fn planned_shapes(job: &Job) -> Result<Vec<BatchShape>, TrainError> {
-    let rows = Rows::of(&job.prepared, job.feed.split);
-    Ok(Batches::new(rows.lengths(), &job.feed.batch)?.shapes().collect())
-}
-
-/// One real step, without consequences, on the largest batch that this corpus can give.
-fn try_largest_batch(
-    job: &Job,
-    beginning: &Beginning,
-    shapes: &[BatchShape],
-) -> Result<WorstBatch, TrainError> {
-    let largest = shapes.iter().max_by_key(|shape| shape.rows * shape.frames);
-    let shape = largest.copied().unwrap_or_default();
-    let (config, devices) = (&beginning.document.config, &job.devices);
-    let lesson = HostLesson::fullest(shape, config, job.feed.reference_frames);
-    Ok(check_worst_batch(shape, devices, job.limits, &job.held, || {
-        let lesson = lesson.to_device(&devices.data).to_device(&devices.model);
-        drop(beginning.learner.voice.losses(&lesson).total().backward());
-    })?)
-}
-
-/// A score is worth nothing beside one from other rows: where the rows to validate on are not
-/// those of before, the best one is looked for anew.
-fn compare_validation(
-    state: &mut RunState,
-    validation: Option<&Prepared>,
-    feed: &FeedSettings,
-    recorder: &Recorder,
-) {
-    let feed = FeedSettings { split: None, ..feed.clone() };
-    let now = validation.map(|corpus| corpus_facts(corpus, &feed).fingerprint);
-    if state.validation == now {
-        return;
-    }
-    if state.best.is_some() {
-        let text = "the rows to validate on are not those of before: the best checkpoint is looked \
-                    for anew";
-        recorder.send(Warning { code: "validation_changed".into(), text: text.into() });
-    }
-    (state.best, state.since_best, state.validation) = (None, 0, now);
-}
-
-/// One real step, without consequences, on every shape of the plan.
-fn meet_shapes(
-    job: &Job,
-    beginning: &Beginning,
-    shapes: &[BatchShape],
-) -> Result<WarmedUp, TrainError> {
-    if !job.warm_up.is_due(&job.devices) {
-        return Ok(WarmedUp::NotNeeded);
-    }
-    let pupil = Pupil {
-        learner: &beginning.learner,
-        devices: &job.devices,
-        config: &beginning.document.config,
-        reference_frames: job.feed.reference_frames,
-        recorder: &job.recorder,
-        cancel: &job.cancel,
-    };
-    pupil.meet(shapes.iter().copied())
 }
 
 struct Run {
@@ -523,76 +376,5 @@ impl Run {
         let shapes = self.shapes.report();
         let (worst, warm_up, started) = (None, WarmedUp::NotNeeded, Some(started));
         Outcome { ending, step, kept, started, worst, memory, warm_up, shapes, flags, best }
-    }
-}
-
-impl Ending {
-    fn as_reason(&self) -> &'static str {
-        match self {
-            Ending::Done => "end",
-            Ending::NoProgress => "no progress",
-            Ending::Interrupted => "interrupt",
-            Ending::Failed(_) => "failure",
-        }
-    }
-
-    fn as_event(&self) -> (RunOutcome, Option<String>) {
-        match self {
-            Ending::Done => (RunOutcome::Done, None),
-            Ending::NoProgress => {
-                (RunOutcome::Done, Some("validation stopped getting better".into()))
-            }
-            Ending::Interrupted => (RunOutcome::Interrupted, None),
-            Ending::Failed(error) => (RunOutcome::Failed, Some(error.to_string())),
-        }
-    }
-}
-
-/// Shapes as lessons have them: frames are a whole number of patches there.
-fn distinct_lessons(shapes: &[BatchShape], patch: usize) -> usize {
-    let lesson =
-        |shape: &BatchShape| BatchShape { frames: shape.frames.next_multiple_of(patch), ..*shape };
-    shapes.iter().map(lesson).collect::<HashSet<_>>().len()
-}
-
-/// Steps that these settings ask for; epochs are counted by the plan of the first one.
-pub fn total_steps(
-    prepared: &Prepared,
-    feed: &FeedSettings,
-    settings: &TrainSettings,
-) -> Result<u64, TrainError> {
-    let rows = Rows::of(prepared, feed.split);
-    let batches = Batches::new(rows.lengths(), &feed.batch)?;
-    let per_epoch = batches.epoch(Epoch(0)).len() as u64;
-    let by_epochs =
-        settings.epochs.map(|epochs| (u64::from(epochs) * per_epoch) / settings.grad_accum as u64);
-    match (settings.max_steps, by_epochs) {
-        (Some(steps), Some(epochs)) => Ok(steps.min(epochs.max(1))),
-        (Some(steps), None) => Ok(steps),
-        (None, Some(epochs)) => Ok(epochs.max(1)),
-        (None, None) => Err(TrainError::Endless),
-    }
-}
-
-/// What a corpus is made of, to be compared when a run is resumed.
-pub fn corpus_facts(prepared: &Prepared, feed: &FeedSettings) -> CorpusFacts {
-    let rows = Rows::of(prepared, feed.split);
-    let mut hash = blake3::Hasher::new();
-    for (place, &number) in rows.cache_row.iter().enumerate() {
-        let Some(row) = prepared.cache.row(number as usize) else { continue };
-        hash.update(row.id.as_bytes());
-        hash.update(&rows.frames[place].to_le_bytes());
-        hash.update(&rows.speakers[place].to_le_bytes());
-        if let Some(text) = prepared.cache.text(row.record) {
-            text.symbols().for_each(|symbol| {
-                hash.update(&symbol.to_le_bytes());
-            });
-        }
-    }
-    let batches = serde_json::to_vec(&feed.batch).unwrap_or_default();
-    CorpusFacts {
-        rows: rows.cache_row.len(),
-        fingerprint: hash.finalize().to_hex().as_str()[..32].to_string(),
-        batches: blake3::hash(&batches).to_hex().as_str()[..32].to_string(),
     }
 }

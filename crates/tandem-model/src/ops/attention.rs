@@ -4,8 +4,10 @@
 //! numbers are packed once, so that everything after is small products in the cache; scores exist for [`BLOCK`]
 //! queries at a time and are made anew in the backward from each query's saved normaliser.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+mod head; // one head, packed
+mod rotary; // where a position stands
+
+use std::sync::Arc;
 
 use burn::backend::Flex;
 use burn::backend::autodiff::checkpoint::{base::Checkpointer, strategy::CheckpointStrategy};
@@ -18,8 +20,9 @@ use rayon::prelude::*;
 
 use super::fused::{Recorded, shape, tensor, values};
 use super::lanes::{exp, largest, padded, run, sum_of, sum_pairs};
-use super::plain::rotary_values;
 use super::product::{Into, Left, Matrix, product};
+use head::HeadInput;
+use rotary::Rotary;
 
 /// Queries whose scores exist at the same time.
 const BLOCK: usize = 64;
@@ -170,101 +173,6 @@ fn unmix(
     result
 }
 
-/// One head of one row, where it stands in the packed tensor.
-struct HeadInput<'a> {
-    /// The row's part of `qkv`, from this head's first query on.
-    qkv: &'a [f32],
-    width: usize,
-    head: usize,
-    length: usize,
-    rotary: &'a Rotary,
-}
-
-impl<'a> HeadInput<'a> {
-    fn of(
-        qkv: &'a [f32],
-        geometry: &Geometry,
-        rotary: &'a Rotary,
-        row: usize,
-        head: usize,
-    ) -> HeadInput<'a> {
-        let width = geometry.width();
-        let from = row * geometry.positions * 3 * width + head * geometry.head;
-        HeadInput {
-            qkv: qkv.get(from..).unwrap_or_default(),
-            width,
-            head: geometry.head,
-            length: geometry.lengths[row],
-            rotary,
-        }
-    }
-
-    /// The vector of one position: queries are part 0, keys part 1, values part 2.
-    #[inline(always)]
-    fn vector(&self, part: usize, position: usize) -> &'a [f32] {
-        &self.qkv[(3 * position + part) * self.width..][..self.head]
-    }
-
-    /// Queries or keys with their rotary positions, times `factor`, as rows of `padded(head)`.
-    #[inline(always)]
-    fn turned(&self, part: usize, factor: f32) -> Vec<f32> {
-        let (half, step) = (self.head / 2, padded(self.head));
-        let mut packed = vec![0.0; padded(self.length) * step];
-        for (position, packed) in packed.chunks_exact_mut(step).take(self.length).enumerate() {
-            let (low, high) = self.vector(part, position).split_at(half);
-            let (to_low, to_high) = packed[..self.head].split_at_mut(half);
-            let (cos, sin) = self.rotary.at(position);
-            for index in 0..half {
-                let (cos, sin) = (factor * cos[index], factor * sin[index]);
-                to_low[index] = low[index] * cos - high[index] * sin;
-                to_high[index] = low[index] * sin + high[index] * cos;
-            }
-        }
-        packed
-    }
-
-    /// Values as rows of `padded(head)`.
-    #[inline(always)]
-    fn values(&self) -> Vec<f32> {
-        self.packed(|position| self.vector(2, position))
-    }
-
-    #[inline(always)]
-    fn packed(&self, vector: impl Fn(usize) -> &'a [f32]) -> Vec<f32> {
-        let step = padded(self.head);
-        let mut packed = vec![0.0; padded(self.length) * step];
-        for (position, packed) in packed.chunks_exact_mut(step).take(self.length).enumerate() {
-            packed[..self.head].copy_from_slice(vector(position));
-        }
-        packed
-    }
-
-    /// Rows of `padded(head)` as columns: `[head, padded(length)]`.
-    #[inline(always)]
-    fn transposed(&self, rows: &[f32]) -> Vec<f32> {
-        let (from_step, to_step) = (padded(self.head), padded(self.length));
-        let mut columns = vec![0.0; self.head * to_step];
-        for (position, row) in rows.chunks_exact(from_step).enumerate() {
-            for (index, &value) in row[..self.head].iter().enumerate() {
-                columns[index * to_step + position] = value;
-            }
-        }
-        columns
-    }
-
-    #[inline(always)]
-    fn scale(&self) -> f32 {
-        (self.head as f32).sqrt().recip()
-    }
-
-    /// First and number of queries of each block.
-    #[inline(always)]
-    fn blocks(&self) -> impl Iterator<Item = (usize, usize)> + use<> {
-        let length = self.length;
-        (0..length).step_by(BLOCK).map(move |first| (first, BLOCK.min(length - first)))
-    }
-}
-
 struct HeadForward<'a>(&'a HeadInput<'a>);
 
 struct MixedHead {
@@ -391,55 +299,6 @@ impl WithSimd for HeadBackward<'_> {
         input.turn_back(&mut result.q, input.scale());
         input.turn_back(&mut result.k, 1.0);
         result
-    }
-}
-
-impl HeadInput<'_> {
-    /// The gradient before the turn, from that after it.
-    #[inline(always)]
-    fn turn_back(&self, gradient: &mut [f32], factor: f32) {
-        let (half, step) = (self.head / 2, padded(self.head));
-        for (position, gradient) in gradient.chunks_exact_mut(step).take(self.length).enumerate() {
-            let (low, high) = gradient[..self.head].split_at_mut(half);
-            let (cos, sin) = self.rotary.at(position);
-            for index in 0..half {
-                let (cos, sin) = (factor * cos[index], factor * sin[index]);
-                let (up, down) = (low[index], high[index]);
-                low[index] = up * cos + down * sin;
-                high[index] = down * cos - up * sin;
-            }
-        }
-    }
-}
-
-/// Cosines and sines of rotary positions.
-struct Rotary {
-    half: usize,
-    cos: Vec<f32>,
-    sin: Vec<f32>,
-}
-
-impl Rotary {
-    /// The table for heads of this width and at least so many positions. Made once and kept, since making it costs
-    /// as much as the attention of a short row.
-    fn of(positions: usize, head: usize) -> Arc<Rotary> {
-        static MADE: Mutex<BTreeMap<usize, Arc<Rotary>>> = Mutex::new(BTreeMap::new());
-        let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
-        let half = head / 2;
-        let long_enough = |table: &&Arc<Rotary>| table.cos.len() >= positions * half;
-        if let Some(table) = made.get(&head).filter(long_enough) {
-            return Arc::clone(table);
-        }
-        let (cos, sin) = rotary_values(positions.next_power_of_two(), head);
-        let table = Arc::new(Rotary { half, cos, sin });
-        made.insert(head, Arc::clone(&table));
-        table
-    }
-
-    #[inline(always)]
-    fn at(&self, position: usize) -> (&[f32], &[f32]) {
-        let from = position * self.half;
-        (&self.cos[from..][..self.half], &self.sin[from..][..self.half])
     }
 }
 
