@@ -86,14 +86,32 @@ proptest! {
                 prop_assert!(frames[row as usize] as usize <= shape.frames);
                 prop_assert!(symbols[row as usize] as usize <= shape.symbols);
             }
-            let tight = batch.tight_shape(Lengths { frames: &frames, symbols: &symbols });
-            prop_assert!(tight.frames <= shape.frames && tight.symbols <= shape.symbols);
         }
         let most = config.bucket_edges.as_ref().map_or(config.max_buckets, Vec::len);
         prop_assert!(shapes.len() <= most);
         prop_assert_eq!(shapes, batches.shapes().collect::<HashSet<_>>());
         let padding = plan.padding();
         prop_assert!(padding.real_frames <= padding.padded_frames && padding.waste() < 1.0);
+    }
+
+    #[test]
+    fn tight_batches_are_the_same_rows_and_no_larger_than_they_must_be(
+        (frames, symbols) in lengths(), config in config(), epoch in 0..5u32,
+    ) {
+        let Ok(fixed) = batches(&frames, &symbols, &config) else { return Ok(()) };
+        let tight = fixed.clone().tight(Lengths { frames: &frames, symbols: &symbols });
+        let (fixed, tight) = (fixed.epoch(Epoch(epoch)), tight.epoch(Epoch(epoch)));
+        prop_assert_eq!(fixed.len(), tight.len());
+        for (fixed, tight) in fixed.batches_from(0).zip(tight.batches_from(0)) {
+            prop_assert_eq!(fixed.rows, tight.rows);
+            let longest = |list: &[u32]| tight.rows.iter().map(|&row| list[row as usize]).max();
+            let shape = tight.shape;
+            prop_assert_eq!(shape.rows, tight.rows.len());
+            prop_assert_eq!(Some(shape.frames as u32), longest(&frames));
+            prop_assert_eq!(Some(shape.symbols as u32), longest(&symbols));
+            prop_assert!(shape.frames <= fixed.shape.frames && shape.symbols <= fixed.shape.symbols);
+        }
+        prop_assert!(tight.padding().padded_frames <= fixed.padding().padded_frames);
     }
 
     #[test]

@@ -145,7 +145,7 @@ pub fn check(asked: &Asked, machine: &Machine, rules: &ReadyRules) -> Vec<Check>
         workers(asked, machine, rules),
         prefetch(asked, rules),
         batch(asked, rules),
-        static_shapes(asked),
+        static_shapes(asked, machine),
         fusion(asked, machine),
         width(asked, machine),
     ]
@@ -205,14 +205,19 @@ fn batch(asked: &Asked, rules: &ReadyRules) -> Check {
     Check::warn("batch", reason, set(place, &format!("{wanted}"))).at(place)
 }
 
-fn static_shapes(asked: &Asked) -> Check {
+fn static_shapes(asked: &Asked, machine: &Machine) -> Check {
     let Said { value, place } = &asked.static_shapes;
     if *value {
         let reason = "batches are padded to a few shapes, each compiled once";
         return Check::ok("fixed shapes", reason).at(place);
     }
-    let reason = "asks for a shape of its own for each batch, which a run refuses";
-    Check::must_fix("fixed shapes", reason, set(place, "true")).at(place)
+    if !machine.gpu {
+        let reason = "each batch has a shape of its own: nothing is compiled on the processor";
+        return Check::ok("fixed shapes", reason).at(place);
+    }
+    let reason =
+        "each batch has a shape of its own: a GPU compiles and tunes kernels for every new one";
+    Check::warn("fixed shapes", reason, set(place, "true")).at(place)
 }
 
 fn fusion(asked: &Asked, machine: &Machine) -> Check {
@@ -308,9 +313,14 @@ mod tests {
     }
 
     #[test]
-    fn what_a_run_refuses_must_be_fixed_and_what_it_ignores_is_a_warning() {
+    fn what_a_run_ignores_or_pays_for_is_a_warning() {
         let off = |key| Some(said(key, false));
-        check_one(|asked| asked.static_shapes.value = false, cpu(), "fixed shapes", Level::MustFix);
+        check_one(|asked| asked.static_shapes.value = false, cpu(), "fixed shapes", Level::Ok);
+        let gpu = Machine { gpu: true, ..cpu() };
+        let tight_and_mixed = |asked: &mut Asked| {
+            (asked.static_shapes.value, asked.width.value) = (false, Width::Mixed);
+        };
+        check_one(tight_and_mixed, gpu, "fixed shapes", Level::Warn);
         check_one(|a| a.native_loading = off("x"), cpu(), "native loading", Level::Warn);
         check_one(|a| a.fusion = off("x"), cpu(), "kernel fusion", Level::Warn);
     }

@@ -18,6 +18,7 @@ use tandem_data::batch::{BatchConfig, Batches, HostBatch, Lengths, Position};
 use tandem_data::cache::RowState;
 use tandem_data::corpus::Split;
 use tandem_model::Device;
+use tandem_model::placement::Shapes;
 use tandem_pipeline::{
     Adapt, Budget, CancelToken, Crew, Feed, Hold, Pool, Route, Setup, Slowdowns,
 };
@@ -29,6 +30,8 @@ use tandem_units::{Bytes, Epoch};
 pub struct FeedSettings {
     /// How rows become batches.
     pub batch: BatchConfig,
+    /// How batches are padded.
+    pub shapes: Shapes,
     /// Which rows; none: all of them.
     pub split: Option<Split>,
     /// Where to begin.
@@ -60,11 +63,21 @@ pub struct FeedSettings {
 }
 
 impl FeedSettings {
+    /// These rows sorted into batches.
+    pub fn batches(&self, rows: &Rows) -> Result<Batches, TrainError> {
+        let batches = Batches::new(rows.lengths(), &self.batch)?;
+        Ok(match self.shapes {
+            Shapes::Static => batches,
+            Shapes::PerBatch => batches.tight(rows.lengths()),
+        })
+    }
+
     /// Settings for a batch configuration, from the first batch on.
     pub fn new(batch: BatchConfig) -> FeedSettings {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         FeedSettings {
             start: Position::start(batch.seed),
+            shapes: Shapes::Static,
             split: Some(Split::Train),
             epochs: None,
             workers: 1,
@@ -153,7 +166,7 @@ pub(crate) fn host_route(
     recorder: &Recorder,
 ) -> Result<Route<Ready>, TrainError> {
     let rows = Arc::new(Rows::of(prepared, settings.split));
-    let batches = Arc::new(Batches::new(rows.lengths(), &settings.batch)?);
+    let batches = Arc::new(settings.batches(&rows)?);
     let last = settings.epochs.map(Epoch);
     let tickets = Tickets::new(batches, settings.start, last).numbered_from(settings.first);
 

@@ -12,7 +12,7 @@ use crate::tickets::Tickets;
 use std::fmt;
 use std::sync::Arc;
 use tandem_data::audio::Sound;
-use tandem_data::batch::{Batches, HostBatch, Position};
+use tandem_data::batch::{HostBatch, Position};
 use tandem_model::device::compiles_kernels;
 use tandem_model::device_mel::{MelChoice, MelOn, MelPlace, choose_mel_place};
 use tandem_model::placement::OpenDevices;
@@ -97,7 +97,7 @@ fn measure(
 /// Recordings of the first batches whose frames are not cached.
 fn some_sounds(prepared: &Arc<Prepared>, feed: &FeedSettings) -> Result<Vec<Clip>, TrainError> {
     let rows = Arc::new(Rows::of(prepared, feed.split));
-    let batches = Arc::new(Batches::new(rows.lengths(), &feed.batch)?);
+    let batches = Arc::new(feed.batches(&rows)?);
     let mel = prepared.settings.mel.clone();
     let pool = Pool::new(1, move || HostBatch::new(&mel));
     let mut load = Load::new(prepared.clone(), rows, pool, Recorder::off());

@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tandem_data::batch::{BatchConfig, Batches};
+use tandem_data::batch::BatchConfig;
 use tandem_model::Module;
 use tandem_model::checkpoint::{Checkpoints, Keep};
 use tandem_model::memory::HeldBefore;
@@ -305,8 +305,8 @@ pub fn shapes_by_batch(
     let rows = Rows::of(prepared, feed.split);
     let mut found = Vec::new();
     for &batch_size in sizes {
-        let config = BatchConfig { batch_size, ..feed.batch.clone() };
-        let plan = Batches::new(rows.lengths(), &config)?.epoch(Epoch(0));
+        let batch = BatchConfig { batch_size, ..feed.batch.clone() };
+        let plan = FeedSettings { batch, ..feed.clone() }.batches(&rows)?.epoch(Epoch(0));
         let mut shapes = ShapeCounts::new();
         for batch in plan.batches_from(0) {
             let shape = batch.shape;

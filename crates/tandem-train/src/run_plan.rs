@@ -11,17 +11,18 @@ use crate::run_state::{RunState, corpus_facts};
 use crate::train_settings::TrainSettings;
 use crate::warm_up::{Pupil, WarmedUp};
 use std::collections::HashSet;
-use tandem_data::batch::{BatchShape, Batches};
+use tandem_data::batch::BatchShape;
 use tandem_model::lesson::HostLesson;
 use tandem_model::memory::{WorstBatch, check_worst_batch};
+use tandem_model::placement::Shapes;
 use tandem_telemetry::Recorder;
 use tandem_telemetry::event::Warning;
 use tandem_units::Epoch;
 
-/// Every shape that a batch of this corpus can have, shortest first.
+/// Every fixed shape of a batch of this corpus, shortest first; none is larger where each has its own.
 pub(crate) fn planned_shapes(job: &Job) -> Result<Vec<BatchShape>, TrainError> {
     let rows = Rows::of(&job.prepared, job.feed.split);
-    Ok(Batches::new(rows.lengths(), &job.feed.batch)?.shapes().collect())
+    Ok(job.feed.batches(&rows)?.shapes().collect())
 }
 
 /// One real step, without consequences, on the largest batch that this corpus can give.
@@ -70,6 +71,9 @@ pub(crate) fn meet_shapes(
     if !job.warm_up.is_due(&job.devices) {
         return Ok(WarmedUp::NotNeeded);
     }
+    if job.feed.shapes == Shapes::PerBatch {
+        return Ok(WarmedUp::NoFixedShapes);
+    }
     let pupil = Pupil {
         learner: &beginning.learner,
         devices: &job.devices,
@@ -95,8 +99,7 @@ pub fn total_steps(
     settings: &TrainSettings,
 ) -> Result<u64, TrainError> {
     let rows = Rows::of(prepared, feed.split);
-    let batches = Batches::new(rows.lengths(), &feed.batch)?;
-    let per_epoch = batches.epoch(Epoch(0)).len() as u64;
+    let per_epoch = feed.batches(&rows)?.epoch(Epoch(0)).len() as u64;
     let by_epochs =
         settings.epochs.map(|epochs| (u64::from(epochs) * per_epoch) / settings.grad_accum as u64);
     match (settings.max_steps, by_epochs) {

@@ -57,6 +57,8 @@ pub enum WarmedUp {
     },
     /// Nothing: these devices compile no kernels.
     NotNeeded,
+    /// Nothing: every batch has a shape of its own.
+    NoFixedShapes,
 }
 
 impl fmt::Display for WarmedUp {
@@ -68,6 +70,7 @@ impl fmt::Display for WarmedUp {
             WarmedUp::Met { shapes, took } => {
                 write!(f, "a step on each of {shapes} shapes before the clock started: {took}")
             }
+            WarmedUp::NoFixedShapes => f.write_str("none: every batch has a shape of its own"),
             WarmedUp::NotNeeded => f.write_str("none: the processor compiles no kernels"),
         }
     }

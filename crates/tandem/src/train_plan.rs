@@ -64,6 +64,7 @@ impl TrainPlan {
         let limits =
             Limits { depth: limits.depth.max(self.depth), workers: most_workers, ..limits };
         FeedSettings {
+            shapes: self.devices.shapes,
             epochs: self.train.epochs,
             workers,
             most_workers,

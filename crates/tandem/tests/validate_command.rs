@@ -88,7 +88,6 @@ fn converted_settings_start_a_run() {
 #[test]
 fn what_a_run_would_refuse_must_be_fixed() {
     for (text, words) in [
-        ("[devices]\nenable_static_shapes = false\n", ["fixed shapes", "line 2"]),
         ("[devices]\ndata_gpu = 0\nmodel_gpu = 1\n", ["device pair", "insufficient GPUs"]),
         ("[devices]\nmodel_gpu_memory = 4\n", ["settings", "memory isolation is off"]),
         ("[train.optimizer]\nlr = 0.0\n", ["settings", "a number above 0"]),

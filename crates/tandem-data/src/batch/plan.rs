@@ -1,7 +1,7 @@
 //! Which utterances share a batch, and in which order the batches come.
 //!
 //! In: lengths, configuration, epoch. Out: an [`EpochPlan`]: every usable row exactly once, each
-//! batch in one of a few fixed shapes. A pure function: nothing is kept between epochs, so a
+//! batch in one of a few fixed shapes, or no larger than it must be. A pure function: nothing is kept between epochs, so a
 //! run resumes anywhere from its [`Position`] alone. Next on the path: [`super::HostBatch`].
 
 use super::length_buckets::edges;
@@ -9,6 +9,7 @@ use super::order::Shuffler;
 use super::{BatchConfig, BatchError};
 use crate::text::Transcript;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 use tandem_units::{Epoch, Seed};
 
 /// How long every utterance is, in corpus order: row `i` is entry `i` of both lists.
@@ -69,6 +70,8 @@ pub struct Batches {
     counts: Vec<u32>,
     left_out: Vec<LeftOut>,
     real_frames: u64,
+    /// Frames and symbols of each row, where batches are laid out no larger than they must be.
+    tight: Option<Arc<[(u32, u32)]>>,
 }
 
 const NO_BUCKET: u8 = u8::MAX;
@@ -94,6 +97,7 @@ impl Batches {
             counts: vec![0; edges.len()],
             left_out: Vec::new(),
             real_frames: 0,
+            tight: None,
         };
         for row in 0..frames {
             batches.place(lengths, row, config);
@@ -102,6 +106,12 @@ impl Batches {
             return Err(BatchError::Nothing { rows: frames });
         }
         Ok(batches)
+    }
+
+    /// The same batches, each laid out for its own longest utterance instead of in a fixed shape.
+    pub fn tight(self, lengths: Lengths<'_>) -> Self {
+        let pairs = lengths.frames.iter().copied().zip(lengths.symbols.iter().copied());
+        Self { tight: Some(pairs.collect()), ..self }
     }
 
     /// The batches of one epoch, in order.
@@ -133,10 +143,12 @@ impl Batches {
             rows,
             batches,
             real_frames: self.real_frames,
+            tight: self.tight.clone(),
         }
     }
 
-    /// The shapes that occur, shortest first: as many as there are buckets in use.
+    /// The shapes that occur, shortest first: as many as there are buckets in use. None is larger where batches are
+    /// tight.
     pub fn shapes(&self) -> impl Iterator<Item = BatchShape> {
         let used = self.shapes.iter().zip(&self.counts).filter(|(_, count)| **count > 0);
         used.map(|(shape, _)| *shape)
@@ -218,6 +230,7 @@ pub struct EpochPlan {
     rows: Vec<u32>,
     batches: Vec<BatchSpan>,
     real_frames: u64,
+    tight: Option<Arc<[(u32, u32)]>>,
 }
 
 /// One batch of a plan.
@@ -260,7 +273,11 @@ impl EpochPlan {
         let span = self.batches.get(index)?;
         let (start, length) = (span.start as usize, span.length as usize);
         let rows = &self.rows[start..start + length];
-        Some(PlannedBatch { shape: self.shapes[usize::from(span.bucket)], rows })
+        let shape = match &self.tight {
+            Some(lengths) => tight_shape(rows, lengths),
+            None => self.shapes[usize::from(span.bucket)],
+        };
+        Some(PlannedBatch { shape, rows })
     }
 
     /// The batches from this place to the end: from zero for a whole epoch.
@@ -276,15 +293,13 @@ impl EpochPlan {
     }
 }
 
-impl PlannedBatch<'_> {
-    /// The smallest shape these rows fit: for runs that do without fixed shapes.
-    pub fn tight_shape(&self, lengths: Lengths<'_>) -> BatchShape {
-        let longest = |list: &[u32]| self.rows.iter().map(|&row| list[row as usize]).max();
-        BatchShape {
-            rows: self.rows.len(),
-            frames: longest(lengths.frames).unwrap_or(0) as usize,
-            symbols: longest(lengths.symbols).unwrap_or(0) as usize,
-        }
+/// The smallest shape these rows fit.
+fn tight_shape(rows: &[u32], lengths: &[(u32, u32)]) -> BatchShape {
+    let lengths = || rows.iter().map(|&row| lengths[row as usize]);
+    BatchShape {
+        rows: rows.len(),
+        frames: lengths().map(|(frames, _)| frames).max().unwrap_or(0) as usize,
+        symbols: lengths().map(|(_, symbols)| symbols).max().unwrap_or(0) as usize,
     }
 }
 

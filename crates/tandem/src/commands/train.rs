@@ -6,7 +6,6 @@
 use crate::commands::prepare::Shown;
 use crate::demo_corpus;
 use crate::exit::ExitStatus;
-use crate::failure::Advised;
 use crate::interrupt::cancel_on_signals;
 use crate::page_args::PageArgs;
 use crate::printer::Printer;
@@ -23,7 +22,7 @@ use tandem_model::Module;
 use tandem_model::checkpoint::{Checkpoints, Keep};
 use tandem_model::inventory::Inventory;
 use tandem_model::memory::HeldBefore;
-use tandem_model::placement::{OpenDevices, Placement, Shapes};
+use tandem_model::placement::{OpenDevices, Placement};
 use tandem_page::follow::Follower;
 use tandem_page::{Dashboard, DashboardOptions, Doorway, run_page};
 use tandem_pipeline::CancelToken;
@@ -88,7 +87,6 @@ pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
     for sentence in plan.said.iter().cloned().chain(advice(&plan, &facts)) {
         out.note(&sentence);
     }
-    refuse_what_is_not_there(&plan)?;
     plan.train.precision.check(&devices.model)?;
     check_mel_place(plan.devices.mel_on, &devices)?;
     let cancel = cancel_on_signals()?;
@@ -126,15 +124,6 @@ fn prepare_validation(
     };
     out.note(&format!("validating on all {} rows of {}{voices}", facts.rows, named.display()));
     Ok(Some(Arc::new(prepared)))
-}
-
-/// What was asked for and cannot be done is said, not passed over.
-pub fn refuse_what_is_not_there(plan: &TrainPlan) -> Result<(), Advised> {
-    if plan.devices.shapes == Shapes::PerBatch {
-        let way_out = "leave out `--enable-static-shapes=false`";
-        return Err(Advised::new("batches are always padded to a few fixed shapes", way_out));
-    }
-    Ok(())
 }
 
 /// What is wanted besides the voice.

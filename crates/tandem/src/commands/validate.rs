@@ -125,14 +125,7 @@ impl Validation<'_> {
         let named = self.corpus.clone().or_else(|| self.written.config.train_data.clone());
         let train_data = Some(named.unwrap_or_else(|| PathBuf::from(".")));
         let args = TrainArgs { train_data, ..TrainArgs::default() };
-        let plan = args.resolve_over(self.written.config.clone())?;
-        super::train::refuse_what_is_not_there(&plan)
-            .or_else(|refused| match plan.val_data {
-                // Fixed shapes have a check of their own.
-                None => Ok(()),
-                Some(_) => Err(refused),
-            })?;
-        Ok(plan)
+        args.resolve_over(self.written.config.clone())
     }
 
     fn asked(&self) -> Asked {
