@@ -4,7 +4,8 @@
 #
 #   scripts/kill_campaign.sh [KILLS] [SECONDS]     default: 100 kills, however long they take
 #
-# Uses $TANDEM, or target/release/tandem. A run is some 60 steps of the demo corpus; when one comes to
+# Uses $TANDEM, or target/release/tandem, and a model of size $MODEL_SIZE: tiny, or the hidden micro,
+# whose restarts cost the least. A run is some 60 steps of the demo corpus; when one comes to
 # its end it is compared with the run that was left alone, and the next one begins.
 set -euo pipefail
 
@@ -18,7 +19,7 @@ child=
 trap '[ -z "$child" ] || kill -KILL "$child" 2>/dev/null || true; rm -rf "$place"' EXIT
 export TANDEM_DATA_DIR=$place/data XDG_CACHE_HOME=$place/cache NO_COLOR=1
 steps=60
-train=("$tandem" train --train-data demo --cache-dataset --batch-size 2 --frame-budget 800
+train=("$tandem" train --train-data demo --cache-dataset --model-size "${MODEL_SIZE:-tiny}" --batch-size 2 --frame-budget 800
     --warmup-steps 1000 --align-flat-start 0 --align-every 2 --align-lag 2 --checkpoint-every 3
     --validate-every 1000 --sample-every 1000 --max-steps "$steps")
 
@@ -95,6 +96,7 @@ while [ "$done_kills" -lt "$kills" ]; do
         wait "$child" 2>/dev/null || true
         child=
         done_kills=$((done_kills + 1))
+        [ $((done_kills % 50)) != 0 ] || echo "$done_kills kills in $((SECONDS - began)) s, $runs runs ended" >&2
         [ -z "$(find "$place/run" -maxdepth 1 -name '.step-*' 2>/dev/null)" ] || in_draft=$((in_draft + 1))
         after=$(newest "$place/run")
         [ "$after" -ge "$before" ] || fail "the newest checkpoint was $before and is $after"

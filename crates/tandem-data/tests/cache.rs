@@ -1,109 +1,15 @@
 //! The cache as its users see it: whatever happens to its files, what is read is right.
 
+mod cache_kit;
+
+use cache_kit::{
+    BANDS, Clip, add, begin, build, check_what_is_readable, clips, files, meta, open, record,
+    settings_dir,
+};
 use proptest::prelude::*;
 use std::fs;
-use std::path::{Path, PathBuf};
-use tandem_data::cache::{
-    Cache, CachedText, Draft, Fingerprint, Found, Meta, NewRow, Record, Stamp,
-};
-use tandem_data::directory_lock::{Attempt, DirectoryLock};
-
-const SETTINGS: Fingerprint = Fingerprint([3; 16]);
-const BANDS: usize = 4;
-
-#[derive(Clone, Debug, PartialEq)]
-struct Clip {
-    id: String,
-    text: String,
-    symbols: Vec<u16>,
-    mel: Vec<f32>,
-}
-
-fn clips(count: usize) -> Vec<Clip> {
-    let clip = |n: usize| Clip {
-        id: format!("clip-{n:04}"),
-        text: format!("text number {n}"),
-        symbols: (0..n as u16 % 7 + 1).collect(),
-        mel: (0..(1 + n % 5) * BANDS).map(|v| (n * 100 + v) as f32).collect(),
-    };
-    (0..count).map(clip).collect()
-}
-
-fn record(clip: &Clip) -> Record {
-    Record {
-        source: Fingerprint::of(clip.text.as_bytes()),
-        audio_hash: Fingerprint::of(bytemuck::cast_slice(&clip.mel)),
-        audio: Stamp::MISSING,
-        frames: (clip.mel.len() / BANDS) as u32,
-        symbols: clip.symbols.len() as u32,
-        ..Record::default()
-    }
-}
-
-fn settings_dir(dir: &Path) -> PathBuf {
-    dir.join(SETTINGS.to_string())
-}
-
-fn begin(dir: &Path, old: Option<&Cache>) -> Draft {
-    let Attempt::Held(lock) = DirectoryLock::try_take(dir).unwrap() else {
-        panic!("lock is taken")
-    };
-    Draft::begin(&settings_dir(dir), SETTINGS, lock, old).unwrap()
-}
-
-fn add(draft: &mut Draft, clip: &Clip) {
-    let mut record = record(clip);
-    let text = CachedText::new(record.frames, "en", &clip.symbols, &clip.text, "");
-    let place = draft.add_text(record.key(), &text).unwrap();
-    (record.text_segment, record.text_offset) = (place.segment, place.offset);
-    let place = draft.add_mel(record.key(), &clip.mel).unwrap();
-    (record.mel_segment, record.mel_offset) = (place.segment, place.offset);
-    draft.push(NewRow { record, id: &clip.id, audio: "", note: "" }, None).unwrap();
-}
-
-fn meta() -> Meta {
-    Meta { bands: BANDS as u32, features: true, ..Meta::default() }
-}
-
-fn build(dir: &Path, clips: &[Clip]) -> Cache {
-    let mut draft = begin(dir, None);
-    clips.iter().for_each(|clip| add(&mut draft, clip));
-    draft.commit(meta()).unwrap()
-}
-
-fn open(dir: &Path) -> Option<Cache> {
-    match Cache::open(&settings_dir(dir), SETTINGS) {
-        Found::Ready(cache) => Some(*cache),
-        Found::Nothing | Found::Unusable(_) => None,
-    }
-}
-
-/// Compares all that can be read with what it must be; returns how many rows are whole.
-fn check_what_is_readable(cache: &Cache, clips: &[Clip]) -> usize {
-    let mut whole = 0;
-    for (row, clip) in clips.iter().enumerate().take(cache.len()) {
-        let Some(found) = cache.row(row) else { continue };
-        assert_eq!(found.id, clip.id);
-        let text = cache.text(found.record);
-        if let Some(text) = text {
-            assert_eq!(text.normalized, clip.text);
-            assert_eq!(text.symbols().collect::<Vec<_>>(), clip.symbols);
-        }
-        let mel = cache.mel(row, found.record);
-        if let Some(mel) = mel {
-            assert_eq!(mel, clip.mel);
-        }
-        whole += usize::from(text.is_some() && mel.is_some());
-    }
-    whole
-}
-
-fn files(dir: &Path) -> Vec<PathBuf> {
-    let mut files: Vec<_> =
-        fs::read_dir(settings_dir(dir)).unwrap().map(|entry| entry.unwrap().path()).collect();
-    files.sort();
-    files
-}
+use std::path::Path;
+use tandem_data::cache::{Cache, Fingerprint, Found, NewRow, Record};
 
 #[test]
 fn what_was_committed_is_read_back_after_a_restart() {

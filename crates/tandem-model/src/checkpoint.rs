@@ -27,7 +27,6 @@ mod tensor_file; // 4. tensors as a file, and back
 mod draft; // 5. a checkpoint being written
 mod read; // 6. a checkpoint being read, file by file, each checked
 mod shelf; // 7. the checkpoints of a directory: names, best, what goes
-mod moments; // where a test can end the process
 mod error; // what can go wrong, with the way out
 #[cfg(test)]
 mod tests;
@@ -38,8 +37,6 @@ pub use read::{Loaded, Parts, find, load, load_best, load_newest};
 pub use shelf::Best;
 
 use draft::Draft;
-use moments::Moments;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tandem_data::directory_lock::{self, Attempt, DirectoryLock};
@@ -69,7 +66,6 @@ pub enum Mark {
 pub struct Checkpoints {
     directory: PathBuf,
     keep: Keep,
-    moments: Moments,
     _lock: DirectoryLock,
 }
 
@@ -103,7 +99,7 @@ impl Checkpoints {
     /// writes there. What killed runs left half written is removed.
     pub fn open(directory: &Path, keep: Keep) -> Result<Checkpoints, CheckpointError> {
         let failed = |source| CheckpointError::Write { path: directory.to_path_buf(), source };
-        fs::create_dir_all(directory).map_err(failed)?;
+        tandem_disk::create_dir_all(directory).map_err(failed)?;
         let lock = match DirectoryLock::try_take(directory) {
             Ok(Attempt::Held(lock)) => lock,
             Ok(Attempt::Busy(owner)) => {
@@ -116,8 +112,7 @@ impl Checkpoints {
         };
         // The lock proves that nobody alive is writing them.
         shelf::remove_drafts(directory)?;
-        let moments = Moments::default();
-        Ok(Checkpoints { directory: directory.to_path_buf(), keep, moments, _lock: lock })
+        Ok(Checkpoints { directory: directory.to_path_buf(), keep, _lock: lock })
     }
 
     /// Where they are.
@@ -135,12 +130,12 @@ impl Checkpoints {
     pub fn save(&mut self, contents: &Contents, mark: Mark) -> Result<Saved, CheckpointError> {
         let begun = Instant::now();
         let place = shelf::next_place(&self.directory, contents.step)?;
-        let draft = Draft::begin(&place.path(&self.directory), &mut self.moments)?;
+        let draft = Draft::begin(&place.path(&self.directory))?;
         let (path, bytes) = draft.write(contents)?;
         if let Mark::Best { score } = mark {
-            shelf::mark_best(&self.directory, place, score, &mut self.moments)?;
+            shelf::mark_best(&self.directory, place, score)?;
         }
-        let tidied = shelf::tidy(&self.directory, place, self.keep, &mut self.moments);
+        let tidied = shelf::tidy(&self.directory, place, self.keep);
         Ok(Saved { path, bytes, took: begun.elapsed(), tidied })
     }
 
@@ -150,7 +145,7 @@ impl Checkpoints {
         let Some(place) = found.into_iter().rfind(|place| place.step == step) else {
             return Ok(false);
         };
-        shelf::mark_best(&self.directory, place, score, &mut self.moments)?;
+        shelf::mark_best(&self.directory, place, score)?;
         Ok(true)
     }
 
@@ -164,12 +159,5 @@ impl Checkpoints {
     /// over must be the user's decision.
     pub fn load_newest(&self) -> Result<Option<Loaded>, CheckpointError> {
         load_newest(&self.directory, Parts::All)
-    }
-
-    /// Calls `hook` at every moment at which a kill could do harm, named. An error that it gives
-    /// is taken for one of the disk's.
-    #[cfg(any(test, feature = "failpoints"))]
-    pub fn at_each_moment(&mut self, hook: moments::Hook) {
-        self.moments.call(hook);
     }
 }

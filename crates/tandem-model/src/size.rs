@@ -17,10 +17,12 @@ pub enum ModelSize {
     Normal,
     /// Above 150 million.
     Big,
+    /// Some ten thousand: learns nothing to speak of, for tests of very many steps.
+    Micro,
 }
 
 impl ModelSize {
-    /// All of them, smallest first.
+    /// All that are worth training, smallest first.
     pub const ALL: [ModelSize; 4] =
         [ModelSize::Tiny, ModelSize::Small, ModelSize::Normal, ModelSize::Big];
 
@@ -31,6 +33,7 @@ impl ModelSize {
             ModelSize::Small => "small",
             ModelSize::Normal => "normal",
             ModelSize::Big => "big",
+            ModelSize::Micro => "micro",
         }
     }
 }
@@ -69,6 +72,7 @@ impl VoiceConfig {
             ModelSize::Small => (256, 6, 320, 6, 64),
             ModelSize::Normal => (384, 8, 512, 8, 64),
             ModelSize::Big => (576, 10, 768, 10, 64),
+            ModelSize::Micro => (16, 1, 16, 1, 16),
         };
         VoiceConfig {
             symbols,

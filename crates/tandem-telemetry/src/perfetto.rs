@@ -19,9 +19,9 @@ use crate::perfetto_tracks::{Annotation, SEQUENCE, Strings, Tracks, Unit};
 use crate::trace_ring::TraceRing;
 use prost::Message;
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
+use tandem_disk::File;
 use tandem_units::{Bytes, Ticket};
 
 /// A trace under way.
@@ -102,12 +102,12 @@ impl Trace {
         name.push(".part");
         let draft = path.with_file_name(name);
         let written = self.write_draft(&draft).and_then(|extent| {
-            std::fs::rename(&draft, path)?;
+            tandem_disk::rename(&draft, path)?;
             Ok(extent)
         });
         if written.is_err() {
             // The error at hand matters more than one from tidying up after it.
-            let _ = std::fs::remove_file(&draft);
+            let _ = tandem_disk::remove_file(&draft);
         }
         written.map_err(failed)
     }

@@ -15,12 +15,12 @@ use crate::record_file::{MemoryFile, RecordFile};
 use crate::summary::Summary;
 use crate::watch::{Ended, Watch};
 use crate::writer::Writer;
-use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use tandem_disk::File;
 
 pub use crate::record_options::{Listener, News, RecordOptions, Spans, TraceOptions};
 

@@ -6,10 +6,10 @@
 //! past it they are refused, which the caller counts. Errors are kept, never thrown.
 
 use crate::event::Lane;
-use std::fs::File;
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+use tandem_disk::File;
 
 /// A place for a record: a file, or something that behaves like one in a test.
 pub trait RecordFile: Write + Send {

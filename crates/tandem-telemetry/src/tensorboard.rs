@@ -17,10 +17,10 @@ use messages::{
     Summary, SummaryMetadata, Tensor, TensorShape, Value, WAV, What,
 };
 use prost::Message;
-use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
+use tandem_disk::File;
 
 /// Bytes that wait while the disk fails.
 const WAITING: usize = 32 << 20;

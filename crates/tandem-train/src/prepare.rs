@@ -360,7 +360,7 @@ fn list_rejected(
     let there = std::fs::read(&path).ok();
     let text = rejected_as_tsv(rejected);
     let done = match there {
-        Some(_) if rejected.is_empty() => std::fs::remove_file(&path),
+        Some(_) if rejected.is_empty() => tandem_disk::remove_file(&path),
         None if rejected.is_empty() => Ok(()),
         Some(there) if there == text.as_bytes() => Ok(()),
         _ => replace_file(&path, text.as_bytes()),

@@ -8,6 +8,7 @@ mod config; // the configuration file
 mod corpus_args; // flags that several commands share
 mod device_args; // flags that say where the work happens
 mod demo_corpus; // the built-in corpus, unpacked where it can be read
+mod disk_trouble; // a disk that fails where a test wants it to
 mod environment; // variables that nearly are ours
 mod exit; // what the exit code means
 mod failure; // an error, its causes and the way out, as a user sees it
@@ -27,6 +28,7 @@ mod speaking_args; // flags of commands that speak
 
 use clap::{CommandFactory, Parser};
 use commands::Command;
+use disk_trouble::DiskTrouble;
 use exit::ExitStatus;
 use printer::Printer;
 use std::process::ExitCode;
@@ -37,6 +39,9 @@ use std::process::ExitCode;
 struct Cli {
     #[command(subcommand)]
     command: Command,
+    /// What the disk does before which change, for tests
+    #[arg(long, value_name = "WHAT:CHANGE", hide = true, global = true)]
+    disk_trouble: Option<DiskTrouble>,
 }
 
 const EXAMPLES: &str = "\
@@ -60,8 +65,7 @@ fn main() -> ExitCode {
         Err(usage) => return exit::from_usage(&usage),
     };
     let mut out = Printer::new();
-    let known = environment::refuse_near_misses(&Cli::command(), std::env::vars_os());
-    match known.map_err(Into::into).and_then(|()| cli.command.run(&mut out)) {
+    match run(cli, &mut out) {
         Ok(status) => status.into(),
         Err(error) if failure::is_closed_pipe(&error) => ExitStatus::Done.into(),
         Err(error) if failure::is_cancelled(&error) => {
@@ -73,4 +77,10 @@ fn main() -> ExitCode {
             ExitStatus::Failed.into()
         }
     }
+}
+
+fn run(cli: Cli, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+    environment::refuse_near_misses(&Cli::command(), std::env::vars_os())?;
+    let _trouble = cli.disk_trouble.map(DiskTrouble::begin).transpose()?;
+    cli.command.run(out)
 }

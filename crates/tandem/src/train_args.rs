@@ -9,7 +9,7 @@ use crate::corpus_args::{BatchArgs, CorpusArgs};
 use crate::device_args::DeviceArgs;
 use crate::failure::Advised;
 use crate::train_plan::TrainPlan;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use std::path::PathBuf;
 use tandem_model::size::ModelSize;
 use tandem_train::train_settings::{Precision, TrainSettings, USUAL_EPOCHS};
@@ -237,10 +237,12 @@ fn set<T>(setting: &mut T, typed: Option<T>) {
 }
 
 pub(crate) fn model_size() -> impl TypedValueParser<Value = ModelSize> {
-    let names = ModelSize::ALL.map(ModelSize::name);
-    PossibleValuesParser::new(names).map(|name| {
+    let shown = ModelSize::ALL.map(|size| PossibleValue::new(size.name()));
+    let hidden = PossibleValue::new(ModelSize::Micro.name()).hide(true);
+    PossibleValuesParser::new(shown.into_iter().chain([hidden])).map(|name| {
         let of_name = |size: &ModelSize| size.name() == name;
-        ModelSize::ALL.into_iter().find(of_name).unwrap_or_default()
+        let mut sizes = ModelSize::ALL.into_iter().chain([ModelSize::Micro]);
+        sizes.find(of_name).unwrap_or_default()
     })
 }
 

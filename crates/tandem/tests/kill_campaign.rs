@@ -4,11 +4,11 @@
 mod kit;
 
 use kit::Place;
-use std::collections::BTreeMap;
+use kit::runs::{Chance, lines, newest, parts, steps};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Stdio};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 const KILLS: u64 = 6;
 const STEPS: &str = "16";
@@ -81,39 +81,6 @@ fn a_run_that_is_killed_again_and_again_ends_as_if_it_had_been_left_alone() {
     }
 }
 
-/// Every step of a run with what it learned from and what came of it: batch, rows, frames, shape and
-/// losses to the last digit. Times are left out.
-fn steps(run: &Path) -> BTreeMap<u64, serde_json::Value> {
-    parts(run).iter().flat_map(|part| lines(part)).collect()
-}
-
-fn lines(part: &Path) -> Vec<(u64, serde_json::Value)> {
-    let text = fs::read_to_string(part).unwrap();
-    // A kill may cut the last line off.
-    let lines = text.lines().filter_map(|line| serde_json::from_str(line).ok());
-    let steps = lines.filter(|line: &serde_json::Value| line["event"] == "step");
-    let without_times = |mut line: serde_json::Value| {
-        let fields = line.as_object_mut().unwrap();
-        ["at", "took", "waited"].iter().for_each(|name| {
-            fields.remove(*name);
-        });
-        (line["step"].as_u64().unwrap(), line)
-    };
-    steps.map(without_times).collect()
-}
-
-fn parts(run: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(run).unwrap().map(|entry| entry.unwrap().path());
-    entries.filter(|path| path.extension().is_some_and(|ending| ending == "jsonl")).collect()
-}
-
-/// The step of the newest checkpoint that is there under its name.
-fn newest(run: &Path) -> Option<u64> {
-    let entries = fs::read_dir(run).ok()?.map(|entry| entry.unwrap().file_name());
-    let step = |name: std::ffi::OsString| name.to_str()?.strip_prefix("step-")?.parse().ok();
-    entries.filter_map(step).max()
-}
-
 fn wait_for_checkpoint_after(step: u64, run: &Path, child: &mut Child) {
     let began = Instant::now();
     while newest(run).unwrap_or(0) <= step {
@@ -123,28 +90,5 @@ fn wait_for_checkpoint_after(step: u64, run: &Path, child: &mut Child) {
         }
         assert!(began.elapsed() < Duration::from_secs(120), "no checkpoint within two minutes");
         std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
-/// Moments that are others each time; the seed is in every message.
-#[derive(Debug)]
-struct Chance {
-    #[allow(dead_code, reason = "for messages")]
-    seed: u64,
-    state: u64,
-}
-
-impl Chance {
-    fn new() -> Chance {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-        let seed = now.as_nanos() as u64 | 1;
-        Chance { seed, state: seed }
-    }
-
-    fn up_to(&mut self, milliseconds: u64) -> Duration {
-        self.state ^= self.state << 13;
-        self.state ^= self.state >> 7;
-        self.state ^= self.state << 17;
-        Duration::from_millis(self.state % milliseconds)
     }
 }

@@ -13,9 +13,10 @@ use crate::cache::text_entry::CachedText;
 use crate::cache::{Fingerprint, Record};
 use crate::directory_lock::DirectoryLock;
 use std::collections::{HashMap, HashSet};
-use std::fs::{self, File, OpenOptions};
+use std::fs;
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use tandem_disk::File;
 
 /// Segments of which less than this share is in use are copied together.
 const WORTH_KEEPING: f64 = 0.5;
@@ -253,7 +254,10 @@ impl Draft {
         let failed = |source| DataError::Write { path: path.clone(), source };
         let mut file = self.join_names().map_err(failed)?;
         index::seal(&mut file, &path, self.settings, self.rows, self.names_length, &meta)?;
-        replace_file::commit(&path, &self.directory.join(index::FILE_NAME)).map_err(failed)?;
+        // The names of new segments are on the disk before the index that refers to them.
+        tandem_disk::sync_directory(&self.directory)
+            .and_then(|()| replace_file::commit(&path, &self.directory.join(index::FILE_NAME)))
+            .map_err(failed)?;
         remove_drafts(&self.directory)?;
         self.remove_unused(&meta)?;
         match Cache::open(&self.directory, self.settings) {
@@ -285,7 +289,8 @@ impl Draft {
         for (kind, number) in list_segments(&self.directory)? {
             if meta.segments.iter().all(|used| (used.kind, used.number) != (kind, number)) {
                 let path = self.directory.join(segment::file_name(kind, number));
-                fs::remove_file(&path).map_err(|source| DataError::Write { path, source })?;
+                tandem_disk::remove_file(&path)
+                    .map_err(|source| DataError::Write { path, source })?;
             }
         }
         Ok(())
@@ -297,13 +302,12 @@ impl Draft {
 }
 
 fn create_directory(directory: &Path) -> Result<(), DataError> {
-    let made = fs::create_dir_all(directory);
+    let made = tandem_disk::create_dir_all(directory);
     made.map_err(|source| DataError::Write { path: directory.to_path_buf(), source })
 }
 
 fn create(path: &Path) -> Result<BufWriter<File>, DataError> {
-    let opened = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(path);
-    match opened {
+    match File::create(path) {
         Ok(file) => Ok(BufWriter::with_capacity(1 << 18, file)),
         Err(source) => Err(DataError::Write { path: path.to_path_buf(), source }),
     }
@@ -330,7 +334,7 @@ fn remove_drafts(directory: &Path) -> Result<(), DataError> {
         let name = entry.file_name();
         if ours.iter().any(|start| name.to_string_lossy().starts_with(start)) {
             let path = entry.path();
-            fs::remove_file(&path).map_err(|source| DataError::Write { path, source })?;
+            tandem_disk::remove_file(&path).map_err(|source| DataError::Write { path, source })?;
         }
     }
     Ok(())

@@ -166,7 +166,7 @@ impl Index {
 
 /// Finishes an index whose records and names are in `file` already, from [`RECORDS_AT`] on.
 pub fn seal(
-    file: &mut File,
+    file: &mut tandem_disk::File,
     path: &Path,
     settings: Fingerprint,
     rows: u64,
@@ -201,7 +201,7 @@ pub fn seal(
     write().map_err(failed)
 }
 
-fn block_checks(file: &mut File) -> io::Result<Vec<u64>> {
+fn block_checks(file: &mut tandem_disk::File) -> io::Result<Vec<u64>> {
     file.seek(SeekFrom::Start(0))?;
     let mut checks = Vec::new();
     let mut block = Vec::with_capacity(BLOCK);

@@ -73,11 +73,11 @@ fn corpus_name(corpus: &Path) -> Result<String, DataError> {
 
 /// Creates the directory and proves by doing it that a file can be written there.
 fn writable(root: &Path) -> io::Result<()> {
-    fs::create_dir_all(root)?;
+    tandem_disk::create_dir_all(root)?;
     let probe =
         root.join(format!(".probe-{}-{:?}", std::process::id(), std::thread::current().id()));
-    fs::write(&probe, b"")?;
-    fs::remove_file(&probe)
+    tandem_disk::write(&probe, b"")?;
+    tandem_disk::remove_file(&probe)
 }
 
 fn is_read_only(error: &io::Error) -> bool {

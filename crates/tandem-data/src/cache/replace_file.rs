@@ -1,8 +1,8 @@
 //! How a file changes at once or not at all: draft, sync, rename, sync the directory.
 
-use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use tandem_disk::File;
 
 /// Readers see the old file or the new one, never half of it.
 pub fn replace_file(path: &Path, contents: &[u8]) -> io::Result<()> {
@@ -15,7 +15,7 @@ pub fn replace_file(path: &Path, contents: &[u8]) -> io::Result<()> {
         Ok(()) => Ok(()),
         Err(error) => {
             // The draft is useless now; failing to remove it must not hide the first error.
-            let _ = fs::remove_file(&draft);
+            let _ = tandem_disk::remove_file(&draft);
             Err(error)
         }
     }
@@ -23,7 +23,7 @@ pub fn replace_file(path: &Path, contents: &[u8]) -> io::Result<()> {
 
 /// Puts a finished, synced draft in the place of `path`.
 pub fn commit(draft: &Path, path: &Path) -> io::Result<()> {
-    fs::rename(draft, path)?;
+    tandem_disk::rename(draft, path)?;
     sync_directory(path)
 }
 
@@ -36,15 +36,13 @@ pub fn draft_path(path: &Path) -> PathBuf {
 
 /// Makes a rename or a new file in `path`'s directory survive a power loss.
 pub fn sync_directory(path: &Path) -> io::Result<()> {
-    match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => File::open(parent)?.sync_all(),
-        _ => File::open(".")?.sync_all(),
-    }
+    tandem_disk::sync_directory(path.parent().unwrap_or(Path::new("")))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn the_new_contents_replace_the_old_and_leave_no_draft() {

@@ -9,7 +9,7 @@ use crate::cache::Fingerprint;
 use bytemuck::{Pod, Zeroable};
 use memmap2::{Mmap, UncheckedAdvice};
 use serde::{Deserialize, Serialize};
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64, xxh3_64_with_seed};
@@ -101,7 +101,7 @@ pub fn parse_file_name(name: &str) -> Option<(SegmentKind, u32)> {
 /// Appends entries to a new segment.
 #[derive(Debug)]
 pub struct SegmentWriter {
-    file: BufWriter<File>,
+    file: BufWriter<tandem_disk::File>,
     path: PathBuf,
     number: u32,
     at: u64,
@@ -117,7 +117,7 @@ impl SegmentWriter {
     ) -> Result<SegmentWriter, DataError> {
         let path = directory.join(file_name(kind, number));
         let failed = |source| DataError::Write { path: path.clone(), source };
-        let file = OpenOptions::new().write(true).create_new(true).open(&path).map_err(failed)?;
+        let file = tandem_disk::File::create_new(&path).map_err(failed)?;
         let mut file = BufWriter::with_capacity(buffer(kind), file);
         file.write_all(bytemuck::bytes_of(&header(kind, number, settings))).map_err(failed)?;
         Ok(SegmentWriter { file, path: path.clone(), number, at: ALIGN })

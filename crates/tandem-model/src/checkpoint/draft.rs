@@ -6,37 +6,36 @@
 use super::contents::{Contents, TensorSet};
 use super::error::CheckpointError;
 use super::manifest::{self, FileEntry, Manifest};
-use super::moments::Moments;
 use super::{sealed, tensor_file};
-use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use tandem_data::cache::replace_file;
+use tandem_disk::File;
 use tandem_units::Bytes;
 
 /// What is collected before it goes to the disk.
 const BUFFER: usize = 1 << 20;
 
 /// A checkpoint on its way.
-pub struct Draft<'a> {
+pub struct Draft {
     directory: PathBuf,
     place: PathBuf,
-    moments: &'a mut Moments,
 }
 
-impl<'a> Draft<'a> {
+impl Draft {
     /// Makes the draft's directory for a checkpoint that will be at `place`.
-    pub fn begin(place: &Path, moments: &'a mut Moments) -> Result<Draft<'a>, CheckpointError> {
+    pub fn begin(place: &Path) -> Result<Draft, CheckpointError> {
         let directory = replace_file::draft_path(place);
-        let made = match fs::create_dir(&directory) {
+        let made = match tandem_disk::create_dir(&directory) {
             // A draft that could not be removed after an earlier failure.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                fs::remove_dir_all(&directory).and_then(|()| fs::create_dir(&directory))
+                tandem_disk::remove_dir_all(&directory)
+                    .and_then(|()| tandem_disk::create_dir(&directory))
             }
             made => made,
         };
         made.map_err(|source| CheckpointError::Write { path: directory.clone(), source })?;
-        Ok(Draft { directory, place: place.to_path_buf(), moments })
+        Ok(Draft { directory, place: place.to_path_buf() })
     }
 
     /// Writes everything and puts it in its place: that place, and the bytes of all files.
@@ -46,14 +45,13 @@ impl<'a> Draft<'a> {
             Err(error) => {
                 // Of no use any more, and its room is wanted; what cannot be removed now is
                 // removed when the run is opened again.
-                let _ = fs::remove_dir_all(&self.directory);
+                let _ = tandem_disk::remove_dir_all(&self.directory);
                 Err(error)
             }
         }
     }
 
     fn write_all(&mut self, contents: &Contents) -> Result<Bytes, CheckpointError> {
-        self.reached("draft made")?;
         let mut files = Vec::new();
         for (stem, tensors) in &contents.tensors {
             files.push(self.write_tensors(stem, tensors)?);
@@ -98,11 +96,8 @@ impl<'a> Draft<'a> {
         fill: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>,
     ) -> Result<FileEntry, CheckpointError> {
         let path = self.directory.join(name);
-        let moments = &mut *self.moments;
         let written = File::create_new(&path).and_then(|file| {
-            moments.reached(&|| format!("{name} made"))?;
-            let disk = Disk { file, name, written: 0, moments };
-            let mut out = Hashed::over(BufWriter::with_capacity(BUFFER, disk));
+            let mut out = Hashed::over(BufWriter::with_capacity(BUFFER, file));
             fill(&mut out)?;
             out.finish()
         });
@@ -112,22 +107,12 @@ impl<'a> Draft<'a> {
 
     fn commit(&mut self) -> Result<(), CheckpointError> {
         let failed = |path: &Path, source| CheckpointError::Write { path: path.into(), source };
-        File::open(&self.directory)
-            .and_then(|directory| directory.sync_all())
+        tandem_disk::sync_directory(&self.directory)
             .map_err(|source| failed(&self.directory, source))?;
-        self.reached("draft synced")?;
-        fs::rename(&self.directory, &self.place).map_err(|source| failed(&self.place, source))?;
+        tandem_disk::rename(&self.directory, &self.place)
+            .map_err(|source| failed(&self.place, source))?;
         // From here on it is a checkpoint; syncing makes its name survive a power loss.
-        self.moments
-            .reached(&|| "renamed".into())
-            .and_then(|()| replace_file::sync_directory(&self.place))
-            .map_err(|source| failed(&self.place, source))
-    }
-
-    fn reached(&mut self, moment: &str) -> Result<(), CheckpointError> {
-        let path = || self.directory.clone();
-        let reached = self.moments.reached(&|| moment.into());
-        reached.map_err(|source| CheckpointError::Write { path: path(), source })
+        replace_file::sync_directory(&self.place).map_err(|source| failed(&self.place, source))
     }
 }
 
@@ -138,51 +123,27 @@ fn file_name(stem: &str, end: &str) -> Result<String, CheckpointError> {
     }
 }
 
-/// A file whose every write is a moment.
-struct Disk<'a> {
-    file: File,
-    name: &'a str,
-    written: u64,
-    moments: &'a mut Moments,
-}
-
-impl Write for Disk<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = self.file.write(bytes)?;
-        self.written += written as u64;
-        let (name, so_far) = (self.name, self.written);
-        self.moments.reached(&|| format!("{name} at {so_far} bytes"))?;
-        Ok(written)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.file.flush()
-    }
-}
-
 /// Counts and hashes what goes through.
-struct Hashed<'a> {
-    out: BufWriter<Disk<'a>>,
+struct Hashed {
+    out: BufWriter<File>,
     hash: blake3::Hasher,
     bytes: u64,
 }
 
-impl<'a> Hashed<'a> {
-    fn over(out: BufWriter<Disk<'a>>) -> Hashed<'a> {
+impl Hashed {
+    fn over(out: BufWriter<File>) -> Hashed {
         Hashed { out, hash: blake3::Hasher::new(), bytes: 0 }
     }
 
     /// Waits until all of it is on the disk: its size and checksum.
     fn finish(self) -> io::Result<(u64, String)> {
-        let disk = self.out.into_inner().map_err(io::IntoInnerError::into_error)?;
-        disk.file.sync_all()?;
-        let name = disk.name;
-        disk.moments.reached(&|| format!("{name} synced"))?;
+        let file = self.out.into_inner().map_err(io::IntoInnerError::into_error)?;
+        file.sync_all()?;
         Ok((self.bytes, self.hash.finalize().to_hex().to_string()))
     }
 }
 
-impl Write for Hashed<'_> {
+impl Write for Hashed {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.out.write(bytes)?;
         self.hash.update(&bytes[..written]);

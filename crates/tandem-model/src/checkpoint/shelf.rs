@@ -5,7 +5,6 @@
 //! a kill leaves no half checkpoint under a good name.
 
 use super::error::{CheckpointError, Fault};
-use super::moments::Moments;
 use super::{Keep, Tidied, read, sealed};
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -95,12 +94,7 @@ pub fn best(directory: &Path) -> Result<Option<Best>, CheckpointError> {
 }
 
 /// Makes a checkpoint the best one, at once or not at all.
-pub fn mark_best(
-    directory: &Path,
-    place: Place,
-    score: f64,
-    moments: &mut Moments,
-) -> Result<(), CheckpointError> {
+pub fn mark_best(directory: &Path, place: Place, score: f64) -> Result<(), CheckpointError> {
     if !score.is_finite() {
         return Err(CheckpointError::Score { score });
     }
@@ -108,16 +102,12 @@ pub fn mark_best(
     let text = sealed::seal(&mark)
         .map_err(|source| CheckpointError::Document { name: "best".into(), source })?;
     let path = directory.join(BEST);
-    let marked = moments
-        .reached(&|| "best not marked yet".into())
-        .and_then(|()| replace_file(&path, &text))
-        .and_then(|()| moments.reached(&|| "best marked".into()));
-    marked.map_err(|source| CheckpointError::Write { path, source })
+    replace_file(&path, &text).map_err(|source| CheckpointError::Write { path, source })
 }
 
 /// After a checkpoint was written: the newest and the best stay, older ones go, and whatever claims
 /// to be newer than it is set aside.
-pub fn tidy(directory: &Path, newest: Place, keep: Keep, moments: &mut Moments) -> Tidied {
+pub fn tidy(directory: &Path, newest: Place, keep: Keep) -> Tidied {
     let mut tidied = Tidied::default();
     let (places, best) = match (list(directory), best(directory)) {
         (Ok(places), Ok(best)) => (places, best),
@@ -138,7 +128,7 @@ pub fn tidy(directory: &Path, newest: Place, keep: Keep, moments: &mut Moments) 
         if !again && kept_steps.len() < keep.last.max(1) {
             kept_steps.push(place.step);
         } else if best.as_ref().is_none_or(|best| best.path != path) {
-            tidied.note(remove(&path, moments), |tidied| &mut tidied.removed);
+            tidied.note(remove(&path), |tidied| &mut tidied.removed);
         }
     }
     tidied
@@ -149,8 +139,8 @@ pub fn remove_drafts(directory: &Path) -> Result<(), CheckpointError> {
     for name in names(directory)?.iter().filter(|name| is_draft(name)) {
         let path = directory.join(name);
         let removed = match fs::symlink_metadata(&path) {
-            Ok(entry) if entry.is_dir() => fs::remove_dir_all(&path),
-            _ => fs::remove_file(&path),
+            Ok(entry) if entry.is_dir() => tandem_disk::remove_dir_all(&path),
+            _ => tandem_disk::remove_file(&path),
         };
         removed.map_err(|source| CheckpointError::Write { path, source })?;
     }
@@ -167,14 +157,10 @@ fn is_draft(name: &str) -> bool {
     })
 }
 
-fn remove(path: &Path, moments: &mut Moments) -> Result<PathBuf, CheckpointError> {
+fn remove(path: &Path) -> Result<PathBuf, CheckpointError> {
     let gone = draft_path(path);
-    let removed = moments
-        .reached(&|| "about to remove an old one".into())
-        .and_then(|()| fs::rename(path, &gone))
-        .and_then(|()| moments.reached(&|| "old one renamed".into()))
-        .and_then(|()| fs::remove_dir_all(&gone))
-        .and_then(|()| moments.reached(&|| "old one removed".into()));
+    let removed =
+        tandem_disk::rename(path, &gone).and_then(|()| tandem_disk::remove_dir_all(&gone));
     match removed {
         Ok(()) => Ok(path.to_path_buf()),
         Err(source) => Err(CheckpointError::Write { path: path.to_path_buf(), source }),
@@ -189,9 +175,9 @@ fn set_aside(directory: &Path, place: Place) -> Result<PathBuf, CheckpointError>
         (!to.exists()).then_some(to)
     };
     let moved = match (1..1000).find_map(free) {
-        Some(to) => {
-            fs::rename(&from, &to).and_then(|()| replace_file::sync_directory(&to)).map(|()| to)
-        }
+        Some(to) => tandem_disk::rename(&from, &to)
+            .and_then(|()| replace_file::sync_directory(&to))
+            .map(|()| to),
         None => Err(io::Error::from(io::ErrorKind::AlreadyExists)),
     };
     moved.map_err(|source| CheckpointError::Write { path: from, source })

@@ -2,11 +2,13 @@
 
 mod damage; // whatever happens to the files, what is read is right
 mod kill; // whenever the process ends, the last good one is there
+mod power_loss; // whatever a power cut leaves, the last good one is there
 
 use super::shelf::Place;
 use super::*;
 use serde_json::json;
 use std::collections::BTreeSet;
+use std::fs;
 use tandem_units::Hint;
 
 /// Something to save that differs from step to step in every part.

@@ -9,7 +9,6 @@ use super::{LogMessage, RunLogSettings, Tray};
 use crate::picture::{self, Picture, PictureError};
 use std::collections::VecDeque;
 use std::error::Error;
-use std::fs;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -150,7 +149,7 @@ impl Desk {
     ) -> Result<(), Unwritten> {
         let path = self.samples.join(format!("step-{step:06}-{}{ending}", file_name(name)));
         let written =
-            fs::create_dir_all(&self.samples).and_then(|()| replace_file(&path, contents));
+            tandem_disk::create_dir_all(&self.samples).and_then(|()| replace_file(&path, contents));
         written.map_err(|source| Unwritten::File { path, source })
     }
 

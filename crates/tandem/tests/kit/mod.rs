@@ -2,6 +2,9 @@
 
 #![allow(dead_code, reason = "each test file uses its own part of the kit")]
 
+pub mod disk_points; // every change of the disk, by name
+pub mod runs; // what a run left behind
+
 use serde_json::Value;
 use std::fs;
 use std::io::Cursor;

@@ -1,14 +1,17 @@
-//! Ends a process at every moment of saving, fills the disk at every moment, and looks at what is
-//! left.
+//! Ends a process before every change of the disk that saving makes, refuses each of them as a full and
+//! as a broken disk does, and looks at what is left.
 
 use super::*;
 use std::env;
 use std::io;
 use std::process::{Command, ExitStatus};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 const DIRECTORY: &str = "TANDEM_TEST_CHECKPOINT_DIRECTORY";
 const MOMENT: &str = "TANDEM_TEST_CHECKPOINT_MOMENT";
+const EIO: i32 = 5;
+const ENOSPC: i32 = 28;
 
 /// Two checkpoints, the first one marked as the best.
 fn prepared() -> tempfile::TempDir {
@@ -22,14 +25,14 @@ fn prepared() -> tempfile::TempDir {
 /// The save that is disturbed: writes, marks, removes both old ones.
 fn disturbed_save(
     directory: &Path,
-    mut at: impl FnMut(usize, &str) -> io::Result<()> + Send + 'static,
+    at: impl Fn(usize, &str) -> io::Result<()> + Send + Sync + 'static,
 ) -> Result<Saved, CheckpointError> {
     let mut checkpoints = open(directory, 1);
-    let mut count = 0;
-    checkpoints.at_each_moment(Box::new(move |moment| {
-        count += 1;
-        at(count - 1, moment)
-    }));
+    let count = AtomicUsize::new(0);
+    let _watch = tandem_disk::watch(
+        directory,
+        Arc::new(move |change| at(count.fetch_add(1, Ordering::Relaxed), &change.name())),
+    );
     checkpoints.save(&contents(300), Mark::Best { score: 0.25 })
 }
 
@@ -95,7 +98,12 @@ fn child() {
 #[test]
 fn a_kill_at_any_moment_leaves_a_whole_checkpoint() {
     let moments = moments();
-    for wanted in ["draft made", "weights.safetensors at", "manifest.json synced", "draft synced"] {
+    for wanted in [
+        "write .step-00000300.draft/weights.safetensors",
+        "sync .step-00000300.draft/manifest.json",
+        "rename ",
+        "remove-tree ",
+    ] {
         assert!(moments.iter().any(|moment| moment.starts_with(wanted)), "{moments:?}");
     }
     for (number, moment) in moments.iter().enumerate() {
@@ -110,17 +118,28 @@ fn a_kill_at_any_moment_leaves_a_whole_checkpoint() {
 
 #[test]
 fn a_full_disk_at_any_moment_costs_a_message_and_nothing_else() {
+    refused_at_any_moment(ENOSPC, "disk space");
+}
+
+#[test]
+fn a_broken_disk_at_any_moment_costs_a_message_and_nothing_else() {
+    refused_at_any_moment(EIO, "");
+}
+
+#[track_caller]
+fn refused_at_any_moment(code: i32, way_out: &str) {
     for (number, moment) in moments().iter().enumerate() {
         let dir = prepared();
         let result = disturbed_save(dir.path(), move |at, _| {
-            if at == number { Err(io::ErrorKind::StorageFull.into()) } else { Ok(()) }
+            if at == number { Err(io::Error::from_raw_os_error(code)) } else { Ok(()) }
         });
         match result {
             // Only tidying up may fail without the save failing, and it says so.
             Ok(saved) => assert_eq!(saved.tidied.failed.len(), 1, "{moment}"),
             Err(error) => {
                 assert!(matches!(error, CheckpointError::Write { .. }), "{error}");
-                assert!(error.hint().unwrap().contains("disk space"));
+                assert!(error.to_string().contains(&dir.path().display().to_string()), "{error}");
+                assert!(error.hint().unwrap_or_default().contains(way_out), "{error}");
                 let left = names(dir.path());
                 assert!(!left.iter().any(|name| name.starts_with('.')), "{moment}: {left:?}");
                 for old in ["step-00000100", "step-00000200"] {

@@ -1,0 +1,112 @@
+//! Cuts the power between any two changes that a run makes to its directory, and looks at what is left.
+//! What a disk may do is said in [`tandem_disk::power_loss`].
+
+use super::*;
+use std::collections::HashSet;
+use tandem_disk::power_loss::{Recorder, State};
+
+/// What was promised when so many changes were made.
+struct Promise {
+    after: usize,
+    newest: u64,
+    best: Option<u64>,
+}
+
+/// A run that makes its directory, saves, marks better ones, removes old ones, goes back once, and is
+/// started again: everything that changes the directory.
+fn run(root: &Path, recorder: &Recorder) -> Vec<Promise> {
+    let mut promises = Vec::new();
+    let mut promise = |newest, best| {
+        promises.push(Promise { after: recorder.count(), newest, best });
+    };
+    let directory = root.join("runs/first");
+    let mut checkpoints = open(&directory, 2);
+    save(&mut checkpoints, 100);
+    promise(100, None);
+    checkpoints.save(&contents(200), Mark::Best { score: 0.5 }).unwrap();
+    promise(200, Some(200));
+    save(&mut checkpoints, 300);
+    promise(300, Some(200));
+    checkpoints.mark_best(300, 0.4).unwrap();
+    promise(300, Some(300));
+    // Removes 200, which is not the best any more, and 300 stays.
+    save(&mut checkpoints, 400);
+    promise(400, Some(300));
+    drop(checkpoints);
+    let mut checkpoints = open(&directory, 1);
+    // The same step again, then an earlier one: the later are set aside.
+    save(&mut checkpoints, 400);
+    promise(400, Some(300));
+    let saved = save(&mut checkpoints, 350);
+    assert!(!saved.tidied.set_aside.is_empty());
+    promise(350, Some(300));
+    promises
+}
+
+#[test]
+fn the_last_checkpoint_survives_a_power_cut_at_any_moment() {
+    let place = tempfile::tempdir().unwrap();
+    let root = place.path().join("recorded");
+    fs::create_dir(&root).unwrap();
+    let recorder = Recorder::start(&root).unwrap();
+    let promises = run(&root, &recorder);
+    let changes = recorder.finish();
+    let states = changes.states(6);
+    let copy = place.path().join("after");
+    let mut distinct = HashSet::new();
+    for (number, state) in states.iter().enumerate() {
+        distinct.insert(state.fingerprint());
+        state.put(&copy).unwrap();
+        let kept = promises.iter().rfind(|promise| promise.after <= state.after);
+        let next = promises.iter().find(|promise| promise.after > state.after);
+        let mut checkpoints = check(&copy.join("runs/first"), state, kept, next);
+        if number % 10 == 0 {
+            goes_on(&mut checkpoints, state);
+        }
+    }
+    assert!(distinct.len() >= 400, "only {} states were looked at", distinct.len());
+}
+
+/// What was promised is there, or what was being written, whole.
+#[track_caller]
+fn check(
+    directory: &Path,
+    state: &State,
+    kept: Option<&Promise>,
+    next: Option<&Promise>,
+) -> Checkpoints {
+    let said = said(state);
+    let checkpoints = open(directory, 2);
+    let found = checkpoints.load_newest().unwrap_or_else(|error| panic!("{said}: {error}"));
+    let allowed: Vec<u64> = [kept, next].into_iter().flatten().map(|p| p.newest).collect();
+    match &found {
+        Some(found) => {
+            assert!(allowed.contains(&found.contents.step), "{said}: {}", found.contents.step);
+            assert_same(&found.contents, &contents(found.contents.step));
+            assert!(found.passed_over.is_empty(), "{said}: {:?}", found.passed_over);
+        }
+        None => assert!(kept.is_none(), "{said}: all is lost"),
+    }
+    let best = checkpoints.best().unwrap_or_else(|error| panic!("{said}: {error}"));
+    let wanted: Vec<Option<u64>> = [kept, next].into_iter().flatten().map(|p| p.best).collect();
+    if let (Some(best), Some(_)) = (&best, kept) {
+        assert!(wanted.contains(&Some(best.step)), "{said}: best is {}", best.step);
+        assert_same(&load(&best.path, Parts::All).unwrap().contents, &contents(best.step));
+    }
+    if best.is_none() {
+        assert!(kept.is_none_or(|kept| kept.best.is_none()), "{said}: the mark is lost");
+    }
+    checkpoints
+}
+
+#[track_caller]
+fn goes_on(checkpoints: &mut Checkpoints, state: &State) {
+    let said = said(state);
+    let saved = save(checkpoints, 500);
+    assert!(saved.tidied.failed.is_empty(), "{said}: {:?}", saved.tidied.failed);
+    assert_eq!(checkpoints.load_newest().unwrap().unwrap().contents.step, 500, "{said}");
+}
+
+fn said(state: &State) -> String {
+    format!("after {} changes, {}", state.after, state.how)
+}

@@ -1,0 +1,62 @@
+//! What the record and the checkpoints of a run say, and moments by chance.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Every step of a run with what it learned from and what came of it: batch, rows, frames, shape and
+/// losses to the last digit. Times are left out.
+pub fn steps(run: &Path) -> BTreeMap<u64, serde_json::Value> {
+    parts(run).iter().flat_map(|part| lines(part)).collect()
+}
+
+pub fn lines(part: &Path) -> Vec<(u64, serde_json::Value)> {
+    let text = fs::read_to_string(part).unwrap();
+    // A kill may cut the last line off.
+    let lines = text.lines().filter_map(|line| serde_json::from_str(line).ok());
+    let steps = lines.filter(|line: &serde_json::Value| line["event"] == "step");
+    let without_times = |mut line: serde_json::Value| {
+        let fields = line.as_object_mut().unwrap();
+        ["at", "took", "waited"].iter().for_each(|name| {
+            fields.remove(*name);
+        });
+        (line["step"].as_u64().unwrap(), line)
+    };
+    steps.map(without_times).collect()
+}
+
+pub fn parts(run: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(run).unwrap().map(|entry| entry.unwrap().path());
+    entries.filter(|path| path.extension().is_some_and(|ending| ending == "jsonl")).collect()
+}
+
+/// The step of the newest checkpoint that is there under its name.
+pub fn newest(run: &Path) -> Option<u64> {
+    let entries = fs::read_dir(run).ok()?.map(|entry| entry.unwrap().file_name());
+    let step = |name: std::ffi::OsString| name.to_str()?.strip_prefix("step-")?.parse().ok();
+    entries.filter_map(step).max()
+}
+
+/// Moments that are others each time; the seed is in every message.
+#[derive(Debug)]
+pub struct Chance {
+    #[allow(dead_code, reason = "for messages")]
+    seed: u64,
+    state: u64,
+}
+
+impl Chance {
+    pub fn new() -> Chance {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+        let seed = now.as_nanos() as u64 | 1;
+        Chance { seed, state: seed }
+    }
+
+    pub fn up_to(&mut self, milliseconds: u64) -> Duration {
+        self.state ^= self.state << 13;
+        self.state ^= self.state >> 7;
+        self.state ^= self.state << 17;
+        Duration::from_millis(self.state % milliseconds)
+    }
+}
