@@ -1,7 +1,6 @@
 //! A disk that is slow, full or hanging costs events at worst, never the run's time, and is told of.
 
 use serde_json::json;
-use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -228,7 +227,7 @@ fn a_disk_that_stays_full_leaves_the_report_in_memory() {
 #[cfg(target_os = "linux")]
 #[test]
 fn the_systems_own_full_disk_is_reported_too() {
-    let file = OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let file = tandem_disk::File::create(Path::new("/dev/full")).unwrap();
     let recording = Recording::start(Box::new(file), header(), small()).unwrap();
     recording.recorder().send(step(1));
     let closed = recording.finish();
