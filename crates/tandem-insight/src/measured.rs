@@ -124,6 +124,30 @@ pub struct Measured {
     pub lasted: f64,
 }
 
+/// A machine busier than this has nothing left to give.
+const FULL: f64 = 0.9;
+/// A run that has less than this of a full machine shares it.
+const WHOLE: f64 = 0.75;
+
+impl Measured {
+    /// What to say where other programs took processors that the run wanted.
+    pub fn crowded(&self) -> Option<String> {
+        let busy = |name: &str| {
+            let device = self.devices.iter().find(|found| found.device == name)?;
+            device.utilisation.as_ref().map(|share| share.mean)
+        };
+        let (run, machine) = (busy("process")?, busy("machine")?);
+        (machine >= FULL && run <= WHOLE).then(|| {
+            format!(
+                "the machine was {:.0} % busy and this run had {:.0} % of the processors it may use: other \
+                 programs took the rest; profile again when it is quiet",
+                100.0 * machine,
+                100.0 * run
+            )
+        })
+    }
+}
+
 /// Why a record says too little.
 #[derive(Debug, thiserror::Error)]
 pub enum MeasureError {

@@ -258,7 +258,7 @@ impl ProfileAnswer {
             phases,
             verdict,
             recommendations,
-            doubts: runs.doubts(),
+            doubts: runs.doubts().into_iter().chain(runs.as_is.crowded()).collect(),
             overhead: None,
             shapes,
             subject,
@@ -368,7 +368,10 @@ pub fn peak_memory(run: &Measured, role: tandem_telemetry::event::DeviceRole) ->
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::measured::DeviceFigures;
     use crate::measured::tests::{equal, measured};
+    use tandem_telemetry::Stats;
+    use tandem_telemetry::event::DeviceRole;
 
     pub(crate) fn subject() -> Subject {
         Subject {
@@ -449,6 +452,25 @@ pub(crate) mod tests {
         assert!(odd.doubts().is_empty());
         odd.model_alone = measured(&equal(30, [0.0, 0.0, 0.0, 0.0, 60.0, 0.0]));
         assert!(odd.doubts()[0].contains("60.00 ms alone and 40"), "{:?}", odd.doubts());
+    }
+
+    #[test]
+    fn a_machine_that_others_use_is_doubted() {
+        let said = |process: f64, machine: f64| {
+            let mut busy = runs([5.0, 5.0, 10.0, 2.0, 40.0]);
+            busy.as_is.devices = [("process", process), ("machine", machine)]
+                .map(|(device, share)| DeviceFigures {
+                    device: device.into(),
+                    role: DeviceRole::Host,
+                    utilisation: Stats::from_iter([share, share]).figures(),
+                    memory: None,
+                    memory_total: None,
+                })
+                .into();
+            ProfileAnswer::judge(subject(), busy, Vec::new(), &ProfileRules::default()).doubts
+        };
+        assert!(said(0.5, 0.98)[0].contains("had 50 % of the processors"), "{:?}", said(0.5, 0.98));
+        assert!(said(0.97, 0.98).is_empty() && said(0.3, 0.35).is_empty());
     }
 
     #[test]
