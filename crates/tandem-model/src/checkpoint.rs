@@ -28,6 +28,7 @@ mod draft; // 5. a checkpoint being written
 mod read; // 6. a checkpoint being read, file by file, each checked
 mod shelf; // 7. the checkpoints of a directory: names, best, what goes
 mod moments; // where a test can end the process
+mod fault; // what can be wrong with its files
 mod error; // what can go wrong, with the way out
 #[cfg(test)]
 mod tests;
