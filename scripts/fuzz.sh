@@ -17,7 +17,7 @@ fi
 # code is what is fuzzed.
 export RUSTC_BOOTSTRAP=1
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/fuzz"
-for target in manifest audio cache_index run_record; do
+for target in manifest config_file audio cache_index checkpoint_manifest run_record; do
     echo "== $target: $seconds s" >&2
     found="$(mktemp -d)"
     # New inputs go to the first directory, which is thrown away; the second is only read.

@@ -27,6 +27,7 @@ mod tensor_file; // 4. tensors as a file, and back
 mod draft; // 5. a checkpoint being written
 mod read; // 6. a checkpoint being read, file by file, each checked
 mod shelf; // 7. the checkpoints of a directory: names, best, what goes
+mod fault; // what can be wrong with its files
 mod error; // what can go wrong, with the way out
 #[cfg(test)]
 mod tests;

@@ -67,6 +67,10 @@ commands! {
     doctor: Doctor,
     /// Measure what the parts of the program can do on this machine
     bench: Bench,
+    /// List every key of the configuration file: default, flag, variable, meaning
+    reference: Reference,
     /// Write a completion script for your shell
     completions: Completions,
+    /// Write manual pages for `man`
+    man: Man,
 }

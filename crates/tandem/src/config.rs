@@ -5,6 +5,7 @@ mod format; // the text as settings, or what is wrong with it, where
 pub mod place; // where a key stands
 pub mod tree; // a file as it is written, whosever it is
 pub mod nearest; // the right name for a wrong one
+pub mod reference; // every key, as the code knows it
 
 use crate::device_args::DeviceConfig;
 use crate::failure::Advised;
@@ -88,8 +89,8 @@ impl FileConfig {
             let fact = format!("`max_rejected` is {share}");
             return Err(Advised::new(fact, "write a share of the rows, from 0 to 1"));
         }
-        if let Some((key, expected)) = self.devices.fault() {
-            return Err(Advised::new(format!("`{key}` is 0"), format!("write {expected}")));
+        if let Some((key, found, expected)) = self.devices.fault() {
+            return Err(Advised::new(format!("`{key}` is {found}"), format!("write {expected}")));
         }
         let usual = TextConfig::default().max_symbols;
         if self.text.max_symbols != usual && self.text.max_symbols != self.batch.max_text_length {

@@ -95,15 +95,18 @@ impl DeviceConfig {
         }
     }
 
-    /// The first key whose value no later step would refuse, and what it should be.
-    pub fn fault(&self) -> Option<(&'static str, &'static str)> {
-        let zero = [
-            ("devices.buffer_size", self.buffer_size.map(|count| count as u64)),
-            ("devices.data_gpu_memory", self.data_gpu_memory),
-            ("devices.model_gpu_memory", self.model_gpu_memory),
+    /// The first key whose value no later step would refuse, that value, and what it should be.
+    pub fn fault(&self) -> Option<(&'static str, u64, &'static str)> {
+        let (count, budget) = ("1 or more", "megabytes, from 1 to 1073741824");
+        let bounds = [
+            ("devices.buffer_size", self.buffer_size.map(|count| count as u64), u64::MAX, count),
+            ("devices.data_gpu_memory", self.data_gpu_memory, MOST_MEGABYTES, budget),
+            ("devices.model_gpu_memory", self.model_gpu_memory, MOST_MEGABYTES, budget),
         ];
-        let (key, _) = zero.into_iter().find(|(_, value)| *value == Some(0))?;
-        Some((key, "1 or more"))
+        bounds.into_iter().find_map(|(key, value, most, expected)| {
+            let wrong = value.filter(|value| !(1..=most).contains(value))?;
+            Some((key, wrong, expected))
+        })
     }
 }
 
@@ -231,6 +234,9 @@ mod tests {
             assert!(Typed::try_parse_from(["tandem"].iter().chain(&flags)).is_err(), "{flags:?}");
         }
         assert_eq!(file("buffer_size = 0").fault().map(|f| f.0), Some("devices.buffer_size"));
+        let most = |count: u64| file(&format!("data_gpu_memory = {count}")).fault();
+        assert_eq!(most(MOST_MEGABYTES), None);
+        assert_eq!(most(MOST_MEGABYTES + 1).map(|f| f.0), Some("devices.data_gpu_memory"));
         assert_eq!(file("").fault(), None);
         assert!(toml::from_str::<DeviceConfig>("backend = \"cudas\"").is_err());
         assert!(toml::from_str::<DeviceConfig>("data_gpus = 1").is_err());

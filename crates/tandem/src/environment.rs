@@ -7,8 +7,11 @@ use std::ffi::OsString;
 
 /// What all of ours begin with.
 const OURS: &str = "TANDEM_";
-/// Those that no flag reads.
-const WITHOUT_FLAG: [&str; 1] = ["TANDEM_DATA_DIR"];
+/// Those that no flag reads, and what they mean.
+pub const WITHOUT_FLAG: [(&str, &str); 2] = [
+    ("TANDEM_DATA_DIR", "Where the demo corpus is unpacked; default: the user's data directory"),
+    ("NO_COLOR", "No colours, also on a terminal"),
+];
 
 /// Refuses a variable whose name is a typing error away from one that the program reads. Others
 /// that begin like ours may be somebody else's.
@@ -16,7 +19,7 @@ pub fn refuse_near_misses(
     program: &clap::Command,
     variables: impl Iterator<Item = (OsString, OsString)>,
 ) -> Result<(), Advised> {
-    let mut known: Vec<String> = WITHOUT_FLAG.map(String::from).into();
+    let mut known: Vec<String> = WITHOUT_FLAG.map(|(name, _)| name.to_string()).into();
     collect(program, &mut known);
     for (name, _) in variables {
         let Some(name) = name.to_str().filter(|name| name.starts_with(OURS)) else { continue };

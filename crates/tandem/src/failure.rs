@@ -1,9 +1,9 @@
 //! An error as a user sees it: the fact, its causes, and the way out; once, at the top.
 
+pub use crate::advised::Advised;
 use crate::printer::ReaderGone;
 use owo_colors::OwoColorize;
 use std::error::Error;
-use std::fmt;
 use tandem_data::DataError;
 use tandem_data::audio::AudioError;
 use tandem_data::audio::mel::MelError;
@@ -90,34 +90,6 @@ fn hint_of(cause: &(dyn Error + 'static)) -> Option<String> {
         .or_else(|| of::<CompareError>(cause))
         .or_else(|| of::<ScalingError>(cause))
         .or_else(|| of::<ChartError>(cause))
-}
-
-/// A failure of a command itself, with its way out.
-#[derive(Debug)]
-pub struct Advised {
-    fact: String,
-    advice: String,
-}
-
-impl Advised {
-    /// A fact and what to do about it.
-    pub fn new(fact: impl Into<String>, advice: impl Into<String>) -> Advised {
-        Advised { fact: fact.into(), advice: advice.into() }
-    }
-}
-
-impl fmt::Display for Advised {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.fact)
-    }
-}
-
-impl Error for Advised {}
-
-impl Hint for Advised {
-    fn hint(&self) -> Option<String> {
-        Some(self.advice.clone())
-    }
 }
 
 #[cfg(test)]

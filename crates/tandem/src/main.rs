@@ -11,6 +11,7 @@ mod demo_corpus; // the built-in corpus, unpacked where it can be read
 mod disk_trouble; // a disk that fails where a test wants it to
 mod environment; // variables that nearly are ours
 mod exit; // what the exit code means
+mod advised; // a fact with its way out
 mod failure; // an error, its causes and the way out, as a user sees it
 mod interrupt; // Ctrl-C
 mod plan_grid; // predictions tried on this machine

@@ -1,6 +1,6 @@
 //! The list of a checkpoint's files: what was written, how long, with which checksum.
 
-use super::error::Fault;
+use super::fault::Fault;
 use super::sealed;
 use serde::{Deserialize, Serialize};
 

@@ -4,7 +4,7 @@
 //! thing back, or the [`Fault`] that explains why not. The checksum is that of the text as it stands
 //! in the file, so that no two ways of writing a number can disagree.
 
-use super::error::Fault;
+use super::fault::Fault;
 use super::manifest::VERSION;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};

@@ -3,8 +3,8 @@
 //! Both formats give the same messages: line and column, the whole name of the key, the line itself,
 //! and the nearest right key or value as a hint.
 
+use super::Advised;
 use super::nearest::nearest;
-use crate::failure::Advised;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::path::Path;

@@ -148,3 +148,51 @@ fn zero_where_one_is_needed_is_refused() {
     assert!(said("a.yaml", "num_workers: 0").starts_with("`num_workers` is 0"));
     assert!(said("a.yaml", "max_rejected: 3.0").starts_with("`max_rejected` is 3"));
 }
+
+#[path = "../../../../fuzz/src/mutate.rs"]
+mod mutate;
+
+/// Whatever a file holds: a plan that gives itself again, or an error; never a panic. The fuzz
+/// target has the tables that know nothing of Burn, this has all of them.
+#[test]
+fn files_like_the_checked_in_ones_are_planned_or_refused() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/config_file");
+    let inputs = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut inputs: Vec<PathBuf> = inputs.collect();
+    inputs.sort();
+    let inputs: Vec<Vec<u8>> =
+        inputs.into_iter().map(|path| std::fs::read(path).unwrap()).collect();
+    let mut planned = 0;
+    for (number, input) in inputs.iter().enumerate() {
+        let mut mutations = mutate::Mutations::new(number as u64);
+        for turn in 0..200 {
+            let like = match turn {
+                0 => input.clone(),
+                _ => mutations.of(input, &inputs[turn % inputs.len()]),
+            };
+            let Ok(text) = std::str::from_utf8(&like) else { continue };
+            planned += [Format::Toml, Format::Yaml]
+                .map(|format| planned_again(format, text))
+                .iter()
+                .sum::<usize>();
+        }
+    }
+    assert!(planned > 100, "only {planned} could be planned");
+}
+
+fn planned_again(format: Format, text: &str) -> usize {
+    use crate::train_args::TrainArgs;
+    use crate::train_plan::effective_config;
+    let Ok(config) = format.parse::<FileConfig>(text).and_then(FileConfig::checked) else {
+        return 0;
+    };
+    let args = TrainArgs { train_data: Some("corpus".into()), ..TrainArgs::default() };
+    let Ok(plan) = args.resolve_over(config) else { return 0 };
+    let written = effective_config(&plan).expect("a plan can be written");
+    let again = Format::Toml.parse::<FileConfig>(&written).and_then(FileConfig::checked);
+    let again = again.unwrap_or_else(|refused| panic!("{refused}\n{written}"));
+    let again = TrainArgs::default().resolve_over(again).expect("the same plan");
+    // As text: what is no number is not equal to itself.
+    assert_eq!(format!("{:?}", again.to_file()), format!("{:?}", plan.to_file()), "{text}");
+    1
+}

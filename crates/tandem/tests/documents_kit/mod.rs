@@ -3,6 +3,8 @@
 //! In: lines as they are typed. Out: the commands in them, and what is wrong with each one by the
 //! `--help` of its subcommand, which is asked for once. Nothing but `--help` is run here.
 
+pub mod desk; // where commands are tried
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::{Command, Stdio};
 

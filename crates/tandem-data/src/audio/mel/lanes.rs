@@ -174,7 +174,9 @@ mod tests {
 
     fn check_functions<S: Lanes>(simd: S) {
         // Over the whole range of exponents in use, with mantissas that fall everywhere.
-        for step in 0..20_000 {
+        // Miri takes a second for what the processor does in a microsecond.
+        let stride = if cfg!(miri) { 997 } else { 1 };
+        for step in (0..20_000).step_by(stride) {
             let x = (1e-30f64 * 1.0077f64.powi(step % 19_000)) as f32;
             if x > 1e36 {
                 continue;
@@ -207,8 +209,11 @@ mod tests {
     #[cfg(target_arch = "x86_64")]
     #[test]
     fn avx512_lanes_compute_what_scalars_do() {
-        if let Some(simd) = avx512::Avx512::detect() {
-            check(simd);
+        match avx512::Avx512::detect() {
+            // Miri has the loads, stores and moves of AVX-512, not its arithmetic.
+            Some(simd) if cfg!(miri) => check_moves(simd),
+            Some(simd) => check(simd),
+            None => {}
         }
     }
 

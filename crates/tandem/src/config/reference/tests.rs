@@ -1,0 +1,129 @@
+//! The reference says what the program does.
+
+use super::*;
+use crate::train_args::TrainArgs;
+use clap::Parser;
+use std::collections::BTreeSet;
+
+#[derive(Parser)]
+struct Typed {
+    #[command(flatten)]
+    args: TrainArgs,
+}
+
+/// Every key that a file with all defaults written out would have.
+fn written(at: &str, value: &Value, keys: &mut BTreeSet<String>) {
+    match value.as_object() {
+        Some(table) => {
+            table.iter().for_each(|(name, value)| written(&joined(at, name), value, keys));
+        }
+        None => drop(keys.insert(at.to_string())),
+    }
+}
+
+fn entry(key: &str) -> Entry {
+    entries().into_iter().find(|entry| entry.key() == key).expect(key)
+}
+
+#[test]
+fn every_key_of_the_settings_is_there_once_and_explained() {
+    let mut expected = BTreeSet::new();
+    written("", &serde_json::to_value(FileConfig::default()).unwrap(), &mut expected);
+    let found = entries();
+    let keys: BTreeSet<String> = found.iter().map(Entry::key).collect();
+    assert_eq!(keys, expected);
+    assert_eq!(keys.len(), found.len());
+    for entry in &found {
+        assert!(!entry.help.is_empty(), "{}: add a line to `HELP`", entry.key());
+        let kinds = ["number", "word", "true or false", "character", "path", "text", "list of"];
+        assert!(kinds.iter().any(|kind| entry.kind.contains(kind)), "{entry:?}");
+    }
+    for (key, _) in HELP.iter().chain(&[("train_data", "")]) {
+        assert!(keys.contains(*key), "{key}");
+    }
+    assert!(FLAGS.iter().all(|(key, _)| keys.contains(*key)));
+}
+
+#[test]
+fn kinds_defaults_bounds_and_words_are_those_of_the_code() {
+    let seen = |key| {
+        let entry = entry(key);
+        [entry.kind, entry.default, entry.allowed].join("; ")
+    };
+    assert_eq!(seen("train.optimizer.lr"), "number; `0.001`; above 0");
+    assert_eq!(seen("train.ema_decay"), "number; `0.999`; 0 up to, not including, 1");
+    assert_eq!(seen("max_rejected"), "number; 0.2; 0 to 1");
+    assert_eq!(seen("model_start_delay"), "number; 2.0; 0 to 86400");
+    assert_eq!(seen("batch.batch_size"), "whole number; `16`; 1 or more");
+    assert_eq!(seen("num_workers"), "whole number; one per core; 1 or more");
+    assert_eq!(seen("train.precision"), "word; `\"f32\"`; `f32`, `bf16`, `f16`");
+    assert_eq!(seen("mel.floor"), "number; `0.00001`; above 0 to 1");
+    assert_eq!(seen("batch.bucket_edges"), "list of whole numbers; not set; ");
+    assert!(
+        seen("devices.backend").starts_with("word; auto; `auto`, `cpu`"),
+        "{}",
+        seen("devices.backend")
+    );
+    let lr = entry("train.optimizer.lr");
+    assert_eq!(lr.flag.as_deref(), Some("--lr"));
+    assert_eq!(lr.variable.as_deref(), Some("TANDEM_LR"));
+    assert_eq!(entry("corpus.seed").flag, None);
+}
+
+/// A flag that is listed beside a key changes that key, and nothing else that is listed with
+/// another flag.
+#[test]
+fn flags_set_the_keys_they_are_listed_with() {
+    let usual = decided(&[]);
+    let found = entries();
+    let mut count = 0;
+    for entry in found.iter().filter(|entry| entry.flag.is_some()) {
+        let flag = entry.flag.clone().unwrap();
+        let isolated = flag.ends_with("-gpu-memory").then_some("--enable-memory-isolation");
+        let words: Vec<String> = match sample(entry) {
+            Some(value) => vec![format!("{flag}={value}")],
+            None => vec![flag.clone()],
+        };
+        let words = words.iter().map(String::as_str).chain(isolated);
+        let changed = decided(&words.collect::<Vec<_>>());
+        let at = |value: &Value| {
+            let pointer = format!("/{}", entry.key().replace('.', "/"));
+            value.pointer(&pointer).cloned()
+        };
+        assert_ne!(at(&changed), at(&usual), "{flag} does not set {}", entry.key());
+        count += 1;
+    }
+    assert!(count >= 40, "only {count} keys have a flag");
+}
+
+/// A value that is not the default; none for a switch.
+fn sample(entry: &Entry) -> Option<&'static str> {
+    Some(match (entry.kind.as_str(), entry.flag.as_deref()?) {
+        (_, "--phonemes" | "--keep-diacritics" | "--cache-dataset") => return None,
+        (_, "--enable-memory-isolation") => return None,
+        (_, "--mixed-precision") => "f16",
+        (_, "--model-size") => "big",
+        (_, "--backend") => "cpu",
+        (_, "--mel-on") => "host",
+        (_, "--languages") => "de",
+        (_, "--frame-budget" | "--max-mel-frames") => "1600",
+        ("true or false", _) => "false",
+        ("whole number", _) => "7",
+        ("number", _) => "0.5",
+        ("character", _) => ";",
+        _ => "some/path",
+    })
+}
+
+fn decided(flags: &[&str]) -> Value {
+    let words = ["train", "--train-data", "corpora/x"].iter().chain(flags);
+    // The flag of the key itself may not be given twice.
+    let twice = flags.iter().any(|flag| flag.starts_with("--train-data"));
+    let words: Vec<&str> = words.copied().filter(|word| !(twice && is_first(word))).collect();
+    let plan = Typed::try_parse_from(&words).expect("flags that parse").args.resolve();
+    serde_json::to_value(plan.expect("a plan").to_file()).unwrap()
+}
+
+fn is_first(word: &str) -> bool {
+    matches!(word, "--train-data" | "corpora/x")
+}

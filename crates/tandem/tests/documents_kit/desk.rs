@@ -1,0 +1,155 @@
+//! A desk at which everything lies that the documents speak of, and commands tried at it.
+//!
+//! In: a command as a page shows it. Out: what became of it. It is typed into a shell as a reader
+//! would, with fewer steps: that it can be run is tried here, not what it would find in an hour.
+
+use std::env;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+/// A folder of files that pages name, gone at the end.
+pub struct Desk {
+    folder: tempfile::TempDir,
+}
+
+/// A configuration of MyXTTS, as people bring it.
+const THEIRS: &str = "\
+data:
+  dataset_path: my_voice
+  language: en
+  batch_size: 4
+  num_workers: 2
+  trim_silence: true
+training:
+  learning_rate: 1e-4
+";
+
+impl Desk {
+    /// Lays everything out; the repository gives the recordings.
+    pub fn set(root: &Path) -> Desk {
+        let desk = Desk { folder: tempfile::tempdir().expect("a place for the commands") };
+        let here = desk.path();
+        fs::create_dir(&here).expect("a folder");
+        // Pages name files of the repository as a reader in its root would.
+        symlink(root.join("docs"), here.join("docs")).expect("a link");
+        let demo = root.join("crates/tandem/demo-corpus");
+        for corpus in ["my_voice", "my_voice_test", "../dataset/dataset_train"] {
+            small_corpus(&demo, &here.join(corpus));
+        }
+        let recordings = root.join("crates/tandem-data/tests/audio");
+        for (from, to) in [("tone_8k_mulaw.wav", "me.wav"), ("tone_22k_16.flac", "voice.flac")] {
+            fs::copy(recordings.join(from), here.join(to)).expect("copied");
+        }
+        let written = [
+            ("book.txt", "The first sentence. The second one.\n"),
+            ("run.toml", "[batch]\nbatch_size = 4\n"),
+            ("run.yaml", "batch:\n  batch_size: 4\n"),
+            ("configs/config.yaml", THEIRS),
+        ];
+        for (name, text) in written {
+            let path = here.join(name);
+            fs::create_dir_all(path.parent().expect("inside")).expect("a folder");
+            fs::write(path, text).expect("written");
+        }
+        desk
+    }
+
+    /// The folder that commands are typed in.
+    pub fn path(&self) -> PathBuf {
+        self.folder.path().join("desk")
+    }
+
+    /// With a run that pages look at, under every name they have for one.
+    pub fn with_a_run(self) -> Desk {
+        let trained = self.run("tandem train --train-data my_voice --checkpoint-dir runs/first");
+        let said = String::from_utf8_lossy(&trained.stderr);
+        assert_eq!(trained.status.code(), Some(0), "{said}");
+        for name in ["before", "after"] {
+            let path = self.path().join("runs").join(name);
+            fs::create_dir_all(&path).expect("a folder");
+            let record = self.path().join("runs/first/run.jsonl");
+            fs::copy(record, path.join("run.jsonl")).expect("copied");
+        }
+        self
+    }
+
+    /// What becomes of a command.
+    pub fn run(&self, command: &str) -> Output {
+        let resumes = command.contains("--resume");
+        if command.contains("tandem train") && !resumes {
+            // A reader who begins a run has no such run yet.
+            let _ = fs::remove_dir_all(self.path().join(checkpoint_dir(command)));
+        }
+        let steps = if resumes { "3" } else { "2" };
+        let program = Path::new(env!("CARGO_BIN_EXE_tandem"));
+        let mut places = vec![program.parent().expect("a folder").to_path_buf()];
+        places.extend(env::split_paths(&env::var_os("PATH").unwrap_or_default()));
+        Command::new("sh")
+            .args(["-c", &shortened(command, steps)])
+            .current_dir(self.path())
+            .env("PATH", env::join_paths(places).expect("a path"))
+            .env("TANDEM_DATA_DIR", self.folder.path().join("data"))
+            .env("TANDEM_MAX_STEPS", steps)
+            .env("NO_COLOR", "1")
+            .stdin(Stdio::null())
+            .output()
+            .expect("a shell")
+    }
+}
+
+/// Where a training command writes.
+fn checkpoint_dir(command: &str) -> &str {
+    let named = command.split("--checkpoint-dir ").nth(1);
+    named.and_then(|rest| rest.split(' ').next()).unwrap_or("run")
+}
+
+/// The same command, sooner done: few steps and items, and a page at any free port.
+fn shortened(command: &str, steps: &str) -> String {
+    let few = [("--max-steps", steps), ("--items", "6"), ("--limit", "2"), ("--batches", "4")];
+    let mut words: Vec<&str> = Vec::new();
+    for word in command.split(' ') {
+        let before = words.last().copied().unwrap_or_default();
+        let short = few.iter().find(|(flag, _)| *flag == before).map(|(_, few)| *few);
+        words.push(short.unwrap_or(word));
+    }
+    let mut text = words.join(" ").replace("--dashboard", "--dashboard 0");
+    let more = [("tandem bench pipeline", "--items"), ("tandem evaluate", "--limit")];
+    for (start, flag) in more {
+        if text.starts_with(start) && !text.contains(flag) {
+            let few = few.iter().find(|(known, _)| *known == flag).map_or("2", |(_, few)| few);
+            text = text.replacen(start, &format!("{start} {flag} {few}"), 1);
+        }
+    }
+    text
+}
+
+/// Ten rows to learn from and two held out, with their recordings.
+fn small_corpus(demo: &Path, to: &Path) {
+    for (manifest, rows) in [("metadata_train.csv", 10), ("metadata_eval.csv", 2)] {
+        let text = fs::read_to_string(demo.join(manifest)).expect("a manifest");
+        // Of both languages: every so many rows.
+        let all: Vec<&str> = text.lines().skip(1).collect();
+        let kept = all.iter().step_by(all.len() / rows).take(rows).copied();
+        let kept: Vec<&str> = text.lines().take(1).chain(kept).collect();
+        for row in kept.iter().skip(1) {
+            let name = format!("wavs/{}.flac", row.split('|').next().expect("an id"));
+            let (from, to) = (demo.join(&name), to.join(&name));
+            fs::create_dir_all(to.parent().expect("inside")).expect("a folder");
+            fs::copy(from, to).expect("copied");
+        }
+        fs::write(to.join(manifest), kept.join("\n")).expect("written");
+    }
+}
+
+#[test]
+fn commands_are_shortened_and_stay_the_same_otherwise() {
+    let check = |long: &str, short: &str| assert_eq!(shortened(long, "2"), short);
+    check("tandem train --max-steps 500 --dashboard", "tandem train --max-steps 2 --dashboard 0");
+    check("tandem bench pipeline --stage a=1", "tandem bench pipeline --items 6 --stage a=1");
+    check("tandem evaluate --limit 6 --json", "tandem evaluate --limit 2 --json");
+    check("tandem text 'a  b'", "tandem text 'a  b'");
+    assert_eq!(checkpoint_dir("tandem train --checkpoint-dir runs/a --resume"), "runs/a");
+    assert_eq!(checkpoint_dir("tandem train"), "run");
+}

@@ -1,0 +1,72 @@
+//! Any bytes as a configuration file, TOML and YAML, ours and that of MyXTTS.
+
+#[path = "../../crates/tandem/src/advised.rs"]
+mod advised;
+#[path = "../../crates/tandem/src/config/format.rs"]
+#[allow(dead_code, reason = "the ends of file names are for files")]
+mod format;
+#[path = "../../crates/tandem/src/config/nearest.rs"]
+mod nearest;
+#[path = "../../crates/tandem/src/config/place.rs"]
+mod place;
+
+use advised::Advised;
+use format::Format;
+use place::place_of;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tandem_data::audio::AudioLimits;
+use tandem_data::audio::mel::MelConfig;
+use tandem_data::batch::BatchConfig;
+use tandem_data::corpus::CorpusConfig;
+use tandem_data::text::TextConfig;
+use tandem_insight::myxtts::{convert, is_myxtts};
+use tandem_units::Hint;
+
+/// The tables of a configuration that know nothing of Burn. The whole of it is read by a test of
+/// the program's own, with the same inputs.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Settings {
+    num_workers: Option<usize>,
+    cache_dataset: bool,
+    max_rejected: Option<f64>,
+    corpus: CorpusConfig,
+    text: TextConfig,
+    mel: MelConfig,
+    audio: AudioLimits,
+    batch: BatchConfig,
+}
+
+/// Settings that can be written and read again, or an error with a fact and a way out.
+pub fn config_file(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    for format in [Format::Toml, Format::Yaml] {
+        match format.parse::<Settings>(text) {
+            Ok(settings) => check(&settings),
+            Err(advised) => {
+                assert!(!advised.to_string().is_empty());
+                assert!(advised.hint().is_some_and(|hint| !hint.is_empty()));
+            }
+        }
+        if let Ok(tree) = format.parse::<Value>(text)
+            && is_myxtts(&tree)
+        {
+            let _ = convert(&tree, &["en", "fa"]);
+        }
+        for key in ["batch.batch_size", "num_workers", "data.batch_size"] {
+            if let Some((line, column)) = place_of(text, format, key) {
+                assert!(line >= 1 && column >= 1 && line <= text.lines().count() + 1);
+            }
+        }
+    }
+}
+
+fn check(settings: &Settings) {
+    let _ = settings.batch.validate();
+    let _ = settings.mel.validate();
+    let Ok(written) = toml::to_string(settings) else { return };
+    let again = Format::Toml.parse::<Settings>(&written).map_err(|advised| advised.to_string());
+    // As text: what is no number is not equal to itself.
+    assert_eq!(format!("{:?}", again.expect("settings of our own")), format!("{settings:?}"));
+}
