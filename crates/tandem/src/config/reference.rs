@@ -183,7 +183,8 @@ fn kind_of(key: &str, wrong: Value) -> (String, Vec<String>) {
         "a boolean" => "true or false",
         "a character" => "character",
         "path string" => "path",
-        "a string" => return word_or_text(key),
+        "a string" if wrong.is_array() => return word_or_text(key, json!([NOBODY])),
+        "a string" => return word_or_text(key, json!(NOBODY)),
         "a sequence" => {
             let (inner, words) = kind_of(key, json!([wrong]));
             return (format!("list of {inner}s"), words);
@@ -194,8 +195,8 @@ fn kind_of(key: &str, wrong: Value) -> (String, Vec<String>) {
 }
 
 /// A text that not every text can be: the words are in the refusal of one, after `expected`.
-fn word_or_text(key: &str) -> (String, Vec<String>) {
-    let said = refusal(key, json!(NOBODY));
+fn word_or_text(key: &str, nobody: Value) -> (String, Vec<String>) {
+    let said = refusal(key, nobody);
     let Some((_, words)) = said.rsplit_once("expected ") else {
         return ("text".into(), Vec::new());
     };
