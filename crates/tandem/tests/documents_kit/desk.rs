@@ -36,9 +36,9 @@ impl Desk {
         // Pages name files of the repository as a reader in its root would.
         symlink(root.join("docs"), here.join("docs")).expect("a link");
         let demo = root.join("crates/tandem/demo-corpus");
-        for corpus in ["my_voice", "my_voice_test", "../dataset/dataset_train"] {
-            small_corpus(&demo, &here.join(corpus));
-        }
+        small_corpus(&demo, 0, &here.join("my_voice"));
+        small_corpus(&demo, 1, &here.join("my_voice_test"));
+        small_corpus(&demo, 0, &here.join("../dataset/dataset_train"));
         let flac = root.join("crates/tandem-data/tests/audio/tone_22k_16.flac");
         fs::copy(flac, here.join("voice.flac")).expect("copied");
         two_seconds(&here.join("me.wav"));
@@ -133,13 +133,13 @@ fn shortened(command: &str, steps: &str) -> String {
     text
 }
 
-/// Ten rows to learn from and two held out, with their recordings.
-fn small_corpus(demo: &Path, to: &Path) {
+/// Ten rows to learn from and two held out, with their recordings; others from another start.
+fn small_corpus(demo: &Path, start: usize, to: &Path) {
     for (manifest, rows) in [("metadata_train.csv", 10), ("metadata_eval.csv", 2)] {
         let text = fs::read_to_string(demo.join(manifest)).expect("a manifest");
         // Of both languages: every so many rows.
         let all: Vec<&str> = text.lines().skip(1).collect();
-        let kept = all.iter().step_by(all.len() / rows).take(rows).copied();
+        let kept = all.iter().skip(start).step_by(all.len() / rows).take(rows).copied();
         let kept: Vec<&str> = text.lines().take(1).chain(kept).collect();
         for row in kept.iter().skip(1) {
             let name = format!("wavs/{}.flac", row.split('|').next().expect("an id"));
