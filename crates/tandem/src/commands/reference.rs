@@ -97,9 +97,9 @@ const INTRODUCTION: &str = "\
 <!-- Written by `tandem reference --markdown`; do not edit: a test compares the two. -->
 
 Every key of the file given with `--config`, TOML or YAML. What is typed comes first, then the environment, then the
-file, then the default. An unknown key, a wrong type and a value out of bounds are errors with line and column; nothing
-is passed over. Bounds are those with every other key at its default. `tandem reference train.optimizer` shows the same
-in the terminal; a file with comments is in [data.md](data.md#settings).
+file, then the default. An unknown key and a wrong type are errors with line and column, a value out of bounds is an
+error with its key. Bounds are those with every other key at its default. `tandem reference train.optimizer` shows the
+same in the terminal; a file with comments is in [data.md](data.md#settings).
 ";
 
 fn page(all: &[Entry]) -> String {
@@ -135,7 +135,12 @@ fn without_key(all: &[Entry]) -> BTreeMap<String, [String; 2]> {
     });
     let has_key = |name: &String| all.iter().any(|entry| entry.variable.as_ref() == Some(name));
     let others = WITHOUT_FLAG.map(|(name, meaning)| (name.into(), [String::new(), meaning.into()]));
-    read.filter(|(name, _)| !has_key(name)).chain(others).collect()
+    let mut found = BTreeMap::new();
+    for (name, words) in read.filter(|(name, _)| !has_key(name)).chain(others) {
+        // The first command with such a flag is the one that a newcomer meets first.
+        found.entry(name).or_insert(words);
+    }
+    found
 }
 
 fn row(entry: &Entry) -> String {
@@ -149,7 +154,7 @@ fn row(entry: &Entry) -> String {
         code(&entry.variable).unwrap_or_default(),
         entry.help.clone(),
     ];
-    let cells = cells.map(|cell| cell.replace('|', "\\|").replace('<', "&lt;"));
+    let cells = cells.map(|cell| cell.replace('|', "\\|"));
     format!("| {} |\n", cells.join(" | ")).replace("  ", " ")
 }
 

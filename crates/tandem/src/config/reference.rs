@@ -51,7 +51,6 @@ pub fn entries() -> Vec<Entry> {
     let defaults: Value = serde_json::from_str(&defaults).expect("JSON of our own");
     let mut keys = Vec::new();
     collect("", &mut keys);
-    keys.sort_by_key(|(table, _)| !table.is_empty());
     let entry = |(table, name): (String, String)| describe(table, name, &flags, &defaults);
     keys.into_iter().map(entry).collect()
 }
@@ -109,12 +108,13 @@ fn describe(table: String, name: String, flags: &[&Arg], defaults: &Value) -> En
     let (said, usual) = split_default(&text);
     let own = HELP.iter().find(|(known, _)| *known == key).map(|(_, help)| *help);
     let at = key.split('.').try_fold(defaults, |at, name| at.get(name)).unwrap_or(&Value::Null);
+    let (kind, words) = kind_of(&key, |value| value);
     let default = match (at, usual) {
         (Value::Null, Some(words)) => words.to_string(),
+        (Value::Null, None) if kind == "true or false" => "`false`".to_string(),
         (Value::Null, None) => "not set".to_string(),
         (value, _) => format!("`{value}`"),
     };
-    let (kind, words) = kind_of(&key, json!({NOBODY: NOBODY}));
     let numbers = matches!(kind.as_str(), "number" | "whole number");
     let allowed = match words.as_slice() {
         [] if numbers => bounds::of(&key, &kind),
@@ -157,21 +157,23 @@ fn words_of(flag: Option<&Arg>) -> Vec<String> {
 /// No key, no value and no file of ours is called that.
 const NOBODY: &str = "\u{1}";
 
-/// The keys under a table, by what its parser would have accepted.
+/// The keys of a table, then those of the tables in it, by what its parser would have accepted.
 fn collect(table: &str, keys: &mut Vec<(String, String)>) {
     let said = refusal(table, json!({NOBODY: NOBODY}));
-    for name in quoted(&said).into_iter().skip(1) {
-        let key = joined(table, &name);
-        match refusal(&key, json!({NOBODY: NOBODY})).starts_with("unknown field") {
-            true => collect(&key, keys),
-            false => keys.push((table.to_string(), name)),
-        }
-    }
+    let names = quoted(&said).into_iter().skip(1);
+    let is_table = |name: &String| {
+        let said = refusal(&joined(table, name), json!({NOBODY: NOBODY}));
+        said.starts_with("unknown field")
+    };
+    let (tables, own): (Vec<_>, Vec<_>) = names.partition(is_table);
+    keys.extend(own.into_iter().map(|name| (table.to_string(), name)));
+    tables.iter().for_each(|name| collect(&joined(table, name), keys));
 }
 
-/// What kind of value a key takes, and the words where there are only some.
-fn kind_of(key: &str, wrong: Value) -> (String, Vec<String>) {
-    let said = refusal(key, wrong.clone());
+/// What kind of value a key takes, and the words where there are only some. `inside` puts a value
+/// where the key has it: as it is, or into a list.
+fn kind_of(key: &str, inside: fn(Value) -> Value) -> (String, Vec<String>) {
+    let said = refusal(key, inside(json!({NOBODY: NOBODY})));
     if said.starts_with("unknown variant") {
         let words = quoted(&said).into_iter().skip(1);
         return ("word".into(), words.map(|word| format!("`{word}`")).collect());
@@ -183,10 +185,9 @@ fn kind_of(key: &str, wrong: Value) -> (String, Vec<String>) {
         "a boolean" => "true or false",
         "a character" => "character",
         "path string" => "path",
-        "a string" if wrong.is_array() => return word_or_text(key, json!([NOBODY])),
-        "a string" => return word_or_text(key, json!(NOBODY)),
+        "a string" => return word_or_text(&refusal(key, inside(json!(NOBODY)))),
         "a sequence" => {
-            let (inner, words) = kind_of(key, json!([wrong]));
+            let (inner, words) = kind_of(key, |value| json!([value]));
             return (format!("list of {inner}s"), words);
         }
         other => other,
@@ -194,14 +195,16 @@ fn kind_of(key: &str, wrong: Value) -> (String, Vec<String>) {
     (kind.to_string(), Vec::new())
 }
 
-/// A text that not every text can be: the words are in the refusal of one, after `expected`.
-fn word_or_text(key: &str, nobody: Value) -> (String, Vec<String>) {
-    let said = refusal(key, nobody);
-    let Some((_, words)) = said.rsplit_once("expected ") else {
-        return ("text".into(), Vec::new());
-    };
-    let words = words.split([',', ' ']).filter(|word| !word.is_empty() && *word != "or");
-    ("word".into(), words.map(|word| format!("`{}`", word.trim_matches('`'))).collect())
+/// A text that not every text can be: its refusal ends with the words after `expected`.
+fn word_or_text(said: &str) -> (String, Vec<String>) {
+    let text = || ("text".into(), Vec::new());
+    let Some((_, listed)) = said.rsplit_once("expected ") else { return text() };
+    let listed = listed.replace(" or ", ", ");
+    let words: Vec<&str> = listed.split(", ").collect();
+    if words.iter().any(|word| word.contains(' ')) {
+        return text();
+    }
+    ("word".into(), words.iter().map(|word| format!("`{word}`")).collect())
 }
 
 /// What the parser says of this value for that key; nothing where it takes it.

@@ -18,12 +18,13 @@ pub struct Desk {
 const THEIRS: &str = "\
 data:
   dataset_path: my_voice
-  language: en
   batch_size: 4
   num_workers: 2
   trim_silence: true
 training:
   learning_rate: 1e-4
+model:
+  languages: [en, fa]
 ";
 
 impl Desk {
@@ -35,13 +36,12 @@ impl Desk {
         // Pages name files of the repository as a reader in its root would.
         symlink(root.join("docs"), here.join("docs")).expect("a link");
         let demo = root.join("crates/tandem/demo-corpus");
-        for corpus in ["my_voice", "my_voice_test", "../dataset/dataset_train"] {
-            small_corpus(&demo, &here.join(corpus));
-        }
-        let recordings = root.join("crates/tandem-data/tests/audio");
-        for (from, to) in [("tone_8k_mulaw.wav", "me.wav"), ("tone_22k_16.flac", "voice.flac")] {
-            fs::copy(recordings.join(from), here.join(to)).expect("copied");
-        }
+        small_corpus(&demo, 0, &here.join("my_voice"));
+        small_corpus(&demo, 1, &here.join("my_voice_test"));
+        small_corpus(&demo, 0, &here.join("../dataset/dataset_train"));
+        let flac = root.join("crates/tandem-data/tests/audio/tone_22k_16.flac");
+        fs::copy(flac, here.join("voice.flac")).expect("copied");
+        two_seconds(&here.join("me.wav"));
         let written = [
             ("book.txt", "The first sentence. The second one.\n"),
             ("run.toml", "[batch]\nbatch_size = 4\n"),
@@ -69,7 +69,8 @@ impl Desk {
         for name in ["before", "after"] {
             let path = self.path().join("runs").join(name);
             fs::create_dir_all(&path).expect("a folder");
-            let record = self.path().join("runs/first/run.jsonl");
+            // Two steps are too few to be compared.
+            let record = self.path().join("docs/example-run.jsonl");
             fs::copy(record, path.join("run.jsonl")).expect("copied");
         }
         self
@@ -92,6 +93,7 @@ impl Desk {
             .env("PATH", env::join_paths(places).expect("a path"))
             .env("TANDEM_DATA_DIR", self.folder.path().join("data"))
             .env("TANDEM_MAX_STEPS", steps)
+            .env("TANDEM_BATCH_SIZE", "2")
             .env("NO_COLOR", "1")
             .stdin(Stdio::null())
             .output()
@@ -107,7 +109,13 @@ fn checkpoint_dir(command: &str) -> &str {
 
 /// The same command, sooner done: few steps and items, and a page at any free port.
 fn shortened(command: &str, steps: &str) -> String {
-    let few = [("--max-steps", steps), ("--items", "6"), ("--limit", "2"), ("--batches", "4")];
+    let few = [
+        ("--max-steps", steps),
+        ("--batch-size", "2"),
+        ("--items", "6"),
+        ("--limit", "2"),
+        ("--batches", "4"),
+    ];
     let mut words: Vec<&str> = Vec::new();
     for word in command.split(' ') {
         let before = words.last().copied().unwrap_or_default();
@@ -125,13 +133,13 @@ fn shortened(command: &str, steps: &str) -> String {
     text
 }
 
-/// Ten rows to learn from and two held out, with their recordings.
-fn small_corpus(demo: &Path, to: &Path) {
+/// Ten rows to learn from and two held out, with their recordings; others from another start.
+fn small_corpus(demo: &Path, start: usize, to: &Path) {
     for (manifest, rows) in [("metadata_train.csv", 10), ("metadata_eval.csv", 2)] {
         let text = fs::read_to_string(demo.join(manifest)).expect("a manifest");
         // Of both languages: every so many rows.
         let all: Vec<&str> = text.lines().skip(1).collect();
-        let kept = all.iter().step_by(all.len() / rows).take(rows).copied();
+        let kept = all.iter().skip(start).step_by(all.len() / rows).take(rows).copied();
         let kept: Vec<&str> = text.lines().take(1).chain(kept).collect();
         for row in kept.iter().skip(1) {
             let name = format!("wavs/{}.flac", row.split('|').next().expect("an id"));
@@ -141,6 +149,22 @@ fn small_corpus(demo: &Path, to: &Path) {
         }
         fs::write(to.join(manifest), kept.join("\n")).expect("written");
     }
+}
+
+/// A tone to be imitated.
+fn two_seconds(path: &Path) {
+    let spec = hound::WavSpec {
+        channels: 1,
+        sample_rate: 22050,
+        bits_per_sample: 16,
+        sample_format: hound::SampleFormat::Int,
+    };
+    let mut file = hound::WavWriter::create(path, spec).expect("a file");
+    for sample in 0..44100 {
+        let wave = (f64::from(sample) * 0.05).sin() * 8000.0;
+        file.write_sample(wave as i16).expect("room");
+    }
+    file.finalize().expect("room");
 }
 
 #[test]

@@ -60,10 +60,11 @@ fn kinds_defaults_bounds_and_words_are_those_of_the_code() {
     assert_eq!(seen("mel.floor"), "number; `0.00001`; above 0 to 1");
     assert_eq!(seen("batch.bucket_edges"), "list of whole numbers; not set; ");
     assert!(
-        seen("devices.backend").starts_with("word; auto; `auto`, `cpu`"),
+        seen("devices.backend").starts_with("word; auto; `auto`, `cuda`"),
         "{}",
         seen("devices.backend")
     );
+    assert_eq!(seen("text.languages"), "list of texts; `[\"en\",\"fa\"]`; ");
     let lr = entry("train.optimizer.lr");
     assert_eq!(lr.flag.as_deref(), Some("--lr"));
     assert_eq!(lr.variable.as_deref(), Some("TANDEM_LR"));
