@@ -143,6 +143,17 @@ fn flags_in_either_order_place_data_and_model_apart() {
 }
 
 #[test]
+fn without_flags_the_first_gpu_does_both() {
+    let _alone = alone();
+    let backend = BackendChoice::Only(Backend::Wgpu);
+    let settings = DeviceSettings { backend, ..DeviceSettings::default() };
+    let placement = Placement::decide(&settings, &Inventory::look()).unwrap();
+    assert_eq!((placement.mode, placement.model.id.index), (Mode::SingleGpu, 0));
+    assert!(!placement.open().unwrap().are_apart());
+    eprintln!("{placement}\n");
+}
+
+#[test]
 fn a_batch_is_on_the_data_device_before_the_transfer_and_on_the_model_device_after_it() {
     let _alone = alone();
     let devices = placed(0, 1).open().unwrap();
