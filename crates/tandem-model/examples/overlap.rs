@@ -1,5 +1,6 @@
 //! Measures what really overlaps between two devices: which calls return before their work is
-//! done, and which wait. `docs/devices.md` quotes it.
+//! done, which wait, and whether training goes on while a batch is copied. `docs/devices.md` quotes
+//! it.
 //!
 //! `cargo run --release -p tandem-model --features wgpu --example overlap -- wgpu 0 1`
 
@@ -8,14 +9,16 @@
 use burn::tensor::{Device, Tensor};
 use std::error::Error;
 use std::hint::black_box;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 use tandem_data::audio::mel::MelConfig;
 use tandem_data::batch::{BatchShape, HostBatch, RowInfo};
-use tandem_model::device::{BackendChoice, wait_for};
+use tandem_model::device::{BackendChoice, DeviceError, wait_for};
 use tandem_model::inventory::Inventory;
-use tandem_model::placement::{DeviceSettings, Placement};
+use tandem_model::placement::{DeviceSettings, OpenDevices, Placement};
 use tandem_model::transfer::transfer;
-use tandem_model::upload::upload;
+use tandem_model::upload::{DeviceBatch, upload};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -32,62 +35,114 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("{placement}\n");
     let devices = placement.open()?;
     let batch = full_batch();
-    let warm = transfer(upload(&batch, &devices.data)?, &devices.model)?;
+    // Kernels are compiled and tuned before anything is measured.
+    drop(transfer(upload(&batch, &devices.data)?, &devices.model)?);
     for device in [&devices.data, &devices.model] {
-        drop(work(device));
-        wait_for(device, "warming up")?;
+        drop((work(device), step(device)));
+        wait_for(device, DOING)?;
     }
-    drop(warm);
+    calls(&devices, &batch)?;
+    while_copying(&devices, &upload(&batch, &devices.data)?)?;
+    Ok(())
+}
 
-    let busy = |device: &Device| -> Result<Duration, Box<dyn Error>> {
+const DOING: &str = "measuring";
+
+/// Which calls return before their work is done.
+fn calls(devices: &OpenDevices, batch: &HostBatch) -> Result<(), DeviceError> {
+    let OpenDevices { data, model } = devices;
+    for (name, device) in [("data", data), ("model", model)] {
         let from = Instant::now();
         black_box(work(device));
-        wait_for(device, "measuring")?;
-        Ok(from.elapsed())
-    };
-    println!("work queued on the data device takes   {:>9.2?}", busy(&devices.data)?);
-    println!("work queued on the model device takes  {:>9.2?}\n", busy(&devices.model)?);
+        wait_for(device, DOING)?;
+        println!("work queued on the {name} device takes {:.0?}", from.elapsed());
+    }
+    println!("\n{:<50}{:>14}{:>14}", "call", "returns after", "done after");
+    line("upload to an idle data device", data, || upload(batch, data))?;
+    let queued = work(data);
+    line("upload behind queued work of the data device", data, || upload(batch, data))?;
+    drop(queued);
+    let there = upload(batch, data)?;
+    wait_for(data, DOING)?;
+    line("transfer, both idle", model, || transfer(there.clone(), model))?;
+    let queued = work(data);
+    line("transfer behind queued work of the data device", model, || {
+        transfer(there.clone(), model)
+    })?;
+    drop(queued);
+    let queued = work(model);
+    line("transfer behind queued work of the model device", model, || {
+        transfer(there.clone(), model)
+    })?;
+    drop(queued);
+    Ok(())
+}
 
-    println!("{:<58}{:>12}{:>14}", "call", "returns after", "done after");
-    let line = |name: &str, call: Duration, done: Duration| {
-        println!("{name:<58}{call:>12.2?}{done:>14.2?}");
-    };
+/// Makes a call and waits for the device that it ends on.
+fn line(
+    name: &str,
+    device: &Device,
+    call: impl FnOnce() -> Result<DeviceBatch, DeviceError>,
+) -> Result<(), DeviceError> {
     let from = Instant::now();
-    let uploaded = upload(&batch, &devices.data)?;
-    let call = from.elapsed();
-    wait_for(&devices.data, "measuring")?;
-    line("upload to an idle data device", call, from.elapsed());
+    let batch = call()?;
+    let returned = from.elapsed();
+    wait_for(device, DOING)?;
+    println!("{name:<50}{returned:>14.1?}{:>14.1?}", from.elapsed());
+    drop(batch);
+    Ok(())
+}
 
-    let queued = work(&devices.data);
-    let from = Instant::now();
-    let behind = upload(&batch, &devices.data)?;
-    let call = from.elapsed();
-    wait_for(&devices.data, "measuring")?;
-    line("upload behind queued work of the data device", call, from.elapsed());
-    drop((queued, behind));
+/// Whether small steps go on while another thread copies a batch from behind queued work: first
+/// beside that work alone, which on software devices takes the same processors, then beside both.
+fn while_copying(devices: &OpenDevices, batch: &DeviceBatch) -> Result<(), DeviceError> {
+    println!(
+        "\n{:<34}{:>9}{:>7}{:>12}{:>13}",
+        "steps of the model", "lasts", "steps", "longest", "longest call"
+    );
+    let OpenDevices { data, model } = devices;
+    steps_beside("beside work of the data device", model, || {
+        black_box(work(data));
+        wait_for(data, DOING)
+    })?;
+    steps_beside("beside a transfer behind it", model, || {
+        let queued = work(data);
+        drop(transfer(batch.clone(), model)?);
+        drop(queued);
+        Ok(())
+    })
+}
 
+/// Steps until the other thread is done: their number, the longest, and the longest call that
+/// hands one over.
+fn steps_beside(
+    name: &str,
+    model: &Device,
+    other: impl FnOnce() -> Result<(), DeviceError> + Send,
+) -> Result<(), DeviceError> {
+    let over = AtomicBool::new(false);
     let from = Instant::now();
-    let moved = transfer(uploaded.clone(), &devices.model)?;
-    let call = from.elapsed();
-    wait_for(&devices.model, "measuring")?;
-    line("transfer, both idle", call, from.elapsed());
-    drop(moved);
-
-    let queued = work(&devices.data);
-    let from = Instant::now();
-    let moved = transfer(uploaded.clone(), &devices.model)?;
-    let call = from.elapsed();
-    wait_for(&devices.model, "measuring")?;
-    line("transfer behind queued work of the data device", call, from.elapsed());
-    drop((queued, moved));
-
-    let queued = work(&devices.model);
-    let from = Instant::now();
-    let moved = transfer(uploaded, &devices.model)?;
-    let call = from.elapsed();
-    wait_for(&devices.model, "measuring")?;
-    line("transfer behind queued work of the model device", call, from.elapsed());
-    drop((queued, moved));
+    let (mut steps, mut longest, mut longest_call) = (0, Duration::ZERO, Duration::ZERO);
+    let lasted = thread::scope(|scope| {
+        let body = || {
+            let outcome = other();
+            over.store(true, Ordering::Relaxed);
+            outcome.map(|()| from.elapsed())
+        };
+        let other = thread::Builder::new().name("transfer".into()).spawn_scoped(scope, body);
+        let other = other.expect("a thread");
+        while !over.load(Ordering::Relaxed) {
+            let begin = Instant::now();
+            let value = step(model);
+            longest_call = longest_call.max(begin.elapsed());
+            wait_for(model, DOING)?;
+            longest = longest.max(begin.elapsed());
+            steps += 1;
+            drop(value);
+        }
+        other.join().expect("no panic")
+    })?;
+    println!("{name:<34}{lasted:>9.0?}{steps:>7}{longest:>12.1?}{longest_call:>13.1?}");
     Ok(())
 }
 
@@ -112,8 +167,17 @@ fn full_batch() -> HostBatch {
 
 /// Products that take a while, queued and not waited for.
 fn work(device: &Device) -> Tensor<2> {
-    let mut value = Tensor::<2>::ones([512, 512], device) * 1e-3;
-    for _ in 0..12 {
+    products(device, 512, 12)
+}
+
+/// Products that take a moment.
+fn step(device: &Device) -> Tensor<2> {
+    products(device, 64, 2)
+}
+
+fn products(device: &Device, size: usize, count: usize) -> Tensor<2> {
+    let mut value = Tensor::<2>::ones([size, size], device) * 1e-3;
+    for _ in 0..count {
         value = value.clone().matmul(value) * 1e-3;
     }
     // Some libraries gather operations before they hand them over.

@@ -20,6 +20,11 @@ pub struct GradientSum {
 }
 
 impl GradientSum {
+    /// One for each tensor, in the order of the module's fields; none where no gradient flows.
+    pub fn tensors(&self) -> &[Option<Tensor<1>>] {
+        &self.sums
+    }
+
     /// Adds the gradients of one batch.
     pub fn add<M: Module>(&mut self, module: &M, mut gradients: Gradients, utterances: usize) {
         let new = gradients_of(module, &mut gradients);

@@ -1,0 +1,198 @@
+//! The real voice, as narrow as it can be, and lessons for it: what training runs, on devices of
+//! one's choice.
+
+use burn::module::Module;
+use burn::tensor::{Device, Tensor};
+use tandem_data::batch::HostBatch;
+use tandem_model::lesson::{HostLesson, Lesson};
+use tandem_model::optimizer::{GradientSum, Optimizer, StepSettings};
+use tandem_model::placement::OpenDevices;
+use tandem_model::size::VoiceConfig;
+use tandem_model::voice::Voice;
+use tandem_model::weights::{Weight, weights_of};
+use tandem_units::Seed;
+
+/// Sizes that are alike: drivers compile and tune for every product of another size, and software
+/// takes seconds for each.
+const SIZE: usize = 16;
+const ROWS: usize = 2;
+const SYMBOLS: usize = 8;
+
+/// All parts of a voice, one block each.
+fn config() -> VoiceConfig {
+    VoiceConfig {
+        symbols: SIZE,
+        languages: 2,
+        bands: SIZE,
+        text_width: SIZE,
+        text_blocks: 1,
+        decoder_width: SIZE,
+        decoder_blocks: 1,
+        head_width: SIZE,
+        voice_width: SIZE,
+        patch: 2,
+    }
+}
+
+/// A corner of a batch with these frames as the lesson of a step: symbols as long as each other,
+/// the beginning of the next row as reference, padding in the last row.
+pub fn lesson(batch: &HostBatch, mel: &[f32], step: u64) -> HostLesson {
+    let (shape, bands) = (batch.shape(), batch.bands());
+    let (symbol_counts, frame_counts) = (vec![SYMBOLS, 5], vec![SIZE, 10]);
+    let corner = |row: usize| -> Vec<f32> {
+        let frames = mel[row * shape.frames * bands..].chunks_exact(bands).take(SIZE);
+        frames.flat_map(|frame| &frame[..SIZE]).map(|value| (value + 5.0) / 2.0).collect()
+    };
+    let mut durations = vec![0; ROWS * SYMBOLS];
+    let mut symbol_ids = vec![0; ROWS * SYMBOLS];
+    for row in 0..ROWS {
+        let (symbols, frames) = (symbol_counts[row], frame_counts[row]);
+        for at in 0..symbols {
+            let place = row * SYMBOLS + at;
+            durations[place] = (frames * (at + 1) / symbols - frames * at / symbols) as u32;
+            symbol_ids[place] = (1 + at + row) as i32;
+        }
+    }
+    HostLesson {
+        rows: ROWS,
+        symbols: SYMBOLS,
+        frames: SIZE,
+        bands: SIZE,
+        patch: 2,
+        symbol_counts,
+        frame_counts,
+        symbol_ids,
+        languages: vec![0, 1],
+        durations,
+        mel: [corner(0), corner(1)].concat(),
+        reference_frames: SIZE,
+        reference: [corner(1), corner(0)].concat(),
+        reference_counts: vec![SIZE, 8],
+        seed: Seed(step),
+    }
+}
+
+/// What a run of a few steps showed.
+#[derive(Default)]
+pub struct Ran {
+    /// The loss of each step, an utterance's mean.
+    pub losses: Vec<f32>,
+    /// Where every tensor of the data side was before the transfer.
+    pub on_data: Vec<Placed>,
+    /// Where everything of the model side was: lessons, weights, gradients, optimiser.
+    pub on_model: Vec<Placed>,
+}
+
+/// A tensor by its name, and its device.
+pub struct Placed {
+    pub what: String,
+    pub device: Device,
+}
+
+/// Trains from the same seed: each lesson to the data device, to the model device, one step.
+pub fn train(devices: &OpenDevices, lessons: &[HostLesson]) -> Ran {
+    let mut voice = Voice::new(&config(), Seed(7), &devices.model.clone().autodiff());
+    let mut optimizer = Optimizer::new(&voice);
+    let mut ran = Ran::default();
+    for (number, lesson) in lessons.iter().enumerate() {
+        let lesson = lesson.to_device(&devices.data);
+        ran.on_data.extend(tensors_of(&lesson));
+        let lesson = lesson.to_device(&devices.model);
+        ran.on_model.extend(tensors_of(&lesson));
+        let losses = voice.losses(&lesson);
+        let mut sum = GradientSum::default();
+        sum.add(&voice, losses.total().backward(), lesson.utterances);
+        ran.on_model.extend(gradients(&voice, &sum));
+        let total = losses.total().into_scalar::<f32>() / lesson.utterances as f32;
+        ran.losses.push(total);
+        let (moved, _) = optimizer.step(voice, sum, &settings(number as u64 + 1));
+        voice = moved;
+        ran.on_model.extend(state(&voice, &optimizer));
+    }
+    ran
+}
+
+fn settings(step: u64) -> StepSettings {
+    StepSettings {
+        rate: 1e-3,
+        weight_decay: 0.01,
+        beta1: 0.9,
+        beta2: 0.98,
+        epsilon: 1e-8,
+        clip: 1.0,
+        ema: 0.9,
+        step,
+        loss_scale: 1.0,
+    }
+}
+
+/// Gradients of every weight that has one.
+fn gradients(voice: &Voice, sum: &GradientSum) -> Vec<Placed> {
+    let weights = weights_of(voice);
+    let placed = |(weight, gradient): (&Weight, &Option<Tensor<1>>)| {
+        let gradient = gradient.as_ref()?;
+        Some(Placed { what: format!("gradient of {}", weight.name), device: gradient.device() })
+    };
+    let placed: Vec<Placed> = weights.iter().zip(sum.tensors()).filter_map(placed).collect();
+    assert!(placed.len() * 10 >= weights.len() * 9, "gradients flow: {}", placed.len());
+    placed
+}
+
+fn state(voice: &Voice, optimizer: &Optimizer) -> Vec<Placed> {
+    let state = optimizer.state();
+    let lists = [
+        ("weight", weights_of(voice)),
+        ("mean gradient", state.mean),
+        ("mean square", state.square),
+        ("running mean", state.ema),
+    ];
+    let placed = |what: &'static str, weight: Weight| Placed {
+        what: format!("{what} {}", weight.name),
+        device: weight.values.device(),
+    };
+    let named = |(what, list): (&'static str, Vec<Weight>)| {
+        list.into_iter().map(move |weight| placed(what, weight))
+    };
+    let module = voice.devices().into_iter().map(|device| Placed { what: "module".into(), device });
+    lists.into_iter().flat_map(named).chain(module).collect()
+}
+
+/// Every tensor of a lesson; the compiler asks for those that are new.
+fn tensors_of(lesson: &Lesson) -> Vec<Placed> {
+    let Lesson {
+        symbols,
+        languages,
+        text,
+        positions,
+        log_durations,
+        symbol_weight,
+        frame_symbols,
+        position_symbols,
+        mel,
+        frame_weight,
+        reference,
+        reference_mask,
+        noise,
+        times,
+        time_features,
+        utterances: _,
+    } = lesson;
+    let named = [
+        ("symbols", symbols.device()),
+        ("languages", languages.device()),
+        ("text mask", text.mask().device()),
+        ("position mask", positions.mask().device()),
+        ("durations", log_durations.device()),
+        ("symbol weight", symbol_weight.device()),
+        ("frame symbols", frame_symbols.device()),
+        ("position symbols", position_symbols.device()),
+        ("mel", mel.device()),
+        ("frame weight", frame_weight.device()),
+        ("reference", reference.device()),
+        ("reference mask", reference_mask.device()),
+        ("noise", noise.device()),
+        ("times", times.device()),
+        ("time features", time_features.device()),
+    ];
+    named.into_iter().map(|(what, device)| Placed { what: what.into(), device }).collect()
+}
