@@ -113,7 +113,7 @@ fn a_wrong_value_leads_to_the_right_one() {
         "a.yaml",
         "train:\n  model_size: smal\n",
         "line 2, column 15: `train.model_size` is `smal`, expected `tiny`, `small`, `normal`, \
-         `big`\n  2 |   model_size: smal\n    |               ^\nhint: did you mean `small`?",
+         `big`, `micro`\n  2 |   model_size: smal\n    |               ^\nhint: did you mean `small`?",
     );
 }
 

@@ -27,10 +27,3 @@ pub fn changes(place: &Place, args: &[&str]) -> Vec<String> {
 pub fn trouble(place: &Place, args: &[&str], what: &str, change: &str) -> Said {
     place.run(&[args, &["--disk-trouble", &format!("{what}:{change}")]].concat())
 }
-
-/// The file that a change is about: `run.jsonl` of `write run/run.jsonl#2`.
-pub fn file_of(change: &str) -> &str {
-    let path = change.split_once(' ').map_or(change, |(_, path)| path);
-    let path = path.rsplit_once('#').map_or(path, |(path, _)| path);
-    path.rsplit_once('/').map_or(path, |(_, file)| file)
-}
