@@ -175,6 +175,10 @@ impl fmt::Display for Placement {
         writeln!(f, "model device: {}", self.model)?;
         writeln!(f, "buffer: {} samples", self.buffer_size)?;
         match &self.limits {
+            Some(limits) if self.data.id == self.model.id => {
+                let both = (limits.data.0 + limits.model.0) >> 20;
+                writeln!(f, "memory limits: {limits}; on one device {both} MB together")?;
+            }
             Some(limits) => writeln!(f, "memory limits: {limits}")?,
             None => writeln!(f, "memory limits: none (--enable-memory-isolation sets them)")?,
         }
