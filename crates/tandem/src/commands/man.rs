@@ -114,7 +114,7 @@ mod tests {
         }
         let examples = command.get_after_help().map(ToString::to_string).unwrap_or_default();
         for line in examples.lines().filter(|line| line.starts_with("  tandem ")) {
-            let first = line.trim().split_whitespace().nth(1).unwrap_or_default();
+            let first = line.split_whitespace().nth(1).unwrap_or_default();
             assert!(page.text.contains(&escaped(first)), "{file}: {line}");
         }
         for inner in command.get_subcommands().filter(|inner| !inner.is_hide_set()) {
