@@ -16,7 +16,7 @@ export PROPTEST_CASES="${PROPTEST_CASES:-4}"
 # Vector units are there when the compiler is told so.
 export RUSTFLAGS="-C target-feature=+avx2,+fma,+avx512f"
 for tests in audio::mel::lanes audio::mel::padding audio::mel::tests::a_few_samples \
-    cache::text_entry cache::fingerprint; do
+    cache::text_entry cache::fingerprint::tests::moving; do
     echo "== $tests" >&2
     cargo "+$toolchain" miri test --quiet -p tandem-data --lib -- "$tests" 2>&1 | grep -E "^test result|panicked|error|FAILED"
 done
