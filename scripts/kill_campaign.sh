@@ -20,7 +20,7 @@ trap '[ -z "$child" ] || kill -KILL "$child" 2>/dev/null || true; rm -rf "$place
 export TANDEM_DATA_DIR=$place/data XDG_CACHE_HOME=$place/cache NO_COLOR=1
 steps=60
 train=("$tandem" train --train-data demo --cache-dataset --model-size "${MODEL_SIZE:-tiny}" --batch-size 2 --frame-budget 800
-    --warmup-steps 1000 --align-flat-start 0 --align-every 2 --align-lag 2 --checkpoint-every 3
+    --warmup-steps 1000 --model-start-delay 0 --align-flat-start 0 --align-every 2 --align-lag 2 --checkpoint-every 3
     --validate-every 1000 --sample-every 1000 --max-steps "$steps")
 
 fail() {
@@ -87,7 +87,7 @@ while [ "$done_kills" -lt "$kills" ]; do
         record=
         while [ -z "$record" ] && kill -0 "$child" 2>/dev/null; do
             sleep 0.02
-            record=$(find "$place/run" -name '*.jsonl' -newer "$place/mark" 2>/dev/null | tail -1)
+            record=$(find "$place/run" -name '*.jsonl' -newer "$place/mark" 2>/dev/null | tail -1 || true)
         done
         [ -z "$record" ] || first_step "$record"
         sleep "$(random "$six")"

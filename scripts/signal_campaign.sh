@@ -4,8 +4,8 @@
 #
 #   scripts/signal_campaign.sh [SIGNALS]     default: 100
 #
-# Uses $TANDEM, or target/release/tandem, and a model of size $MODEL_SIZE (default: tiny). A moment is one of the time between the start of the run
-# record and some steps later, so that the first steps, the alignment and checkpoints under way are met.
+# Uses $TANDEM, or target/release/tandem, and a model of size $MODEL_SIZE (default: tiny). One moment in
+# four lies up to 2.5 s after the start of the run record, the others up to 1.5 s after the first step.
 set -euo pipefail
 
 signals=${1:-100}
@@ -17,7 +17,7 @@ child=
 trap '[ -z "$child" ] || kill -KILL "$child" 2>/dev/null || true; rm -rf "$place"' EXIT
 export TANDEM_DATA_DIR=$place/data XDG_CACHE_HOME=$place/cache NO_COLOR=1
 train=("$tandem" train --train-data demo --cache-dataset --model-size "${MODEL_SIZE:-tiny}" --batch-size 2 --frame-budget 800
-    --warmup-steps 1000 --align-flat-start 0 --align-every 2 --align-lag 2 --checkpoint-every 7
+    --warmup-steps 1000 --model-start-delay 0 --align-flat-start 0 --align-every 2 --align-lag 2 --checkpoint-every 7
     --validate-every 1000 --sample-every 1000 --max-steps 1000000 --checkpoint-dir "$place/run")
 
 fail() {
@@ -52,9 +52,16 @@ while [ "$sent" -lt "$signals" ]; do
     while [ -z "$record" ]; do
         kill -0 "$child" 2>/dev/null || fail "it ended by itself"
         sleep 0.01
-        record=$(find "$place/run" -name '*.jsonl' -newer "$place/mark" 2>/dev/null | tail -1)
+        record=$(find "$place/run" -name '*.jsonl' -newer "$place/mark" 2>/dev/null | tail -1 || true)
     done
     value=$((RANDOM % 2500))
+    if [ $((RANDOM % 4)) != 0 ]; then
+        value=$((RANDOM % 1500))
+        until grep -qs '"event":"step"' "$record"; do
+            kill -0 "$child" 2>/dev/null || fail "it ended by itself"
+            sleep 0.02
+        done
+    fi
     sleep "$(printf '%d.%03d' $((value / 1000)) $((value % 1000)))"
     at=$(now)
     kill -TERM "$child" 2>/dev/null || fail "it ended by itself"

@@ -16,7 +16,7 @@ const BEFORE: &str = "a|one\nb|two\nc|three\nd|four\ne|five\nf|six\n";
 /// Most rows go, others come: segments are copied together and removed.
 const AFTER: &str = "e|five\nf|six\ng|seven\nh|eight\ni|\n";
 
-const TRAIN: [&str; 25] = [
+const TRAIN: [&str; 27] = [
     "train",
     "--train-data",
     "demo",
@@ -27,6 +27,8 @@ const TRAIN: [&str; 25] = [
     "2",
     "--frame-budget",
     "800",
+    "--model-start-delay",
+    "0",
     "--align-flat-start",
     "0",
     "--align-every",

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 const SIGNALS: usize = 4;
 const WITHIN: Duration = Duration::from_secs(30);
 
-const TRAIN: [&str; 21] = [
+const TRAIN: [&str; 23] = [
     "train",
     "--train-data",
     "demo",
@@ -22,6 +22,8 @@ const TRAIN: [&str; 21] = [
     "2",
     "--frame-budget",
     "800",
+    "--model-start-delay",
+    "0",
     "--align-flat-start",
     "0",
     "--align-every",
