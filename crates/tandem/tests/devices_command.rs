@@ -47,9 +47,7 @@ fn the_banner_holds_mode_devices_buffer_and_limits() {
         ["--enable-memory-isolation", "--data-gpu-memory", "100", "--model-gpu-memory", "200"];
     let said = place.run(&[&flags[..], &more[..]].concat());
     assert_eq!(said.code, Some(0), "{said:?}");
-    for line in
-        ["mode: CPU buffered", "buffer: 20 samples", "on one device 300 MB together"]
-    {
+    for line in ["mode: CPU buffered", "buffer: 20 samples", "on one device 300 MB together"] {
         assert!(said.out.contains(line), "`{line}` is not in:\n{}", said.out);
     }
 }
