@@ -5,7 +5,7 @@
 mod kit;
 
 use kit::disk_points::{changes, trouble};
-use kit::runs::{lines, newest, parts, steps};
+use kit::runs::{SMALL_STEPS, lines, newest, parts, steps};
 use kit::{Place, Said};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -16,25 +16,11 @@ const BEFORE: &str = "a|one\nb|two\nc|three\nd|four\ne|five\nf|six\n";
 /// Most rows go, others come: segments are copied together and removed.
 const AFTER: &str = "e|five\nf|six\ng|seven\nh|eight\ni|\n";
 
-const TRAIN: [&str; 27] = [
-    "train",
-    "--train-data",
-    "demo",
-    "--cache-dataset",
+const TRAIN: [&str; 13] = [
     "--model-size",
     "micro",
-    "--batch-size",
-    "2",
-    "--frame-budget",
-    "800",
     "--model-start-delay",
     "0",
-    "--align-flat-start",
-    "0",
-    "--align-every",
-    "2",
-    "--align-lag",
-    "2",
     "--checkpoint-every",
     "2",
     "--sample-every",
@@ -172,7 +158,7 @@ impl Alone {
 }
 
 fn train(run: &str) -> Vec<&str> {
-    [&TRAIN[..], &[run]].concat()
+    [&SMALL_STEPS[..], &TRAIN, &[run]].concat()
 }
 
 fn training_is_killed(every: usize) {

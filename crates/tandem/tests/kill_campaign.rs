@@ -4,7 +4,7 @@
 mod kit;
 
 use kit::Place;
-use kit::runs::{Chance, lines, newest, parts, steps};
+use kit::runs::{Chance, SMALL_STEPS, lines, newest, parts, steps};
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Stdio};
@@ -13,34 +13,13 @@ use std::time::{Duration, Instant};
 const KILLS: u64 = 6;
 const STEPS: &str = "16";
 
-const TRAIN: [&str; 21] = [
-    "train",
-    "--train-data",
-    "demo",
-    "--cache-dataset",
-    "--batch-size",
-    "2",
-    "--frame-budget",
-    "800",
-    "--warmup-steps",
-    "1000",
-    "--align-flat-start",
-    "0",
-    "--align-every",
-    "2",
-    "--align-lag",
-    "2",
-    "--checkpoint-every",
-    "2",
-    "--max-steps",
-    STEPS,
-    "--checkpoint-dir",
-];
+const TRAIN: [&str; 7] =
+    ["--warmup-steps", "1000", "--checkpoint-every", "2", "--max-steps", STEPS, "--checkpoint-dir"];
 
 #[test]
 fn a_run_that_is_killed_again_and_again_ends_as_if_it_had_been_left_alone() {
     let place = Place::new();
-    let alone = place.run(&[&TRAIN[..], &["alone"]].concat());
+    let alone = place.run(&[&SMALL_STEPS[..], &TRAIN, &["alone"]].concat());
     assert_eq!(alone.code, Some(0), "{alone:?}");
     let expected = steps(&place.inside("alone"));
     assert_eq!(expected.len(), STEPS.parse::<usize>().unwrap());
@@ -52,7 +31,7 @@ fn a_run_that_is_killed_again_and_again_ends_as_if_it_had_been_left_alone() {
         assert!(newest.unwrap_or(0) >= reached, "a checkpoint was lost");
         reached = newest.unwrap_or(0);
         let more: &[&str] = if newest.is_some() { &["run", "--resume"] } else { &["run"] };
-        let args = [&TRAIN[..], more].concat();
+        let args = [&SMALL_STEPS[..], &TRAIN, more].concat();
         let mut command = place.tandem(&args);
         command.stdout(Stdio::null()).stderr(fs::File::create(place.inside("err")).unwrap());
         let mut run = command.spawn().expect("the program runs");
@@ -68,7 +47,7 @@ fn a_run_that_is_killed_again_and_again_ends_as_if_it_had_been_left_alone() {
         let said = fs::read_to_string(place.inside("err")).unwrap();
         assert!(!said.contains("error:") && !said.contains("passed over"), "{chance:?}: {said}");
     }
-    let said = place.run(&[&TRAIN[..], &["run", "--resume"]].concat());
+    let said = place.run(&[&SMALL_STEPS[..], &TRAIN, &["run", "--resume"]].concat());
     assert_eq!(said.code, Some(0), "{chance:?}: {said:?}");
     assert!(!said.err.contains("passed over"), "{chance:?}: {said:?}");
 

@@ -4,32 +4,18 @@
 mod kit;
 
 use kit::Place;
-use kit::runs::{Chance, lines, newest, parts};
+use kit::runs::{Chance, SMALL_STEPS, lines, newest, parts};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 const SIGNALS: usize = 4;
 const WITHIN: Duration = Duration::from_secs(30);
 
-const TRAIN: [&str; 23] = [
-    "train",
-    "--train-data",
-    "demo",
-    "--cache-dataset",
+const TRAIN: [&str; 9] = [
     "--model-size",
     "micro",
-    "--batch-size",
-    "2",
-    "--frame-budget",
-    "800",
     "--model-start-delay",
     "0",
-    "--align-flat-start",
-    "0",
-    "--align-every",
-    "2",
-    "--align-lag",
-    "2",
     "--checkpoint-every",
     "7",
     "--max-steps",
@@ -45,7 +31,7 @@ fn a_signal_at_any_moment_ends_with_a_checkpoint_of_the_last_step() {
     for signal in 0..SIGNALS {
         let before = newest(&run);
         let more: &[&str] = if before.is_some() { &["run", "--resume"] } else { &["run"] };
-        let mut command = place.tandem(&[&TRAIN[..], more].concat());
+        let mut command = place.tandem(&[&SMALL_STEPS[..], &TRAIN, more].concat());
         command.stdout(Stdio::null()).stderr(Stdio::null());
         let mut child = command.spawn().expect("the program runs");
         let began = Instant::now();

@@ -5,6 +5,24 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+/// A training run of small steps, aligned by weights of its own from the start.
+pub const SMALL_STEPS: [&str; 14] = [
+    "train",
+    "--train-data",
+    "demo",
+    "--cache-dataset",
+    "--batch-size",
+    "2",
+    "--frame-budget",
+    "800",
+    "--align-flat-start",
+    "0",
+    "--align-every",
+    "2",
+    "--align-lag",
+    "2",
+];
+
 /// Every step of a run with what it learned from and what came of it: batch, rows, frames, shape and
 /// losses to the last digit. Times are left out.
 pub fn steps(run: &Path) -> BTreeMap<u64, serde_json::Value> {
