@@ -5,12 +5,20 @@
 //! frame. The diagonal prior is the beta-binomial one of Badlani et al. 2021. Next:
 //! [`crate::lesson`].
 
+use crate::likeness::{Sharpness, Sounds};
+use crate::ops::lanes;
+use pulp::WithSimd;
+
 /// Room for searches, used again and again.
 #[derive(Debug, Default)]
 pub struct Aligner {
+    /// The best sum up to each symbol, with a place before the first.
     best: Vec<f32>,
+    /// The same one frame earlier.
+    before: Vec<f32>,
     came_from_before: Vec<bool>,
     log_factorials: Vec<f64>,
+    log_ways: Vec<f64>,
 }
 
 impl Aligner {
@@ -22,24 +30,13 @@ impl Aligner {
             return None;
         }
         let frames = scores.len() / symbols;
-        self.best.clear();
-        self.best.resize(symbols, f32::NEG_INFINITY);
+        for best in [&mut self.best, &mut self.before] {
+            best.clear();
+            best.resize(symbols + 1, f32::NEG_INFINITY);
+        }
         self.came_from_before.clear();
         self.came_from_before.resize(frames * symbols, false);
-        for (frame, scores) in scores.chunks_exact(symbols).enumerate() {
-            let from = &mut self.came_from_before[frame * symbols..][..symbols];
-            // Backwards, so that `best` still holds the frame before where it is read.
-            for symbol in (0..symbols).rev() {
-                let stay = if frame == 0 { f32::NEG_INFINITY } else { self.best[symbol] };
-                let come = match (frame, symbol) {
-                    (0, 0) => 0.0,
-                    (0, _) | (_, 0) => f32::NEG_INFINITY,
-                    _ => self.best[symbol - 1],
-                };
-                from[symbol] = come > stay;
-                self.best[symbol] = stay.max(come) + scores[symbol];
-            }
-        }
+        lanes::run(Walk { aligner: self, scores, symbols });
         Some(self.walk_back(frames, symbols))
     }
 
@@ -60,19 +57,16 @@ impl Aligner {
     /// Adds the logarithm of the beta-binomial prior: speech goes through its text at an even
     /// pace, more or less. `scores` is `[frames, symbols]`.
     pub fn add_diagonal_prior(&mut self, scores: &mut [f32], symbols: usize, strength: f32) {
-        let frames = scores.len() / symbols.max(1);
-        self.learn_factorials(frames + symbols + 1);
-        let table = &self.log_factorials;
-        let log_beta = |a: usize, b: usize| table[a - 1] + table[b - 1] - table[a + b - 1];
-        for (frame, scores) in scores.chunks_exact_mut(symbols.max(1)).enumerate() {
-            let (alpha, beta, last) = (frame + 1, frames - frame, symbols - 1);
-            let whole = log_beta(alpha, beta);
-            for (symbol, score) in scores.iter_mut().enumerate() {
-                let ways = table[last] - table[symbol] - table[last - symbol];
-                let chance = ways + log_beta(symbol + alpha, last - symbol + beta) - whole;
-                *score += strength * chance as f32;
-            }
+        if symbols == 0 {
+            return;
         }
+        self.learn_factorials(scores.len() / symbols + symbols + 1);
+        let (table, last) = (&self.log_factorials, symbols - 1);
+        self.log_ways.clear();
+        let ways = |symbol| table[last] - table[symbol] - table[last - symbol];
+        self.log_ways.extend((0..symbols).map(ways));
+        let (log_factorials, log_ways) = (&self.log_factorials[..], &self.log_ways[..]);
+        lanes::run(EvenPace { log_factorials, log_ways, scores, strength });
     }
 
     fn learn_factorials(&mut self, up_to: usize) {
@@ -86,16 +80,71 @@ impl Aligner {
     }
 }
 
+/// The way there: the best sum up to each symbol at each frame, and from where it came.
+struct Walk<'a> {
+    aligner: &'a mut Aligner,
+    scores: &'a [f32],
+    symbols: usize,
+}
+
+impl WithSimd for Walk<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: pulp::Simd>(self, _simd: S) {
+        let Aligner { best, before, came_from_before, .. } = self.aligner;
+        let frames = self.scores.chunks_exact(self.symbols);
+        // Only the first symbol may begin, and only in the first frame.
+        before[0] = 0.0;
+        for (scores, from) in frames.zip(came_from_before.chunks_exact_mut(self.symbols)) {
+            let (come, stay) = (&before[..self.symbols], &before[1..=self.symbols]);
+            let best_here = &mut best[1..=self.symbols];
+            for symbol in 0..self.symbols {
+                from[symbol] = come[symbol] > stay[symbol];
+                best_here[symbol] = stay[symbol].max(come[symbol]) + scores[symbol];
+            }
+            std::mem::swap(best, before);
+            before[0] = f32::NEG_INFINITY;
+        }
+    }
+}
+
+/// Adds the prior to scores. Logarithms of factorials, and of the ways to choose so many symbols of all before the last.
+struct EvenPace<'a> {
+    log_factorials: &'a [f64],
+    log_ways: &'a [f64],
+    scores: &'a mut [f32],
+    strength: f32,
+}
+
+impl WithSimd for EvenPace<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: pulp::Simd>(self, _simd: S) {
+        let (table, symbols) = (self.log_factorials, self.log_ways.len());
+        let frames = self.scores.len() / symbols;
+        let whole = table[symbols - 1 + frames];
+        for (frame, scores) in self.scores.chunks_exact_mut(symbols).enumerate() {
+            // The beta functions of the distribution as factorials: behind this frame, before it, and both.
+            let behind = &table[frame..][..symbols];
+            let ahead = &table[frames - 1 - frame..][..symbols];
+            let pace = table[frame] + table[frames - 1 - frame] - table[frames];
+            for symbol in 0..symbols {
+                let both = behind[symbol] + ahead[symbols - 1 - symbol] - whole;
+                let chance = self.log_ways[symbol] + both - pace;
+                scores[symbol] += self.strength * chance as f32;
+            }
+        }
+    }
+}
+
 /// How well each symbol's mean frame explains each frame: `[frames, symbols]` of
 /// `-|frame - prior|^2 / 2`. Shapes: `[frames, bands]`, `[symbols, bands]`.
 pub fn log_likelihoods(mel: &[f32], prior: &[f32], bands: usize) -> Vec<f32> {
-    let mut scores = Vec::with_capacity(mel.len() / bands * (prior.len() / bands));
-    for frame in mel.chunks_exact(bands) {
-        scores.extend(prior.chunks_exact(bands).map(|mean| {
-            let off: f32 = frame.iter().zip(mean).map(|(a, b)| (a - b) * (a - b)).sum();
-            -0.5 * off
-        }));
-    }
+    let means = prior.chunks_exact(bands).map(|mean| (mean, Sharpness::One));
+    let mut scores = Sounds::new(means, bands).distances(mel);
+    scores.iter_mut().for_each(|off| *off *= -0.5);
     scores
 }
 

@@ -8,6 +8,7 @@
 //! mean frame. Next: [`crate::alignment`] searches with it.
 
 use crate::alignment::Aligner;
+use crate::likeness::{Sharpness, Sounds};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 
@@ -126,24 +127,17 @@ impl FlatStart {
             .collect();
         let kind_of: Vec<usize> =
             symbols.iter().map(|symbol| kinds.partition_point(|kind| kind < symbol)).collect();
-        let mut scores = Vec::with_capacity(mel.len() / self.bands * symbols.len());
+        let pairs = sounds.iter().map(|sound| (&sound.mean[..], Sharpness::Each(&sound.precision)));
+        let distances = Sounds::new(pairs, self.bands).distances(mel);
         let mut each = vec![0.0; kinds.len()];
-        for frame in mel.chunks_exact(self.bands) {
-            for (score, sound) in each.iter_mut().zip(&sounds) {
-                *score = sound.score(frame);
+        let mut scores = Vec::with_capacity(mel.len() / self.bands * symbols.len());
+        for distances in distances.chunks_exact(kinds.len()) {
+            for ((score, off), sound) in each.iter_mut().zip(distances).zip(&sounds) {
+                *score = -0.5 * TRUST * (off + sound.log_spread);
             }
             scores.extend(kind_of.iter().map(|kind| each[*kind]));
         }
         scores
-    }
-}
-
-impl Sound {
-    fn score(&self, frame: &[f32]) -> f32 {
-        let both = self.mean.iter().zip(&self.precision);
-        let off: f32 =
-            frame.iter().zip(both).map(|(x, (mean, sharp))| (x - mean) * (x - mean) * sharp).sum();
-        -0.5 * TRUST * (off + self.log_spread)
     }
 }
 
@@ -196,8 +190,11 @@ fn against_own_mean(mel: &[f32], bands: usize) -> Vec<f32> {
         mean.iter_mut().zip(frame).for_each(|(sum, x)| *sum += f64::from(*x));
     }
     let mean: Vec<f32> = mean.iter().map(|sum| (sum / frames) as f32).collect();
-    let less = |frame: &[f32]| frame.iter().zip(&mean).map(|(x, m)| x - m).collect::<Vec<f32>>();
-    mel.chunks_exact(bands).flat_map(less).collect()
+    let mut less = mel.to_vec();
+    for frame in less.chunks_exact_mut(bands) {
+        frame.iter_mut().zip(&mean).for_each(|(x, mean)| *x -= mean);
+    }
+    less
 }
 
 /// Every symbol the same number of frames, as nearly as whole frames allow.

@@ -14,6 +14,7 @@ pub mod text_encoder; // symbols to mean frames
 pub mod reference_encoder; // somebody's speech to a voice vector
 pub mod duration; // how long each symbol is spoken
 pub mod decoder; // the flow from mean frames to real ones
+mod likeness; // how far frames are from sounds
 pub mod alignment; // which frames say which symbol
 pub mod flat_start; // the first alignment, before the voice knows anything
 pub mod lesson; // a batch with all that a step needs

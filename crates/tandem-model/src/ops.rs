@@ -16,7 +16,7 @@ mod gate;
 mod error;
 mod rows; // how they walk a tensor
 mod product; // small matrix products
-mod lanes; // vector arithmetic
+pub(crate) mod lanes; // vector arithmetic
 #[cfg(test)]
 mod check; // what their tests share
 

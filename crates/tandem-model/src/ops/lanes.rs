@@ -9,10 +9,10 @@ use pulp::Simd;
 use pulp::{Arch, WithSimd};
 
 /// How many partial sums a reduction keeps, and what packed buffers are padded to: the widest register there is.
-pub(super) const LANES: usize = 16;
+pub(crate) const LANES: usize = 16;
 
 /// Runs a kernel with the widest instruction set of this machine.
-pub(super) fn run<K: WithSimd>(kernel: K) -> K::Output {
+pub(crate) fn run<K: WithSimd>(kernel: K) -> K::Output {
     // Tried by hand: a feature of pulp's that added AVX2 to `Arch` would build all of Burn anew.
     #[cfg(target_arch = "x86_64")]
     match (pulp::x86::V4::try_new(), pulp::x86::V3::try_new()) {
