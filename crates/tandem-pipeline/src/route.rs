@@ -39,6 +39,7 @@ use crate::gate::Gate;
 use crate::hold::Hold;
 use crate::link::{AnyLink, Link};
 use crate::payload::Payload;
+use crate::precedence::Precedence;
 use crate::run::{self, Part};
 use crate::slow::Slowdowns;
 use crate::stage::Stage;
@@ -99,6 +100,8 @@ pub struct Setup {
     pub adapt: Adapt,
     /// How often the stages' shares and the queues' levels go to the record.
     pub sample_every: Duration,
+    /// Whether the stages step back behind the consumer.
+    pub precedence: Precedence,
     /// Stages slowed on purpose, for tests of what judges runs.
     pub slow: Slowdowns,
 }
@@ -112,6 +115,7 @@ impl Default for Setup {
             watch: Watch::default(),
             adapt: Adapt::Off,
             sample_every: Duration::from_secs(1),
+            precedence: Precedence::Equal,
             slow: Slowdowns::default(),
         }
     }

@@ -4,6 +4,7 @@
 //! what each symbol should sound like; the search for the best monotonic path runs here, on this
 //! stage's own thread, never on the training thread. Next: [`crate::place`].
 
+use crate::beside::Beside;
 use crate::preprocess::Ready;
 use crate::snapshots::Snapshots;
 use crate::text_fit::fit_text;
@@ -75,6 +76,8 @@ pub struct Align {
     pub cancel: CancelToken,
     /// Where warnings go.
     pub recorder: Recorder,
+    /// Where the reader computes.
+    pub beside: Beside,
     /// The search's own memory.
     pub aligner: Aligner,
 }
@@ -123,8 +126,9 @@ impl Align {
         if snapshot.waited > LATE {
             self.warn_of_wait(step, snapshot.waited);
         }
+        let (reader, device) = (&*snapshot.reader, &self.device);
         let priors = guarded("reading texts ahead of training", || {
-            priors(&snapshot.reader, lesson, &self.device)
+            self.beside.run(|| priors(reader, lesson, device))
         })
         .map_err(Trouble::stop)?;
         Ok((step - snapshot.step, lay_over(&mut self.aligner, lesson, &priors)))

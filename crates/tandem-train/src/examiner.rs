@@ -7,6 +7,7 @@
 
 use crate::TrainError;
 use crate::align::{lay_over_judged, priors, unaligned};
+use crate::beside::Beside;
 use crate::feed::{FeedSettings, feed};
 use crate::keeper::Marker;
 use crate::known_languages::language_numbers;
@@ -32,7 +33,7 @@ use tandem_model::synthesis::{Manner, Reference, Speaker};
 use tandem_model::trained::VoiceDocument;
 use tandem_model::vocoder::Vocoder;
 use tandem_model::voice::Voice;
-use tandem_pipeline::{Adapt, CancelToken};
+use tandem_pipeline::{Adapt, CancelToken, Precedence};
 use tandem_telemetry::Recorder;
 use tandem_telemetry::event::{Loss, Validation, Warning};
 use tandem_telemetry::pending::Pending;
@@ -162,6 +163,10 @@ pub struct Desk {
     pub document: Arc<VoiceDocument>,
     /// Where it is examined.
     pub device: Device,
+    /// By whom, where that is the processor that trains.
+    pub beside: Beside,
+    /// How far behind the training.
+    pub precedence: Precedence,
     /// Where sound and pictures go.
     pub log: LogSender,
     /// Marks the best checkpoint.
@@ -251,9 +256,13 @@ impl Drop for Examiner {
 
 impl Desk {
     fn hold_all(&mut self, exams: &Receiver<Exam>) {
+        self.precedence.take_place();
+        let beside = std::mem::take(&mut self.beside);
         let mut vocoder = GriffinLim::new(&self.document.mel, GriffinLimConfig::default()).ok();
         for exam in exams {
-            let held = guarded("examining the voice", || self.hold(&exam, &mut vocoder));
+            let held = guarded("examining the voice", || {
+                beside.run(|| self.hold(&exam, &mut vocoder));
+            });
             if let Err(error) = held {
                 let text = format!("no validation at step {}: {error}", exam.step);
                 self.recorder.send(Warning { code: "validation_failed".into(), text });

@@ -10,6 +10,7 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 use tandem_model::checkpoint::{CheckpointError, Checkpoints, Mark, Saved};
 use tandem_model::device::guarded;
+use tandem_pipeline::Precedence;
 use tandem_telemetry::Recorder;
 use tandem_telemetry::event::{Checkpoint, Warning};
 use tandem_units::Hint;
@@ -46,12 +47,19 @@ pub struct Marker(SyncSender<Order>);
 
 impl Keeper {
     /// Starts the thread, which owns the directory's lock as long as it lives.
-    pub fn start(shelf: Checkpoints, recorder: Recorder) -> Result<Keeper, TrainError> {
+    pub fn start(
+        shelf: Checkpoints,
+        recorder: Recorder,
+        precedence: Precedence,
+    ) -> Result<Keeper, TrainError> {
         let (sender, orders) = sync_channel(ROOM);
         let events = recorder.clone();
         let thread = std::thread::Builder::new()
             .name("tandem-keeper".into())
-            .spawn(move || keep(shelf, &orders, &events))
+            .spawn(move || {
+                precedence.take_place();
+                keep(shelf, &orders, &events)
+            })
             .map_err(TrainError::Thread)?;
         Ok(Keeper { orders: Some(sender), thread: Some(thread), recorder })
     }

@@ -7,6 +7,7 @@
 
 use crate::TrainError;
 use crate::align::Align;
+use crate::beside::{Beside, precedence_on};
 use crate::feed::{FeedSettings, host_route, setup};
 use crate::first_alignment::learn_first_alignment;
 use crate::holdings::Holdings;
@@ -72,6 +73,7 @@ impl LessonPath<'_> {
             seed: self.seed.derive(LESSONS),
             cancel: self.cancel.clone(),
             recorder: self.recorder.clone(),
+            beside: Beside::start(precedence_on(self.devices), "align")?,
             aligner: Aligner::default(),
         };
         let memory = self.feed.memory;
@@ -111,7 +113,8 @@ impl LessonPath<'_> {
     }
 
     fn setup(&self) -> Setup {
-        Setup { slow: self.feed.slow.clone(), ..setup(self.feed, self.recorder, self.cancel) }
+        let (precedence, slow) = (precedence_on(self.devices), self.feed.slow.clone());
+        Setup { precedence, slow, ..setup(self.feed, self.recorder, self.cancel) }
     }
 }
 

@@ -22,6 +22,7 @@ pub mod rehearsal; // 11. the feed in front of a stand-in for the model
 pub mod survey; // the first batches, looked at before training
 pub mod mel_scale; // mel frames in the model's units
 pub mod first_alignment; // what the first steps are aligned with
+pub mod beside; // computation beside the training, on the processor that trains
 pub mod snapshots; // the readers that align
 pub mod align; // texts laid over sound
 pub mod text_fit; // one text over one recording

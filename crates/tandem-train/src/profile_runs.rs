@@ -7,9 +7,11 @@
 
 use crate::TrainError;
 use crate::beginning::begin;
+use crate::beside::{among_those_who_train, precedence_on};
 use crate::feed::{FeedSettings, Rows};
 use crate::holdings::Holdings;
 use crate::job::{Beginning, Ending, Job};
+use crate::learner::Learner;
 use crate::lessons::{LessonPath, Lessons};
 use crate::place::Placed;
 use crate::prepare::Prepared;
@@ -24,8 +26,10 @@ use std::time::{Duration, Instant};
 use tandem_data::batch::BatchConfig;
 use tandem_model::Module;
 use tandem_model::checkpoint::{Checkpoints, Keep};
+use tandem_model::device::guarded;
 use tandem_model::memory::HeldBefore;
 use tandem_model::placement::{MemoryLimits, OpenDevices};
+use tandem_pipeline::control::StageTotals;
 use tandem_pipeline::{Adapt, CancelToken, Feed, Payload, PipelineError, Slowdowns};
 use tandem_telemetry::event::{Doing, Event, Final, RunHeader, RunOutcome, Span, Step};
 use tandem_telemetry::record::{Listener, News, RecordOptions, Recording, Spans};
@@ -72,8 +76,19 @@ pub struct Drill {
 const MOST_KEPT: Bytes = Bytes::mib(1024);
 /// and in number.
 const MOST_LESSONS: u64 = 512;
-/// How often devices are looked at.
+/// Looks at a pipeline until it rests, at most.
+const MOST_LOOKS: usize = 100;
+/// How often devices are looked at, and whether a pipeline rests.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
+
+/// Seconds of a batch in one turn of [`Drill::take_turns`].
+#[derive(Clone, Copy, Debug)]
+pub struct Turn {
+    /// While the pipeline works for the next ones.
+    pub with_pipeline: f64,
+    /// While it rests.
+    pub alone: f64,
+}
 
 impl Drill {
     /// One run, recorded in a new file. Gives the number of the voice's parameters.
@@ -160,6 +175,38 @@ impl Drill {
         let (outcome, steps) = (RunOutcome::Done, self.steps);
         recorder.send(Final { outcome, why: None, steps, flags });
         Ok(())
+    }
+
+    /// A step with the pipeline at work against the same step while it rests, in turns of some batches.
+    ///
+    /// Each turn takes batches as they come, then waits until all queues are full and everybody sleeps, and learns the same
+    /// batches again from memory. `heard` gets the number of each turn that is over.
+    pub fn take_turns(
+        &self,
+        prepared: &Arc<Prepared>,
+        turns: usize,
+        batches: usize,
+        heard: &mut dyn FnMut(usize),
+    ) -> Result<Vec<Turn>, TrainError> {
+        let settings = self.settings_for(Exercise::ModelAlone);
+        let mut beginning = self.begin(prepared, &settings)?;
+        let feed = self.fixed_feed();
+        let holdings = Holdings::new(self.limits, &self.devices);
+        let path = self.path(prepared, &feed, &beginning, &holdings, &Recorder::off()).start();
+        let (mut path, mut kept) = (path?, Vec::new());
+        let mut found = Vec::new();
+        let precedence = precedence_on(&self.devices);
+        for turn in 0..=turns {
+            let (path, kept) = (&mut path, &mut kept);
+            let (learner, count) = (&mut beginning.learner, batches);
+            let took = among_those_who_train(precedence, || take_turn(learner, path, kept, count));
+            // The first turn meets shapes for the first time.
+            if let (1.., Some(took)) = (turn, took?) {
+                found.push(took);
+                heard(turn);
+            }
+        }
+        Ok(found)
     }
 
     /// The first lessons of the run, beside the weights.
@@ -259,6 +306,57 @@ impl Drill {
             alignment,
             ..self.settings.clone()
         }
+    }
+}
+
+/// Some batches as they come, and the same ones again; none where none came.
+fn take_turn(
+    learner: &mut Learner,
+    path: &mut Feed<Placed>,
+    kept: &mut Vec<Placed>,
+    batches: usize,
+) -> Result<Option<Turn>, TrainError> {
+    rest(path);
+    kept.clear();
+    let began = Instant::now();
+    for _ in 0..batches {
+        let Some(placed) = path.next()? else { break };
+        learn(learner, &placed)?;
+        kept.push(placed);
+    }
+    let with_pipeline = began.elapsed();
+    rest(path);
+    let began = Instant::now();
+    for placed in kept.iter() {
+        learn(learner, placed)?;
+    }
+    let each = |all: Duration| all.as_secs_f64() / kept.len() as f64;
+    let turn = Turn { with_pipeline: each(with_pipeline), alone: each(began.elapsed()) };
+    Ok((!kept.is_empty()).then_some(turn))
+}
+
+/// One batch as a step, waited for: a GPU would go on otherwise.
+fn learn(learner: &mut Learner, placed: &Placed) -> Result<(), TrainError> {
+    guarded("training", || {
+        learner.study(&placed.lesson);
+        learner.advance().map(|facts| facts.flow.into_scalar::<f32>())
+    })?;
+    Ok(())
+}
+
+/// Waits until nobody has finished anything for longer than the slowest stage takes: every queue is full.
+fn rest(path: &Feed<Placed>) {
+    let control = path.control();
+    let mut before = None;
+    for _ in 0..MOST_LOOKS {
+        let stages = control.stages();
+        let done: u64 = stages.iter().map(|stage| stage.items).sum();
+        if before.replace(done) == Some(done) {
+            return;
+        }
+        let usual = |stage: &StageTotals| stage.busy.div_f64(stage.items.max(1) as f64);
+        let slowest = stages.iter().map(usual).max().unwrap_or_default();
+        std::thread::sleep(LOOK_EVERY.max(2 * slowest));
     }
 }
 

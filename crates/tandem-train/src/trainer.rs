@@ -6,6 +6,7 @@
 //! checkpoints written by [`crate::keeper`], exams held by [`crate::examiner`].
 
 use crate::TrainError;
+use crate::beside::{Beside, among_those_who_train, precedence_on};
 use crate::examiner::{Desk, Exam, Examiner, Paper, Speak, Standing};
 use crate::feed::FeedSettings;
 use crate::holdings::Holdings;
@@ -56,7 +57,8 @@ pub fn train_on(job: Job, beginning: Beginning, lessons: Lessons) -> Result<Outc
     let mut run = Run::prepare(job, beginning, &shapes)?;
     let mut lessons = run.start_feed(lessons)?;
     let started = lessons.wait_ready(run.feed.depth, run.start_delay);
-    let ending = run.learn_all(&mut lessons);
+    let precedence = precedence_on(&run.devices);
+    let ending = among_those_who_train(precedence, || run.learn_all(&mut lessons));
     run.snapshots.close();
     let flags = lessons.close().flags;
     Ok(Outcome { worst, warm_up, ..run.finish(ending, started, flags) })
@@ -104,7 +106,8 @@ impl Run {
         snapshots.account(&holdings);
         let asking = memory_watch::asking(&devices);
         let memory = MemoryWatch::start(&holdings, asking, &job.recorder, memory_watch::EVERY)?;
-        let keeper = Keeper::start(job.shelf, job.recorder.clone())?;
+        let precedence = precedence_on(&devices);
+        let keeper = Keeper::start(job.shelf, job.recorder.clone(), precedence)?;
         let standing = Standing::from(state.best, state.since_best);
         let (asked, split) = match &job.validation {
             Some(validation) => (validation, None),
@@ -120,6 +123,8 @@ impl Run {
                 paper,
                 document: document.clone(),
                 device: devices.data.clone(),
+                beside: Beside::start(precedence, "exam")?,
+                precedence,
                 log: job.log.clone(),
                 marker: keeper.marker(),
                 recorder: job.recorder.clone(),

@@ -24,7 +24,7 @@ use tandem_model::placement::{Mode, OpenDevices, Placement};
 use tandem_pipeline::{CancelToken, Slowdowns};
 use tandem_train::examine::Features;
 use tandem_train::lessons::ALIGNED;
-use tandem_train::profile_runs::{Drill, Exercise, ShapeCounts, send_cost, shapes_by_batch};
+use tandem_train::profile_runs::{Drill, Exercise, ShapeCounts, Turn, send_cost, shapes_by_batch};
 use tandem_train::{FeedSettings, PrepareOptions, Prepared, prepare};
 
 /// Flags of commands that run the trainer to measure it.
@@ -218,6 +218,20 @@ impl Session {
         Ok(self.run(what, Exercise::Whole, feed, &self.prepared, &path, out)?.0)
     }
 
+    /// A step with the pipeline and without it, in turns: see [`Drill::take_turns`].
+    pub fn take_turns(
+        &self,
+        turns: usize,
+        batches: usize,
+        out: &mut Printer,
+    ) -> anyhow::Result<Vec<Turn>> {
+        let mut shown = out.progress("turns with the pipeline and without", turns as u64);
+        let drill = self.drill(&self.feed, (turns * batches) as u64, Arc::new(|_| {}));
+        let found = drill.take_turns(&self.prepared, turns, batches, &mut |at| shown.at(at as u64));
+        shown.done();
+        found.context("cannot run the trainer")
+    }
+
     fn record_path(&self, directory: &Path, name: &str) -> PathBuf {
         self.runs.set(self.runs.get() + 1);
         match directory == self.scratch.path() {
@@ -239,7 +253,26 @@ impl Session {
         let steps = self.num_steps + skip;
         let shown: Arc<Mutex<Progress>> = Arc::new(Mutex::new(out.progress(what, steps)));
         let hears = Arc::clone(&shown);
-        let drill = Drill {
+        let on_step = Arc::new(move |step| {
+            hears.lock().unwrap_or_else(PoisonError::into_inner).at(step);
+        });
+        let drill = self.drill(feed, steps, on_step);
+        let parameters = drill.run(exercise, prepared, record);
+        drop(drill);
+        if let Ok(shown) = Arc::try_unwrap(shown) {
+            shown.into_inner().unwrap_or_else(PoisonError::into_inner).done();
+        }
+        let parameters = parameters.with_context(|| format!("cannot run the trainer {what}"))?;
+        Ok((Measured::read(record, skip)?, parameters as u64))
+    }
+
+    fn drill(
+        &self,
+        feed: &FeedSettings,
+        steps: u64,
+        on_step: Arc<dyn Fn(u64) + Send + Sync>,
+    ) -> Drill {
+        Drill {
             feed: feed.clone(),
             settings: self.plan.train.clone(),
             devices: self.devices.clone(),
@@ -248,18 +281,9 @@ impl Session {
             start_delay: Duration::from_secs_f64(self.plan.start_delay.0),
             steps,
             scratch: self.scratch.path().to_path_buf(),
-            on_step: Arc::new(move |step| {
-                hears.lock().unwrap_or_else(PoisonError::into_inner).at(step);
-            }),
+            on_step,
             cancel: self.cancel.clone(),
-        };
-        let parameters = drill.run(exercise, prepared, record);
-        drop(drill);
-        if let Ok(shown) = Arc::try_unwrap(shown) {
-            shown.into_inner().unwrap_or_else(PoisonError::into_inner).done();
         }
-        let parameters = parameters.with_context(|| format!("cannot run the trainer {what}"))?;
-        Ok((Measured::read(record, skip)?, parameters as u64))
     }
 
     fn is_cached(&self) -> bool {

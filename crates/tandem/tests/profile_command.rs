@@ -46,6 +46,18 @@ fn every_slowed_stage_is_named() {
     assert_eq!(said.code, Some(0), "{}", said.err);
 }
 
+/// A stage that is slower than the model costs steps, but only in the turns in which the pipeline works.
+#[test]
+fn what_the_pipeline_costs_is_measured_in_turns() {
+    let place = place();
+    let turns = ["--turn", "16", "--slow-stage", "align=150", "--json"];
+    let said = place.run(&[&["bench", "feed"], &PROFILE[1..], &turns].concat());
+    assert_eq!(said.code, Some(1), "{}", said.err);
+    let found: Value = serde_json::from_str(&said.out).expect("JSON");
+    let ratio = found[0]["measured"].as_f64().expect("a number");
+    assert!(ratio > 0.0 && ratio < 0.9, "{found}");
+}
+
 /// On a busy machine a part may take longer alone than beside the others, which a plan refuses to
 /// work with: the parts become those of the whole run.
 fn calm(place: &Place) {

@@ -5,6 +5,7 @@ mod data; // corpus to batches
 mod pipeline; // stages and queues
 mod profile; // whether a profile finds the slow stage
 mod step; // one training step
+mod feed; // a step with the pipeline beside it
 mod learn; // whether a voice learns what a text says
 
 use crate::exit::ExitStatus;
@@ -27,6 +28,8 @@ enum Part {
     Profile(Box<profile::Args>),
     /// How long a training step takes, and on what
     Step(step::Args),
+    /// What the pipeline costs a step, against the model alone
+    Feed(Box<feed::Args>),
     /// Whether a voice learns what a text says, against a control with shuffled texts
     Learn(learn::Args),
 }
@@ -38,6 +41,7 @@ pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
         Part::Pipeline(args) => pipeline::run(args, out),
         Part::Profile(args) => profile::run(*args, out),
         Part::Step(args) => step::run(args, out),
+        Part::Feed(args) => feed::run(*args, out),
         Part::Learn(args) => learn::run(args, out),
     }
 }

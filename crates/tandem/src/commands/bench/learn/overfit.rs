@@ -13,6 +13,7 @@ use tandem_model::{Device, Module};
 use tandem_pipeline::{CancelToken, Stage};
 use tandem_telemetry::Recorder;
 use tandem_train::align::Align;
+use tandem_train::beside::Beside;
 use tandem_train::examine::Features;
 use tandem_train::feed::{FeedSettings, feed};
 use tandem_train::first_alignment::learn_first_alignment;
@@ -81,6 +82,7 @@ fn learn_by_heart(corpus: &Path, batch_size: usize, out: &Printer) -> anyhow::Re
         seed: Seed(0),
         cancel: cancel.clone(),
         recorder: Recorder::off(),
+        beside: Beside::default(),
         aligner: Aligner::default(),
     };
     let ready = feed(&prepared, &settings, &Recorder::off(), &cancel)?.next()?;

@@ -1,0 +1,61 @@
+//! `tandem bench feed`: what a step costs with the whole pipeline beside it, against the model alone.
+//!
+//! Both learn the same batches, with the trainer's own steps. They take turns of a second or two: machines that are
+//! shared change their pace, and what they do to a pair of neighbours they do to both.
+
+use super::target::{Limit, Target, median, print, status};
+use crate::exit::ExitStatus;
+use crate::interrupt::cancel_on_signals;
+use crate::printer::Printer;
+use crate::profiling::{ProfilingArgs, Session};
+
+/// What was typed.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    #[command(flatten)]
+    profiling: ProfilingArgs,
+    /// Batches that are learned before it is the other's turn
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    turn: u32,
+    /// Print as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  tandem bench feed --cache-dataset
+  tandem bench feed --train-data my-corpus --batch-size 16 --num-steps 1000 --json
+
+`--num-steps` batches are learned both ways. Exit code 1: the pipeline costs more than three steps in a hundred.";
+
+/// Steps per second with the pipeline against those of the model alone.
+const AT_LEAST: f64 = 0.97;
+
+/// Measures.
+pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+    let cancel = cancel_on_signals()?;
+    let session = Session::open(&args.profiling, &cancel, out)?;
+    let turns = (args.profiling.num_steps as usize).div_ceil(args.turn as usize);
+    let found = session.take_turns(turns, args.turn as usize, out)?;
+    anyhow::ensure!(!found.is_empty(), "the corpus gives no batch");
+    let mut ratios: Vec<f64> = found.iter().map(|turn| turn.alone / turn.with_pipeline).collect();
+    ratios.sort_by(f64::total_cmp);
+    let quarter = |part: usize| ratios[(ratios.len() * part / 4).min(ratios.len() - 1)];
+    let how = format!(
+        "median of {} turns, half of them from {:.3} to {:.3}; {:.1} ms against {:.1} ms",
+        ratios.len(),
+        quarter(1),
+        quarter(3),
+        1e3 * median(found.iter().map(|turn| turn.with_pipeline).collect()),
+        1e3 * median(found.iter().map(|turn| turn.alone).collect()),
+    );
+    let name = "steps/s with the pipeline, model alone = 1";
+    let targets = [Target::new(name, median(ratios.clone()), "", Limit::AtLeast(AT_LEAST), how)];
+    match args.json {
+        true => out.json(&targets)?,
+        false => print(&targets, out)?,
+    }
+    Ok(status(&targets))
+}
