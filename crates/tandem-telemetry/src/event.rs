@@ -12,7 +12,7 @@ use std::borrow::Cow;
 pub use crate::facts::{
     Checkpoint, Decision, DecisionOutcome, DeviceRole, DeviceSample, Doing, Final, Health,
     QueueLevel, RunOutcome, Skipped, SlotChange, SlotState, Span, StageInterval, StartReason,
-    Started, Validation, Warning,
+    Started, Validation, WarmUp, Warning,
 };
 pub use crate::header::{HostFacts, RunHeader, Schema};
 pub use crate::step::{Loss, Step};
@@ -26,6 +26,8 @@ pub type Name = Cow<'static, str>;
 pub enum Event {
     /// First line: what runs, where, with which settings.
     Run(Box<RunHeader>),
+    /// A shape was met before the clock started.
+    WarmUp(WarmUp),
     /// The model was let go after the controlled start.
     Started(Started),
     /// What a stage did since its last such line.
@@ -72,6 +74,8 @@ pub struct Stamped {
 pub enum Kind {
     /// See [`Event::Run`].
     Run,
+    /// See [`Event::WarmUp`].
+    WarmUp,
     /// See [`Event::Started`].
     Started,
     /// See [`Event::Stage`].
@@ -113,8 +117,9 @@ pub enum Lane {
 
 impl Kind {
     /// All kinds, in the order of [`Event`].
-    pub const ALL: [Kind; 15] = [
+    pub const ALL: [Kind; 16] = [
         Kind::Run,
+        Kind::WarmUp,
         Kind::Started,
         Kind::Stage,
         Kind::Span,
@@ -135,6 +140,7 @@ impl Kind {
     pub fn name(self) -> &'static str {
         match self {
             Kind::Run => "run",
+            Kind::WarmUp => "warm_up",
             Kind::Started => "started",
             Kind::Stage => "stage",
             Kind::Span => "span",
@@ -166,6 +172,7 @@ impl Event {
     pub fn kind(&self) -> Kind {
         match self {
             Event::Run(_) => Kind::Run,
+            Event::WarmUp(_) => Kind::WarmUp,
             Event::Started(_) => Kind::Started,
             Event::Stage(_) => Kind::Stage,
             Event::Span(_) => Kind::Span,
@@ -201,6 +208,7 @@ macro_rules! becomes_event {
 }
 
 becomes_event!(
+    WarmUp(WarmUp),
     Started(Started),
     Stage(StageInterval),
     Span(Span),

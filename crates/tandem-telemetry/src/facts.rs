@@ -10,6 +10,19 @@ use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
 use tandem_units::{Bytes, Ticket};
 
+/// A shape of the batch plan, met before the clock started: its kernels are compiled and tuned.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WarmUp {
+    /// Rows, symbols and frames of the padded batch.
+    pub shape: [u32; 3],
+    /// Its place among all shapes, from one.
+    pub number: u32,
+    /// How many there are.
+    pub of: u32,
+    /// How long one step on it took, compiling included.
+    pub took: Nanos,
+}
+
 /// The end of the controlled start.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Started {

@@ -88,6 +88,9 @@ impl Trace {
                 self.note(at, "validation", format!("step {}", validation.step));
             }
             Event::Warning(warning) => self.note(at, "warning", warning.text.clone()),
+            Event::WarmUp(met) => {
+                self.note(at, "warm-up", format!("shape {} of {}", met.number, met.of));
+            }
             Event::Started(started) => {
                 self.note(at, "started", format!("waited {}", started.waited));
             }

@@ -11,7 +11,7 @@ use crate::pending::Pending;
 use crate::reader::{ReadNotes, RunRecord};
 use crate::rules::Rules;
 use crate::stats::Figures;
-use crate::summary::{DeviceSums, QueueSums, Summary};
+use crate::summary::{DeviceSums, QueueSums, Summary, WarmUpSums};
 use crate::verdict::{Pace, StageLoad, Verdict, efficiency, stage_loads, verdict};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -36,6 +36,9 @@ pub struct Report {
     pub verdict: Verdict,
     /// Against the targets.
     pub grading: Grading,
+    /// Shapes met before the clock started, where kernels are compiled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warm_up: Option<WarmUpSums>,
     /// The controlled start.
     pub start: Option<Started>,
     /// What the controller did.
@@ -186,6 +189,7 @@ impl Report {
                 .collect(),
             verdict: verdict(summary, rules),
             grading: grade(summary, &rules.targets),
+            warm_up: summary.warm_up.clone(),
             start: summary.started.clone(),
             adaptation: adaptation(summary),
             skips: SkipReport {

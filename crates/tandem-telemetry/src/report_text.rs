@@ -15,6 +15,10 @@ impl Display for Report {
         run(f, self)?;
         writeln!(f, "verdict   {}", self.verdict.sentence)?;
         writeln!(f, "grade     {}", self.grading.sentence)?;
+        if let Some(met) = &self.warm_up {
+            let shapes = count_of(met.shapes, "shape");
+            writeln!(f, "warm-up   {shapes} met before the clock started: {}", met.took)?;
+        }
         if let Some(start) = &self.start {
             writeln!(f, "start     {}", started(start))?;
         }

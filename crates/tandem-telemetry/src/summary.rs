@@ -8,10 +8,11 @@ use crate::clock::Nanos;
 use crate::error::TelemetryError;
 use crate::event::{
     Decision, DecisionOutcome, DeviceRole, DeviceSample, Event, Final, Health, Name, QueueLevel,
-    RunHeader, Skipped, StageInterval, Stamped, Started, Step, Validation, Warning,
+    RunHeader, Skipped, StageInterval, Stamped, Started, Step, Validation, WarmUp, Warning,
 };
 use crate::reader::{ReadNotes, RunRecord, visit};
 use crate::stats::Stats;
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use tandem_units::Bytes;
@@ -23,6 +24,8 @@ pub struct Summary {
     pub header: Option<RunHeader>,
     /// Time of the last event.
     pub last_at: Nanos,
+    /// Shapes met before the clock started.
+    pub warm_up: Option<WarmUpSums>,
     /// The end of the controlled start.
     pub started: Option<Started>,
     /// All steps.
@@ -51,6 +54,22 @@ pub struct Summary {
     pub health: Health,
     /// How the run ended, if it did.
     pub ending: Option<Final>,
+}
+
+/// Shapes that were met before the clock started. Serves a report as it is.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct WarmUpSums {
+    /// How many.
+    pub shapes: u64,
+    /// All of them together.
+    pub took: Nanos,
+}
+
+impl WarmUpSums {
+    fn add(&mut self, met: &WarmUp) {
+        self.shapes += 1;
+        self.took = Nanos(self.took.0 + met.took.0);
+    }
 }
 
 /// All steps in sums.
@@ -181,6 +200,7 @@ impl Summary {
         self.last_at = self.last_at.max(stamped.at);
         match &stamped.event {
             Event::Run(header) => self.header = Some((**header).clone()),
+            Event::WarmUp(met) => self.warm_up.get_or_insert_default().add(met),
             Event::Started(started) => self.started = Some(started.clone()),
             Event::Stage(interval) => self.add_stage(interval),
             Event::Step(step) => self.steps.add(step),

@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 use tandem_telemetry::event::{
     Checkpoint, Decision, DecisionOutcome, DeviceRole, DeviceSample, Doing, Event, Final, Health,
     HostFacts, Kind, Loss, QueueLevel, RunHeader, RunOutcome, Schema, Skipped, SlotChange,
-    SlotState, Span, StageInterval, Stamped, StartReason, Started, Step, Validation, Warning,
+    SlotState, Span, StageInterval, Stamped, StartReason, Started, Step, Validation, WarmUp,
+    Warning,
 };
 use tandem_telemetry::{Nanos, Pending};
 use tandem_units::{Bytes, Epoch, Ticket};
@@ -34,7 +35,8 @@ fn beginning() -> Vec<Event> {
     };
     let [waited, limit] = [Nanos(1), Nanos(2)];
     let started = Started { waited, limit, ready: 3, why: StartReason::EnoughReady };
-    vec![Event::Run(Box::new(header)), started.into()]
+    let met = WarmUp { shape: [4, 60, 400], number: 1, of: 3, took: Nanos(5) };
+    vec![Event::Run(Box::new(header)), met.into(), started.into()]
 }
 
 fn pipeline() -> Vec<Event> {

@@ -4,7 +4,7 @@ use serde_json::json;
 use tandem_telemetry::event::{
     Decision, DecisionOutcome, DeviceRole, DeviceSample, Event, Final, Health, HostFacts,
     QueueLevel, RunHeader, RunOutcome, Schema, Skipped, StageInterval, Stamped, StartReason,
-    Started, Step,
+    Started, Step, WarmUp,
 };
 use tandem_telemetry::verdict::Cause;
 use tandem_telemetry::{Nanos, Report, Rules, RunRecord};
@@ -207,6 +207,16 @@ fn a_killed_run_without_stages_says_what_it_does_not_know() {
     let report = report(&record);
     assert_eq!(report.verdict.cause, Cause::Unknown);
     insta::assert_snapshot!("killed_text", report);
+}
+
+#[test]
+fn what_was_compiled_before_the_clock_started_is_in_the_report() {
+    let mut run = Tale::begin();
+    for (number, took) in [(1, 1200), (2, 300)] {
+        run.tell(WarmUp { shape: [4, 60, 400], number, of: 2, took: Nanos::millis(took) });
+    }
+    let text = report(&run.end()).to_string();
+    assert!(text.contains("warm-up   2 shapes met before the clock started: 1.50 s"), "{text}");
 }
 
 #[test]

@@ -82,7 +82,7 @@ pub(crate) fn meet_shapes(
         recorder: &job.recorder,
         cancel: &job.cancel,
     };
-    pupil.meet(shapes.iter().copied())
+    pupil.meet(shapes)
 }
 
 /// Shapes as lessons have them: frames are a whole number of patches there.

@@ -19,7 +19,7 @@ use tandem_model::placement::OpenDevices;
 use tandem_model::size::VoiceConfig;
 use tandem_pipeline::CancelToken;
 use tandem_telemetry::Recorder;
-use tandem_telemetry::event::{Doing, Span};
+use tandem_telemetry::event::{Doing, Span, WarmUp as Met};
 use tandem_units::Seconds;
 
 /// The name of these steps in a trace: one span for each shape.
@@ -94,9 +94,9 @@ pub struct Pupil<'a> {
 
 impl Pupil<'_> {
     /// One step on each shape, until the run is stopped.
-    pub fn meet(&self, shapes: impl Iterator<Item = BatchShape>) -> Result<WarmedUp, TrainError> {
+    pub fn meet(&self, shapes: &[BatchShape]) -> Result<WarmedUp, TrainError> {
         let (mut count, mut took) = (0, Duration::ZERO);
-        for shape in shapes {
+        for &shape in shapes {
             if self.cancel.is_cancelled() {
                 break;
             }
@@ -107,7 +107,7 @@ impl Pupil<'_> {
             wait_for(&self.devices.model, DOING)?;
             count += 1;
             took += from.elapsed();
-            self.tell(from);
+            self.tell(shape, count, shapes.len(), from);
         }
         Ok(WarmedUp::Met { shapes: count, took: Seconds(took.as_secs_f64()) })
     }
@@ -122,7 +122,10 @@ impl Pupil<'_> {
         drop(copy.advance());
     }
 
-    fn tell(&self, from: Instant) {
+    fn tell(&self, shape: BatchShape, number: usize, of: usize, from: Instant) {
+        let (number, of, took) = (number as u32, of as u32, from.elapsed().into());
+        let shape = [shape.rows as u32, shape.symbols as u32, shape.frames as u32];
+        self.recorder.send(Met { shape, number, of, took });
         let Some(clock) = self.recorder.clock() else { return };
         self.recorder.send(Span {
             stage: STAGE.into(),

@@ -3,15 +3,18 @@
 //! In: the record's news. Out: text. Pure: the same news give the same words.
 
 use super::Plan;
+use tandem_telemetry::Nanos;
 use tandem_telemetry::event::{
     Checkpoint, Decision, DecisionOutcome, Event, Health, Loss, Name, Skipped, Stamped,
-    StartReason, Started, Step,
+    StartReason, Started, Step, WarmUp,
 };
 use tandem_telemetry::record::News;
 use tandem_units::Seconds;
 
 /// Items left out that are shown one by one; the report counts all.
 const SHOWN: u64 = 3;
+/// How often a warm-up says how far it is.
+const SHAPES_EVERY: Nanos = Nanos(2_000_000_000);
 /// Speeds are means over about so many seconds.
 const MEMORY: f64 = 20.0;
 
@@ -34,6 +37,8 @@ pub(super) struct Board {
     pace: Pace,
     skipped: u64,
     told_of_disk: bool,
+    /// When the warm-up last said how far it is.
+    told_of_shapes: Nanos,
 }
 
 /// Sums in which the past fades.
@@ -63,6 +68,7 @@ impl Board {
         match &stamped.event {
             Event::Step(step) => self.add(step),
             Event::Warning(warning) => return vec![Said::Warning(warning.text.clone())],
+            Event::WarmUp(met) => return self.warmed_up(met, stamped.at),
             Event::Started(start) => return vec![Said::Line(started(start))],
             Event::Checkpoint(checkpoint) => return vec![Said::Line(saved(checkpoint))],
             Event::Decision(decision) if decision.outcome != DecisionOutcome::Trying => {
@@ -73,6 +79,18 @@ impl Board {
             _ => {}
         }
         Vec::new()
+    }
+
+    /// Every shape where they take long, now and then where not.
+    fn warmed_up(&mut self, met: &WarmUp, at: Nanos) -> Vec<Said> {
+        let quiet = at.0.saturating_sub(self.told_of_shapes.0);
+        if met.number < met.of && quiet < SHAPES_EVERY.0 {
+            return Vec::new();
+        }
+        self.told_of_shapes = at;
+        let WarmUp { shape: [rows, symbols, frames], number, of, took } = met;
+        let shape = format!("{rows} rows, {symbols} symbols, {frames} frames");
+        vec![Said::Line(format!("warm-up: shape {number} of {of} ({shape}) in {took}"))]
     }
 
     /// The last step that is over.

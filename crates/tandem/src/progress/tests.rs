@@ -1,7 +1,9 @@
 use super::*;
 use indicatif::TermLike;
 use std::io;
-use tandem_telemetry::event::{Checkpoint, Event, Health, Loss, RunHeader, Skipped, Stamped, Step};
+use tandem_telemetry::event::{
+    Checkpoint, Event, Health, Loss, RunHeader, Skipped, Stamped, Step, WarmUp,
+};
 use tandem_telemetry::record::{RecordOptions, Recording};
 use tandem_telemetry::{MemoryFile, Nanos, Pending};
 use tandem_units::{Bytes, Epoch, Ticket};
@@ -47,6 +49,24 @@ fn the_line_has_epoch_step_losses_speeds_utilisation_and_time_left() {
     let line = endless.line();
     assert!(line.starts_with("epoch 6, step 501: total"), "{line}");
     assert!(line.ends_with("busy 100.0 %"), "{line}");
+}
+
+#[test]
+fn a_warm_up_says_how_far_it_is_but_not_too_often() {
+    let mut board = Board::new(PLAN);
+    let mut met = |number: u32, second: u64| {
+        let took = Nanos::millis(1500);
+        let event = WarmUp { shape: [8, 60, 400], number, of: 4, took }.into();
+        board.hear(News::Event(&Stamped { at: Nanos::millis(1000 * second), event }))
+    };
+    let line = |number: u32| {
+        let text = "(8 rows, 60 symbols, 400 frames) in 1.50 s";
+        vec![Said::Line(format!("warm-up: shape {number} of 4 {text}"))]
+    };
+    assert_eq!(met(1, 3), line(1));
+    assert_eq!(met(2, 4), []);
+    assert_eq!(met(3, 6), line(3));
+    assert_eq!(met(4, 7), line(4), "the last one always");
 }
 
 #[test]
