@@ -19,7 +19,7 @@ trap '[ -z "$child" ] || kill -KILL "$child" 2>/dev/null || true; rm -rf "$place
 export TANDEM_DATA_DIR=$place/data XDG_CACHE_HOME=$place/cache NO_COLOR=1
 "$tandem" train --train-data demo --cache-dataset --model-size micro --batch-size 1 \
     --max-mel-frames 200 --max-rejected 1 --align-flat-start 0 --align-every 100 \
-    --checkpoint-every 2000 --validate-every 20000 --sample-every 50000 --max-steps "$steps" \
+    --checkpoint-every 2000 --validate-every 1000 --sample-every 1000 --max-steps "$steps" \
     --checkpoint-dir "$place/run" >/dev/null 2>"$place/err" &
 child=$!
 

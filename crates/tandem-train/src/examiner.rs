@@ -3,7 +3,8 @@
 //! In: a voice after so many steps. Out: its losses on rows it never learned from, the health of
 //! its alignments, a few sentences as sound and pictures; the best checkpoint is marked. Runs on
 //! the data device while the model device trains. An exam that comes while the last one is still
-//! being held is left out, and that is said.
+//! being held is left out, and that is said. One that a stopped run is still holding ends between two
+//! questions.
 
 use crate::TrainError;
 use crate::align::{lay_over_judged, priors, unaligned};
@@ -173,6 +174,8 @@ pub struct Desk {
     pub marker: Option<Marker>,
     /// Where events go.
     pub recorder: Recorder,
+    /// Ends an exam in the middle.
+    pub cancel: CancelToken,
     /// How the run stands.
     pub standing: Standing,
 }
@@ -273,7 +276,7 @@ impl Desk {
     fn hold(&mut self, exam: &Exam, vocoder: &mut Option<GriffinLim>) {
         let began = Instant::now();
         let voice = tandem_model::Module::fork(exam.voice.clone(), &self.device);
-        let marks = self.marks(&voice);
+        let Some(marks) = self.marks(&voice) else { return };
         let loss = marks.prior + marks.duration + marks.flow;
         let best = self.standing.enter(loss);
         if best && let Some(marker) = &self.marker {
@@ -285,12 +288,15 @@ impl Desk {
         }
     }
 
-    /// Losses over all questions, every utterance counting the same.
-    fn marks(&self, voice: &Voice) -> Marks {
+    /// Losses over all questions, every utterance counting the same; none where the run is being stopped.
+    fn marks(&self, voice: &Voice) -> Option<Marks> {
         let mut marks = Marks::default();
         let (mut aligner, limits) = (Aligner::default(), HealthLimits::default());
         let mut utterances = 0.0;
         for question in &self.paper.lessons {
+            if self.cancel.is_cancelled() {
+                return None;
+            }
             let mut lesson = question.clone();
             let priors = priors(&voice.reader, &lesson, &self.device);
             let healths = lay_over_judged(&mut aligner, &mut lesson, &priors, &limits);
@@ -302,7 +308,7 @@ impl Desk {
             marks.duration += f64::from(losses.duration.into_scalar::<f32>());
             marks.flow += f64::from(losses.flow.into_scalar::<f32>());
         }
-        marks.over(f64::max(utterances, 1.0))
+        Some(marks.over(f64::max(utterances, 1.0)))
     }
 
     fn publish(&self, step: u64, marks: &Marks, loss: f64, best: bool, began: Instant) {
@@ -342,6 +348,9 @@ impl Desk {
         let document = &self.document;
         let speaker = Speaker { voice, config: &document.config, device: &self.device };
         for sentence in &self.paper.sentences {
+            if self.cancel.is_cancelled() {
+                return;
+            }
             let Sentence { name, symbols, language, reference } = sentence;
             let mut spoken = speaker.speak(symbols, *language, reference, None, &Manner::default());
             document.scale.restore(&mut spoken.mel);

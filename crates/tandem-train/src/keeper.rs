@@ -83,11 +83,15 @@ impl Keeper {
         self.orders.clone().map(Marker)
     }
 
-    /// Writes this last one and waits for everything to be on disk.
-    pub fn finish(mut self, last: Option<(Snapshot, &'static str)>) -> Kept {
-        if let (Some(orders), Some((snapshot, why))) = (&self.orders, last) {
+    /// Writes the last checkpoint of a run. Waits for its turn: this one is never left out.
+    pub fn save_last(&self, snapshot: Snapshot, why: &'static str) {
+        if let Some(orders) = &self.orders {
             let _ = orders.send(Order::Save(Box::new(snapshot), why));
         }
+    }
+
+    /// Waits for everything to be on disk.
+    pub fn finish(mut self) -> Kept {
         self.orders = None;
         self.thread.take().and_then(|thread| thread.join().ok()).unwrap_or_default()
     }

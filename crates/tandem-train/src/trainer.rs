@@ -128,6 +128,7 @@ impl Run {
                 log: job.log.clone(),
                 marker: keeper.marker(),
                 recorder: job.recorder.clone(),
+                cancel: job.cancel.clone(),
                 standing,
             })?),
             None => None,
@@ -360,7 +361,10 @@ impl Run {
     fn finish(self, ending: Ending, started: Started, flags: Vec<String>) -> Outcome {
         let (step, why) = (self.learner.step, ending.as_reason());
         let unsaved = step > 0 && self.saved_at != Some(step);
-        let last = unsaved.then(|| (self.snapshot(), why));
+        // Before the last exam, which may take long: whoever ends the program meanwhile loses nothing.
+        if unsaved {
+            self.keeper.save_last(self.snapshot(), why);
+        }
         let standing = self.examiner.as_ref().map(|examiner| examiner.standing.clone());
         let Run { keeper, mut examiner, losses, recorder, learner, memory, holdings, .. } = self;
         if let (Ending::Done, Some(examiner)) = (&ending, &examiner) {
@@ -372,7 +376,7 @@ impl Run {
         if let Some(examiner) = examiner.take() {
             examiner.finish();
         }
-        let kept = keeper.finish(last);
+        let kept = keeper.finish();
         drop(losses);
         let memory = memory.finish();
         let (outcome, why) = ending.as_event();

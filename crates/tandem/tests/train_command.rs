@@ -90,6 +90,29 @@ fn a_signal_ends_the_step_and_keeps_it() {
     assert!(resumed.err.contains("goes on after step"), "{}", resumed.err);
 }
 
+/// It is on the disk before the exam is held: nothing is lost while that lasts, and it can be marked.
+#[test]
+fn the_last_checkpoint_can_be_the_best_one() {
+    let place = Place::new();
+    let said = train(&place, "run", &["--max-steps", "2"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let best = fs::read_to_string(place.inside("run/best.json")).expect("the mark of the best");
+    assert!(best.contains(r#""step":2"#), "{best}");
+}
+
+/// `timeout` signals the program and then its group: both reach it.
+#[test]
+fn signals_that_come_together_are_one() {
+    let place = Place::new();
+    let mut run = start(&place, "run");
+    wait_for_steps(&place, &mut run, "run/run.jsonl");
+    signal(&run, "-TERM");
+    signal(&run, "-TERM");
+    assert_eq!(run.wait().expect("it ends").code(), Some(3));
+    let record = std::fs::read_to_string(place.inside("run/run.jsonl")).expect("a record");
+    assert!(record.contains(r#""event":"final","outcome":"interrupted""#), "{record}");
+}
+
 #[test]
 fn a_device_lost_on_the_way_costs_nothing_that_was_learned() {
     let place = Place::new();
