@@ -105,7 +105,7 @@ fn records_that_cannot_be_used_are_refused_with_a_way_out() {
     for (name, words) in [
         ("foreign.jsonl", "is not a run record"),
         ("empty.jsonl", "is empty"),
-        ("newer.jsonl", "has format 9.0"),
+        ("newer.jsonl", "has format 9.1"),
         ("short.jsonl", "has 4 steps after the warm-up"),
         ("nowhere", "cannot open run record"),
     ] {
