@@ -65,17 +65,20 @@ impl Keeper {
     }
 
     /// Writes a checkpoint beside the training. Where the last ones are still being written this
-    /// one is left out, with a warning.
-    pub fn save(&self, snapshot: Snapshot, why: &'static str) {
-        let Some(orders) = &self.orders else { return };
+    /// one is left out, with a warning. Whether it will be written.
+    #[must_use]
+    pub fn save(&self, snapshot: Snapshot, why: &'static str) -> bool {
+        let Some(orders) = &self.orders else { return false };
         let step = snapshot.step;
-        if let Err(TrySendError::Full(_)) = orders.try_send(Order::Save(Box::new(snapshot), why)) {
+        let sent = orders.try_send(Order::Save(Box::new(snapshot), why));
+        if let Err(TrySendError::Full(_)) = sent {
             let text = format!(
                 "no checkpoint at step {step}: the ones before are still being written; the disk \
                  is slower than `--checkpoint-every` allows"
             );
             self.recorder.send(Warning { code: "checkpoint_slow".into(), text });
         }
+        sent.is_ok()
     }
 
     /// Lets somebody else mark the best checkpoint.

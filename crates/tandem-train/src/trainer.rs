@@ -318,8 +318,10 @@ impl Run {
         let due = |every: u64| every > 0 && step.is_multiple_of(every);
         let examine = due(self.settings.validate_every) || due(self.settings.sample_every);
         if due(self.settings.checkpoint_every) || (examine && self.examiner.is_some()) {
-            self.keeper.save(self.snapshot(), "interval");
-            self.saved_at = Some(step);
+            // One that was left out leaves the step unsaved, for the end to notice.
+            if self.keeper.save(self.snapshot(), "interval") {
+                self.saved_at = Some(step);
+            }
         }
         if let (true, Some(examiner)) = (examine, &self.examiner) {
             let speak = if due(self.settings.sample_every) { Speak::Yes } else { Speak::No };
