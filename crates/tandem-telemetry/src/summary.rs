@@ -68,7 +68,7 @@ pub struct WarmUpSums {
 impl WarmUpSums {
     fn add(&mut self, met: &WarmUp) {
         self.shapes += 1;
-        self.took = Nanos(self.took.0 + met.took.0);
+        self.took += met.took;
     }
 }
 

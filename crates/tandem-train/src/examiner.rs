@@ -34,7 +34,7 @@ use tandem_model::synthesis::{Manner, Reference, Speaker};
 use tandem_model::trained::VoiceDocument;
 use tandem_model::vocoder::Vocoder;
 use tandem_model::voice::Voice;
-use tandem_pipeline::{Adapt, CancelToken, Precedence};
+use tandem_pipeline::{Adapt, CancelToken};
 use tandem_telemetry::Recorder;
 use tandem_telemetry::event::{Loss, Validation, Warning};
 use tandem_telemetry::pending::Pending;
@@ -166,8 +166,6 @@ pub struct Desk {
     pub device: Device,
     /// By whom, where that is the processor that trains.
     pub beside: Beside,
-    /// How far behind the training.
-    pub precedence: Precedence,
     /// Where sound and pictures go.
     pub log: LogSender,
     /// Marks the best checkpoint.
@@ -215,7 +213,7 @@ impl Standing {
 
 impl Examiner {
     /// Starts the thread.
-    pub fn start(mut desk: Desk) -> Result<Examiner, TrainError> {
+    pub fn start(desk: Desk) -> Result<Examiner, TrainError> {
         let (sender, exams) = sync_channel::<Exam>(1);
         let (standing, recorder) = (desk.standing.clone(), desk.recorder.clone());
         let thread = std::thread::Builder::new()
@@ -258,13 +256,11 @@ impl Drop for Examiner {
 }
 
 impl Desk {
-    fn hold_all(&mut self, exams: &Receiver<Exam>) {
-        self.precedence.take_place();
-        let beside = std::mem::take(&mut self.beside);
+    fn hold_all(&self, exams: &Receiver<Exam>) {
         let mut vocoder = GriffinLim::new(&self.document.mel, GriffinLimConfig::default()).ok();
         for exam in exams {
             let held = guarded("examining the voice", || {
-                beside.run(|| self.hold(&exam, &mut vocoder));
+                self.beside.run(|| self.hold(&exam, &mut vocoder));
             });
             if let Err(error) = held {
                 let text = format!("no validation at step {}: {error}", exam.step);
@@ -273,7 +269,7 @@ impl Desk {
         }
     }
 
-    fn hold(&mut self, exam: &Exam, vocoder: &mut Option<GriffinLim>) {
+    fn hold(&self, exam: &Exam, vocoder: &mut Option<GriffinLim>) {
         let began = Instant::now();
         let voice = tandem_model::Module::fork(exam.voice.clone(), &self.device);
         let Some(marks) = self.marks(&voice) else { return };

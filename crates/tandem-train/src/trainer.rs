@@ -124,7 +124,6 @@ impl Run {
                 document: document.clone(),
                 device: devices.data.clone(),
                 beside: Beside::start(precedence, "exam")?,
-                precedence,
                 log: job.log.clone(),
                 marker: keeper.marker(),
                 recorder: job.recorder.clone(),

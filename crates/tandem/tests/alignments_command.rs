@@ -2,29 +2,18 @@
 
 mod kit;
 
-use kit::Place;
+use kit::runs::SMALL_STEPS;
+use kit::{Place, Said};
 
-const TRAIN: [&str; 14] = [
-    "train",
-    "--train-data",
-    "demo",
-    "--cache-dataset",
-    "--batch-size",
-    "2",
-    "--frame-budget",
-    "800",
-    "--align-flat-start",
-    "0",
-    "--max-steps",
-    "1",
-    "--checkpoint-dir",
-    "run",
-];
+fn train_one_step(place: &Place) -> Said {
+    let one = ["--max-steps", "1", "--checkpoint-dir", "run"];
+    place.run(&[&SMALL_STEPS[..], &one].concat())
+}
 
 #[test]
 fn a_voice_that_knows_nothing_says_so_instead_of_accusing_transcripts() {
     let place = Place::new();
-    let trained = place.run(&TRAIN);
+    let trained = train_one_step(&place);
     assert_eq!(trained.code, Some(0), "{trained:?}");
     let ask = ["analyze", "--alignments", "run", "--limit", "12"];
     let said = place.run(&[&ask[..], &["--json"]].concat());
@@ -51,7 +40,7 @@ fn a_voice_that_knows_nothing_says_so_instead_of_accusing_transcripts() {
 #[test]
 fn what_cannot_be_listened_to_is_an_error_with_a_way_out() {
     let place = Place::new();
-    assert_eq!(place.run(&TRAIN).code, Some(0));
+    assert_eq!(train_one_step(&place).code, Some(0));
     place.run(&["analyze", "--alignments", "nowhere"]).failed(&["nowhere"]);
     place
         .run(&["analyze", "--alignments", "run", "--keep-diacritics"])

@@ -67,6 +67,33 @@ fn an_interrupted_run_ends_with_the_same_weights_to_the_last_bit() {
     }
 }
 
+/// With one thread for all computations, which the training itself keeps: whoever asked it for something from outside would
+/// wait for ever.
+#[test]
+fn one_thread_is_enough_and_learns_the_same() {
+    let place = Place::new();
+    let exams = ["--validate-every", "2", "--sample-every", "4", "--max-steps", "4"];
+    let many = train(&place, "many", &exams);
+    assert_eq!(many.code, Some(0), "{many:?}");
+    let args = [&TRAIN[..], &["--align-lag", "2", "--checkpoint-dir", "one"], &exams].concat();
+    let mut run = place.tandem(&args);
+    run.env("RAYON_NUM_THREADS", "1").stdout(Stdio::null()).stderr(Stdio::null());
+    let mut run = run.spawn().expect("the program runs");
+    let began = Instant::now();
+    let ended = loop {
+        if let Some(ended) = run.try_wait().expect("it can be asked") {
+            break ended;
+        }
+        if began.elapsed() > Duration::from_secs(300) {
+            signal(&run, "-KILL");
+            panic!("somebody waits for a thread that never comes");
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    };
+    assert_eq!(ended.code(), Some(0));
+    assert!(kept(&place, "one/step-00000004") == kept(&place, "many/step-00000004"));
+}
+
 #[test]
 fn small_batches_together_make_one_step() {
     let place = Place::new();
