@@ -119,26 +119,26 @@ def voice_of(frames):
     """Patches of four frames; one that is not whole does not count."""
     width, bands = CONFIG["text_width"], CONFIG["bands"]
     patches = frames[: len(frames) // 4 * 4].reshape(-1, 4 * bands)
-    x = silu(linear("reader.reference.enter", patches, width))
-    x = x + silu(linear("reader.reference.mix", with_neighbours(x), width))
+    x = silu(linear("encoder.reference.enter", patches, width))
+    x = x + silu(linear("encoder.reference.mix", with_neighbours(x), width))
     both = np.concatenate([x.mean(axis=0), np.sqrt(x.var(axis=0) + 1e-5)])
-    return linear("reader.reference.leave", both, CONFIG["voice_width"])
+    return linear("encoder.reference.leave", both, CONFIG["voice_width"])
 
 
 def condition_of(voice, language):
-    table = weight("reader.languages.table", CONFIG["languages"], CONFIG["voice_width"])
+    table = weight("encoder.languages.table", CONFIG["languages"], CONFIG["voice_width"])
     both = np.concatenate([voice, table[language]])
-    return silu(linear("reader.condition", both, CONFIG["text_width"]))
+    return silu(linear("encoder.condition", both, CONFIG["text_width"]))
 
 
 def read(symbols, condition):
     width = CONFIG["text_width"]
-    x = weight("reader.text.symbols.table", CONFIG["symbols"], width)[symbols]
-    x = x + silu(linear("reader.text.spread", with_neighbours(x), width))
+    x = weight("encoder.text.symbols.table", CONFIG["symbols"], width)[symbols]
+    x = x + silu(linear("encoder.text.spread", with_neighbours(x), width))
     for number in range(CONFIG["text_blocks"]):
-        x = block(f"reader.text.blocks.{number}", x, condition)
-    hidden = last_film("reader.text.steer", x, condition)
-    return hidden, linear("reader.text.prior", hidden, CONFIG["bands"])
+        x = block(f"encoder.text.blocks.{number}", x, condition)
+    hidden = last_film("encoder.text.steer", x, condition)
+    return hidden, linear("encoder.text.prior", hidden, CONFIG["bands"])
 
 
 def durations_of(hidden):

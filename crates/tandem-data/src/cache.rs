@@ -22,7 +22,6 @@ pub mod record; // 5. one row, fixed size
 pub mod index; // 6. all rows, checked in blocks
 pub mod draft; // 7. the next state, being written
 pub mod store; // 8. the current state, being read
-pub mod replace_file; // how a file changes at once or not at all
 
 pub use draft::{Draft, Leftovers, NewRow};
 pub use fingerprint::{Fingerprint, Stamp};

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tandem_data::DataError;
 use tandem_data::cache::{Cache, CachedText, Draft, NewRow, Record};
-use tandem_data::directory_lock::{Attempt, DirectoryLock};
+use tandem_disk::directory_lock::{Attempt, DirectoryLock};
 use tandem_disk::power_loss::{Recorder, State};
 
 const EIO: i32 = 5;

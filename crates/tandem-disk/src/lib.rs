@@ -9,7 +9,9 @@ pub mod operation; // 1. one change, and its name
 pub mod watch; // 2. who hears of it
 pub mod file; // 3. a file that is written
 pub mod directory; // 4. names that come, go and change
-pub mod power_loss; // 5. what a power cut may leave of a list of changes
+pub mod replace_file; // 5. a file changes at once or not at all
+pub mod directory_lock; // 6. one writer per directory
+pub mod power_loss; // 7. what a power cut may leave of a list of changes
 
 pub use directory::{
     create_dir, create_dir_all, remove_dir_all, remove_file, rename, sync_directory, write,

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 use tandem_data::audio::mel::{Mel, MelConfig, MelExtractor};
 use tandem_data::audio::{AudioLimits, Decoder, Sound};
-use tandem_model::griffin_lim::{GriffinLim, GriffinLimConfig};
 use tandem_model::metrics::frames::{MelFrames, mel_error};
 use tandem_model::vocoder::Vocoder;
+use tandem_model::vocoder::griffin_lim::{GriffinLim, GriffinLimConfig};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let clips = clips()?;

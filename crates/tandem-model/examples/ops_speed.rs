@@ -9,7 +9,7 @@
 use std::time::Instant;
 
 use burn::tensor::{Device, Distribution, Tensor};
-use tandem_model::ops::{self, AdamW, Lengths, Moments, adamw, plain};
+use tandem_model::network::ops::{self, AdamW, Lengths, Moments, adamw, plain};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

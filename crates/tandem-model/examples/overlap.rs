@@ -12,13 +12,12 @@ use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
-use tandem_data::audio::mel::MelConfig;
-use tandem_data::batch::{BatchShape, HostBatch, RowInfo};
-use tandem_model::device::{BackendChoice, DeviceError, wait_for};
-use tandem_model::inventory::Inventory;
-use tandem_model::placement::{DeviceSettings, OpenDevices, Placement};
-use tandem_model::transfer::transfer;
-use tandem_model::upload::{DeviceBatch, upload};
+use tandem_data::batch::BatchShape;
+use tandem_device::backend::{BackendChoice, DeviceError, guarded, wait_for};
+use tandem_device::inventory::Inventory;
+use tandem_device::placement::{DeviceSettings, OpenDevices, Placement};
+use tandem_model::network::size::{ModelSize, VoiceConfig};
+use tandem_model::train_batch::{AlignedBatch, DeviceBatch};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -49,7 +48,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 const DOING: &str = "measuring";
 
 /// Which calls return before their work is done.
-fn calls(devices: &OpenDevices, batch: &HostBatch) -> Result<(), DeviceError> {
+fn calls(devices: &OpenDevices, batch: &AlignedBatch) -> Result<(), DeviceError> {
     let OpenDevices { data, model } = devices;
     for (name, device) in [("data", data), ("model", model)] {
         let from = Instant::now();
@@ -146,23 +145,25 @@ fn steps_beside(
     Ok(())
 }
 
-fn only(choice: BackendChoice) -> Result<tandem_model::device::Backend, String> {
+fn only(choice: BackendChoice) -> Result<tandem_device::backend::Backend, String> {
     match choice {
         BackendChoice::Only(backend) => Ok(backend),
         BackendChoice::Auto => Err("name a backend".into()),
     }
 }
 
-/// A batch of 16 x 800 frames: 4 MB.
-fn full_batch() -> HostBatch {
-    let mut batch = HostBatch::new(&MelConfig::SPEECH_22K);
-    batch.reset(BatchShape { rows: 16, frames: 800, symbols: 200 });
-    for row in 0..16 {
-        let info = RowInfo { row, frames: 800, symbols: 200, speaker: 0, language: 0 };
-        batch.push_row(info).mel.fill(row as f32);
-    }
-    batch.finish();
-    batch
+/// A batch of 16 x 800 frames: 8 MB with its noise.
+fn full_batch() -> AlignedBatch {
+    let config = VoiceConfig::of(ModelSize::Tiny, 100, 2, 80);
+    AlignedBatch::fullest(BatchShape { rows: 16, frames: 800, symbols: 200 }, &config, 256)
+}
+
+fn upload(batch: &AlignedBatch, device: &Device) -> Result<DeviceBatch, DeviceError> {
+    guarded("uploading a batch", || batch.to_device(device))
+}
+
+fn transfer(batch: DeviceBatch, device: &Device) -> Result<DeviceBatch, DeviceError> {
+    guarded("copying a batch to the model device", || batch.to_device(device))
 }
 
 /// Products that take a while, queued and not waited for.

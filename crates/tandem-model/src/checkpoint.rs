@@ -26,21 +26,21 @@ mod manifest; // 3. the list of a checkpoint's files
 mod tensor_file; // 4. tensors as a file, and back
 mod draft; // 5. a checkpoint being written
 mod read; // 6. a checkpoint being read, file by file, each checked
-mod shelf; // 7. the checkpoints of a directory: names, best, what goes
+mod directory; // 7. the checkpoints of a run: names, best, retention
 mod fault; // what can be wrong with its files
 mod error; // what can go wrong, with the way out
 #[cfg(test)]
 mod tests;
 
 pub use contents::{Contents, HostTensor, TensorSet, Values};
+pub use directory::Best;
 pub use error::{Broken, CheckpointError, Fault};
 pub use read::{Loaded, Parts, find, load, load_best, load_newest};
-pub use shelf::Best;
 
 use draft::Draft;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use tandem_data::directory_lock::{self, Attempt, DirectoryLock};
+use tandem_disk::directory_lock::{self, Attempt, DirectoryLock};
 use tandem_units::Bytes;
 
 /// Which checkpoints stay. The best one always does.
@@ -112,7 +112,7 @@ impl Checkpoints {
             }
         };
         // The lock proves that nobody alive is writing them.
-        shelf::remove_drafts(directory)?;
+        directory::remove_drafts(directory)?;
         Ok(Checkpoints { directory: directory.to_path_buf(), keep, _lock: lock })
     }
 
@@ -123,36 +123,36 @@ impl Checkpoints {
 
     /// All checkpoints by name, oldest first, good or broken.
     pub fn list(&self) -> Result<Vec<PathBuf>, CheckpointError> {
-        let found = shelf::list(&self.directory)?;
+        let found = directory::list(&self.directory)?;
         Ok(found.into_iter().map(|place| place.path(&self.directory)).collect())
     }
 
     /// Writes a checkpoint. After an error the old ones are what they were, and no draft is left.
     pub fn save(&mut self, contents: &Contents, mark: Mark) -> Result<Saved, CheckpointError> {
         let begun = Instant::now();
-        let place = shelf::next_place(&self.directory, contents.step)?;
+        let place = directory::next_place(&self.directory, contents.step)?;
         let draft = Draft::begin(&place.path(&self.directory))?;
         let (path, bytes) = draft.write(contents)?;
         if let Mark::Best { score } = mark {
-            shelf::mark_best(&self.directory, place, score)?;
+            directory::mark_best(&self.directory, place, score)?;
         }
-        let tidied = shelf::tidy(&self.directory, place, self.keep);
+        let tidied = directory::tidy(&self.directory, place, self.keep);
         Ok(Saved { path, bytes, took: begun.elapsed(), tidied })
     }
 
     /// Makes a checkpoint that was written before the best one. False: it is gone by now.
     pub fn mark_best(&mut self, step: u64, score: f64) -> Result<bool, CheckpointError> {
-        let found = shelf::list(&self.directory)?;
+        let found = directory::list(&self.directory)?;
         let Some(place) = found.into_iter().rfind(|place| place.step == step) else {
             return Ok(false);
         };
-        shelf::mark_best(&self.directory, place, score)?;
+        directory::mark_best(&self.directory, place, score)?;
         Ok(true)
     }
 
     /// Which one is the best so far; none where none was marked.
     pub fn best(&self) -> Result<Option<Best>, CheckpointError> {
-        shelf::best(&self.directory)
+        directory::best(&self.directory)
     }
 
     /// The newest that is whole, with all of its parts, and the newer ones that are not. None: the

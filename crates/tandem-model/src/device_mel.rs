@@ -16,14 +16,14 @@ mod sounds;
 #[cfg(test)]
 mod tests;
 
-pub use choice::{MelChoice, MelOn, MelPlace, choose_mel_place};
+pub use choice::{MelChoice, MelPlace, choose_mel_place};
 pub use sounds::SoundBatch;
 
-use crate::device::{DeviceError, guarded};
-use crate::upload::{floats, whole_numbers};
+use crate::host_tensor::{floats, ints};
 use burn::tensor::{Device, Int, Tensor};
 use matrices::Matrices;
 use tandem_data::audio::mel::{MelConfig, MelError};
+use tandem_device::backend::{DeviceError, guarded};
 use tandem_units::{Bytes, Hint};
 
 /// Largest difference to the host kernel in the logarithm, on speech.
@@ -71,8 +71,8 @@ impl DeviceMel {
         let Matrices { transform, bands, bins } = Matrices::of(config)?;
         let (n_fft, count) = (config.n_fft, config.bands);
         let (transform, bands) = guarded("uploading the mel matrices", || {
-            let transform = floats(&transform, [n_fft, 2 * bins], device);
-            (transform, floats(&bands, [bins, count], device))
+            let transform = floats(transform, [n_fft, 2 * bins], device);
+            (transform, floats(bands, [bins, count], device))
         })?;
         Ok(DeviceMel { config: config.clone(), device: device.clone(), transform, bands, bins })
     }
@@ -80,9 +80,12 @@ impl DeviceMel {
     /// The features of a batch: `[rows, frames, bands]`.
     pub fn extract(&self, sounds: &SoundBatch) -> Result<Tensor<3>, DeviceError> {
         guarded("making mel frames on the data device", || {
-            let samples =
-                floats(sounds.samples(), [sounds.rows(), sounds.row_length()], &self.device);
-            let counts = whole_numbers(sounds.frame_counts(), [sounds.rows()], &self.device);
+            let samples = floats(
+                sounds.samples().to_vec(),
+                [sounds.rows(), sounds.row_length()],
+                &self.device,
+            );
+            let counts = ints(sounds.frame_counts().to_vec(), [sounds.rows()], &self.device);
             self.features(samples, counts, sounds.frames())
         })
     }

@@ -6,7 +6,7 @@
 //! over several machines fits between. Nothing is read back from a GPU. Next:
 //! `tandem-train`'s step.
 
-use crate::ops::adamw::{self, AdamW, Moments};
+use crate::network::ops::adamw::{self, AdamW, Moments};
 use crate::weights::{Weight, gradients_of, weights_of, with_weights};
 use burn::module::Module;
 use burn::tensor::{Device, Gradients, Tensor};

@@ -1,8 +1,11 @@
 //! Mel frames to sound.
 //!
 //! In: mel frames as the model gives them. Out: samples at the rate of the mel settings. Writes no
-//! file ([`crate::wav`] does) and starts no thread. The one implementation is
-//! [`GriffinLim`](crate::griffin_lim::GriffinLim); a trained one will be another.
+//! file ([`crate::vocoder::wav`] does) and starts no thread. The one implementation is
+//! [`GriffinLim`](crate::vocoder::griffin_lim::GriffinLim); a trained one will be another.
+
+pub mod griffin_lim; // the vocoder that needs no training
+pub mod wav; // sound to a file
 
 use tandem_data::audio::mel::{MelConfig, MelError};
 use tandem_units::{Hint, Samples};

@@ -11,7 +11,7 @@ mod gpu {
 }
 
 use burn::tensor::{Device, Tensor, TensorData};
-use gpu::real_voice::{self, Placed};
+use gpu::real_voice::{self, Transferred};
 use std::env;
 use std::path::Path;
 use std::process::Command;
@@ -20,16 +20,14 @@ use std::time::Instant;
 use tandem_data::audio::mel::{MelConfig, MelExtractor};
 use tandem_data::audio::{AudioLimits, Decoder, Sound};
 use tandem_data::batch::{BatchShape, HostBatch, RowInfo};
-use tandem_model::device::{Backend, BackendChoice, DeviceError, DeviceId, open, wait_for};
+use tandem_device::backend::{Backend, BackendChoice, DeviceError, DeviceId, open, wait_for};
+use tandem_device::inventory::{DeviceClass, FoundDevice, Inventory};
+use tandem_device::memory::{HeldBefore, MemoryError, check_worst_batch, figures_of};
+use tandem_device::placement::{DeviceSettings, MemoryLimits, Mode, OpenDevices, Placement};
 use tandem_model::device_mel::{
     BAND_TOLERANCE, DeviceMel, SoundBatch, TOLERANCE, choose_mel_place,
 };
-use tandem_model::inventory::{DeviceClass, FoundDevice, Inventory};
-use tandem_model::lesson::HostLesson;
-use tandem_model::memory::{HeldBefore, MemoryError, check_worst_batch, figures_of};
-use tandem_model::placement::{DeviceSettings, MemoryLimits, Mode, OpenDevices, Placement};
-use tandem_model::transfer::transfer;
-use tandem_model::upload::{DeviceBatch, upload};
+use tandem_model::train_batch::{AlignedBatch, DeviceBatch};
 use tandem_units::Bytes;
 
 /// Losses on the CPU and on a software GPU, of each of the same steps.
@@ -99,12 +97,6 @@ fn mel_on(device: &Device) -> Tensor<3> {
     DeviceMel::new(&config, device).unwrap().extract(&batch).unwrap()
 }
 
-/// The data side's work, as the pipeline does it: upload, then mel frames made there.
-fn prepared(device: &Device) -> DeviceBatch {
-    let batch = upload(&host_batch(), device).unwrap();
-    DeviceBatch { mel: mel_on(device), ..batch }
-}
-
 fn values<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
     tensor.try_into_vec_as().unwrap()
 }
@@ -158,30 +150,50 @@ fn a_batch_is_on_the_data_device_before_the_transfer_and_on_the_model_device_aft
     let _alone = alone();
     let devices = placed(0, 1).open().unwrap();
     // Mel frames of the data device are the host's.
-    let batch = prepared(&devices.data);
     let host = host_batch();
-    let off = largest(&values(batch.mel.clone()), host.mel());
+    let mel = values(mel_on(&devices.data));
+    let off = largest(&mel, host.mel());
     eprintln!("mel: wgpu:0 against the host kernel, largest difference {off:.2e} in the logarithm");
     assert!(off <= TOLERANCE, "{off}");
 
-    // Features are on the data device before the transfer, on the model device after it.
-    let before = [batch.mel.device(), batch.symbols.device(), batch.frame_counts.device()];
+    // Every tensor is on the data device before the transfer, on the model device after it.
+    let aligned = batches(&mel).remove(0);
+    let batch = aligned.to_device(&devices.data);
+    let before = devices_of(&batch);
     assert!(before.iter().all(|device| *device == devices.data), "{before:?}");
-    let batch = transfer(batch, &devices.model).unwrap();
-    let DeviceBatch { mel, symbols, frame_counts, symbol_counts, languages, speakers, host: facts } =
-        batch.clone();
-    let lists = [frame_counts, symbol_counts, languages, speakers];
-    let mut after: Vec<Device> = lists.iter().map(|list| list.device()).collect();
-    after.extend([mel.device(), symbols.device()]);
+    let batch = batch.to_device(&devices.model);
+    let after = devices_of(&batch);
     assert!(after.iter().all(|device| *device == devices.model), "{after:?}");
-    assert_eq!(facts.frame_counts, host.frame_counts());
-    assert_eq!(lists[0].clone().try_into_vec_as::<i32>().unwrap(), host.frame_counts());
+    let symbols: Vec<i32> = batch.symbols.try_into_vec_as().unwrap();
+    assert_eq!(symbols, aligned.symbol_ids);
+    assert_eq!(values(batch.mel), aligned.mel);
 }
 
-/// Ten lessons from frames that this device makes, or the host.
-fn lessons(mel: &[f32]) -> Vec<HostLesson> {
+fn devices_of(batch: &DeviceBatch) -> Vec<Device> {
+    let DeviceBatch { symbols, languages, log_durations, symbol_weight, .. } = batch;
+    let DeviceBatch { frame_symbols, position_symbols, mel, frame_weight, .. } = batch;
+    let DeviceBatch { reference, reference_mask, noise, times, time_features, .. } = batch;
+    vec![
+        symbols.device(),
+        languages.device(),
+        log_durations.device(),
+        symbol_weight.device(),
+        frame_symbols.device(),
+        position_symbols.device(),
+        mel.device(),
+        frame_weight.device(),
+        reference.device(),
+        reference_mask.device(),
+        noise.device(),
+        times.device(),
+        time_features.device(),
+    ]
+}
+
+/// Ten batches from frames that this device makes, or the host.
+fn batches(mel: &[f32]) -> Vec<AlignedBatch> {
     let host = host_batch();
-    (0..STEPS).map(|step| real_voice::lesson(&host, mel, step)).collect()
+    (0..STEPS).map(|step| real_voice::batch(&host, mel, step)).collect()
 }
 
 /// What a line of the table compares.
@@ -195,7 +207,7 @@ fn the_voice_learns_on_software_gpus_what_it_learns_on_the_cpu() {
     let _alone = alone();
     let host = host_batch();
     let cpu = OpenDevices { data: Device::flex(), model: Device::flex() };
-    let reference = real_voice::train(&cpu, &lessons(host.mel()));
+    let reference = real_voice::train(&cpu, &batches(host.mel()));
     let last = reference.losses[STEPS as usize - 1];
     assert!(last.is_finite() && last < reference.losses[0], "it learns: {:?}", reference.losses);
 
@@ -214,7 +226,7 @@ fn the_voice_learns_on_software_gpus_what_it_learns_on_the_cpu() {
     for Line { name, devices } in lines {
         let began = Instant::now();
         let mel = values(mel_on(&devices.data));
-        let ran = real_voice::train(&devices, &lessons(&mel));
+        let ran = real_voice::train(&devices, &batches(&mel));
         let mel = largest(&mel, host.mel());
         let off = largest(&reference.losses, &ran.losses);
         let (loss, took) = (ran.losses[STEPS as usize - 1], began.elapsed());
@@ -228,9 +240,9 @@ fn the_voice_learns_on_software_gpus_what_it_learns_on_the_cpu() {
 
 /// Nothing is anywhere else.
 #[track_caller]
-fn check_places(name: &str, placed: &[Placed], device: &Device) {
+fn check_places(name: &str, placed: &[Transferred], device: &Device) {
     assert!(placed.len() >= 10 * STEPS as usize, "{name}: {} are watched", placed.len());
-    for Placed { what, device: found } in placed {
+    for Transferred { what, device: found } in placed {
         assert_eq!(found, device, "{name}: {what}");
     }
 }
@@ -240,7 +252,7 @@ fn the_other_way_round_gives_the_same_mel() {
     let _alone = alone();
     let devices = placed(1, 0).open().unwrap();
     let host = host_batch();
-    let mel = values(transfer(prepared(&devices.data), &devices.model).unwrap().mel);
+    let mel = values(mel_on(&devices.data).to_device(&devices.model));
     let off = largest(&mel, host.mel());
     eprintln!("mel: wgpu:1 against the host kernel, largest difference {off:.2e} in the logarithm");
     assert!(off <= TOLERANCE, "{off}");

@@ -4,11 +4,11 @@
 //! 32. So what is compared is the maths, the names of the weights, and that padding leaks nowhere.
 
 use serde::Deserialize;
-use tandem_model::decoder::{Guide, time_features};
-use tandem_model::lesson::{HostLesson, Lesson};
-use tandem_model::size::VoiceConfig;
-use tandem_model::text_encoder::Encoded;
-use tandem_model::voice::{Voice, expand};
+use tandem_model::network::decoder::{Guide, time_features};
+use tandem_model::network::size::VoiceConfig;
+use tandem_model::network::text_encoder::Encoded;
+use tandem_model::network::voice::{Voice, expand};
+use tandem_model::train_batch::{AlignedBatch, DeviceBatch};
 use tandem_model::weights::{weights_of, with_named};
 use tandem_model::{Device, Tensor, TensorData};
 use tandem_units::Seed;
@@ -80,7 +80,7 @@ fn voice(config: &VoiceConfig, device: &Device) -> Voice {
 
 /// Both rows in one batch, with room behind the longer one too.
 struct Batch {
-    lesson: Lesson,
+    batch: DeviceBatch,
     symbols: usize,
     frames: usize,
 }
@@ -89,14 +89,14 @@ fn batch(golden: &Golden, device: &Device) -> Batch {
     let Golden { config, rows } = golden;
     let bands = config.bands;
     let (symbols, frames, reference_frames) = (7, 16, 16);
-    let mut host = HostLesson {
+    let mut host = AlignedBatch {
         rows: rows.len(),
         symbols,
         frames,
         bands,
         patch: config.patch,
         reference_frames,
-        ..HostLesson::default()
+        ..AlignedBatch::default()
     };
     let mut noise = Vec::new();
     for (number, row) in rows.iter().enumerate() {
@@ -124,11 +124,11 @@ fn batch(golden: &Golden, device: &Device) -> Batch {
     }
     let times: Vec<f32> = rows.iter().map(|row| row.time).collect();
     let shape = [rows.len(), frames, bands];
-    let mut lesson = host.to_device(device);
-    lesson.noise = Tensor::from_data(TensorData::new(noise, shape), device);
-    lesson.time_features = Tensor::from_data(time_features(&times), device);
-    lesson.times = Tensor::from_data(TensorData::new(times, [rows.len(), 1, 1]), device);
-    Batch { lesson, symbols, frames }
+    let mut batch = host.to_device(device);
+    batch.noise = Tensor::from_data(TensorData::new(noise, shape), device);
+    batch.time_features = Tensor::from_data(time_features(&times), device);
+    batch.times = Tensor::from_data(TensorData::new(times, [rows.len(), 1, 1]), device);
+    Batch { batch, symbols, frames }
 }
 
 /// A tensor's rows against the reference, each up to its real end.
@@ -149,34 +149,34 @@ fn check<const D: usize>(what: &str, found: Tensor<D>, golden: &Golden, of: fn(&
 #[test]
 fn every_part_gives_what_the_reference_gives() {
     let (golden, device) = (golden(), Device::flex());
-    let (voice, Batch { lesson, frames, symbols }) =
+    let (voice, Batch { batch, frames, symbols }) =
         (voice(&golden.config, &device), batch(&golden, &device));
-    let reader = &voice.reader;
-    let speaker = reader.voice_of(lesson.reference.clone(), lesson.reference_mask.clone());
+    let encoder = &voice.encoder;
+    let speaker = encoder.speaker_embedding(batch.reference.clone(), batch.reference_mask.clone());
     check("voice", speaker.clone(), &golden, |row| &row.voice);
-    let condition = reader.condition(speaker, lesson.languages.clone());
+    let condition = encoder.condition(speaker, batch.languages.clone());
     check("condition", condition.clone(), &golden, |row| &row.condition);
     let Encoded { hidden, prior } =
-        reader.read(lesson.symbols.clone(), condition.clone(), &lesson.text);
+        encoder.encode_text(batch.symbols.clone(), condition.clone(), &batch.text);
     assert_eq!(hidden.dims()[1], symbols);
     check("hidden", hidden.clone(), &golden, |row| &row.hidden);
     check("prior", prior.clone(), &golden, |row| &row.prior);
-    let durations = voice.durations(hidden.clone(), &lesson.text);
+    let durations = voice.durations(hidden.clone(), &batch.text);
     check("durations", durations, &golden, |row| &row.log_durations);
     let (rows, positions) = (golden.rows.len(), frames / golden.config.patch);
-    let prior = expand(prior, lesson.frame_symbols.clone(), [rows, frames]);
-    let hidden = expand(hidden, lesson.position_symbols.clone(), [rows, positions]);
-    let start = prior.clone() + lesson.noise.clone();
-    let point = start.clone() + (lesson.mel.clone() - start) * lesson.times.clone();
+    let prior = expand(prior, batch.frame_symbols.clone(), [rows, frames]);
+    let hidden = expand(hidden, batch.position_symbols.clone(), [rows, positions]);
+    let start = prior.clone() + batch.noise.clone();
+    let point = start.clone() + (batch.mel.clone() - start) * batch.times.clone();
     let guide = Guide { prior, hidden, condition };
-    let velocity = voice.velocity(point, lesson.time_features, &guide, &lesson.positions);
+    let velocity = voice.velocity(point, batch.time_features, &guide, &batch.positions);
     check("velocity", velocity, &golden, |row| &row.velocity);
 }
 
 #[test]
 fn the_losses_of_a_batch_are_the_sums_of_its_rows() {
     let (golden, device) = (golden(), Device::flex());
-    let losses = voice(&golden.config, &device).losses(&batch(&golden, &device).lesson);
+    let losses = voice(&golden.config, &device).losses(&batch(&golden, &device).batch);
     let sum = |of: fn(&GoldenLosses) -> f32| -> f32 {
         golden.rows.iter().map(|row| of(&row.losses)).sum()
     };

@@ -1,12 +1,12 @@
 //! The whole voice: padding, gradients, steps, speaking. A voice of a few hundred weights.
 
 use tandem_model::alignment::{Aligner, log_likelihoods};
-use tandem_model::lesson::{HostLesson, Lesson};
-use tandem_model::ops::Lengths;
+use tandem_model::network::ops::Lengths;
+use tandem_model::network::size::{ModelSize, VoiceConfig};
+use tandem_model::network::voice::Voice;
 use tandem_model::optimizer::{GradientSum, Optimizer, StepSettings};
-use tandem_model::size::{ModelSize, VoiceConfig};
-use tandem_model::synthesis::{Manner, Reference, Speaker};
-use tandem_model::voice::Voice;
+use tandem_model::synthesis::mel::{Reference, SamplingOptions, Speaker};
+use tandem_model::train_batch::{AlignedBatch, DeviceBatch};
 use tandem_model::weights::{weights_of, with_weights};
 use tandem_model::{Device, Module, Tensor, TensorData};
 use tandem_units::Seed;
@@ -48,10 +48,10 @@ fn stirred(seed: u64) -> Voice {
 }
 
 /// Rows of `[symbols, frames, reference frames]`, padded to the longest or to `room`.
-fn lesson(rows: &[[usize; 3]], room: [usize; 3]) -> HostLesson {
+fn batch(rows: &[[usize; 3]], room: [usize; 3]) -> AlignedBatch {
     let (config, [symbols, frames, reference]) = (micro(), room);
     let wave = |row: usize, at: usize| ((row * 31 + at) as f32 * 0.37).sin();
-    let mut made = HostLesson {
+    let mut made = AlignedBatch {
         rows: rows.len(),
         symbols,
         frames,
@@ -64,7 +64,7 @@ fn lesson(rows: &[[usize; 3]], room: [usize; 3]) -> HostLesson {
         reference_frames: reference,
         reference: vec![0.0; rows.len() * reference * config.bands],
         seed: Seed(5),
-        ..HostLesson::default()
+        ..AlignedBatch::default()
     };
     for (row, &[text, sound, stretch]) in rows.iter().enumerate() {
         made.symbol_counts.push(text);
@@ -86,8 +86,8 @@ fn lesson(rows: &[[usize; 3]], room: [usize; 3]) -> HostLesson {
 }
 
 /// The same noise and time for a row, whatever its padding: what follows from the row alone.
-fn with_noise_by_row(mut lesson: Lesson, numbers: &[usize]) -> Lesson {
-    let [rows, frames, bands] = lesson.noise.dims();
+fn with_noise_by_row(mut batch: DeviceBatch, numbers: &[usize]) -> DeviceBatch {
+    let [rows, frames, bands] = batch.noise.dims();
     let noise: Vec<f32> = (0..rows * frames * bands)
         .map(|at| {
             let (row, place) = (numbers[at / (frames * bands)], at % (frames * bands));
@@ -95,15 +95,15 @@ fn with_noise_by_row(mut lesson: Lesson, numbers: &[usize]) -> Lesson {
         })
         .collect();
     let times: Vec<f32> = numbers.iter().map(|&row| 0.2 + 0.25 * row as f32).collect();
-    lesson.noise = Tensor::from_data(TensorData::new(noise, [rows, frames, bands]), &device());
-    lesson.time_features =
-        Tensor::from_data(tandem_model::decoder::time_features(&times), &device());
-    lesson.times = Tensor::from_data(TensorData::new(times, [rows, 1, 1]), &device());
-    lesson
+    batch.noise = Tensor::from_data(TensorData::new(noise, [rows, frames, bands]), &device());
+    batch.time_features =
+        Tensor::from_data(tandem_model::network::decoder::time_features(&times), &device());
+    batch.times = Tensor::from_data(TensorData::new(times, [rows, 1, 1]), &device());
+    batch
 }
 
-fn losses(voice: &Voice, lesson: &Lesson) -> [f32; 3] {
-    let losses = voice.losses(lesson);
+fn losses(voice: &Voice, batch: &DeviceBatch) -> [f32; 3] {
+    let losses = voice.losses(batch);
     [losses.prior, losses.duration, losses.flow].map(|loss| loss.into_scalar::<f32>())
 }
 
@@ -114,12 +114,12 @@ fn padding_changes_nothing() {
     let voice = stirred(1);
     for (row, [symbols, frames, stretch]) in ROWS.into_iter().enumerate() {
         let room = [symbols, frames.next_multiple_of(2), stretch.max(4)];
-        let mut alone = lesson(&ROWS, [6, 16, 12]);
+        let mut alone = batch(&ROWS, [6, 16, 12]);
         alone = one_row(&alone, row, room);
         let alone = with_noise_by_row(alone.to_device(&device()), &[row]);
         let alone = losses(&voice, &alone);
 
-        let padded = lesson(&ROWS, [9, 24, 16]).to_device(&device());
+        let padded = batch(&ROWS, [9, 24, 16]).to_device(&device());
         let padded = with_noise_by_row(padded, &[0, 1, 2]);
         let padded = losses(&voice, &counting_only(padded, row));
         for (alone, padded) in alone.into_iter().zip(padded) {
@@ -129,13 +129,17 @@ fn padding_changes_nothing() {
     }
 }
 
-/// One row of a lesson, with less padding.
-fn one_row(from: &HostLesson, row: usize, [symbols, frames, reference]: [usize; 3]) -> HostLesson {
+/// One row of a batch, with less padding.
+fn one_row(
+    from: &AlignedBatch,
+    row: usize,
+    [symbols, frames, reference]: [usize; 3],
+) -> AlignedBatch {
     let bands = from.bands;
     let part = |list: &[f32], padded: usize, wanted: usize| {
         list[row * padded * bands..][..wanted * bands].to_vec()
     };
-    HostLesson {
+    AlignedBatch {
         rows: 1,
         symbols,
         frames,
@@ -152,31 +156,31 @@ fn one_row(from: &HostLesson, row: usize, [symbols, frames, reference]: [usize; 
     }
 }
 
-/// The same lesson, in which one row alone counts.
-fn counting_only(mut lesson: Lesson, row: usize) -> Lesson {
-    let rows = lesson.mel.dims()[0];
+/// The same batch, in which one row alone counts.
+fn counting_only(mut batch: DeviceBatch, row: usize) -> DeviceBatch {
+    let rows = batch.mel.dims()[0];
     let mut one = vec![0f32; rows];
     one[row] = 1.0;
     let one = Tensor::<1>::from_data(TensorData::new(one, [rows]), &device());
-    lesson.frame_weight = lesson.frame_weight * one.clone().reshape([rows, 1, 1]);
-    lesson.symbol_weight = lesson.symbol_weight * one.reshape([rows, 1]);
-    lesson
+    batch.frame_weight = batch.frame_weight * one.clone().reshape([rows, 1, 1]);
+    batch.symbol_weight = batch.symbol_weight * one.reshape([rows, 1]);
+    batch
 }
 
 #[test]
 fn gradients_are_slopes_of_the_loss() {
     let voice = stirred(2);
-    let lesson = lesson(&ROWS, [7, 18, 12]).to_device(&device());
-    let mut gradients = voice.losses(&lesson).total().backward();
+    let batch = batch(&ROWS, [7, 18, 12]).to_device(&device());
+    let mut gradients = voice.losses(&batch).total().backward();
     let gradients = tandem_model::weights::gradients_of(&voice, &mut gradients);
     let weights = weights_of(&voice);
-    // Durations are cut off from the reader on purpose: the slope through the hidden vectors is
+    // Durations are cut off from the encoder on purpose: the slope through the hidden vectors is
     // left out of the gradient, so it is left out of the comparison too.
     let whole = |voice: &Voice| {
-        let losses = voice.losses(&lesson);
+        let losses = voice.losses(&batch);
         f64::from(losses.prior.into_scalar::<f32>()) + f64::from(losses.flow.into_scalar::<f32>())
     };
-    let duration = |voice: &Voice| f64::from(voice.losses(&lesson).duration.into_scalar::<f32>());
+    let duration = |voice: &Voice| f64::from(voice.losses(&batch).duration.into_scalar::<f32>());
     let mut compared = 0;
     for (place, weight) in weights.iter().enumerate() {
         let gradient = gradients[place].clone().map(|g| g.try_into_vec_as::<f32>().unwrap());
@@ -198,8 +202,8 @@ fn gradients_are_slopes_of_the_loss() {
         }
         let found = gradient.map_or(0.0, |g| f64::from(g[at]));
         let off = (found - slope).abs();
-        // The start of the flow is the prior, cut off: its slope differs for the reader alone.
-        let exact = !weight.name.starts_with("reader");
+        // The start of the flow is the prior, cut off: its slope differs for the encoder alone.
+        let exact = !weight.name.starts_with("encoder");
         if exact {
             assert!(off < 2e-2 * slope.abs().max(0.05), "{}: {found} {slope}", weight.name);
             compared += 1;
@@ -227,10 +231,10 @@ fn values(voice: &Voice) -> Vec<f32> {
     weights_of(voice).into_iter().flat_map(numbers).collect()
 }
 
-fn stepped(voice: &Voice, lessons: &[Lesson]) -> Vec<f32> {
+fn stepped(voice: &Voice, batches: &[DeviceBatch]) -> Vec<f32> {
     let mut sum = GradientSum::default();
-    for lesson in lessons {
-        sum.add(voice, voice.losses(lesson).total().backward(), lesson.utterances);
+    for batch in batches {
+        sum.add(voice, voice.losses(batch).total().backward(), batch.utterances);
     }
     let (voice, _) = Optimizer::new(voice).step(voice.clone(), sum, &settings(1));
     values(&voice)
@@ -240,8 +244,8 @@ fn stepped(voice: &Voice, lessons: &[Lesson]) -> Vec<f32> {
 fn gradients_of_small_batches_add_up_to_those_of_a_large_one() {
     let voice = stirred(3);
     let room = [6, 16, 12];
-    let whole = lesson(&ROWS, room);
-    let parts: Vec<Lesson> = (0..3)
+    let whole = batch(&ROWS, room);
+    let parts: Vec<DeviceBatch> = (0..3)
         .map(|row| with_noise_by_row(one_row(&whole, row, room).to_device(&device()), &[row]))
         .collect();
     let whole = with_noise_by_row(whole.to_device(&device()), &[0, 1, 2]);
@@ -256,16 +260,16 @@ fn gradients_of_small_batches_add_up_to_those_of_a_large_one() {
 #[test]
 fn a_step_without_a_number_changes_nothing() {
     let voice = stirred(4);
-    let mut lesson = lesson(&ROWS, [6, 16, 12]).to_device(&device());
-    lesson.mel = lesson.mel * f32::NAN;
-    let after = stepped(&voice, &[lesson]);
+    let mut batch = batch(&ROWS, [6, 16, 12]).to_device(&device());
+    batch.mel = batch.mel * f32::NAN;
+    let after = stepped(&voice, &[batch]);
     assert_eq!(after, values(&voice));
 }
 
 #[test]
 fn the_same_seed_gives_the_same_voice_and_the_same_step() {
-    let lesson = || lesson(&ROWS, [6, 16, 12]).to_device(&device());
-    assert_eq!(stepped(&stirred(5), &[lesson()]), stepped(&stirred(5), &[lesson()]));
+    let batch = || batch(&ROWS, [6, 16, 12]).to_device(&device());
+    assert_eq!(stepped(&stirred(5), &[batch()]), stepped(&stirred(5), &[batch()]));
     assert_ne!(values(&stirred(5)), values(&stirred(6)));
 }
 
@@ -273,14 +277,14 @@ fn the_same_seed_gives_the_same_voice_and_the_same_step() {
 fn a_tiny_voice_learns_one_batch_by_heart() {
     let mut voice = stirred(7);
     let mut optimizer = Optimizer::new(&voice);
-    let lesson = lesson(&ROWS, [6, 16, 12]).to_device(&device());
-    let first = losses(&voice, &lesson);
+    let batch = batch(&ROWS, [6, 16, 12]).to_device(&device());
+    let first = losses(&voice, &batch);
     for step in 1..=200 {
         let mut sum = GradientSum::default();
-        sum.add(&voice, voice.losses(&lesson).total().backward(), lesson.utterances);
+        sum.add(&voice, voice.losses(&batch).total().backward(), batch.utterances);
         (voice, _) = optimizer.step(voice, sum, &settings(step));
     }
-    let last = losses(&voice, &lesson);
+    let last = losses(&voice, &batch);
     for (first, last) in first.into_iter().zip(last) {
         assert!(last < 0.5 * first, "{first} {last}");
     }
@@ -292,16 +296,19 @@ fn speaking_gives_as_many_frames_as_durations_say() {
     let voice = stirred(8).valid();
     let speaker = Speaker { voice: &voice, config: &config, device: &device };
     let reference = Reference { mel: vec![0.1; 9 * config.bands] };
-    let said = speaker.speak(&[1, 2, 3], 1, &reference, None, &Manner::default());
+    let said = speaker.speak(&[1, 2, 3], 1, &reference, None, &SamplingOptions::default());
     let frames: u32 = said.durations.iter().sum();
     assert_eq!(said.mel.len(), frames as usize * config.bands);
     assert!(said.durations.iter().all(|&frames| frames > 0));
-    let given = speaker.speak(&[1, 2, 3], 1, &reference, Some(&[2, 1, 4]), &Manner::default());
+    let given =
+        speaker.speak(&[1, 2, 3], 1, &reference, Some(&[2, 1, 4]), &SamplingOptions::default());
     assert_eq!(given.mel.len(), 7 * config.bands);
-    let again = speaker.speak(&[1, 2, 3], 1, &reference, Some(&[2, 1, 4]), &Manner::default());
+    let again =
+        speaker.speak(&[1, 2, 3], 1, &reference, Some(&[2, 1, 4]), &SamplingOptions::default());
     assert_eq!(given.mel, again.mel);
     let nobody = Reference::default();
-    let other = speaker.speak(&[1, 2, 3], 1, &nobody, Some(&[2, 1, 4]), &Manner::default());
+    let other =
+        speaker.speak(&[1, 2, 3], 1, &nobody, Some(&[2, 1, 4]), &SamplingOptions::default());
     assert_ne!(given.mel, other.mel, "the reference must be heard");
 }
 
@@ -328,7 +335,7 @@ fn sizes_have_the_parameters_they_promise() {
 #[test]
 fn an_empty_row_is_never_read() {
     let voice = stirred(9);
-    let mut with_rubbish = lesson(&[[5, 12, 8], [0, 0, 0]], [6, 16, 12]);
+    let mut with_rubbish = batch(&[[5, 12, 8], [0, 0, 0]], [6, 16, 12]);
     let clean = with_rubbish.clone().to_device(&device());
     let half = with_rubbish.mel.len() / 2;
     with_rubbish.mel[half..].fill(1e3);

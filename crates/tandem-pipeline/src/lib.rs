@@ -14,7 +14,7 @@ mod link; // 4. the queue that restores the order
 pub mod slots; // 4. the places at the end, for all to see
 pub mod pool; // 4. memory that is used again
 mod gate; // 5. how many workers are at work
-pub mod precedence; // 5. who goes first on the processor
+pub mod thread_priority; // 5. stages below the consumer, on the CPU that trains
 mod worker; // 5. what a worker's thread does
 pub mod route; // 6. the path, written down once
 mod run; // 7. threads, and how they end
@@ -40,10 +40,10 @@ pub use hold::Hold;
 pub use link::Level;
 pub use payload::{Payload, Ticketed};
 pub use pool::{Pool, Pooled};
-pub use precedence::Precedence;
 pub use route::{Crew, Route, Setup};
 pub use slots::{SlotState, Slots};
 pub use slow::Slowdowns;
 pub use stage::{BoxError, Outlet, Stage, Trouble};
 pub use stop::CancelToken;
+pub use thread_priority::ThreadPriority;
 pub use watchdog::{Frozen, Watch};

@@ -39,11 +39,11 @@ use crate::gate::Gate;
 use crate::hold::Hold;
 use crate::link::{AnyLink, Link};
 use crate::payload::Payload;
-use crate::precedence::Precedence;
 use crate::run::{self, Part};
 use crate::slow::Slowdowns;
 use crate::stage::Stage;
 use crate::stop::CancelToken;
+use crate::thread_priority::ThreadPriority;
 use crate::watchdog::Watch;
 use crate::worker::{Context, Source, Worker};
 use std::sync::Arc;
@@ -101,7 +101,7 @@ pub struct Setup {
     /// How often the stages' shares and the queues' levels go to the record.
     pub sample_every: Duration,
     /// Whether the stages step back behind the consumer.
-    pub precedence: Precedence,
+    pub priority: ThreadPriority,
     /// Stages slowed on purpose, for tests of what judges runs.
     pub slow: Slowdowns,
 }
@@ -115,7 +115,7 @@ impl Default for Setup {
             watch: Watch::default(),
             adapt: Adapt::Off,
             sample_every: Duration::from_secs(1),
-            precedence: Precedence::Equal,
+            priority: ThreadPriority::Equal,
             slow: Slowdowns::default(),
         }
     }

@@ -161,10 +161,10 @@ impl Threads {
                 };
                 let name = format!("tandem-{}-{index}", stage.name);
                 let entry = self.at_work.enter();
-                let precedence = setup.precedence;
+                let priority = setup.priority;
                 let thread = spawn(&name, move || {
                     let _at_work = entry;
-                    precedence.take_place();
+                    priority.apply();
                     body(context);
                 })?;
                 self.workers.push((name, thread));

@@ -32,7 +32,6 @@ mod perfetto_tracks; // 10. its rows and strings
 mod trace_ring; // 10. the newest packets
 pub mod metrics; // 10. the present numbers for Prometheus
 pub mod tensorboard; // 10. curves, pictures and sound for TensorBoard
-pub mod sampler; // 1. looks at devices, once a second
 pub mod error; // what can go wrong, and the way out
 
 pub use clock::{Nanos, RunClock};

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use tandem_data::audio::mel::MelConfig;
 use tandem_telemetry::event::Loss;
 use tandem_telemetry::{Pending, Recorder};
-use tandem_train::picture::Alignment;
-use tandem_train::run_log::{LogMessage, RunLog, RunLogSettings};
+use tandem_train::log::picture::Alignment;
+use tandem_train::log::{LogMessage, RunLog, RunLogSettings};
 use tandem_units::SampleRate;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -5,11 +5,15 @@
 //! Memory does not grow with the length of the recordings; a row costs about half a kilobyte.
 //! Next: [`mod@crate::feed`].
 
-use crate::examine::{
+pub mod row; // 1. one row: unchanged in the cache, or processed
+mod writer; // 2. the one thread that writes, in corpus order
+pub mod summary; // 3. what preparing did
+
+use crate::prepare::row::{
     Examine, Examined, Fault, Features, Job, OldRows, Surroundings, Trust, open_root,
 };
-use crate::summary::{Summary, peak_memory, rejected_as_tsv};
-use crate::write::{Did, Writing};
+use crate::prepare::summary::{Summary, peak_memory, rejected_as_tsv};
+use crate::prepare::writer::{Did, Writing};
 use crate::{DataSettings, TrainError};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,13 +22,13 @@ use std::time::{Duration, Instant};
 use tandem_data::DataError;
 use tandem_data::audio::mel::MelExtractor;
 use tandem_data::cache::index::Source;
-use tandem_data::cache::replace_file::replace_file;
 use tandem_data::cache::{
     Cache, CachePlace, Draft, Fingerprint, Found, Meta, Row, RowState, Stamp,
 };
 use tandem_data::corpus::{Corpus, RejectReason, RejectedRow, Utterance};
-use tandem_data::directory_lock::{self, Attempt, DirectoryLock};
 use tandem_data::text::FrontEnd;
+use tandem_disk::directory_lock::{self, Attempt, DirectoryLock};
+use tandem_disk::replace_file::replace_file;
 use tandem_pipeline::{CancelToken, Crew, Hold, PipelineError, Route, Setup};
 use tandem_units::{Bytes, Seconds};
 

@@ -6,8 +6,8 @@ use crate::TrainError;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use tandem_model::Device;
-use tandem_model::layers::Compute;
-use tandem_model::size::ModelSize;
+use tandem_model::network::layers::Compute;
+use tandem_model::network::size::ModelSize;
 use tandem_units::Seed;
 
 /// Everything that decides how the model learns. The data's settings stand beside it.
@@ -78,7 +78,7 @@ pub struct AlignmentSettings {
     pub every: u64,
     /// Steps that a snapshot is older than the first step that uses it.
     pub lag: u64,
-    /// Steps at the start that are aligned without the voice: see `tandem_model::flat_start`.
+    /// Steps at the start that are aligned without the voice: see `tandem_model::alignment::flat_start`.
     pub flat_start: u64,
 }
 

@@ -7,12 +7,13 @@ mod kit;
 use kit::Made;
 use std::sync::Arc;
 use tandem_data::batch::BatchConfig;
+use tandem_device::placement::MelOn;
+use tandem_device::placement::OpenDevices;
 use tandem_model::Device;
-use tandem_model::device_mel::{MelOn, MelPlace, TOLERANCE};
-use tandem_model::placement::OpenDevices;
+use tandem_model::device_mel::{MelPlace, TOLERANCE};
 use tandem_pipeline::CancelToken;
 use tandem_telemetry::Recorder;
-use tandem_train::mel_place::{MelDecision, decide_mel_place};
+use tandem_train::feed::mel_placement::{MelDecision, decide_mel_place};
 use tandem_train::{FeedSettings, Prepared, TrainError, feed};
 use tandem_units::{Hint, Seed};
 

@@ -7,21 +7,21 @@ use kit::Made;
 use std::sync::Arc;
 use std::time::Duration;
 use tandem_data::batch::{BatchConfig, Batches};
+use tandem_device::memory::HeldBefore;
+use tandem_device::placement::OpenDevices;
 use tandem_model::Device;
 use tandem_model::checkpoint::{Checkpoints, Contents, Keep};
-use tandem_model::memory::HeldBefore;
-use tandem_model::placement::OpenDevices;
 use tandem_pipeline::CancelToken;
 use tandem_telemetry::event::{Event, RunHeader};
 use tandem_telemetry::reader::RunRecord;
 use tandem_telemetry::record::{RecordOptions, Recording, Spans};
-use tandem_train::beginning::begin;
 use tandem_train::feed::Rows;
-use tandem_train::job::{Ending, Job, Outcome};
-use tandem_train::run_log::LogSender;
+use tandem_train::log::LogSender;
+use tandem_train::run::job::{Ending, Job, Outcome};
+use tandem_train::run::start::begin;
+use tandem_train::run::trainer::train;
+use tandem_train::run::warm_up::{STAGE, WarmUp, WarmedUp};
 use tandem_train::train_settings::TrainSettings;
-use tandem_train::trainer::train;
-use tandem_train::warm_up::{STAGE, WarmUp, WarmedUp};
 use tandem_train::{FeedSettings, Prepared};
 use tandem_units::Seed;
 
@@ -54,10 +54,10 @@ fn run(prepared: &Arc<Prepared>, warm_up: WarmUp) -> Run {
         checkpoint_dir: folder.path().join("run"),
         ..TrainSettings::default()
     };
-    let shelf = || Checkpoints::open(&settings.checkpoint_dir, Keep { last: 1 }).unwrap();
+    let checkpoints = || Checkpoints::open(&settings.checkpoint_dir, Keep { last: 1 }).unwrap();
     let held = HeldBefore::look(&devices);
-    let first = shelf();
-    let beginning = begin(prepared, &feed, &settings, &devices, &first, &cancel).unwrap();
+    let first = checkpoints();
+    let start = begin(prepared, &feed, &settings, &devices, &first, &cancel).unwrap();
     let path = folder.path().join("run.jsonl");
     let header = RunHeader::now("warm_up", "0", serde_json::Value::Null);
     let options = RecordOptions { spans: Spans::Recorded, ..RecordOptions::default() };
@@ -72,16 +72,16 @@ fn run(prepared: &Arc<Prepared>, warm_up: WarmUp) -> Run {
         limits: None,
         warm_up,
         held,
-        shelf: first,
+        checkpoints: first,
         start_delay: Duration::from_secs(2),
         log: LogSender::off(),
         recorder: recording.recorder(),
         cancel,
     };
-    let outcome = train(job, beginning).unwrap();
+    let outcome = train(job, start).unwrap();
     recording.finish();
     let record = RunRecord::read(&path).unwrap();
-    let contents = shelf().load_newest().unwrap().expect("a checkpoint at the end").contents;
+    let contents = checkpoints().load_newest().unwrap().expect("a checkpoint at the end").contents;
     Run { outcome, record, contents }
 }
 

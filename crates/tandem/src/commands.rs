@@ -1,14 +1,36 @@
 //! The subcommands, one file each. A file reads: args, settings, run.
 
+// In the order a newcomer meets them.
+pub mod demo;
+pub mod prepare;
+pub mod analyze;
+pub mod batches;
+pub mod text;
+pub mod features;
+pub mod validate;
+pub mod train;
+pub mod watch;
+pub mod synth;
+pub mod evaluate;
+pub mod report;
+pub mod profile;
+pub mod plan;
+pub mod compare;
+pub mod scaling;
+pub mod devices;
+pub mod doctor;
+pub mod bench;
+pub mod reference;
+pub mod completions;
+pub mod man;
+
 use crate::exit::ExitStatus;
 use crate::printer::Printer;
 
-/// Declares a module, a clap variant and a branch of `run` for each command, so that a new one
-/// is one line here and one file beside.
+/// Declares a clap variant and a branch of `run` for each command. Modules are declared outside: rustfmt does not see
+/// those inside a macro.
 macro_rules! commands {
     ($($(#[$about:meta])* $name:ident: $variant:ident,)*) => {
-        $(pub mod $name;)*
-
         /// What the user asked for.
         #[derive(clap::Subcommand)]
         #[allow(clippy::large_enum_variant, reason = "there is one of them in a process")]
@@ -17,7 +39,6 @@ macro_rules! commands {
         }
 
         impl Command {
-            /// Does it.
             pub fn run(self, out: &mut Printer) -> anyhow::Result<ExitStatus> {
                 match self {
                     $(Command::$variant(args) => $name::run(args, out),)*
@@ -28,7 +49,6 @@ macro_rules! commands {
 }
 
 commands! {
-    // In the order a newcomer meets them.
     /// Run the whole path on the built-in corpus
     demo: Demo,
     /// Read, check and cache a corpus

@@ -8,7 +8,7 @@ use crate::demo_corpus;
 use std::path::{Path, PathBuf};
 use tandem_data::batch::{BatchConfig, auto_prefetch};
 use tandem_data::text::{DiacriticsPolicy, Language, SymbolMode};
-use tandem_train::examine::{Features, Trust};
+use tandem_train::prepare::row::{Features, Trust};
 use tandem_train::{DataSettings, PrepareOptions};
 use tandem_units::Seed;
 

@@ -87,7 +87,7 @@ fn repair(place: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Beside the target, since a rename works on one disk only; named by process and thread,
+/// BackgroundPool the target, since a rename works on one disk only; named by process and thread,
 /// since two may write at once.
 fn draft_of(target: &Path) -> PathBuf {
     let name = target.file_name().unwrap_or_default().to_string_lossy();

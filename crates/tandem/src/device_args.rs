@@ -5,9 +5,9 @@
 
 use crate::failure::Advised;
 use serde::{Deserialize, Serialize};
-use tandem_model::device::BackendChoice;
-use tandem_model::device_mel::MelOn;
-use tandem_model::placement::{DEFAULT_BUFFER, DeviceSettings, Isolation, Shapes};
+use tandem_device::backend::BackendChoice;
+use tandem_device::placement::MelOn;
+use tandem_device::placement::{DEFAULT_BUFFER, DeviceSettings, Isolation, Shapes};
 use tandem_units::Bytes;
 
 /// Which devices, and how much of them.
@@ -161,7 +161,7 @@ fn megabytes(text: &str) -> Result<u64, String> {
 mod tests {
     use super::*;
     use clap::Parser;
-    use tandem_model::device::Backend;
+    use tandem_device::backend::Backend;
 
     #[derive(Parser)]
     struct Typed {

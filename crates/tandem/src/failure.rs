@@ -9,25 +9,25 @@ use tandem_data::audio::AudioError;
 use tandem_data::audio::mel::MelError;
 use tandem_data::batch::BatchError;
 use tandem_data::text::TextError;
+use tandem_device::backend::DeviceError;
+use tandem_device::memory::MemoryError;
+use tandem_device::placement::PlacementError;
+use tandem_eval::evaluate::EvaluateError;
 use tandem_insight::chart::ChartError;
 use tandem_insight::compare::CompareError;
 use tandem_insight::measured::MeasureError;
 use tandem_insight::plan::PlanError;
 use tandem_insight::scaling::ScalingError;
 use tandem_model::checkpoint::CheckpointError;
-use tandem_model::device::DeviceError;
 use tandem_model::device_mel::DeviceMelError;
-use tandem_model::memory::MemoryError;
-use tandem_model::narration::NarrationError;
-use tandem_model::placement::PlacementError;
-use tandem_model::trained::VoiceError;
-use tandem_model::wav::WavError;
+use tandem_model::synthesis::text::SynthesisError;
+use tandem_model::trained_voice::VoiceError;
+use tandem_model::vocoder::wav::WavError;
 use tandem_page::PageError;
 use tandem_pipeline::PipelineError;
 use tandem_telemetry::TelemetryError;
 use tandem_train::TrainError;
-use tandem_train::evaluate::EvaluateError;
-use tandem_train::picture::PictureError;
+use tandem_train::log::picture::PictureError;
 use tandem_units::Hint;
 
 /// The whole error as text: `error:`, one `caused by:` for each cause, `hint:` where there is one.
@@ -75,7 +75,7 @@ fn hint_of(cause: &(dyn Error + 'static)) -> Option<String> {
         .or_else(|| of::<MemoryError>(cause))
         .or_else(|| of::<VoiceError>(cause))
         .or_else(|| of::<EvaluateError>(cause))
-        .or_else(|| of::<NarrationError>(cause))
+        .or_else(|| of::<SynthesisError>(cause))
         .or_else(|| of::<WavError>(cause))
         .or_else(|| of::<TrainError>(cause))
         .or_else(|| of::<MeasureError>(cause))

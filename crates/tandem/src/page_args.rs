@@ -4,7 +4,7 @@ use crate::printer::Printer;
 use anyhow::Context;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use std::path::{Path, PathBuf};
-use tandem_data::cache::replace_file::replace_file;
+use tandem_disk::replace_file::replace_file;
 use tandem_page::{Lang, Page, render};
 
 /// What was typed about a page.

@@ -13,18 +13,20 @@ use anyhow::Context;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+use tandem_device::inventory::Inventory;
+use tandem_device::placement::{Mode, OpenDevices, Placement};
 use tandem_insight::measured::Measured;
 use tandem_insight::predict::Setting;
 use tandem_insight::profile::{
     BatchShapes, Change, Overhead, ProfileAnswer, ProfileRules, ProfileRuns, RunKind, Sharing,
     Subject,
 };
-use tandem_model::inventory::Inventory;
-use tandem_model::placement::{Mode, OpenDevices, Placement};
 use tandem_pipeline::{CancelToken, Slowdowns};
-use tandem_train::examine::Features;
-use tandem_train::lessons::ALIGNED;
-use tandem_train::profile_runs::{Drill, Exercise, ShapeCounts, Turn, send_cost, shapes_by_batch};
+use tandem_train::feed::train_route::ALIGNED;
+use tandem_train::measure::profile_runs::{
+    ProfileRunner, Scenario, ShapeCounts, Turn, send_cost, shapes_by_batch,
+};
+use tandem_train::prepare::row::Features;
 use tandem_train::{FeedSettings, PrepareOptions, Prepared, prepare};
 
 /// Flags of commands that run the trainer to measure it.
@@ -157,14 +159,14 @@ impl Session {
         let began = Instant::now();
         let directory = directory.unwrap_or(self.scratch.path());
         let run = |kind: RunKind, prepared: &Arc<Prepared>, out: &mut Printer| {
-            let (exercise, name) = match kind {
-                RunKind::AsIs => (Exercise::Whole, "as-is"),
-                RunKind::Cached => (Exercise::Whole, "cached"),
-                RunKind::ModelAlone => (Exercise::ModelAlone, "model-alone"),
-                RunKind::DataAlone => (Exercise::DataAlone, "data-alone"),
+            let (scenario, name) = match kind {
+                RunKind::AsIs => (Scenario::Whole, "as-is"),
+                RunKind::Cached => (Scenario::Whole, "cached"),
+                RunKind::ModelAlone => (Scenario::ModelAlone, "model-alone"),
+                RunKind::DataAlone => (Scenario::DataAlone, "data-alone"),
             };
             let path = self.record_path(directory, name);
-            self.run(kind.name(), exercise, &self.feed, prepared, &path, out)
+            self.run(kind.name(), scenario, &self.feed, prepared, &path, out)
         };
         let (as_is, parameters) = run(RunKind::AsIs, &self.prepared, out)?;
         let cached = match self.try_cached && !self.is_cached() {
@@ -215,10 +217,10 @@ impl Session {
         out: &mut Printer,
     ) -> anyhow::Result<Measured> {
         let path = self.record_path(self.scratch.path(), "tried");
-        Ok(self.run(what, Exercise::Whole, feed, &self.prepared, &path, out)?.0)
+        Ok(self.run(what, Scenario::Whole, feed, &self.prepared, &path, out)?.0)
     }
 
-    /// A step with the pipeline and without it, in turns: see [`Drill::take_turns`].
+    /// A step with the pipeline and without it, in turns: see [`ProfileRunner::take_turns`].
     pub fn take_turns(
         &self,
         turns: usize,
@@ -226,8 +228,9 @@ impl Session {
         out: &mut Printer,
     ) -> anyhow::Result<Vec<Turn>> {
         let mut shown = out.progress("turns with the pipeline and without", turns as u64);
-        let drill = self.drill(&self.feed, (turns * batches) as u64, Arc::new(|_| {}));
-        let found = drill.take_turns(&self.prepared, turns, batches, &mut |at| shown.at(at as u64));
+        let runner = self.runner(&self.feed, (turns * batches) as u64, Arc::new(|_| {}));
+        let found =
+            runner.take_turns(&self.prepared, turns, batches, &mut |at| shown.at(at as u64));
         shown.done();
         found.context("cannot run the trainer")
     }
@@ -243,7 +246,7 @@ impl Session {
     fn run(
         &self,
         what: &str,
-        exercise: Exercise,
+        scenario: Scenario,
         feed: &FeedSettings,
         prepared: &Arc<Prepared>,
         record: &Path,
@@ -256,9 +259,9 @@ impl Session {
         let on_step = Arc::new(move |step| {
             hears.lock().unwrap_or_else(PoisonError::into_inner).at(step);
         });
-        let drill = self.drill(feed, steps, on_step);
-        let parameters = drill.run(exercise, prepared, record);
-        drop(drill);
+        let runner = self.runner(feed, steps, on_step);
+        let parameters = runner.run(scenario, prepared, record);
+        drop(runner);
         if let Ok(shown) = Arc::try_unwrap(shown) {
             shown.into_inner().unwrap_or_else(PoisonError::into_inner).done();
         }
@@ -266,13 +269,13 @@ impl Session {
         Ok((Measured::read(record, skip)?, parameters as u64))
     }
 
-    fn drill(
+    fn runner(
         &self,
         feed: &FeedSettings,
         steps: u64,
         on_step: Arc<dyn Fn(u64) + Send + Sync>,
-    ) -> Drill {
-        Drill {
+    ) -> ProfileRunner {
+        ProfileRunner {
             feed: feed.clone(),
             settings: self.plan.train.clone(),
             devices: self.devices.clone(),

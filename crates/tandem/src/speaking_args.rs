@@ -3,13 +3,13 @@
 use crate::failure::Advised;
 use anyhow::Context;
 use std::path::PathBuf;
+use tandem_device::backend::{self, Backend, BackendChoice, DeviceId};
+use tandem_device::inventory::Inventory;
+use tandem_device::placement::{DeviceSettings, Placement};
 use tandem_model::Device;
-use tandem_model::device::{self, Backend, BackendChoice, DeviceId};
-use tandem_model::griffin_lim::GriffinLimConfig;
-use tandem_model::inventory::Inventory;
-use tandem_model::narration::Narrator;
-use tandem_model::placement::{DeviceSettings, Placement};
-use tandem_model::synthesis::Manner;
+use tandem_model::synthesis::mel::SamplingOptions;
+use tandem_model::synthesis::text::Synthesizer;
+use tandem_model::vocoder::griffin_lim::GriffinLimConfig;
 use tandem_units::Seed;
 
 /// A voice and where it speaks.
@@ -28,15 +28,15 @@ pub struct VoiceArgs {
 
 /// How it speaks.
 #[derive(Clone, Debug, clap::Args)]
-pub struct MannerArgs {
+pub struct SamplingArgs {
     /// Pace: 2 is twice as fast
-    #[arg(long, value_name = "FACTOR", default_value_t = Manner::default().speed)]
+    #[arg(long, value_name = "FACTOR", default_value_t = SamplingOptions::default().speed)]
     pub speed: f32,
     /// Steps from the text's mean sound to speech: more are slower and finer
-    #[arg(long, value_name = "N", default_value_t = Manner::default().steps)]
+    #[arg(long, value_name = "N", default_value_t = SamplingOptions::default().steps)]
     pub steps: usize,
     /// How much chance there is in the speech; 0: none
-    #[arg(long, value_name = "SHARE", default_value_t = Manner::default().temperature)]
+    #[arg(long, value_name = "SHARE", default_value_t = SamplingOptions::default().temperature)]
     pub temperature: f32,
     /// What chance is drawn from
     #[arg(long, value_name = "N", default_value_t = 0)]
@@ -46,11 +46,11 @@ pub struct MannerArgs {
     pub vocoder_rounds: usize,
 }
 
-impl MannerArgs {
+impl SamplingArgs {
     /// For the model.
-    pub fn manner(&self) -> Manner {
-        let MannerArgs { speed, steps, temperature, seed, .. } = *self;
-        Manner { speed, steps, temperature, seed: Seed(seed) }
+    pub fn sampling(&self) -> SamplingOptions {
+        let SamplingArgs { speed, steps, temperature, seed, .. } = *self;
+        SamplingOptions { speed, steps, temperature, seed: Seed(seed) }
     }
 
     /// For the vocoder.
@@ -61,9 +61,9 @@ impl MannerArgs {
 
 impl VoiceArgs {
     /// Opens the device and reads the voice.
-    pub fn open(&self, vocoder: GriffinLimConfig) -> anyhow::Result<Narrator> {
+    pub fn open(&self, vocoder: GriffinLimConfig) -> anyhow::Result<Synthesizer> {
         let device = self.device()?;
-        Narrator::open(&self.checkpoint, &device, vocoder)
+        Synthesizer::open(&self.checkpoint, &device, vocoder)
             .with_context(|| format!("cannot speak with `{}`", self.checkpoint.display()))
     }
 
@@ -81,6 +81,6 @@ impl VoiceArgs {
             }
             (Some(index), backend) => DeviceId { backend, index },
         };
-        Ok(device::open(id)?)
+        Ok(backend::open(id)?)
     }
 }

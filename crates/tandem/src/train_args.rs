@@ -11,7 +11,7 @@ use crate::failure::Advised;
 use crate::train_plan::TrainPlan;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use std::path::PathBuf;
-use tandem_model::size::ModelSize;
+use tandem_model::network::size::ModelSize;
 use tandem_train::train_settings::{Precision, TrainSettings, USUAL_EPOCHS};
 use tandem_units::{Seconds, Seed};
 

@@ -1,10 +1,10 @@
 //! Which GPUs of a run the sampler looks at.
 
-use tandem_model::device::Backend;
-use tandem_model::inventory::FoundDevice;
-use tandem_model::placement::{Mode, Placement};
+use tandem_device::backend::Backend;
+use tandem_device::inventory::FoundDevice;
+use tandem_device::placement::{Mode, Placement};
+use tandem_device::sampler::{GpuAddress, Vendor, WatchedGpu};
 use tandem_telemetry::event::DeviceRole;
-use tandem_telemetry::sampler::{GpuAddress, Vendor, WatchedGpu};
 
 /// The data GPU and the model GPU, or the one that is both.
 pub fn gpus(placement: &Placement) -> Vec<WatchedGpu> {

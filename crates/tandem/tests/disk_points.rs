@@ -144,7 +144,7 @@ impl Alone {
         for (step, line) in parts(&run).iter().flat_map(|part| lines(part)) {
             assert_eq!(Some(&line), self.steps.get(&step), "after `{change}`: step {step}");
         }
-        for file in ["weights", "ema", "moments", "readers"] {
+        for file in ["weights", "ema", "moments", "aligner_snapshots"] {
             let of = |run: &str| {
                 let path = self.place.inside(run).join(LAST).join(format!("{file}.safetensors"));
                 fs::read(path).unwrap_or_else(|error| panic!("after `{change}`: {file}: {error}"))

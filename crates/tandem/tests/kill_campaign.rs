@@ -54,7 +54,9 @@ fn a_run_that_is_killed_again_and_again_ends_as_if_it_had_been_left_alone() {
     for (step, line) in parts(&place.inside("run")).iter().flat_map(|part| lines(part)) {
         assert_eq!(Some(&line), expected.get(&step), "{chance:?}: step {step} was another one");
     }
-    for file in ["weights", "ema", "moments", "readers"].map(|name| format!("{name}.safetensors")) {
+    for file in
+        ["weights", "ema", "moments", "aligner_snapshots"].map(|name| format!("{name}.safetensors"))
+    {
         let of = |run: &str| fs::read(place.inside(run).join("step-00000016").join(&file)).unwrap();
         assert!(of("alone") == of("run"), "{chance:?}: `{file}` differs");
     }

@@ -13,11 +13,11 @@ use tandem_data::text::{SymbolTable, TextConfig};
 use tandem_model::Device;
 use tandem_model::checkpoint::{Checkpoints, Contents, Keep, Mark, TensorSet, Values};
 use tandem_model::mel_scale::MelScale;
-use tandem_model::size::{ModelSize, VoiceConfig};
-use tandem_model::trained::{
+use tandem_model::network::size::{ModelSize, VoiceConfig};
+use tandem_model::network::voice::Voice;
+use tandem_model::trained_voice::{
     EMA, KnownSpeaker, SPEAKERS, VOICE, VOICE_VERSION, VoiceDocument, tensor_set,
 };
-use tandem_model::voice::Voice;
 use tandem_model::weights::weights_of;
 use tandem_units::Seed;
 

@@ -33,7 +33,8 @@ fn train(place: &Place, directory: &str, more: &[&str]) -> Said {
 
 /// Every tensor file of a checkpoint, and where the data stands.
 fn kept(place: &Place, checkpoint: &str) -> BTreeMap<String, Vec<u8>> {
-    let names = ["weights", "ema", "moments", "readers"].map(|name| format!("{name}.safetensors"));
+    let names = ["weights", "ema", "moments", "aligner_snapshots"]
+        .map(|name| format!("{name}.safetensors"));
     let read = |name: String| {
         let bytes = fs::read(place.inside(checkpoint).join(&name)).expect("a file of a checkpoint");
         (name, bytes)

@@ -6,17 +6,17 @@
 
 use crate::DataError;
 use crate::cache::index::{self, Meta, RECORDS_AT, SegmentUse};
-use crate::cache::replace_file::{self, draft_path};
 use crate::cache::segment::{self, Place, SegmentKind, SegmentWriter};
 use crate::cache::store::{Cache, Found};
 use crate::cache::text_entry::CachedText;
 use crate::cache::{Fingerprint, Record};
-use crate::directory_lock::DirectoryLock;
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use tandem_disk::File;
+use tandem_disk::directory_lock::DirectoryLock;
+use tandem_disk::replace_file::{self, draft_path};
 
 /// Segments of which less than this share is in use are copied together.
 const WORTH_KEEPING: f64 = 0.5;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use tandem_data::cache::{
     Cache, CachedText, Draft, Fingerprint, Found, Meta, NewRow, Record, Stamp,
 };
-use tandem_data::directory_lock::{Attempt, DirectoryLock};
+use tandem_disk::directory_lock::{Attempt, DirectoryLock};
 
 pub const SETTINGS: Fingerprint = Fingerprint([3; 16]);
 pub const BANDS: usize = 4;

@@ -9,8 +9,8 @@ use super::manifest::{self, FileEntry, Manifest};
 use super::{sealed, tensor_file};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
-use tandem_data::cache::replace_file;
 use tandem_disk::File;
+use tandem_disk::replace_file;
 use tandem_units::Bytes;
 
 /// What is collected before it goes to the disk.

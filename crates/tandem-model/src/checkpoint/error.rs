@@ -21,7 +21,7 @@ pub enum CheckpointError {
     Device {
         /// What the device said.
         #[source]
-        source: Box<crate::device::DeviceError>,
+        source: Box<tandem_device::backend::DeviceError>,
     },
     /// The disk refused. Older checkpoints are what they were.
     #[error("cannot write checkpoint file `{}`", path.display())]

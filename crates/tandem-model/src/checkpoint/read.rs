@@ -6,9 +6,9 @@
 //! only goes as a whole.
 
 use super::contents::Contents;
+use super::directory::{self, Best, Place};
 use super::error::{Broken, CheckpointError, Fault};
 use super::manifest::{self, FileEntry, FileKind, Manifest};
-use super::shelf::{self, Best, Place};
 use super::tensor_file;
 use std::fs::File;
 use std::io::{self, Read};
@@ -65,7 +65,7 @@ pub fn load(path: &Path, parts: Parts<'_>) -> Result<Loaded, CheckpointError> {
 /// A run may be writing here. Listing a directory is not one act: a name that comes while another goes
 /// may both be missed. So neither "none" nor "none is whole" is said before two looks saw the same.
 pub fn load_newest(directory: &Path, parts: Parts<'_>) -> Result<Option<Loaded>, CheckpointError> {
-    newest_seen(directory, parts, || shelf::list(directory))
+    newest_seen(directory, parts, || directory::list(directory))
 }
 
 /// [`load_newest`], with the looks as they come.
@@ -126,7 +126,7 @@ enum Marked {
 fn marked_best(directory: &Path, parts: Parts<'_>) -> Result<Marked, CheckpointError> {
     let mut tried: Option<(Best, Fault)> = None;
     for _ in 0..LOOKS {
-        let best = match shelf::best(directory) {
+        let best = match directory::best(directory) {
             Ok(None) => return Ok(Marked::None),
             Ok(Some(best)) => best,
             Err(CheckpointError::BestUnreadable { path, fault }) => {

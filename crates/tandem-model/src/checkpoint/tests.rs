@@ -4,7 +4,7 @@ mod damage; // whatever happens to the files, what is read is right
 mod kill; // whenever the process ends, the last good one is there
 mod power_loss; // whatever a power cut leaves, the last good one is there
 
-use super::shelf::Place;
+use super::directory::Place;
 use super::*;
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -283,7 +283,7 @@ fn a_directory_is_empty_only_when_two_looks_say_so() {
     let mut looks = [vec![], vec![gone], vec![gone], vec![]].into_iter();
     let found = read::newest_seen(dir.path(), Parts::All, || match looks.next() {
         Some(places) => Ok(places),
-        None => shelf::list(dir.path()),
+        None => directory::list(dir.path()),
     });
     assert_eq!(found.unwrap().expect("there all along").contents.step, 7);
     let mut looks = 0;

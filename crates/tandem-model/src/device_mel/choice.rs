@@ -6,41 +6,14 @@
 //! units do) is not taken, however fast it is.
 
 use super::{BAND_TOLERANCE, DeviceMel, DeviceMelError, SoundBatch};
-use crate::device::{DeviceError, guarded};
 use burn::tensor::Device;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use std::fmt;
-use std::str::FromStr;
 use std::time::{Duration, Instant};
 use tandem_data::audio::Sound;
 use tandem_data::audio::mel::{MelConfig, MelError, MelExtractor};
+use tandem_device::backend::{DeviceError, guarded};
 use tandem_units::Seconds;
-
-/// What was asked for with `--mel-on`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum MelOn {
-    /// Where a measurement at the start says that it is faster.
-    #[default]
-    Auto,
-    /// The host, or
-    Host,
-    /// the data device, without a measurement.
-    Device,
-}
-
-impl FromStr for MelOn {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<MelOn, String> {
-        match text {
-            "auto" => Ok(MelOn::Auto),
-            "host" => Ok(MelOn::Host),
-            "device" => Ok(MelOn::Device),
-            _ => Err("expected auto, host or device".into()),
-        }
-    }
-}
 
 /// Where mel frames are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

@@ -161,7 +161,7 @@ impl AlignmentHealth {
     }
 }
 
-/// Share of the steps that stay or go on by one. Beginning at the first symbol and ending at the
+/// Share of the steps that stay or go on by one. RunStart at the first symbol and ending at the
 /// last count as a step each.
 fn steps_in_order(path: &[usize], symbols: usize) -> f64 {
     let inside = path.windows(2).filter(|pair| matches!(pair[1].checked_sub(pair[0]), Some(0 | 1)));

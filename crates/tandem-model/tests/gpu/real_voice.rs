@@ -1,14 +1,14 @@
-//! The real voice, as narrow as it can be, and lessons for it: what training runs, on devices of
+//! The real voice, as narrow as it can be, and batches for it: what training runs, on devices of
 //! one's choice.
 
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 use tandem_data::batch::HostBatch;
-use tandem_model::lesson::{HostLesson, Lesson};
+use tandem_device::placement::OpenDevices;
+use tandem_model::network::size::VoiceConfig;
+use tandem_model::network::voice::Voice;
 use tandem_model::optimizer::{GradientSum, Optimizer, StepSettings};
-use tandem_model::placement::OpenDevices;
-use tandem_model::size::VoiceConfig;
-use tandem_model::voice::Voice;
+use tandem_model::train_batch::{AlignedBatch, DeviceBatch};
 use tandem_model::weights::{Weight, weights_of};
 use tandem_units::Seed;
 
@@ -34,9 +34,9 @@ fn config() -> VoiceConfig {
     }
 }
 
-/// A corner of a batch with these frames as the lesson of a step: symbols as long as each other,
+/// A corner of a batch with these frames as the batch of a step: symbols as long as each other,
 /// the beginning of the next row as reference, padding in the last row.
-pub fn lesson(batch: &HostBatch, mel: &[f32], step: u64) -> HostLesson {
+pub fn batch(batch: &HostBatch, mel: &[f32], step: u64) -> AlignedBatch {
     let (shape, bands) = (batch.shape(), batch.bands());
     let (symbol_counts, frame_counts) = (vec![SYMBOLS, 5], vec![SIZE, 10]);
     let corner = |row: usize| -> Vec<f32> {
@@ -53,7 +53,7 @@ pub fn lesson(batch: &HostBatch, mel: &[f32], step: u64) -> HostLesson {
             symbol_ids[place] = (1 + at + row) as i32;
         }
     }
-    HostLesson {
+    AlignedBatch {
         rows: ROWS,
         symbols: SYMBOLS,
         frames: SIZE,
@@ -78,32 +78,32 @@ pub struct Ran {
     /// The loss of each step, an utterance's mean.
     pub losses: Vec<f32>,
     /// Where every tensor of the data side was before the transfer.
-    pub on_data: Vec<Placed>,
-    /// Where everything of the model side was: lessons, weights, gradients, optimiser.
-    pub on_model: Vec<Placed>,
+    pub on_data: Vec<Transferred>,
+    /// Where everything of the model side was: batches, weights, gradients, optimiser.
+    pub on_model: Vec<Transferred>,
 }
 
 /// A tensor by its name, and its device.
-pub struct Placed {
+pub struct Transferred {
     pub what: String,
     pub device: Device,
 }
 
-/// Trains from the same seed: each lesson to the data device, to the model device, one step.
-pub fn train(devices: &OpenDevices, lessons: &[HostLesson]) -> Ran {
+/// Trains from the same seed: each batch to the data device, to the model device, one step.
+pub fn train(devices: &OpenDevices, batches: &[AlignedBatch]) -> Ran {
     let mut voice = Voice::new(&config(), Seed(7), &devices.model.clone().autodiff());
     let mut optimizer = Optimizer::new(&voice);
     let mut ran = Ran::default();
-    for (number, lesson) in lessons.iter().enumerate() {
-        let lesson = lesson.to_device(&devices.data);
-        ran.on_data.extend(tensors_of(&lesson));
-        let lesson = lesson.to_device(&devices.model);
-        ran.on_model.extend(tensors_of(&lesson));
-        let losses = voice.losses(&lesson);
+    for (number, batch) in batches.iter().enumerate() {
+        let batch = batch.to_device(&devices.data);
+        ran.on_data.extend(tensors_of(&batch));
+        let batch = batch.to_device(&devices.model);
+        ran.on_model.extend(tensors_of(&batch));
+        let losses = voice.losses(&batch);
         let mut sum = GradientSum::default();
-        sum.add(&voice, losses.total().backward(), lesson.utterances);
+        sum.add(&voice, losses.total().backward(), batch.utterances);
         ran.on_model.extend(gradients(&voice, &sum));
-        let total = losses.total().into_scalar::<f32>() / lesson.utterances as f32;
+        let total = losses.total().into_scalar::<f32>() / batch.utterances as f32;
         ran.losses.push(total);
         let (moved, _) = optimizer.step(voice, sum, &settings(number as u64 + 1));
         voice = moved;
@@ -127,18 +127,21 @@ fn settings(step: u64) -> StepSettings {
 }
 
 /// Gradients of every weight that has one.
-fn gradients(voice: &Voice, sum: &GradientSum) -> Vec<Placed> {
+fn gradients(voice: &Voice, sum: &GradientSum) -> Vec<Transferred> {
     let weights = weights_of(voice);
     let placed = |(weight, gradient): (&Weight, &Option<Tensor<1>>)| {
         let gradient = gradient.as_ref()?;
-        Some(Placed { what: format!("gradient of {}", weight.name), device: gradient.device() })
+        Some(Transferred {
+            what: format!("gradient of {}", weight.name),
+            device: gradient.device(),
+        })
     };
-    let placed: Vec<Placed> = weights.iter().zip(sum.tensors()).filter_map(placed).collect();
+    let placed: Vec<Transferred> = weights.iter().zip(sum.tensors()).filter_map(placed).collect();
     assert!(placed.len() * 10 >= weights.len() * 9, "gradients flow: {}", placed.len());
     placed
 }
 
-fn state(voice: &Voice, optimizer: &Optimizer) -> Vec<Placed> {
+fn state(voice: &Voice, optimizer: &Optimizer) -> Vec<Transferred> {
     let state = optimizer.state();
     let lists = [
         ("weight", weights_of(voice)),
@@ -146,20 +149,21 @@ fn state(voice: &Voice, optimizer: &Optimizer) -> Vec<Placed> {
         ("mean square", state.square),
         ("running mean", state.ema),
     ];
-    let placed = |what: &'static str, weight: Weight| Placed {
+    let placed = |what: &'static str, weight: Weight| Transferred {
         what: format!("{what} {}", weight.name),
         device: weight.values.device(),
     };
     let named = |(what, list): (&'static str, Vec<Weight>)| {
         list.into_iter().map(move |weight| placed(what, weight))
     };
-    let module = voice.devices().into_iter().map(|device| Placed { what: "module".into(), device });
+    let module =
+        voice.devices().into_iter().map(|device| Transferred { what: "module".into(), device });
     lists.into_iter().flat_map(named).chain(module).collect()
 }
 
-/// Every tensor of a lesson; the compiler asks for those that are new.
-fn tensors_of(lesson: &Lesson) -> Vec<Placed> {
-    let Lesson {
+/// Every tensor of a batch; the compiler asks for those that are new.
+fn tensors_of(batch: &DeviceBatch) -> Vec<Transferred> {
+    let DeviceBatch {
         symbols,
         languages,
         text,
@@ -176,7 +180,7 @@ fn tensors_of(lesson: &Lesson) -> Vec<Placed> {
         times,
         time_features,
         utterances: _,
-    } = lesson;
+    } = batch;
     let named = [
         ("symbols", symbols.device()),
         ("languages", languages.device()),
@@ -194,5 +198,5 @@ fn tensors_of(lesson: &Lesson) -> Vec<Placed> {
         ("times", times.device()),
         ("time features", time_features.device()),
     ];
-    named.into_iter().map(|(what, device)| Placed { what: what.into(), device }).collect()
+    named.into_iter().map(|(what, device)| Transferred { what: what.into(), device }).collect()
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tandem_data::corpus::Split;
 use tandem_pipeline::CancelToken;
-use tandem_train::examine::{Features, Trust};
+use tandem_train::prepare::row::{Features, Trust};
 use tandem_train::{DataSettings, PrepareOptions, Prepared, TrainError, Watcher, prepare};
 
 /// A corpus on disk, gone with the test.

@@ -22,8 +22,8 @@ use tandem_pipeline::{Adapt, CancelToken};
 use tandem_telemetry::event::{RunHeader, StartReason};
 use tandem_telemetry::stats::Figures;
 use tandem_telemetry::{Ending, RecordOptions, Recorder, Recording, Report, Rules, Spans};
-use tandem_train::analyze::{Analysis, AnalyzeOptions, UNEVEN, analyze};
-use tandem_train::rehearsal::{Consumer, LATE};
+use tandem_train::measure::analyze::{Analysis, AnalyzeOptions, UNEVEN, analyze};
+use tandem_train::measure::rehearsal::{Consumer, LATE};
 use tandem_train::{FeedSettings, Prepared, prepare};
 use tandem_units::Seconds;
 
@@ -168,7 +168,8 @@ fn prepare_twice(
 }
 
 fn record(path: &Path, options: &AnalyzeOptions) -> anyhow::Result<Recording> {
-    let settings = serde_json::json!({ "command": "analyze", "step": options.consumer.step.as_secs_f64() });
+    let settings =
+        serde_json::json!({ "command": "analyze", "step": options.consumer.step.as_secs_f64() });
     let header = RunHeader::now("tandem", env!("CARGO_PKG_VERSION"), settings);
     let options = RecordOptions { spans: Spans::Recorded, ..RecordOptions::default() };
     Recording::create(path, header, options).context("cannot start the run record")
@@ -197,7 +198,9 @@ pub fn print(analysis: &Analysis, out: &mut Printer) -> anyhow::Result<()> {
     out.line("")?;
     let even = format!(
         "{:.0} % variation per second of sound (uneven above {:.0} %), {:.0} times real time on one thread",
-        100.0 * audio.variation, 100.0 * UNEVEN, audio.times_real_time
+        100.0 * audio.variation,
+        100.0 * UNEVEN,
+        audio.times_real_time
     );
     let cold = format!(
         "cold {} (from {} sampled rows), warm {} (measured): {:.0} times",
@@ -205,16 +208,28 @@ pub fn print(analysis: &Analysis, out: &mut Printer) -> anyhow::Result<()> {
     );
     let waits = format!(
         "{} of {} later than {} ms; consumer idle {:.1} % at {} a step; {:.0} batches/s when nobody waits",
-        batches.late, batches.count, LATE.as_millis(), 100.0 * batches.idle, batches.step, batches.deliverable
+        batches.late,
+        batches.count,
+        LATE.as_millis(),
+        100.0 * batches.idle,
+        batches.step,
+        batches.deliverable
     );
     let start = format!(
         "after {}, {} ready ({})",
-        batches.started.waited.seconds(), batches.started.ready, reason(batches.started.why)
+        batches.started.waited.seconds(),
+        batches.started.ready,
+        reason(batches.started.why)
     );
-    let per_row = format!("{} a row, {} for all {} rows", text.per_row, text.all_rows, analysis.rows);
-    for (name, value) in
-        [("text", per_row), ("loading", even), ("cache", cold), ("start", start), ("batches", waits)]
-    {
+    let per_row =
+        format!("{} a row, {} for all {} rows", text.per_row, text.all_rows, analysis.rows);
+    for (name, value) in [
+        ("text", per_row),
+        ("loading", even),
+        ("cache", cold),
+        ("start", start),
+        ("batches", waits),
+    ] {
         out.line(&format!("{:<8} {value}", name.bold()))?;
     }
     if !batches.flags.is_empty() {

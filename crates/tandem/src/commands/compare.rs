@@ -10,9 +10,9 @@ use owo_colors::OwoColorize;
 use std::path::{Path, PathBuf};
 use tandem_insight::compare::{CompareRules, Comparison, Judgement, Measure, Row, compare};
 use tandem_insight::measured_run::MeasuredRun;
+use tandem_page::runs_page::compare_page;
 use tandem_telemetry::ReadNotes;
 use tandem_telemetry::run_parts::{parts, speaking_part};
-use tandem_page::runs_page::compare_page;
 use tandem_units::{Bytes, Seconds};
 
 /// What was typed.

@@ -8,7 +8,9 @@ use clap_complete::Shell;
 
 /// What was typed.
 #[derive(clap::Args)]
-#[command(after_help = "Example:\n  tandem completions bash > ~/.local/share/bash-completion/completions/tandem")]
+#[command(
+    after_help = "Example:\n  tandem completions bash > ~/.local/share/bash-completion/completions/tandem"
+)]
 pub struct Args {
     /// The shell to write for
     shell: Shell,

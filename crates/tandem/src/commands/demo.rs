@@ -74,7 +74,15 @@ pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
     for (language, text, file) in SENTENCES {
         let file = args.out.join(file).display().to_string();
         let line = [
-            "synth", "--checkpoint", &directory, "--language", language, "--text", text, "-o", &file,
+            "synth",
+            "--checkpoint",
+            &directory,
+            "--language",
+            language,
+            "--text",
+            text,
+            "-o",
+            &file,
         ];
         let spoken: SynthDemo = typed(&line, out)?;
         synth::run(spoken.args, out)?;
@@ -87,9 +95,22 @@ pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
 fn train_demo(directory: &Path, steps: u64, out: &mut Printer) -> anyhow::Result<ExitStatus> {
     let (place, steps) = (directory.display().to_string(), steps.to_string());
     let mut line = vec![
-        "train", "--train-data", "demo", "--cache-dataset", "--batch-size", "8", "--max-steps",
-        &steps, "--checkpoint-dir", &place, "--validate-every", "100", "--sample-every", "250",
-        "--checkpoint-every", "100",
+        "train",
+        "--train-data",
+        "demo",
+        "--cache-dataset",
+        "--batch-size",
+        "8",
+        "--max-steps",
+        &steps,
+        "--checkpoint-dir",
+        &place,
+        "--validate-every",
+        "100",
+        "--sample-every",
+        "250",
+        "--checkpoint-every",
+        "100",
     ];
     let begun = tandem_model::checkpoint::load_newest(
         directory,

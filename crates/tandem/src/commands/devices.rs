@@ -9,8 +9,8 @@ use crate::printer::Printer;
 use anyhow::Context;
 use serde::Serialize;
 use std::path::PathBuf;
-use tandem_model::inventory::{BackendReport, FoundDevice, Inventory};
-use tandem_model::placement::Placement;
+use tandem_device::inventory::{BackendReport, FoundDevice, Inventory};
+use tandem_device::placement::Placement;
 use tandem_units::Bytes;
 
 /// What was typed.
@@ -47,8 +47,8 @@ pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
     let file = FileConfig::read(args.config.as_deref())?;
     let asked = args.devices.resolve(&file.devices)?;
     let found = Inventory::look();
-    let placement = Placement::decide(&asked, &found)
-        .context("no run is possible with these devices")?;
+    let placement =
+        Placement::decide(&asked, &found).context("no run is possible with these devices")?;
     if args.json {
         out.json(&Answer { found: &found, placement: &placement })?;
         return Ok(ExitStatus::Done);

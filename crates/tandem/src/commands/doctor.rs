@@ -13,11 +13,11 @@ use std::fmt::Write as _;
 use std::io::{Cursor, Write as _};
 use std::path::{Path, PathBuf};
 use sysinfo::System;
-use tandem_data::cache::replace_file::replace_file;
+use tandem_device::backend::Backend;
+use tandem_device::inventory::Inventory;
+use tandem_device::placement::Placement;
+use tandem_disk::replace_file::replace_file;
 use tandem_insight::redact::Redactor;
-use tandem_model::device::Backend;
-use tandem_model::inventory::Inventory;
-use tandem_model::placement::Placement;
 use tandem_telemetry::{Report, Rules, RunRecord, Summary};
 use tandem_units::Bytes;
 use zip::write::SimpleFileOptions;
@@ -92,7 +92,10 @@ pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
 fn sections(args: &Args) -> Vec<Section> {
     let found = Inventory::look();
     let usual = Path::new("run");
-    let run = args.run.clone().or_else(|| usual.join(RunRecord::FILE_NAME).is_file().then(|| usual.into()));
+    let run = args
+        .run
+        .clone()
+        .or_else(|| usual.join(RunRecord::FILE_NAME).is_file().then(|| usual.into()));
     let mut sections = vec![
         Section { name: "program", text: program() },
         Section { name: "machine", text: machine(&found) },
@@ -112,17 +115,25 @@ fn sections(args: &Args) -> Vec<Section> {
 }
 
 fn program() -> String {
-    let built: Vec<&str> = Backend::ALL.into_iter().filter(|b| b.is_built()).map(Backend::name).collect();
+    let built: Vec<&str> =
+        Backend::ALL.into_iter().filter(|b| b.is_built()).map(Backend::name).collect();
     let mut text = format!(
         "tandem {}\nbackends in this build: {}\n",
         env!("CARGO_PKG_VERSION"),
         built.join(", ")
     );
     // Only those that change what the program does.
-    const OTHERS: [&str; 5] =
-        ["CUDA_VISIBLE_DEVICES", "VK_DRIVER_FILES", "VK_ICD_FILENAMES", "RUST_BACKTRACE", "RAYON_NUM_THREADS"];
+    const OTHERS: [&str; 5] = [
+        "CUDA_VISIBLE_DEVICES",
+        "VK_DRIVER_FILES",
+        "VK_ICD_FILENAMES",
+        "RUST_BACKTRACE",
+        "RAYON_NUM_THREADS",
+    ];
     let mut variables: Vec<(String, String)> = std::env::vars_os()
-        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.to_string_lossy().into())))
+        .filter_map(|(name, value)| {
+            Some((name.into_string().ok()?, value.to_string_lossy().into()))
+        })
         .filter(|(name, _)| name.starts_with("TANDEM_") || OTHERS.contains(&name.as_str()))
         .collect();
     variables.sort();
@@ -204,9 +215,9 @@ fn of_run(run: &Path) -> Vec<Section> {
 }
 
 fn as_text(sections: &[Section]) -> String {
-    let shown = sections.iter().map(|section| {
-        format!("== {} ==\n{}\n", section.name, section.text.trim_end())
-    });
+    let shown = sections
+        .iter()
+        .map(|section| format!("== {} ==\n{}\n", section.name, section.text.trim_end()));
     shown.collect::<Vec<_>>().join("\n")
 }
 

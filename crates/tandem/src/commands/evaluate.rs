@@ -5,13 +5,13 @@ use crate::demo_corpus;
 use crate::exit::ExitStatus;
 use crate::interrupt::cancel_on_signals;
 use crate::printer::Printer;
-use crate::speaking_args::{MannerArgs, VoiceArgs};
+use crate::speaking_args::{SamplingArgs, VoiceArgs};
 use anyhow::Context;
 use owo_colors::OwoColorize;
 use std::path::PathBuf;
 use tandem_data::corpus::{Corpus, Split};
+use tandem_eval::evaluate::{EvaluateOptions, Evaluation, evaluate};
 use tandem_model::metrics::Tally;
-use tandem_train::evaluate::{EvaluateOptions, Evaluation, evaluate};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -41,7 +41,7 @@ pub struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     limit: Option<u32>,
     #[command(flatten)]
-    manner: MannerArgs,
+    sampling: SamplingArgs,
     /// Print everything as JSON, utterance by utterance
     #[arg(long)]
     json: bool,
@@ -53,11 +53,11 @@ pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
     let root = demo_corpus::resolve(&args.corpus)?;
     let corpus = Corpus::read(&root, &file.corpus)
         .with_context(|| format!("cannot judge by `{}`", root.display()))?;
-    let mut narrator = args.voice.open(args.manner.vocoder())?;
+    let mut synthesizer = args.voice.open(args.sampling.vocoder())?;
     let options = EvaluateOptions {
         split: if args.train { Split::Train } else { Split::Eval },
         limit: args.limit.map(|limit| limit as usize),
-        manner: args.manner.manner(),
+        sampling: args.sampling.sampling(),
     };
     let cancel = cancel_on_signals()?;
     let mut progress = None;
@@ -65,7 +65,7 @@ pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
         let shown = progress.get_or_insert_with(|| out.progress("judging", all as u64));
         shown.at(done as u64);
     };
-    let evaluation = evaluate(&mut narrator, &corpus, &options, &mut watch, &cancel);
+    let evaluation = evaluate(&mut synthesizer, &corpus, &options, &mut watch, &cancel);
     if let Some(shown) = progress {
         shown.done();
     }
@@ -118,7 +118,16 @@ fn print(found: &Evaluation, out: &mut Printer) -> anyhow::Result<()> {
 }
 
 const COLUMNS: [&str; 10] = [
-    "", "rows", "distortion", "baseline", "below", "length", "coverage", "entropy", "voice", "pitch",
+    "",
+    "rows",
+    "distortion",
+    "baseline",
+    "below",
+    "length",
+    "coverage",
+    "entropy",
+    "voice",
+    "pitch",
 ];
 
 fn row(name: &str, tally: &Tally) -> [String; 10] {
@@ -130,7 +139,11 @@ fn row(name: &str, tally: &Tally) -> [String; 10] {
         format!("{:.2} dB", tally.distortion),
         format!("{:.2} dB", tally.baseline),
         share(tally.gain),
-        format!("{:.0} % off ({:+.0} %)", 100.0 * tally.duration_error, 100.0 * tally.duration_bias),
+        format!(
+            "{:.0} % off ({:+.0} %)",
+            100.0 * tally.duration_error,
+            100.0 * tally.duration_bias
+        ),
         known(tally.coverage, &share),
         known(tally.entropy, &|entropy| format!("{entropy:.2}")),
         known(tally.speaker, &|distance| format!("{distance:.3}")),

@@ -9,8 +9,8 @@ use serde::Serialize;
 use std::path::{Path, PathBuf};
 use tandem_data::audio::mel::{Mel, MelConfig, MelExtractor};
 use tandem_data::audio::{AudioLimits, Decoder, FileReader};
-use tandem_data::cache::replace_file::replace_file;
-use tandem_train::picture;
+use tandem_disk::replace_file::replace_file;
+use tandem_train::log::picture;
 use tandem_units::Seconds;
 
 const EXAMPLES: &str = "\

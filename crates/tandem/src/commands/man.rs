@@ -11,7 +11,7 @@ use clap_mangen::roff::{Roff, roman};
 use std::fs;
 use std::io;
 use std::path::PathBuf;
-use tandem_data::cache::replace_file::replace_file;
+use tandem_disk::replace_file::replace_file;
 
 /// What was typed.
 #[derive(clap::Args)]
@@ -85,7 +85,9 @@ fn page(command: Command) -> io::Result<Page> {
         // Lines as they are: the writer's own section would run them together.
         let mut roff = Roff::new();
         roff.control("SH", ["EXAMPLES"]).control("nf", []);
-        for line in examples.trim_start_matches("Examples:\n").trim_start_matches("Example:\n").lines() {
+        for line in
+            examples.trim_start_matches("Examples:\n").trim_start_matches("Example:\n").lines()
+        {
             roff.text([roman(line)]);
         }
         roff.control("fi", []).to_writer(&mut text)?;

@@ -130,8 +130,15 @@ struct Planned<'a> {
 
 fn print_past(past: &[PastRun], out: &mut Printer) -> anyhow::Result<()> {
     let Some(median) = median_error(past) else { return Ok(()) };
-    let mut table =
-        Printer::table(&["past run", "batch", "workers", "depth", "predicted", "measured", "error"]);
+    let mut table = Printer::table(&[
+        "past run",
+        "batch",
+        "workers",
+        "depth",
+        "predicted",
+        "measured",
+        "error",
+    ]);
     for run in past {
         table.add_row([
             run.run.display().to_string(),

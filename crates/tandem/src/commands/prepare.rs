@@ -9,7 +9,7 @@ use owo_colors::OwoColorize;
 use serde::Serialize;
 use std::path::PathBuf;
 use tandem_data::corpus::RejectedRow;
-use tandem_train::examine::Trust;
+use tandem_train::prepare::row::Trust;
 use tandem_train::{Prepared, Summary, Watcher, prepare};
 use tandem_units::Seconds;
 

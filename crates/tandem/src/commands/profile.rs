@@ -8,7 +8,7 @@ use crate::profile_text;
 use crate::profiling::{ProfilingArgs, Session};
 use anyhow::Context;
 use std::path::{Path, PathBuf};
-use tandem_data::cache::replace_file::replace_file;
+use tandem_disk::replace_file::replace_file;
 use tandem_insight::profile::{ProfileAnswer, ProfileRules};
 use tandem_page::profile_page::profile_page;
 
@@ -20,7 +20,7 @@ Examples:
   tandem profile --record profiles/first && tandem plan profiles/first
   tandem profile --html profile.html --lang fa
 
-The trainer runs as it is, with features cached, with lessons from memory (the model alone) and
+The trainer runs as it is, with features cached, with batches from memory (the model alone) and
 without a model (the data alone); nothing of it is kept. Exit code 1: something before the model
 holds the run back.";
 

@@ -68,7 +68,8 @@ fn under(wanted: &str, all: Vec<Entry>) -> Result<Vec<Entry>, Advised> {
     if !found.is_empty() {
         return Ok(found);
     }
-    let keys: Vec<String> = all.iter().flat_map(|e| [e.key(), e.table.clone(), e.name.clone()]).collect();
+    let keys: Vec<String> =
+        all.iter().flat_map(|e| [e.key(), e.table.clone(), e.name.clone()]).collect();
     let advice = match nearest(wanted, keys.iter().map(String::as_str).filter(|k| !k.is_empty())) {
         // The name alone is enough to find the key.
         Some(name) => match all.iter().find(|entry| entry.name == name) {

@@ -16,7 +16,7 @@ use owo_colors::OwoColorize;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use sweep::{Sweep, TooLarge};
-use tandem_data::cache::replace_file::replace_file;
+use tandem_disk::replace_file::replace_file;
 use tandem_insight::chart;
 use tandem_insight::measured_run::MeasuredRun;
 use tandem_insight::scaling::{Scaling, ScalingRules, panels, scaling};
@@ -127,10 +127,19 @@ fn new_directory(path: &Path) -> anyhow::Result<PathBuf> {
 
 fn print(found: &Scaling, stop: Option<&TooLarge>, out: &mut Printer) -> anyhow::Result<()> {
     let mut table = Printer::table(&[
-        "batch", "steps", "step time", "samples/s", "95 % interval", "frames/s", "memory", "efficiency", "",
+        "batch",
+        "steps",
+        "step time",
+        "samples/s",
+        "95 % interval",
+        "frames/s",
+        "memory",
+        "efficiency",
+        "",
     ]);
     for point in &found.points {
-        let interval = point.interval.map_or("-".into(), |i| format!("{:.1} to {:.1}", i.low, i.high));
+        let interval =
+            point.interval.map_or("-".into(), |i| format!("{:.1} to {:.1}", i.low, i.high));
         let memory = point.memory.map_or("-".into(), |bytes| Bytes(bytes as u64).to_string());
         let knee = if point.batch_size == found.knee { "<- knee" } else { "" };
         table.add_row([

@@ -5,15 +5,15 @@ use crate::exit::ExitStatus;
 use crate::failure::Advised;
 use crate::npy::npy_of;
 use crate::printer::Printer;
-use crate::speaking_args::{MannerArgs, VoiceArgs};
+use crate::speaking_args::{SamplingArgs, VoiceArgs};
 use anyhow::Context;
 use serde::Serialize;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use tandem_data::cache::replace_file::replace_file;
 use tandem_data::text::Language;
-use tandem_model::narration::{Narration, Narrator, Telling, Told, Whose};
-use tandem_model::wav::{Written, write_wav};
+use tandem_disk::replace_file::replace_file;
+use tandem_model::synthesis::text::{Narration, Synthesizer, Telling, Told, Whose};
+use tandem_model::vocoder::wav::{Written, write_wav};
 use tandem_units::{Samples, Seconds};
 
 const EXAMPLES: &str = "\
@@ -49,7 +49,7 @@ pub struct Args {
     #[arg(long, value_name = "S", default_value_t = Telling::default().pause.0)]
     pause: f64,
     #[command(flatten)]
-    manner: MannerArgs,
+    sampling: SamplingArgs,
     /// Also write the mel frames for NumPy: float32, [frames, bands]
     #[arg(long, value_name = "FILE")]
     mel: Option<PathBuf>,
@@ -106,18 +106,18 @@ pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
     check_output(&args)?;
     let text = args.words.read()?;
     let telling = Telling {
-        manner: args.manner.manner(),
+        sampling: args.sampling.sampling(),
         language: args.language,
         pause: pause(args.pause)?,
     };
-    let mut narrator = args.voice.open(args.manner.vocoder())?;
+    let mut synthesizer = args.voice.open(args.sampling.vocoder())?;
     let whose = match (&args.reference, &args.speaker) {
-        (Some(recording), _) => Whose::Reference(narrator.hear(recording)?),
+        (Some(recording), _) => Whose::Reference(synthesizer.hear(recording)?),
         (None, Some(name)) => Whose::Known(name.clone()),
         (None, None) => Whose::AnyKnown,
     };
     let mut progress = None;
-    let told = narrator.tell(&text, &whose, &telling, &mut |done, all| {
+    let told = synthesizer.tell(&text, &whose, &telling, &mut |done, all| {
         let shown = progress.get_or_insert_with(|| out.progress("speaking", all as u64));
         shown.at(done as u64);
     });
@@ -125,8 +125,8 @@ pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
         shown.done();
     }
     let told = told.context("cannot say the text")?;
-    let written = write(&args, &narrator, &told)?;
-    let summary = Summary::of(&args, &narrator, &told, written);
+    let written = write(&args, &synthesizer, &told)?;
+    let summary = Summary::of(&args, &synthesizer, &told, written);
     if args.json {
         out.json(&summary)?;
     } else {
@@ -182,8 +182,8 @@ fn pause(seconds: f64) -> Result<Seconds, Advised> {
     }
 }
 
-fn write(args: &Args, narrator: &Narrator, told: &Narration) -> anyhow::Result<Written> {
-    let settings = &narrator.trained().document.mel;
+fn write(args: &Args, synthesizer: &Synthesizer, told: &Narration) -> anyhow::Result<Written> {
+    let settings = &synthesizer.trained().document.mel;
     if let Some(path) = &args.mel {
         let contents = npy_of(&told.mel, settings.bands)?;
         replace_file(path, &contents)
@@ -193,8 +193,8 @@ fn write(args: &Args, narrator: &Narrator, told: &Narration) -> anyhow::Result<W
 }
 
 impl Summary {
-    fn of(args: &Args, narrator: &Narrator, told: &Narration, written: Written) -> Summary {
-        let trained = narrator.trained();
+    fn of(args: &Args, synthesizer: &Synthesizer, told: &Narration, written: Written) -> Summary {
+        let trained = synthesizer.trained();
         let settings = &trained.document.mel;
         let of_frames = |frames: usize| settings.rate.seconds(Samples(frames * settings.hop.0));
         let sentence = |told: &Told| Sentence {
@@ -278,8 +278,14 @@ mod tests {
     #[test]
     fn the_defaults_are_those_of_the_model() {
         let args = typed(&["--text", "Hi"]).unwrap();
-        assert_eq!(args.manner.manner(), tandem_model::synthesis::Manner::default());
-        assert_eq!(args.manner.vocoder(), tandem_model::griffin_lim::GriffinLimConfig::SPEECH);
+        assert_eq!(
+            args.sampling.sampling(),
+            tandem_model::synthesis::mel::SamplingOptions::default()
+        );
+        assert_eq!(
+            args.sampling.vocoder(),
+            tandem_model::vocoder::griffin_lim::GriffinLimConfig::SPEECH
+        );
         assert_eq!(pause(args.pause).unwrap(), Telling::default().pause);
     }
 

@@ -84,8 +84,11 @@ pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
     let asked: Vec<_> = texts.iter().map(|text| (text.as_str(), args.lang)).collect();
     let readings = front_end.read_many(&asked)?;
     let usable = readings.iter().all(Result::is_ok);
-    let answers: Vec<_> =
-        texts.iter().zip(&readings).map(|(text, read)| Answer::new(text, read, &front_end)).collect();
+    let answers: Vec<_> = texts
+        .iter()
+        .zip(&readings)
+        .map(|(text, read)| Answer::new(text, read, &front_end))
+        .collect();
     if args.json {
         out.json(&answers)?;
     } else {

@@ -17,12 +17,13 @@ use anyhow::Context;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use tandem_data::cache::replace_file::replace_file;
+use tandem_device::inventory::Inventory;
+use tandem_device::memory::HeldBefore;
+use tandem_device::placement::{OpenDevices, Placement};
+use tandem_device::sampler::{Sampler, standard_sources};
+use tandem_disk::replace_file::replace_file;
 use tandem_model::Module;
 use tandem_model::checkpoint::{Checkpoints, Keep};
-use tandem_model::inventory::Inventory;
-use tandem_model::memory::HeldBefore;
-use tandem_model::placement::{OpenDevices, Placement};
 use tandem_page::follow::Follower;
 use tandem_page::{Dashboard, DashboardOptions, Doorway, run_page};
 use tandem_pipeline::CancelToken;
@@ -30,16 +31,15 @@ use tandem_telemetry::event::RunHeader;
 use tandem_telemetry::record::{Closed, RecordOptions, Recording};
 use tandem_telemetry::report::Report;
 use tandem_telemetry::run_parts::new_part;
-use tandem_telemetry::sampler::{Sampler, standard_sources};
 use tandem_telemetry::{Recorder, Rules};
-use tandem_train::beginning::{Changes, begin, resume};
-use tandem_train::mel_place::check_mel_place;
-use tandem_train::run_log::{RunLog, RunLogSettings};
-use tandem_train::job::{Beginning, Ending, Job, Outcome};
+use tandem_train::feed::mel_placement::check_mel_place;
+use tandem_train::log::{RunLog, RunLogSettings};
+use tandem_train::run::job::{Ending, Job, Outcome, RunStart};
+use tandem_train::run::start::{Changes, begin, resume};
+use tandem_train::run::trainer::train;
+use tandem_train::run::validation_corpus::check_validation;
+use tandem_train::run::warm_up::WarmUp;
 use tandem_train::total_steps;
-use tandem_train::trainer::train;
-use tandem_train::validation_corpus::check_validation;
-use tandem_train::warm_up::WarmUp;
 use tandem_train::{FeedSettings, Prepared, prepare};
 
 /// What was typed.
@@ -77,10 +77,11 @@ Ctrl-C finishes the step under way, writes a checkpoint and exits with 3.";
 pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
     args.page.check()?;
     let plan = args.train.resolve()?;
-    let door = args.dashboard.map(Doorway::take).transpose().context("cannot open the live page")?;
+    let door =
+        args.dashboard.map(Doorway::take).transpose().context("cannot open the live page")?;
     let found = Inventory::look();
-    let placement =
-        Placement::decide(&plan.devices, &found).context("no run is possible with these devices")?;
+    let placement = Placement::decide(&plan.devices, &found)
+        .context("no run is possible with these devices")?;
     let devices = placement.open().context("cannot open the devices")?;
     out.note(&placement.to_string());
     let facts = machine_facts(&placement, &found);
@@ -93,8 +94,8 @@ pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
     let mut shown = Shown::on(out);
     let prepared = prepare(&plan.corpus, &plan.data, &plan.prepare, &mut shown, &cancel);
     shown.done();
-    let prepared = prepared
-        .with_context(|| format!("cannot prepare `{}`", plan.train_data.display()))?;
+    let prepared =
+        prepared.with_context(|| format!("cannot prepare `{}`", plan.train_data.display()))?;
     let validation = prepare_validation(&plan, &prepared, out, &cancel)?;
     let changes = if args.allow_changes { Changes::Allowed } else { Changes::Refused };
     let (prepared, lose_device_at) = (Arc::new(prepared), args.lose_device_at);
@@ -144,7 +145,8 @@ impl Wishes {
         let lang = self.page.language.lang;
         let options =
             DashboardOptions { lang, ..DashboardOptions::new(directory.to_string_lossy()) };
-        let page = Dashboard::open(door, directory, options).context("cannot open the live page")?;
+        let page =
+            Dashboard::open(door, directory, options).context("cannot open the live page")?;
         out.note(&format!("live page: {}", page.url()));
         Ok(Some(page))
     }
@@ -169,22 +171,22 @@ impl TrainingRun {
         out: &mut Printer,
     ) -> anyhow::Result<ExitStatus> {
         let directory = self.plan.train.checkpoint_dir.clone();
-        let shelf = Checkpoints::open(&directory, Keep { last: self.plan.train.keep })
+        let checkpoints = Checkpoints::open(&directory, Keep { last: self.plan.train.keep })
             .with_context(|| format!("cannot write checkpoints to `{}`", directory.display()))?;
         let feed = self.feed(out)?;
         let held = HeldBefore::look(&self.devices);
-        let beginning = self.begin(&feed, &shelf, cancel, out)?;
+        let start = self.begin(&feed, &checkpoints, cancel, out)?;
         let text = effective_config(&self.plan)?;
         let config = directory.join("config.toml");
         replace_file(&config, text.as_bytes())
             .with_context(|| format!("cannot write `{}`", config.display()))?;
-        out.note(&self.describe(&beginning));
+        out.note(&self.describe(&start));
 
-        let record = new_part(&directory, beginning.learner.step);
+        let record = new_part(&directory, start.train_state.step);
         let total = total_steps(&self.prepared, &feed, &self.plan.train)?;
         let progress = TrainProgress::new(
             Plan {
-                done: beginning.learner.step,
+                done: start.train_state.step,
                 last_step: Some(total),
                 epochs: self.plan.train.epochs,
             },
@@ -199,11 +201,14 @@ impl TrainingRun {
         if WarmUp::default().is_due(&self.devices) {
             out.note("warm-up: a step on every shape, so that kernels are compiled before step 1");
         }
-        let outcome = self.train(feed, beginning, held, shelf, recording.recorder(), cancel);
+        let outcome = self.train(feed, start, held, checkpoints, recording.recorder(), cancel);
         let closed = recording.finish();
         progress.done();
         if dashboard.is_some() {
-            out.note(&format!("the live page is closed; `tandem watch {}` shows the run", directory.display()));
+            out.note(&format!(
+                "the live page is closed; `tandem watch {}` shows the run",
+                directory.display()
+            ));
         }
         drop(dashboard);
         let outcome = outcome?;
@@ -228,28 +233,28 @@ impl TrainingRun {
     fn begin(
         &self,
         feed: &FeedSettings,
-        shelf: &Checkpoints,
+        checkpoints: &Checkpoints,
         cancel: &CancelToken,
         out: &mut Printer,
-    ) -> anyhow::Result<Beginning> {
+    ) -> anyhow::Result<RunStart> {
         let (prepared, settings) = (&self.prepared, &self.plan.train);
         if !self.plan.resume {
-            return Ok(begin(prepared, feed, settings, &self.devices, shelf, cancel)?);
+            return Ok(begin(prepared, feed, settings, &self.devices, checkpoints, cancel)?);
         }
-        let taken = resume(prepared, feed, settings, &self.devices, shelf, self.changes)?;
+        let taken = resume(prepared, feed, settings, &self.devices, checkpoints, self.changes)?;
         for broken in &taken.passed_over {
             out.note(&format!("passed over a broken checkpoint: {broken}"));
         }
         if let Some(what) = &taken.changes {
             out.note(&format!("not the same run any more: {what}"));
         }
-        Ok(taken.beginning)
+        Ok(taken.start)
     }
 
-    fn describe(&self, beginning: &Beginning) -> String {
+    fn describe(&self, start: &RunStart) -> String {
         let size = self.plan.train.model_size.name();
-        let parameters = beginning.learner.voice.num_params() as f64 / 1e6;
-        let from = match beginning.learner.step {
+        let parameters = start.train_state.voice.num_params() as f64 / 1e6;
+        let from = match start.train_state.step {
             0 => "a new run".to_string(),
             step => format!("goes on after step {step}"),
         };
@@ -268,14 +273,14 @@ impl TrainingRun {
     fn train(
         &self,
         feed: FeedSettings,
-        beginning: Beginning,
+        start: RunStart,
         held: HeldBefore,
-        shelf: Checkpoints,
+        checkpoints: Checkpoints,
         recorder: Recorder,
         cancel: &CancelToken,
     ) -> anyhow::Result<Outcome> {
         let directory = &self.plan.train.checkpoint_dir;
-        let first_step = beginning.learner.step + 1;
+        let first_step = start.train_state.step + 1;
         let settings =
             RunLogSettings { first_step, ..RunLogSettings::new(self.plan.data.mel.clone()) };
         let log = RunLog::start(directory, settings, recorder.clone())
@@ -293,13 +298,13 @@ impl TrainingRun {
             limits: self.placement.limits,
             warm_up: WarmUp::default(),
             held,
-            shelf,
+            checkpoints,
             start_delay: Duration::from_secs_f64(self.plan.start_delay.0),
             log: log.sender(),
             recorder,
             cancel: cancel.clone(),
         };
-        let outcome = train(job, beginning);
+        let outcome = train(job, start);
         drop(sampler);
         log.finish();
         Ok(outcome?)
@@ -336,13 +341,16 @@ impl TrainingRun {
             }
             (_, Some(error)) => {
                 let fact = "its last checkpoint could not be written; older ones are intact";
-                return Err(error).context(format!("the run came to step {}, but {fact}", outcome.step));
+                return Err(error)
+                    .context(format!("the run came to step {}, but {fact}", outcome.step));
             }
             (_, None) => {}
         }
         match outcome.ending {
             Ending::Done => {
-                out.note(&format!("speak: tandem synth --checkpoint {directory} --text \"...\" -o out.wav"));
+                out.note(&format!(
+                    "speak: tandem synth --checkpoint {directory} --text \"...\" -o out.wav"
+                ));
                 Ok(ExitStatus::Done)
             }
             Ending::NoProgress => {
@@ -351,12 +359,16 @@ impl TrainingRun {
             }
             Ending::Interrupted => {
                 out.note(&format!(
-                    "stopped at step {}; the same command with `--resume` goes on", outcome.step
+                    "stopped at step {}; the same command with `--resume` goes on",
+                    outcome.step
                 ));
                 Ok(ExitStatus::Interrupted)
             }
             Ending::Failed(error) => {
-                out.note(&format!("stopped at step {}; `--resume` goes on from there", outcome.step));
+                out.note(&format!(
+                    "stopped at step {}; `--resume` goes on from there",
+                    outcome.step
+                ));
                 Err(error).context("the run could not go on")
             }
         }
@@ -367,6 +379,7 @@ pub fn machine_facts(placement: &Placement, found: &Inventory) -> MachineFacts {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let model_memory = placement.limits.map(|limits| limits.model).or(placement.model.memory);
     let link = found.link(placement.data.id, placement.model.id);
-    let link = link.map(|link| LinkFact { name: link.kind.name().into(), slow: link.kind.is_bad() });
+    let link =
+        link.map(|link| LinkFact { name: link.kind.name().into(), slow: link.kind.is_bad() });
     MachineFacts { cores, model_memory, link }
 }

@@ -16,10 +16,10 @@ use owo_colors::OwoColorize;
 use serde::Serialize;
 use std::path::PathBuf;
 use tandem_data::batch::auto_prefetch;
+use tandem_device::inventory::Inventory;
+use tandem_device::placement::{Isolation, Mode, Placement};
 use tandem_insight::myxtts::{Became, Conversion};
 use tandem_insight::readiness::{Asked, Check, Level, Machine, ReadyRules, Said, Width, check};
-use tandem_model::inventory::Inventory;
-use tandem_model::placement::{Isolation, Mode, Placement};
 use tandem_train::prepare;
 use tandem_train::train_settings::Precision;
 
@@ -108,7 +108,8 @@ impl Validation<'_> {
             Ok(plan) => {
                 checks.push(self.devices(plan, &found));
                 checks.push(self.memory(plan, &found, placement));
-                let facts = placement.map(|placement| super::train::machine_facts(placement, &found));
+                let facts =
+                    placement.map(|placement| super::train::machine_facts(placement, &found));
                 let said = facts.map(|facts| advice(plan, &facts)).unwrap_or_default();
                 let change = "change it, or leave it if you meant it";
                 checks.extend(said.into_iter().map(|said| Check::warn("advice", said, change)));
@@ -133,7 +134,8 @@ impl Validation<'_> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let batch = config.batch.batch_size;
         let prefetch = config.prefetch_buffer_size.unwrap_or_else(|| auto_prefetch(batch));
-        let width = if config.train.precision == Precision::F32 { Width::Full } else { Width::Mixed };
+        let width =
+            if config.train.precision == Precision::F32 { Width::Full } else { Width::Mixed };
         Asked {
             native_loading: self.switch("use_tf_native_loading"),
             workers: self.said("num_workers", config.num_workers.unwrap_or(cores)),
@@ -182,7 +184,9 @@ impl Validation<'_> {
                 let (mode, model) = (placement.mode.name(), &placement.model.name);
                 let reason = format!("{mode} on {model}");
                 match placement.warning {
-                    Some(warning) => Check::warn("device pair", warning, "choose another pair").at(&place),
+                    Some(warning) => {
+                        Check::warn("device pair", warning, "choose another pair").at(&place)
+                    }
                     None => Check::ok("device pair", reason),
                 }
             }
@@ -191,16 +195,25 @@ impl Validation<'_> {
 
     fn memory(&self, plan: &TrainPlan, found: &Inventory, placed: Option<&Placement>) -> Check {
         if let Some(placement) = placed {
-            return Check::ok("memory", match &placement.limits {
-                Some(limits) => format!("budgets: {limits}; the largest batch is tried before step 1"),
-                None => "no budgets; all of the device may be used".into(),
-            });
+            return Check::ok(
+                "memory",
+                match &placement.limits {
+                    Some(limits) => {
+                        format!("budgets: {limits}; the largest batch is tried before step 1")
+                    }
+                    None => "no budgets; all of the device may be used".into(),
+                },
+            );
         }
         match Placement::decide(&plan.devices, found) {
-            Err(error @ tandem_model::placement::PlacementError::BudgetTooLarge { .. }) => {
-                self.refused("memory", &error.into()).at(&self.written.place("devices.model_gpu_memory"))
-            }
-            _ => Check::warn("memory", "not checked: the devices are not settled", "mend the pair first"),
+            Err(error @ tandem_device::placement::PlacementError::BudgetTooLarge { .. }) => self
+                .refused("memory", &error.into())
+                .at(&self.written.place("devices.model_gpu_memory")),
+            _ => Check::warn(
+                "memory",
+                "not checked: the devices are not settled",
+                "mend the pair first",
+            ),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::failure::explain;
-use tandem_model::size::ModelSize;
+use tandem_model::network::size::ModelSize;
 
 fn read(name: &str, text: &str) -> anyhow::Result<FileConfig> {
     let folder = tempfile::tempdir().unwrap();

@@ -7,8 +7,8 @@ use clap::{CommandFactory, Parser};
 use proptest::prelude::*;
 use std::process::Command;
 use tandem_data::text::Language;
-use tandem_model::device::BackendChoice;
-use tandem_model::device_mel::MelOn;
+use tandem_device::backend::BackendChoice;
+use tandem_device::placement::MelOn;
 
 #[derive(Parser)]
 struct Typed {

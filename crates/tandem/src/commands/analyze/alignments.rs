@@ -14,14 +14,14 @@ use owo_colors::OwoColorize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tandem_data::corpus::Split;
+use tandem_device::backend::{self, guarded};
+use tandem_device::inventory::Inventory;
+use tandem_device::placement::{DeviceSettings, Placement};
+use tandem_eval::transcripts::{RankOptions, Ranked, Ranking, rank_transcripts};
 use tandem_model::checkpoint::{Parts, find};
-use tandem_model::device::{self, guarded};
-use tandem_model::inventory::Inventory;
-use tandem_model::placement::{DeviceSettings, Placement};
-use tandem_model::trained::TrainedVoice;
+use tandem_model::trained_voice::TrainedVoice;
 use tandem_train::prepare;
-use tandem_train::run_state::CONFIG;
-use tandem_train::transcripts::{RankOptions, Ranked, Ranking, rank_transcripts};
+use tandem_train::run::state::CONFIG;
 
 /// What only `--alignments` needs.
 #[derive(Clone, Debug, clap::Args)]
@@ -66,7 +66,7 @@ pub fn run(
 ) -> anyhow::Result<ExitStatus> {
     let settings = settings_of(&asked, corpus)?;
     let placed = Placement::decide(&DeviceSettings::default(), &Inventory::look())?.model.id;
-    let device = device::open(placed)?;
+    let device = backend::open(placed)?;
     let trained = guarded("reading the voice", || TrainedVoice::read(asked.run, &device))?
         .with_context(|| format!("cannot listen with `{}`", asked.run.display()))?;
     let cancel = cancel_on_signals()?;
@@ -86,8 +86,7 @@ pub fn run(
         shown.at(done as u64);
     };
     let prepared = Arc::new(prepared);
-    let ranking =
-        rank_transcripts(&trained, &device, &prepared, &options, &mut watch, &cancel);
+    let ranking = rank_transcripts(&trained, &device, &prepared, &options, &mut watch, &cancel);
     if let Some(shown) = progress {
         shown.done();
     }
@@ -115,7 +114,8 @@ fn settings_of(asked: &Asked<'_>, corpus: &CorpusArgs) -> anyhow::Result<CorpusS
         (Some(named), _) => named.to_path_buf(),
         (None, Some(own)) => own.clone(),
         (None, None) => {
-            let fact = format!("the run `{}` does not say what it was trained on", asked.run.display());
+            let fact =
+                format!("the run `{}` does not say what it was trained on", asked.run.display());
             let advice = "name its corpus: `tandem analyze CORPUS --alignments RUN`";
             return Err(Advised::new(fact, advice).into());
         }
@@ -123,7 +123,8 @@ fn settings_of(asked: &Asked<'_>, corpus: &CorpusArgs) -> anyhow::Result<CorpusS
     let settings = corpus.resolve_over(file, &root)?;
     if (&settings.data.text, &settings.data.mel) != (&of_run.text, &of_run.mel) {
         let fact = "text would be read in another way than this voice learned it";
-        let advice = "leave out flags that change how text is read: the run's own settings are used";
+        let advice =
+            "leave out flags that change how text is read: the run's own settings are used";
         return Err(Advised::new(fact, advice).into());
     }
     Ok(settings)

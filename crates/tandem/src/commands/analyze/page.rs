@@ -4,8 +4,8 @@ use tandem_page::page::{Bar, Block, Fact, Page, Section, Table, Tone, Verdict};
 use tandem_page::run_page::{add_sections, subtitle};
 use tandem_page::{Lang, RunView};
 use tandem_telemetry::stats::Figures;
-use tandem_train::analyze::{Analysis, UNEVEN};
-use tandem_train::rehearsal::LATE;
+use tandem_train::measure::analyze::{Analysis, UNEVEN};
+use tandem_train::measure::rehearsal::LATE;
 
 /// The page of an analysis and the run it rests on; `name` is the corpus.
 pub fn page(analysis: &Analysis, view: &RunView, name: &str, lang: Lang) -> Page {

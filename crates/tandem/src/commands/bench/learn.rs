@@ -166,7 +166,8 @@ impl Bench<'_> {
         let mut targets: Vec<Target> = Vec::new();
         for (every, seed) in [("1", "0"), ("1", "1"), ("10", "0"), ("50", "0")] {
             let flags = ["--align-every", every, "--align-lag", every, "--seed", seed];
-            let run = self.train(&self.corpus, &format!("every-{every}-seed-{seed}"), &flags, out)?;
+            let run =
+                self.train(&self.corpus, &format!("every-{every}-seed-{seed}"), &flags, out)?;
             let judged = self.judge(&run)?;
             let timing = judged.timing.map_or(String::new(), |timing| {
                 format!("; word starts {:.1} frames off", timing.median_frames)

@@ -12,13 +12,13 @@ use serde::Serialize;
 use std::time::Instant;
 use tandem_data::batch::BatchShape;
 use tandem_data::text::SymbolTable;
-use tandem_model::device::wait_for;
-use tandem_model::inventory::Inventory;
-use tandem_model::lesson::HostLesson;
+use tandem_device::backend::wait_for;
+use tandem_device::inventory::Inventory;
+use tandem_device::placement::Placement;
+use tandem_model::network::size::{ModelSize, VoiceConfig};
+use tandem_model::network::voice::Voice;
 use tandem_model::optimizer::{GradientSum, Optimizer, StepSettings};
-use tandem_model::placement::Placement;
-use tandem_model::size::{ModelSize, VoiceConfig};
-use tandem_model::voice::Voice;
+use tandem_model::train_batch::AlignedBatch;
 use tandem_model::{Device, Module};
 use tandem_units::Seed;
 
@@ -108,18 +108,17 @@ fn measure(args: &Args, device: &Device, name: String) -> anyhow::Result<Figures
     let config = VoiceConfig::of(args.model_size, symbols, 2, 80);
     let mut voice = Voice::new(&config, Seed(0), &device.clone().autodiff());
     let mut optimizer = Optimizer::new(&voice);
-    let shape =
-        BatchShape { rows: args.batch_size, frames: args.frames, symbols: args.symbols };
-    let lesson = HostLesson::fullest(shape, &config, 128).to_device(device);
+    let shape = BatchShape { rows: args.batch_size, frames: args.frames, symbols: args.symbols };
+    let batch = AlignedBatch::fullest(shape, &config, 128).to_device(device);
     let mut times: [Vec<f64>; 4] = Default::default();
     for step in 1..=(WARM_UP + args.steps) as u64 {
         let began = Instant::now();
-        let losses = voice.losses(&lesson);
+        let losses = voice.losses(&batch);
         wait_for(device, "measuring a step")?;
         let forward = Instant::now();
         let gradients = losses.total().backward();
         let mut sum = GradientSum::default();
-        sum.add(&voice, gradients, lesson.utterances);
+        sum.add(&voice, gradients, batch.utterances);
         wait_for(device, "measuring a step")?;
         let backward = Instant::now();
         let parameters = voice.clone();

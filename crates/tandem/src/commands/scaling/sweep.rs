@@ -128,17 +128,29 @@ fn wait(mut child: Child, cancel: &CancelToken) -> anyhow::Result<ExitStatus> {
 
 /// What a run said when memory was the matter; none where it was something else.
 fn memory_fault(ended: ExitStatus, said: &str) -> Option<String> {
-    let words = ["the largest batch of this corpus", "of its budget of", "out of memory", "memory allocation of"];
-    let line = said.lines().find(|line| words.iter().any(|word| line.to_lowercase().contains(word)));
+    let words = [
+        "the largest batch of this corpus",
+        "of its budget of",
+        "out of memory",
+        "memory allocation of",
+    ];
+    let line =
+        said.lines().find(|line| words.iter().any(|word| line.to_lowercase().contains(word)));
     if let Some(line) = line {
-        return Some(line.trim().trim_start_matches("caused by: ").trim_start_matches("error: ").into());
+        return Some(
+            line.trim().trim_start_matches("caused by: ").trim_start_matches("error: ").into(),
+        );
     }
     // Killed without a word is how a system takes memory back.
-    ended.code().is_none().then(|| "the system ended the run, as it does when memory runs out".into())
+    ended
+        .code()
+        .is_none()
+        .then(|| "the system ended the run, as it does when memory runs out".into())
 }
 
 fn failed(size: u32, said: &str) -> Advised {
-    let from_error: Vec<&str> = said.lines().skip_while(|line| !line.starts_with("error:")).collect();
+    let from_error: Vec<&str> =
+        said.lines().skip_while(|line| !line.starts_with("error:")).collect();
     let (error, hint): (Vec<&str>, Vec<&str>) =
         from_error.iter().partition(|line| !line.starts_with("hint: "));
     let hint = hint.first().map_or("mend that, then sweep again", |hint| &hint["hint: ".len()..]);

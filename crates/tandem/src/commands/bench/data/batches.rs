@@ -9,7 +9,7 @@ use tandem_data::audio::mel::MelKernel;
 use tandem_data::batch::BatchConfig;
 use tandem_pipeline::CancelToken;
 use tandem_telemetry::Recorder;
-use tandem_train::examine::Features;
+use tandem_train::prepare::row::Features;
 use tandem_train::{
     DataSettings, FeedSettings, PrepareOptions, Prepared, TrainError, Watcher, feed, prepare,
 };

@@ -14,7 +14,7 @@ use std::time::Instant;
 use tandem_data::batch::BatchConfig;
 use tandem_pipeline::CancelToken;
 use tandem_telemetry::Recorder;
-use tandem_train::examine::Features;
+use tandem_train::prepare::row::Features;
 use tandem_train::{FeedSettings, feed};
 
 /// As many rows as LJSpeech has.
@@ -31,7 +31,10 @@ pub fn measure(clips: &[Clip], dir: &Path) -> anyhow::Result<Vec<Target>> {
     let per_row = (much.peak_memory - little.peak_memory) / (ROWS - ROWS / 10) as f64;
     let peaks = format!(
         "{:.0} MiB for {} rows, {:.0} MiB for {ROWS}, prepared in {:.1} s",
-        little.peak_memory / MIB, ROWS / 10, much.peak_memory / MIB, much.took
+        little.peak_memory / MIB,
+        ROWS / 10,
+        much.peak_memory / MIB,
+        much.took
     );
     Ok(vec![
         Target::new(
@@ -62,7 +65,8 @@ pub fn measure_million(dir: &Path, out: &mut Printer) -> anyhow::Result<Vec<Targ
     let peak = warm.iter().map(|run| run.peak_memory).fold(0.0, f64::max) / MIB;
     let how = format!(
         "median of 3; every recording's stamp looked at; prepared cold in {:.0} s at {:.0} MiB",
-        cold.took, cold.peak_memory / MIB
+        cold.took,
+        cold.peak_memory / MIB
     );
     let took = median(warm.iter().map(|run| run.took).collect());
     Ok(vec![

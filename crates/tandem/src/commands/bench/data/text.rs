@@ -21,7 +21,9 @@ pub fn measure(rounds: usize) -> anyhow::Result<Vec<Target>> {
         statistics.push(time(&by_statistics, &texts)?);
     }
     let how = |what: &str| {
-        format!("median of {rounds}, one thread, {characters} characters a row, half Persian; {what}")
+        format!(
+            "median of {rounds}, one thread, {characters} characters a row, half Persian; {what}"
+        )
     };
     Ok(vec![
         Target::new(

@@ -6,20 +6,20 @@ use std::path::Path;
 use std::sync::Arc;
 use tandem_data::batch::BatchConfig;
 use tandem_model::alignment::Aligner;
+use tandem_model::network::size::{ModelSize, VoiceConfig};
+use tandem_model::network::voice::Voice;
 use tandem_model::optimizer::Optimizer;
-use tandem_model::size::{ModelSize, VoiceConfig};
-use tandem_model::voice::Voice;
 use tandem_model::{Device, Module};
 use tandem_pipeline::{CancelToken, Stage};
 use tandem_telemetry::Recorder;
-use tandem_train::align::Align;
-use tandem_train::beside::Beside;
-use tandem_train::examine::Features;
+use tandem_train::feed::align::Align;
+use tandem_train::feed::align::flat_start::learn_first_alignment;
+use tandem_train::feed::align::snapshots::AlignerSnapshots;
+use tandem_train::feed::mel_scale::measure_mel_scale;
 use tandem_train::feed::{FeedSettings, feed};
-use tandem_train::first_alignment::learn_first_alignment;
-use tandem_train::learner::Learner;
-use tandem_train::mel_scale::measure_mel_scale;
-use tandem_train::snapshots::Snapshots;
+use tandem_train::prepare::row::Features;
+use tandem_train::run::background::BackgroundPool;
+use tandem_train::run::step::TrainState;
 use tandem_train::train_settings::{AlignmentSettings, OptimizerSettings, TrainSettings};
 use tandem_train::{DataSettings, PrepareOptions, Watcher, prepare};
 use tandem_units::Seed;
@@ -45,7 +45,8 @@ pub fn measure(corpus: &Path, batch_size: usize, out: &mut Printer) -> anyhow::R
         steps.iter().map(|losses| losses[part]).sum::<f64>() / steps.len() as f64
     };
     let figure = |name: &str, part: usize| {
-        let (first, last) = (mean(part, &losses[..MEAN]), mean(part, &losses[losses.len() - MEAN..]));
+        let (first, last) =
+            (mean(part, &losses[..MEAN]), mean(part, &losses[losses.len() - MEAN..]));
         let how = format!("{first:.3} to {last:.3} in {STEPS} steps on one batch of {batch_size}");
         Target::new(name, 100.0 * (1.0 - last / first), "%", Limit::AtLeast(80.0), how)
     };
@@ -70,11 +71,11 @@ fn learn_by_heart(corpus: &Path, batch_size: usize, out: &Printer) -> anyhow::Re
         ..TrainSettings::default()
     };
     let alignment = AlignmentSettings { flat_start: STEPS, ..AlignmentSettings::default() };
-    let reader = Arc::new(voice.reader.valid());
+    let encoder = Arc::new(voice.encoder.valid());
     let mut align = Align {
         first: Some(learn_first_alignment(&prepared, &settings, &scale, &cancel)?),
         first_steps: alignment.flat_start,
-        snapshots: Snapshots::new(alignment, [(0, reader)].into()),
+        snapshots: AlignerSnapshots::new(alignment, [(0, encoder)].into()),
         device: device.clone(),
         scale,
         patch: config.patch,
@@ -82,23 +83,23 @@ fn learn_by_heart(corpus: &Path, batch_size: usize, out: &Printer) -> anyhow::Re
         seed: Seed(0),
         cancel: cancel.clone(),
         recorder: Recorder::off(),
-        beside: Beside::default(),
+        pool: BackgroundPool::default(),
         aligner: Aligner::default(),
     };
     let ready = feed(&prepared, &settings, &Recorder::off(), &cancel)?.next()?;
     let mut aligned = Vec::new();
     let ready = ready.ok_or_else(|| anyhow::anyhow!("the corpus gives no batch"))?;
     align.step(ready, &mut aligned).map_err(|trouble| anyhow::anyhow!("{trouble:?}"))?;
-    let mut lesson = aligned.remove(0).lesson;
+    let mut batch = aligned.remove(0).batch;
     let optimizer = Optimizer::new(&voice);
-    let mut learner = Learner::new(voice, optimizer, 0, &train, STEPS);
+    let mut train_state = TrainState::new(voice, optimizer, 0, &train, STEPS);
     let mut shown = out.progress("learning one batch by heart", STEPS);
     let mut losses = Vec::new();
     for step in 0..STEPS {
         // Other noise and other times each time: the frames are learned, not the noise.
-        lesson.seed = Seed(step);
-        learner.study(&lesson.to_device(&device));
-        if let Some(facts) = learner.advance() {
+        batch.seed = Seed(step);
+        train_state.accumulate_gradients(&batch.to_device(&device));
+        if let Some(facts) = train_state.advance() {
             let number = |tensor: tandem_model::Tensor<1>| f64::from(tensor.into_scalar::<f32>());
             losses.push([number(facts.prior), number(facts.flow)]);
         }

@@ -7,10 +7,10 @@ use std::path::Path;
 use tandem_data::corpus::{Corpus, Split, Utterance};
 use tandem_data::text::Language;
 use tandem_model::Device;
-use tandem_model::griffin_lim::GriffinLimConfig;
 use tandem_model::metrics::{PitchConfig, PitchTrack, cosine_distance};
-use tandem_model::narration::Narrator;
-use tandem_model::synthesis::{Manner, Reference};
+use tandem_model::synthesis::mel::{Reference, SamplingOptions};
+use tandem_model::synthesis::text::Synthesizer;
+use tandem_model::vocoder::griffin_lim::GriffinLimConfig;
 
 /// Held-out texts that each speaker of the language says.
 const TEXTS: usize = 3;
@@ -25,25 +25,25 @@ struct Speaker {
 /// How often the speech is nearest to the speaker that was asked for, and how often of two
 /// speakers the higher one is higher in speech too.
 pub fn measure(run: &Path, corpus: &Path) -> anyhow::Result<Vec<Target>> {
-    let mut narrator = Narrator::open(run, &Device::flex(), GriffinLimConfig::SPEECH)?;
+    let mut synthesizer = Synthesizer::open(run, &Device::flex(), GriffinLimConfig::SPEECH)?;
     let corpus = Corpus::read(corpus, &Default::default())?;
     let (mut right, mut spoken, mut ordered, mut pairs) = (0, 0, 0, 0);
-    for (tag, speakers) in speakers(&narrator, &corpus)? {
+    for (tag, speakers) in speakers(&synthesizer, &corpus)? {
         let language: Language = tag.parse()?;
         let texts = corpus.of(Split::Eval).filter(|row| row.language.as_deref() == Some(&tag));
         for row in texts.take(TEXTS) {
-            let reading = narrator.read(&row.text, Some(language))?;
+            let reading = synthesizer.read(&row.text, Some(language))?;
             let symbols: Vec<i32> =
                 reading.transcript.ids().iter().map(|id| i32::from(id.0)).collect();
             let mut heard = Vec::new();
             for (asked, speaker) in speakers.iter().enumerate() {
-                let manner = Manner::default();
-                let said = narrator.speak(&symbols, language, &speaker.reference, &manner)?;
+                let sampling = SamplingOptions::default();
+                let said = synthesizer.speak(&symbols, language, &speaker.reference, &sampling)?;
                 let own = Reference { mel: said.mel.clone() };
-                let vector = narrator.voice_vector(&own)?;
+                let vector = synthesizer.voice_vector(&own)?;
                 spoken += 1;
                 right += usize::from(nearest(&vector, &speakers) == Some(asked));
-                heard.push(pitch_of(&mut narrator, said.mel)?);
+                heard.push(pitch_of(&mut synthesizer, said.mel)?);
             }
             for (one, first) in speakers.iter().enumerate() {
                 for (other, second) in speakers.iter().enumerate().skip(one + 1) {
@@ -73,7 +73,7 @@ pub fn measure(run: &Path, corpus: &Path) -> anyhow::Result<Vec<Target>> {
 }
 
 fn speakers(
-    narrator: &Narrator,
+    synthesizer: &Synthesizer,
     corpus: &Corpus,
 ) -> anyhow::Result<BTreeMap<String, Vec<Speaker>>> {
     let mut rows: BTreeMap<(String, String), Vec<&Utterance>> = BTreeMap::new();
@@ -85,10 +85,10 @@ fn speakers(
     for ((language, name), rows) in rows {
         let [first, second, ..] = rows.as_slice() else { continue };
         let hear = |row: &Utterance| {
-            narrator.hear(&corpus.audio_path(row)).with_context(|| format!("speaker `{name}`"))
+            synthesizer.hear(&corpus.audio_path(row)).with_context(|| format!("speaker `{name}`"))
         };
         let (reference, other) = (hear(first)?, hear(second)?);
-        let vector = narrator.voice_vector(&other)?;
+        let vector = synthesizer.voice_vector(&other)?;
         let pitch = recorded_pitch(&corpus.audio_path(second))?;
         found.entry(language).or_default().push(Speaker { reference, vector, pitch });
     }
@@ -102,9 +102,9 @@ fn nearest(vector: &[f32], speakers: &[Speaker]) -> Option<usize> {
     best.map(|(place, _)| place)
 }
 
-fn pitch_of(narrator: &mut Narrator, mut mel: Vec<f32>) -> anyhow::Result<Option<f64>> {
-    narrator.trained().document.scale.restore(&mut mel);
-    let sound = narrator.sound(&mel)?;
+fn pitch_of(synthesizer: &mut Synthesizer, mut mel: Vec<f32>) -> anyhow::Result<Option<f64>> {
+    synthesizer.trained().document.scale.restore(&mut mel);
+    let sound = synthesizer.sound(&mel)?;
     Ok(PitchTrack::of(&sound, &PitchConfig::SPEECH_22K)?.median())
 }
 

@@ -42,7 +42,8 @@ pub fn overlap(size: Size) -> Result<Vec<Target>, PipelineError> {
     let sum = in_line(&line.draw(5, Seed(1)), Spend::Waiting).0 * 1e3;
     let measured = rehearse(&line, &costs, Spend::Waiting, Setup::default())?;
     let predicted = line.simulate(&costs).step.0 * 1e3;
-    let how = format!("{items} steps of 20/10/15/150 ms; in line {sum:.1}, predicted {predicted:.1}");
+    let how =
+        format!("{items} steps of 20/10/15/150 ms; in line {sum:.1}, predicted {predicted:.1}");
     let stall = format!("the same steps; stall {:.2} %", measured.stall * 100.0);
     let (step, variation) = (measured.step.0 * 1e3, measured.variation * 100.0);
     Ok(vec![

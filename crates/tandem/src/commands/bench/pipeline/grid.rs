@@ -75,9 +75,9 @@ pub fn measure(size: Size) -> Result<(Vec<Cell>, Target), PipelineError> {
 
 fn all_cells(items: usize) -> Result<Vec<Cell>, PipelineError> {
     let settings = MEANS.iter().flat_map(|mean| {
-        VARIATIONS.iter().flat_map(move |variation| {
-            DEPTHS.iter().map(move |depth| (*mean, *variation, *depth))
-        })
+        VARIATIONS
+            .iter()
+            .flat_map(move |variation| DEPTHS.iter().map(move |depth| (*mean, *variation, *depth)))
     });
     let (queue, done) = (Mutex::new(settings.enumerate()), Mutex::new(Vec::new()));
     let next = || queue.lock().ok().and_then(|mut queue| queue.next());

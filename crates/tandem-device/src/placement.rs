@@ -1,0 +1,223 @@
+//! Which device does the data work and which one trains: decided once, before anything starts.
+//!
+//! In: what was asked for ([`DeviceSettings`]) and what is there ([`Inventory`]). Out:
+//! [`Placement`], whose text is the banner of the run, or an error with what to type instead.
+//! A pure function: opens nothing. Never changes the mode in silence.
+//! Next on the path: [`Placement::open`], then [`crate::upload`].
+
+mod error;
+mod limits;
+mod mel_on;
+#[cfg(test)]
+mod tests;
+
+pub use error::{Mismatch, PlacementError};
+pub use limits::{MATRIX, MatrixRow, MemoryLimits};
+pub use mel_on::MelOn;
+
+use crate::backend::{self, Backend, BackendChoice, DeviceError};
+use crate::inventory::{FoundDevice, Inventory};
+use burn::tensor::Device;
+use serde::Serialize;
+use std::fmt;
+use tandem_units::Bytes;
+
+/// Samples that wait for the model where nothing else is said.
+pub const DEFAULT_BUFFER: usize = 50;
+
+/// What was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeviceSettings {
+    /// Which backend.
+    pub backend: BackendChoice,
+    /// The number given to `--data-gpu`.
+    pub data_gpu: Option<usize>,
+    /// The number given to `--model-gpu`.
+    pub model_gpu: Option<usize>,
+    /// Samples that may wait for the model.
+    pub buffer_size: usize,
+    /// Whether each device has a budget.
+    pub isolation: Isolation,
+    /// Whether batches are padded to a small fixed set of shapes.
+    pub shapes: Shapes,
+    /// Where mel frames are made.
+    pub mel_on: MelOn,
+}
+
+impl Default for DeviceSettings {
+    fn default() -> Self {
+        DeviceSettings {
+            backend: BackendChoice::Auto,
+            data_gpu: None,
+            model_gpu: None,
+            buffer_size: DEFAULT_BUFFER,
+            isolation: Isolation::Off,
+            shapes: Shapes::Static,
+            mel_on: MelOn::Auto,
+        }
+    }
+}
+
+/// Whether each device has a budget, and which sizes were typed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Isolation {
+    /// No budgets.
+    Off,
+    /// Budgets; one that was not typed follows from the defaults and the device's memory.
+    On {
+        /// Given with `--data-gpu-memory`.
+        data: Option<Bytes>,
+        /// Given with `--model-gpu-memory`.
+        model: Option<Bytes>,
+    },
+}
+
+/// How batches are padded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Shapes {
+    /// To a small fixed set of shapes: kernels are compiled and tuned once for each.
+    #[default]
+    Static,
+    /// Each to its own longest utterance.
+    PerBatch,
+}
+
+/// How the two kinds of work share devices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    /// Data work on one GPU, the model on another.
+    MultiGpu,
+    /// Both on one GPU, host work overlapped through a buffer.
+    SingleGpu,
+    /// Both on the processor, the same pipeline.
+    Cpu,
+}
+
+impl Mode {
+    /// The name, as the banner has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Mode::MultiGpu => "multi-GPU",
+            Mode::SingleGpu => "single-GPU buffered",
+            Mode::Cpu => "CPU buffered",
+        }
+    }
+}
+
+/// What was decided.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Placement {
+    /// How the work is shared.
+    pub mode: Mode,
+    /// Where mel frames are made and batches are uploaded.
+    pub data: FoundDevice,
+    /// Where weights, gradients and optimiser state live, and every step runs.
+    pub model: FoundDevice,
+    /// Samples that may wait for the model.
+    pub buffer_size: usize,
+    /// Budgets of both devices, where isolation is on.
+    pub limits: Option<MemoryLimits>,
+    /// How batches are padded.
+    pub shapes: Shapes,
+    /// What the user should know about the pair, such as a slow link.
+    pub warning: Option<String>,
+}
+
+/// Both devices, open. The same device twice unless the mode is [`Mode::MultiGpu`].
+#[derive(Clone, Debug)]
+pub struct OpenDevices {
+    /// For data work; without autodiff.
+    pub data: Device,
+    /// For the model; without autodiff, which [`Device::autodiff`] adds.
+    pub model: Device,
+}
+
+impl OpenDevices {
+    /// Whether a batch has to be copied from one to the other.
+    pub fn are_apart(&self) -> bool {
+        self.data != self.model
+    }
+}
+
+impl Placement {
+    /// Decides, by what was typed and what is there alone.
+    pub fn decide(asked: &DeviceSettings, found: &Inventory) -> Result<Self, PlacementError> {
+        let backend = choose_backend(asked, found)?;
+        let gpus = offered(backend, asked.backend, found);
+        let (mode, data, model) = match (asked.data_gpu, asked.model_gpu) {
+            (None, None) => match gpus.first() {
+                Some(gpu) => (Mode::SingleGpu, gpu.clone(), gpu.clone()),
+                None => (Mode::Cpu, found.cpu(), found.cpu()),
+            },
+            (data, model) => {
+                let (data, model) = error::pair(data, model, gpus, asked.backend, found)?;
+                (Mode::MultiGpu, gpus[data].clone(), gpus[model].clone())
+            }
+        };
+        let limits = MemoryLimits::decide(asked.isolation, &data, &model)?;
+        let warning = found.link(data.id, model.id).and_then(|link| link.warning());
+        let DeviceSettings { buffer_size, shapes, .. } = *asked;
+        Ok(Placement { mode, data, model, buffer_size, limits, shapes, warning })
+    }
+
+    /// Opens both devices.
+    pub fn open(&self) -> Result<OpenDevices, DeviceError> {
+        Ok(OpenDevices { data: backend::open(self.data.id)?, model: backend::open(self.model.id)? })
+    }
+}
+
+/// The banner: mode, both devices by name, buffer, memory limits; one line each.
+impl fmt::Display for Placement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "mode: {}", self.mode.name())?;
+        writeln!(f, "data device: {}", self.data)?;
+        writeln!(f, "model device: {}", self.model)?;
+        writeln!(f, "buffer: {} samples", self.buffer_size)?;
+        match &self.limits {
+            Some(limits) if self.data.id == self.model.id => {
+                let both = (limits.data.0 + limits.model.0) >> 20;
+                writeln!(f, "memory limits: {limits}; on one device {both} MB together")?;
+            }
+            Some(limits) => writeln!(f, "memory limits: {limits}")?,
+            None => writeln!(f, "memory limits: none (--enable-memory-isolation sets them)")?,
+        }
+        f.write_str(match self.shapes {
+            Shapes::Static => "shapes: static",
+            Shapes::PerBatch => "shapes: as each batch needs",
+        })
+    }
+}
+
+/// The GPUs to choose from. Those in silicon come first; software is offered to those who name
+/// its backend.
+fn offered(backend: Backend, choice: BackendChoice, found: &Inventory) -> &[FoundDevice] {
+    let gpus = found.gpus(backend);
+    match choice {
+        BackendChoice::Only(_) => gpus,
+        BackendChoice::Auto => {
+            let silicon = gpus.iter().take_while(|gpu| gpu.kind.is_hardware_gpu()).count();
+            &gpus[..silicon]
+        }
+    }
+}
+
+/// The backend asked for; where it is left open, the best that has a GPU in silicon.
+fn choose_backend(asked: &DeviceSettings, found: &Inventory) -> Result<Backend, PlacementError> {
+    let BackendChoice::Only(backend) = asked.backend else {
+        let has_gpu =
+            |backend: &Backend| found.gpus(*backend).iter().any(|gpu| gpu.kind.is_hardware_gpu());
+        return Ok(Backend::ALL.into_iter().find(has_gpu).unwrap_or(Backend::Cpu));
+    };
+    let report = found.report(backend);
+    if backend != Backend::Cpu && !report.is_some_and(|report| report.built) {
+        return Err(DeviceError::NotBuilt { backend }.into());
+    }
+    match report {
+        Some(report) if report.devices.is_empty() && backend != Backend::Cpu => {
+            Err(PlacementError::BackendEmpty { backend, trouble: report.trouble.clone() })
+        }
+        _ => Ok(backend),
+    }
+}

@@ -1,0 +1,116 @@
+//! AMD GPUs, as their kernel driver tells of them in files.
+//!
+//! In: `/sys/class/drm`, or a directory that looks like it. Out: busy share, memory, temperature and
+//! power of one card. File names and units are those of the kernel's `gpu/amdgpu` documentation.
+
+use super::system_file::{number, text};
+use super::{GpuAddress, SampleError, Source, WatchedGpu};
+use std::path::{Path, PathBuf};
+use tandem_telemetry::event::DeviceSample;
+use tandem_units::Bytes;
+
+/// One AMD GPU.
+pub struct Amd {
+    gpu: WatchedGpu,
+    root: PathBuf,
+    // Found by the first look.
+    device: Option<PathBuf>,
+}
+
+impl Amd {
+    /// Finds the card under `root`, usually `/sys/class/drm`, at the first look.
+    pub fn new(gpu: WatchedGpu, root: &Path) -> Amd {
+        Amd { gpu, root: root.to_path_buf(), device: None }
+    }
+
+    fn find(&self) -> Result<PathBuf, SampleError> {
+        let mut cards = cards(&self.root)?;
+        cards.sort();
+        let found = match &self.gpu.address {
+            GpuAddress::Index(index) => cards.into_iter().nth(*index as usize),
+            GpuAddress::PciBus(bus) => {
+                cards.into_iter().find(|card| card.bus.eq_ignore_ascii_case(bus))
+            }
+            GpuAddress::Uuid(uuid) => cards.into_iter().find(|card| {
+                let own = text(&card.device.join("unique_id")).ok().flatten();
+                own.is_some_and(|own| own.eq_ignore_ascii_case(uuid.trim_start_matches("GPU-")))
+            }),
+        };
+        let missing = || SampleError::NoCard {
+            address: self.gpu.address.to_string(),
+            root: self.root.clone(),
+        };
+        found.map(|card| card.device).ok_or_else(missing)
+    }
+}
+
+impl Source for Amd {
+    fn name(&self) -> &str {
+        &self.gpu.device
+    }
+
+    fn look(&mut self) -> Result<Option<DeviceSample>, SampleError> {
+        let device = match &self.device {
+            Some(device) => device.clone(),
+            None => self.device.insert(self.find()?).clone(),
+        };
+        let figure = |name: &str| number(&device.join(name));
+        let sensors = sensors(&device);
+        let sensor = |name: &str| match &sensors {
+            Some(directory) => number(&directory.join(name)),
+            None => Ok(None),
+        };
+        // The older name means a mean over the last moments, the newer one this moment.
+        let power = match sensor("power1_average")? {
+            Some(power) => Some(power),
+            None => sensor("power1_input")?,
+        };
+        let sample = DeviceSample {
+            utilisation: figure("gpu_busy_percent")?.map(|percent| percent as f32 / 100.0),
+            memory_used: figure("mem_info_vram_used")?.map(Bytes),
+            memory_total: figure("mem_info_vram_total")?.map(Bytes),
+            temperature: sensor("temp1_input")?.map(|thousandths| thousandths as f32 / 1e3),
+            power: power.map(|micro| micro as f32 / 1e6),
+            ..DeviceSample::new(self.gpu.device.clone(), self.gpu.role)
+        };
+        if sample.tells_nothing() {
+            return Err(SampleError::NothingTold { path: device });
+        }
+        Ok(Some(sample))
+    }
+}
+
+/// A card of AMD's. Sorted by bus, which is the order of the driver's own count.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Card {
+    bus: String,
+    device: PathBuf,
+}
+
+fn cards(root: &Path) -> Result<Vec<Card>, SampleError> {
+    let failed = |source| SampleError::File { path: root.to_path_buf(), source };
+    let mut cards = Vec::new();
+    for entry in std::fs::read_dir(root).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        let name = entry.file_name();
+        // `card0` is a card, `card0-DP-1` one of its sockets.
+        let number = name.to_str().and_then(|name| name.strip_prefix("card"));
+        if number.is_none_or(|number| number.parse::<u32>().is_err()) {
+            continue;
+        }
+        let device = entry.path().join("device");
+        if text(&device.join("vendor"))?.as_deref() != Some("0x1002") {
+            continue;
+        }
+        let facts = text(&device.join("uevent"))?.unwrap_or_default();
+        let bus = facts.lines().find_map(|line| line.strip_prefix("PCI_SLOT_NAME="));
+        cards.push(Card { bus: bus.unwrap_or_default().to_string(), device });
+    }
+    Ok(cards)
+}
+
+/// Where temperature and power are told; the number in its name is the kernel's.
+fn sensors(device: &Path) -> Option<PathBuf> {
+    let entries = std::fs::read_dir(device.join("hwmon")).ok()?;
+    entries.filter_map(Result::ok).map(|entry| entry.path()).min()
+}

@@ -1,0 +1,166 @@
+//! The small parts every other module is made of.
+//!
+//! In: a seed and a device. Out: [`Linear`], [`Embedding`] and [`neighbours`]. Weights are drawn
+//! on the host, so that the same seed gives the same weights on every device. Next:
+//! [`crate::network::block`].
+
+use crate::network::ops;
+use burn::module::{Module, Param};
+use burn::tensor::{Device, FloatDType, Int, Tensor, TensorData, activation, module};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use tandem_units::Seed;
+
+/// Numbers that matrix products are computed with; weights are always kept in 32 bits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Compute {
+    /// 32 bits.
+    #[default]
+    Full,
+    /// bfloat16.
+    Bf16,
+    /// Half floats.
+    F16,
+}
+
+impl Compute {
+    /// The type, where it is not the one weights are kept in.
+    pub fn narrow(self) -> Option<FloatDType> {
+        match self {
+            Compute::Full => None,
+            Compute::Bf16 => Some(FloatDType::BF16),
+            Compute::F16 => Some(FloatDType::F16),
+        }
+    }
+
+    /// Whether a device can compute with it.
+    pub fn is_on(self, device: &Device) -> bool {
+        self.narrow().is_none_or(|dtype| device.supports_dtype(dtype))
+    }
+
+    /// What losses are multiplied by, so that small gradients stay above the smallest number.
+    pub fn loss_scale(self) -> f32 {
+        match self {
+            Compute::Full | Compute::Bf16 => 1.0,
+            Compute::F16 => 1024.0,
+        }
+    }
+}
+
+/// Draws first weights.
+pub struct Init<'a> {
+    rng: ChaCha8Rng,
+    /// Where they go.
+    pub device: &'a Device,
+    compute: Compute,
+}
+
+impl<'a> Init<'a> {
+    /// Weights of this seed, on this device.
+    pub fn new(seed: Seed, device: &'a Device) -> Init<'a> {
+        Init { rng: ChaCha8Rng::seed_from_u64(seed.0), device, compute: Compute::Full }
+    }
+
+    /// The same weights, computed with in other numbers.
+    pub fn computing(self, compute: Compute) -> Init<'a> {
+        Init { compute, ..self }
+    }
+
+    /// Uniform in `-bound..bound`.
+    fn uniform<const D: usize>(&mut self, shape: [usize; D], bound: f32) -> Param<Tensor<D>> {
+        let count = shape.iter().product();
+        let draw = |_| (self.rng.random::<f32>() * 2.0 - 1.0) * bound;
+        let values: Vec<f32> = (0..count).map(draw).collect();
+        Param::from_data(TensorData::new(values, shape), self.device)
+    }
+
+    fn zeros<const D: usize>(&self, shape: [usize; D]) -> Param<Tensor<D>> {
+        Param::from_data(TensorData::zeros::<f32, _>(shape), self.device)
+    }
+}
+
+/// `input x weight + bias`.
+#[derive(Module, Debug)]
+pub struct Linear {
+    /// `[input, output]`.
+    pub weight: Param<Tensor<2>>,
+    /// `[output]`.
+    pub bias: Param<Tensor<1>>,
+    #[module(skip)]
+    compute: Compute,
+}
+
+impl Linear {
+    /// Keeps the variance of its input.
+    pub fn new(init: &mut Init, input: usize, output: usize) -> Linear {
+        let bound = (3.0 / input as f32).sqrt();
+        let (weight, bias) = (init.uniform([input, output], bound), init.zeros([output]));
+        Linear { weight, bias, compute: init.compute }
+    }
+
+    /// Gives zero until it has learned: what it steers starts out as if it were not there.
+    pub fn silent(init: &mut Init, input: usize, output: usize) -> Linear {
+        let (weight, bias) = (init.zeros([input, output]), init.zeros([output]));
+        Linear { weight, bias, compute: init.compute }
+    }
+
+    /// Shapes: `[.., input]` to `[.., output]`.
+    pub fn forward<const D: usize>(&self, input: Tensor<D>) -> Tensor<D> {
+        let (weight, bias) = (self.weight.val(), self.bias.val());
+        match self.compute.narrow() {
+            // The fused kernel is for sequences; what has one vector per row is small.
+            None if D == 3 => {
+                let dims: [usize; 3] = std::array::from_fn(|axis| input.dims()[axis]);
+                let product = ops::linear(input.reshape(dims), weight, bias);
+                let mut shape = [0; D];
+                shape.copy_from_slice(&product.dims());
+                product.reshape(shape)
+            }
+            None => module::linear(input, weight, Some(bias)),
+            Some(dtype) => {
+                let product = module::linear(input.cast(dtype), weight.cast(dtype), None);
+                product.cast(FloatDType::F32) + bias.unsqueeze()
+            }
+        }
+    }
+}
+
+impl Linear {
+    /// The same, then SiLU.
+    pub fn forward_silu(&self, input: Tensor<3>) -> Tensor<3> {
+        match self.compute {
+            Compute::Full => ops::linear_silu(input, self.weight.val(), self.bias.val()),
+            _ => activation::silu(self.forward(input)),
+        }
+    }
+}
+
+/// One learned vector per number.
+#[derive(Module, Debug)]
+pub struct Embedding {
+    /// `[count, width]`.
+    pub table: Param<Tensor<2>>,
+}
+
+impl Embedding {
+    /// So many vectors of so many numbers.
+    pub fn new(init: &mut Init, count: usize, width: usize) -> Embedding {
+        Embedding { table: init.uniform([count, width], 1.0) }
+    }
+
+    /// Shapes: `[rows, places]` to `[rows, places, width]`.
+    pub fn forward(&self, numbers: Tensor<2, Int>) -> Tensor<3> {
+        module::embedding(self.table.val(), numbers)
+    }
+}
+
+/// Each position beside its neighbours: `[rows, positions, width]` to
+/// `[rows, positions, 3 * width]`. With a [`Linear`] behind it, a convolution over three
+/// positions that runs as one matrix product. Positions behind a row's end must be zero.
+pub fn neighbours(x: Tensor<3>) -> Tensor<3> {
+    let [rows, positions, width] = x.dims();
+    let edge = Tensor::<3>::zeros([rows, 1, width], &x.device());
+    let wide = Tensor::cat(vec![edge.clone(), x.clone(), edge], 1);
+    let (before, after) = (wide.clone().narrow(1, 0, positions), wide.narrow(1, 2, positions));
+    Tensor::cat(vec![before, x, after], 2)
+}

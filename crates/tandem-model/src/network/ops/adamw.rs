@@ -1,0 +1,283 @@
+//! One step of the optimiser over one tensor: AdamW, with clipping and the running mean of the weights in the same
+//! pass.
+//!
+//! In: weights, their gradient, their state. Out: the same, moved by one step. The caller walks the parameters; for
+//! the global norm it first adds up [`sum_of_squares`] over all gradients. On the CPU, tensors that nobody else holds are
+//! changed in place; elsewhere the same maths runs as ordinary operations.
+
+use burn::backend::flex::FlexTensor;
+use burn::backend::{DispatchDevice, Flex};
+use burn::tensor::{DType, Tensor};
+use pulp::{Simd, WithSimd};
+use rayon::prelude::*;
+
+use super::fused::values;
+use super::lanes::{run, sum_of};
+
+/// What one step needs to know; the same for every tensor of the step.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AdamW {
+    /// Learning rate of this step.
+    pub rate: f32,
+    /// Decay of the mean of the gradients.
+    pub beta_1: f32,
+    /// Decay of the mean of their squares.
+    pub beta_2: f32,
+    /// Keeps the division finite.
+    pub epsilon: f32,
+    /// Weight decay, apart from the gradient; zero for biases and norms.
+    pub decay: f32,
+    /// Decay of the running mean of the weights.
+    pub ema: f32,
+    /// Which step this is, from one, for the correction of the young means.
+    pub step: u64,
+    /// What each gradient is multiplied by before anything else: from [`clip_factor`].
+    pub gradient_factor: f32,
+}
+
+/// The state that travels with one tensor of weights.
+#[derive(Clone, Debug)]
+pub struct Moments<const D: usize> {
+    /// Mean of the gradients.
+    pub mean: Tensor<D>,
+    /// Mean of their squares.
+    pub square: Tensor<D>,
+    /// Running mean of the weights.
+    pub ema: Tensor<D>,
+}
+
+impl<const D: usize> Moments<D> {
+    /// The state before the first step: no gradient seen, the running mean at the weights themselves.
+    pub fn new(weight: &Tensor<D>) -> Moments<D> {
+        let weight = weight.clone().inner().detach();
+        Moments { mean: weight.zeros_like(), square: weight.zeros_like(), ema: weight }
+    }
+}
+
+/// Elements of one task.
+const CHUNK: usize = 16_384;
+
+/// Moves one tensor of weights by one step. No tensor here is on an autodiff device.
+pub fn adamw_step<const D: usize>(
+    weight: Tensor<D>,
+    gradient: Tensor<D>,
+    moments: Moments<D>,
+    settings: &AdamW,
+) -> (Tensor<D>, Moments<D>) {
+    let Moments { mean, square, ema } = moments;
+    if ![&weight, &gradient, &mean, &square, &ema].into_iter().all(on_cpu) {
+        return adamw_step_plain(weight, gradient, Moments { mean, square, ema }, settings);
+    }
+    let gradient = primitive(gradient);
+    let mut state = [weight, mean, square, ema].map(primitive);
+    {
+        let [weight, mean, square, ema] = state.each_mut().map(FlexTensor::storage_mut::<f32>);
+        step_in_parallel(Step { weight, mean, square, ema, gradient: values(&gradient), settings });
+    }
+    let [weight, mean, square, ema] = state.map(Tensor::from_primitive::<Flex>);
+    (weight, Moments { mean, square, ema })
+}
+
+/// [`adamw_step`] from ordinary operations.
+pub fn adamw_step_plain<const D: usize>(
+    weight: Tensor<D>,
+    gradient: Tensor<D>,
+    moments: Moments<D>,
+    settings: &AdamW,
+) -> (Tensor<D>, Moments<D>) {
+    let s = settings;
+    let gradient = gradient * s.gradient_factor;
+    let mean = moments.mean * s.beta_1 + gradient.clone() * (1.0 - s.beta_1);
+    let square = moments.square * s.beta_2 + gradient.powi_scalar(2) * (1.0 - s.beta_2);
+    let (mean_rate, square_factor) = s.corrections();
+    let move_by = mean.clone() * mean_rate / (square.clone().sqrt() * square_factor + s.epsilon);
+    let weight = weight * (1.0 - s.rate * s.decay) - move_by;
+    let ema = moments.ema * s.ema + weight.clone() * (1.0 - s.ema);
+    (weight, Moments { mean, square, ema })
+}
+
+impl AdamW {
+    /// The learning rate corrected for a young mean, and the factor of the root of a young mean of squares.
+    fn corrections(&self) -> (f32, f32) {
+        let step = self.step.max(1) as f64;
+        let young = |beta: f32| 1.0 - f64::from(beta).powf(step);
+        let rate = f64::from(self.rate) / young(self.beta_1);
+        (rate as f32, young(self.beta_2).sqrt().recip() as f32)
+    }
+}
+
+/// The sum of squares of one gradient, for the global norm. Reads the device back.
+pub fn sum_of_squares<const D: usize>(gradient: &Tensor<D>) -> f64 {
+    if !on_cpu(gradient) {
+        return f64::from(gradient.clone().powi_scalar(2).sum().into_scalar::<f32>());
+    }
+    let gradient = primitive(gradient.clone());
+    let chunk = |chunk: &[f32]| f64::from(run(Squares(chunk)));
+    match values(&gradient) {
+        small if small.len() <= CHUNK => chunk(small),
+        large => large.par_chunks(CHUNK).map(chunk).collect::<Vec<_>>().into_iter().sum(),
+    }
+}
+
+/// What gradients are multiplied by so that their global norm is at most `limit`.
+pub fn clip_factor(sum_of_squares: f64, limit: f32) -> f32 {
+    let norm = sum_of_squares.sqrt();
+    if norm > f64::from(limit) { (f64::from(limit) / norm) as f32 } else { 1.0 }
+}
+
+/// Whether a tensor is on the CPU backend itself, in single precision.
+fn on_cpu<const D: usize>(tensor: &Tensor<D>) -> bool {
+    let flex = matches!(tensor.device().as_dispatch(), DispatchDevice::Flex(_));
+    flex && tensor.dtype() == DType::F32
+}
+
+fn primitive<const D: usize>(tensor: Tensor<D>) -> FlexTensor {
+    tensor.try_into_primitive::<Flex>().expect("a tensor that is on the CPU").to_contiguous()
+}
+
+fn step_in_parallel(step: Step<'_>) {
+    let Step { weight, mean, square, ema, gradient, settings } = step;
+    // Waking the other threads takes longer than a small tensor.
+    if weight.len() <= CHUNK {
+        return run(Step { weight, mean, square, ema, gradient, settings });
+    }
+    weight
+        .par_chunks_mut(CHUNK)
+        .zip(mean.par_chunks_mut(CHUNK))
+        .zip(square.par_chunks_mut(CHUNK))
+        .zip(ema.par_chunks_mut(CHUNK))
+        .zip(gradient.par_chunks(CHUNK))
+        .for_each(|((((weight, mean), square), ema), gradient)| {
+            run(Step { weight, mean, square, ema, gradient, settings });
+        });
+}
+
+struct Step<'a> {
+    weight: &'a mut [f32],
+    mean: &'a mut [f32],
+    square: &'a mut [f32],
+    ema: &'a mut [f32],
+    gradient: &'a [f32],
+    settings: &'a AdamW,
+}
+
+impl WithSimd for Step<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _simd: S) {
+        let s = *self.settings;
+        let (mean_rate, square_factor) = s.corrections();
+        let keep = 1.0 - s.rate * s.decay;
+        let length = self.weight.len();
+        let (weight, mean) = (&mut self.weight[..length], &mut self.mean[..length]);
+        let (square, ema) = (&mut self.square[..length], &mut self.ema[..length]);
+        let gradient = &self.gradient[..length];
+        for index in 0..length {
+            let slope = gradient[index] * s.gradient_factor;
+            mean[index] = s.beta_1.mul_add(mean[index], (1.0 - s.beta_1) * slope);
+            square[index] = s.beta_2.mul_add(square[index], (1.0 - s.beta_2) * slope * slope);
+            let size = square[index].sqrt().mul_add(square_factor, s.epsilon);
+            weight[index] = weight[index].mul_add(keep, -(mean_rate * mean[index] / size));
+            ema[index] = s.ema.mul_add(ema[index], (1.0 - s.ema) * weight[index]);
+        }
+    }
+}
+
+struct Squares<'a>(&'a [f32]);
+
+impl WithSimd for Squares<'_> {
+    type Output = f32;
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _simd: S) -> f32 {
+        sum_of(self.0, |value| value * value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use burn::tensor::{Device, Tensor, TensorData};
+
+    use super::*;
+    use crate::network::ops::check::{close, noise, numbers, on_threads};
+
+    const SETTINGS: AdamW = AdamW {
+        rate: 0.01,
+        beta_1: 0.9,
+        beta_2: 0.99,
+        epsilon: 1e-8,
+        decay: 0.1,
+        ema: 0.95,
+        step: 1,
+        gradient_factor: 0.5,
+    };
+
+    fn tensor(length: usize, seed: u64) -> Tensor<1> {
+        Tensor::from_data(TensorData::new(noise(length, seed), [length]), &Device::flex())
+    }
+
+    type StepOn = fn(Tensor<1>, Tensor<1>, Moments<1>, &AdamW) -> (Tensor<1>, Moments<1>);
+
+    fn three_steps(step_on: StepOn, length: usize) -> [Vec<f64>; 4] {
+        let mut weight = tensor(length, 1);
+        let mut moments = Moments::new(&weight);
+        for step in 1..4 {
+            let settings = AdamW { step, ..SETTINGS };
+            (weight, moments) = step_on(weight, tensor(length, 1 + step), moments, &settings);
+        }
+        [weight, moments.mean, moments.square, moments.ema].map(numbers)
+    }
+
+    #[test]
+    fn it_agrees_with_the_plain_operation() {
+        for length in [1, 100, 40_000] {
+            let plain = three_steps(adamw_step_plain, length);
+            for (found, truth) in three_steps(adamw_step, length).iter().zip(&plain) {
+                close("after three steps", found, truth);
+            }
+        }
+    }
+
+    #[test]
+    fn the_first_step_is_the_learning_rate_against_the_sign_of_the_gradient() {
+        let weight = tensor(50, 1);
+        let settings = AdamW { decay: 0.0, ..SETTINGS };
+        let moments = Moments::new(&weight);
+        let (moved, _) = adamw_step(weight.clone(), tensor(50, 2), moments, &settings);
+        for (moved, gradient) in numbers(moved - weight).into_iter().zip(noise(50, 2)) {
+            assert!((moved + 0.01 * f64::from(gradient.signum())).abs() < 1e-5, "{moved}");
+        }
+    }
+
+    #[test]
+    fn tensors_held_elsewhere_are_not_changed() {
+        let (weight, gradient) = (tensor(30, 1), tensor(30, 2));
+        let held = weight.clone();
+        adamw_step(weight, gradient.clone(), Moments::new(&held), &SETTINGS);
+        assert_eq!(numbers(held), numbers(tensor(30, 1)));
+        assert_eq!(numbers(gradient), numbers(tensor(30, 2)));
+    }
+
+    #[test]
+    fn it_is_the_same_on_any_number_of_threads() {
+        let once = |threads| {
+            on_threads(threads, || {
+                (three_steps(adamw_step, 50_000), sum_of_squares(&tensor(50_000, 1)))
+            })
+        };
+        let first = once(1);
+        assert!([1, 2, 3].into_iter().all(|threads| once(threads) == first));
+    }
+
+    #[test]
+    fn clipping_brings_the_norm_to_the_limit_and_leaves_small_ones() {
+        let gradient = tensor(40_000, 1);
+        let squares = sum_of_squares(&gradient);
+        let truth: f64 = numbers(gradient.clone()).iter().map(|value| value * value).sum();
+        assert!((squares - truth).abs() < 1e-6 * truth);
+        let clipped = gradient * clip_factor(squares, 1.0);
+        assert!((sum_of_squares(&clipped) - 1.0).abs() < 1e-5);
+        assert_eq!(clip_factor(squares, 1e6), 1.0);
+    }
+}

@@ -1,0 +1,262 @@
+//! The first stage: a planned batch gets its text, and its recordings are read and decoded.
+//!
+//! In: [`Planned`]. Out: [`Loaded`]: symbols and lengths in place, sound beside them; where
+//! features are cached the mel frames are in place already. A row that cannot be loaded is left
+//! out, counted and named; the batch goes on without it. Next: [`crate::feed::mel`].
+
+use crate::feed::Rows;
+use crate::feed::reference::References;
+use crate::feed::schedule::Planned;
+use crate::feed::worker_mel::WorkerMel;
+use crate::prepare::Prepared;
+use std::sync::Arc;
+use tandem_data::audio::{Decoder, FileReader, Sound};
+use tandem_data::batch::{HostBatch, Position, RowInfo};
+use tandem_data::cache::{Fingerprint, Record, Stamp};
+use tandem_pipeline::{Outlet, Payload, Pool, Pooled, Stage, Trouble};
+use tandem_telemetry::Recorder;
+use tandem_telemetry::event::{Skipped, Warning};
+use tandem_units::{Bytes, Seed, Ticket};
+
+/// A batch whose mel frames may still be missing.
+pub struct Loaded {
+    /// Its place in the run.
+    pub ticket: Ticket,
+    /// Where to begin to get this batch first.
+    pub position: Position,
+    /// Its arrays.
+    pub batch: Pooled<HostBatch>,
+    /// The sound of each row whose mel frames are missing.
+    pub sounds: Vec<Option<Clip>>,
+    /// Another stretch of each row's speaker.
+    pub references: References,
+}
+
+/// Decoded sound, on its way to the mel kernel.
+#[derive(Debug)]
+pub enum Clip {
+    /// Full scale is 32768.
+    I16(Vec<i16>),
+    /// Full scale is 1.0.
+    F32(Vec<f32>),
+}
+
+impl Clip {
+    /// The sound itself.
+    pub fn as_sound(&self) -> Sound<'_> {
+        match self {
+            Clip::I16(samples) => Sound::I16(samples),
+            Clip::F32(samples) => Sound::F32(samples),
+        }
+    }
+
+    pub(crate) fn size(&self) -> Bytes {
+        match self {
+            Clip::I16(samples) => Bytes::of_slice(samples),
+            Clip::F32(samples) => Bytes::of_slice(samples),
+        }
+    }
+}
+
+impl Payload for Loaded {
+    fn size(&self) -> Bytes {
+        let sounds = self.sounds.iter().flatten().map(Clip::size).sum::<Bytes>();
+        self.batch.size() + sounds + self.references.size()
+    }
+
+    fn ticket(&self) -> Option<Ticket> {
+        Some(self.ticket)
+    }
+}
+
+/// Which utterance serves as reference, and from which frame on.
+struct Choice {
+    row: u32,
+    at: usize,
+}
+
+/// Reads and decodes. One per worker: it owns decoder and buffers.
+pub struct Load {
+    prepared: Arc<Prepared>,
+    rows: Arc<Rows>,
+    pool: Pool<HostBatch>,
+    recorder: Recorder,
+    file: FileReader,
+    decoder: Decoder,
+    seed: Seed,
+    reference_frames: usize,
+}
+
+impl Load {
+    /// A worker's own loader.
+    pub fn new(
+        prepared: Arc<Prepared>,
+        rows: Arc<Rows>,
+        pool: Pool<HostBatch>,
+        recorder: Recorder,
+    ) -> Load {
+        let decoder = Decoder::new(prepared.settings.mel.rate, prepared.settings.audio);
+        let (seed, reference_frames) = (Seed(0), 0);
+        let file = FileReader::default();
+        Load { prepared, rows, pool, recorder, file, decoder, seed, reference_frames }
+    }
+
+    /// The same, with so many frames of another utterance beside each row; 0: none.
+    pub fn with_references(self, seed: Seed, frames: usize) -> Load {
+        Load { seed, reference_frames: frames, ..self }
+    }
+
+    /// Chooses another utterance of the same speaker and puts a stretch of it beside the row. A
+    /// tenth of the rows, and speakers with one utterance, go without: the voice must also speak
+    /// when nobody is to be imitated.
+    fn load_reference(&mut self, planned: u32, loaded: &mut Loaded) {
+        let Some(choice) = self.choose(planned, loaded.ticket) else {
+            return loaded.references.push_none();
+        };
+        let prepared = self.prepared.clone();
+        let number = self.rows.cache_row[choice.row as usize] as usize;
+        let Some(row) = prepared.cache.row(number) else {
+            return loaded.references.push_none();
+        };
+        match prepared.cache.mel(number, row.record) {
+            Some(mel) => loaded.references.push_frames(mel, choice.at),
+            // One that cannot be read is reported when its own turn comes.
+            None => match self.read_clip(row.audio, row.record) {
+                Ok(clip) => loaded.references.push_clip(clip, choice.at),
+                Err(_) => loaded.references.push_none(),
+            },
+        }
+    }
+
+    fn choose(&self, planned: u32, ticket: Ticket) -> Option<Choice> {
+        let speaker = self.rows.speakers[planned as usize];
+        let others = &self.rows.by_speaker[&speaker];
+        let draw = self.seed.for_ticket(ticket).derive(u64::from(planned));
+        let (which, place) = (draw.derive(1).0, draw.derive(2).0);
+        if self.reference_frames == 0 || others.len() < 2 || draw.derive(3).0.is_multiple_of(10) {
+            return None;
+        }
+        let me = others.binary_search(&planned).ok()?;
+        let other = (me + 1 + (which % (others.len() as u64 - 1)) as usize) % others.len();
+        let row = others[other];
+        let spare = (self.rows.frames[row as usize] as usize).saturating_sub(self.reference_frames);
+        Some(Choice { row, at: (place % (spare as u64 + 1)) as usize })
+    }
+
+    /// Enters one row into the batch, or says why not.
+    fn load_row(&mut self, planned: u32, loaded: &mut Loaded) -> Result<(), String> {
+        let prepared = self.prepared.clone();
+        let number = self.rows.cache_row[planned as usize] as usize;
+        let row = prepared.cache.row(number).ok_or("its part of the cache is damaged")?;
+        let text = prepared.cache.text(row.record).ok_or("its text in the cache is damaged")?;
+        let mel = prepared.cache.mel(number, row.record);
+        let clip = match mel {
+            Some(_) => None,
+            None => {
+                if row.record.mel_segment != 0 {
+                    self.warn_of_damage(row.id);
+                }
+                Some(self.read_clip(row.audio, row.record)?)
+            }
+        };
+        let info = RowInfo {
+            row: planned,
+            frames: row.record.frames as usize,
+            symbols: text.symbol_count(),
+            speaker: u32::from(row.record.speaker),
+            language: u32::from(row.record.language),
+        };
+        let place = loaded.batch.push_row(info);
+        for (place, symbol) in place.symbols.iter_mut().zip(text.symbols()) {
+            *place = i32::from(symbol);
+        }
+        if let Some(mel) = mel {
+            place.mel.copy_from_slice(mel);
+        }
+        loaded.sounds.push(clip);
+        Ok(())
+    }
+
+    /// The mel frames of one row, from the cache or from its recording.
+    pub fn mel_of(&mut self, planned: u32, kernel: &mut WorkerMel) -> Result<Vec<f32>, String> {
+        let prepared = self.prepared.clone();
+        let number = self.rows.cache_row[planned as usize] as usize;
+        let row = prepared.cache.row(number).ok_or("its part of the cache is damaged")?;
+        if let Some(mel) = prepared.cache.mel(number, row.record) {
+            return Ok(mel.to_vec());
+        }
+        let clip = self.read_clip(row.audio, row.record)?;
+        kernel.extract(clip.as_sound()).map_err(|error| in_one_line(&error))
+    }
+
+    fn read_clip(&mut self, audio: &str, record: &Record) -> Result<Clip, String> {
+        let settings = &self.prepared.settings;
+        let path = self.prepared.root.join(audio);
+        let stamp = Stamp::of(&path).map_err(|error| in_one_line(&error))?;
+        let read = self.file.read(&path, &settings.audio);
+        let bytes = read.map_err(|error| in_one_line(&error))?;
+        // A new stamp over the same bytes is no change; other bytes do not say the prepared text.
+        if stamp != record.audio && Fingerprint::of(bytes) != record.audio_hash {
+            return Err("the recording changed since it was prepared".into());
+        }
+        let extension = path.extension().and_then(|extension| extension.to_str());
+        let sound = self.decoder.decode(bytes, extension).map_err(|error| in_one_line(&error))?;
+        if settings.mel.frames(sound.len()).0 != record.frames as usize {
+            return Err("the recording has another length than when it was prepared".into());
+        }
+        Ok(match sound {
+            Sound::I16(samples) => Clip::I16(samples.to_vec()),
+            Sound::F32(samples) => Clip::F32(samples.to_vec()),
+        })
+    }
+
+    /// The frames are right all the same, but every epoch pays for them.
+    fn warn_of_damage(&self, id: &str) {
+        let text = format!(
+            "the mel frames of `{id}` in the cache are damaged and are made from its recording; \
+             `tandem prepare --verify` mends them"
+        );
+        self.recorder.send(Warning { code: "cache_damage".into(), text });
+    }
+
+    fn report(&self, ticket: Ticket, planned: u32, why: String) {
+        let number = self.rows.cache_row[planned as usize] as usize;
+        let id = self.prepared.cache.row(number).map(|row| row.id.to_string());
+        self.recorder.send(Skipped { ticket: Some(ticket), id, stage: "load".into(), why });
+    }
+}
+
+impl Stage for Load {
+    type In = Planned;
+    type Out = Loaded;
+
+    fn name(&self) -> &'static str {
+        "load"
+    }
+
+    fn step(&mut self, planned: Planned, out: &mut dyn Outlet<Loaded>) -> Result<(), Trouble> {
+        let Planned { ticket, position, shape, rows } = planned;
+        let mut batch = self.pool.take();
+        batch.reset(shape);
+        let sounds = Vec::with_capacity(rows.len());
+        let bands = self.prepared.settings.mel.bands;
+        let references = References::new(self.reference_frames, bands);
+        let mut loaded = Loaded { ticket, position, batch, sounds, references };
+        for row in rows {
+            match self.load_row(row, &mut loaded) {
+                Ok(()) => self.load_reference(row, &mut loaded),
+                Err(why) => self.report(ticket, row, why),
+            }
+        }
+        if loaded.sounds.is_empty() {
+            return Err(Trouble::skip("not one of its rows could be loaded"));
+        }
+        out.push(loaded)
+    }
+}
+
+/// An error and its cause, as a run record keeps it.
+fn in_one_line(error: &dyn std::error::Error) -> String {
+    let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
+    format!("{error}{cause}")
+}

@@ -1,0 +1,40 @@
+//! What a corpus's mel frames are normalised by.
+//!
+//! In: the first batches of a corpus. Out: [`MelScale`], which travels with the voice.
+
+use crate::TrainError;
+use crate::feed::FeedSettings;
+use crate::feed::first_batches::survey;
+use crate::prepare::Prepared;
+use std::sync::Arc;
+use tandem_model::mel_scale::MelScale;
+use tandem_pipeline::CancelToken;
+
+/// Batches that are looked at.
+const BATCHES: usize = 16;
+
+/// Of the first batches of a corpus.
+pub fn measure_mel_scale(
+    prepared: &Arc<Prepared>,
+    settings: &FeedSettings,
+    cancel: &CancelToken,
+) -> Result<MelScale, TrainError> {
+    let (mut count, mut sum, mut squares) = (0u64, 0f64, 0f64);
+    survey(prepared, settings, BATCHES, cancel, |ready| {
+        let row = ready.batch.shape().frames * ready.batch.bands();
+        let rows = ready.batch.mel().chunks_exact(row).zip(ready.batch.frame_counts());
+        for (mel, &frames) in rows {
+            for &value in &mel[..frames as usize * ready.batch.bands()] {
+                count += 1;
+                sum += f64::from(value);
+                squares += f64::from(value) * f64::from(value);
+            }
+        }
+    })?;
+    if count == 0 {
+        return Err(TrainError::NothingMeasured);
+    }
+    let mean = sum / count as f64;
+    let variance = (squares / count as f64 - mean * mean).max(1e-6);
+    Ok(MelScale { mean: mean as f32, deviation: variance.sqrt() as f32 })
+}

@@ -1,0 +1,206 @@
+//! The path of a batch, from the plan to the consumer, written down once. Start reading here.
+//!
+//! In: a [`Prepared`] corpus and [`FeedSettings`]. Out: a feed of [`Ready`] batches, in an order
+//! that is a pure function of seed, epoch and lengths; the number of workers changes the speed
+//! alone. Touches no device unless mel frames are to be made on one.
+
+use crate::TrainError;
+use crate::feed::assemble::Assemble;
+use crate::feed::device_mel::DevicePreprocess;
+use crate::feed::load::Load;
+use crate::feed::mel::{Preprocess, Ready};
+use crate::feed::schedule::Tickets;
+use crate::prepare::Prepared;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tandem_data::audio::mel::{MelExtractor, MelKernel};
+use tandem_data::batch::{BatchConfig, Batches, HostBatch, Lengths, Position};
+use tandem_data::cache::RowState;
+use tandem_data::corpus::Split;
+use tandem_device::placement::Shapes;
+use tandem_model::Device;
+use tandem_pipeline::{
+    Adapt, Budget, CancelToken, Crew, Feed, Hold, Pool, Route, Setup, Slowdowns,
+};
+use tandem_telemetry::Recorder;
+use tandem_units::{Bytes, Epoch};
+
+/// How a corpus is fed.
+#[derive(Clone, Debug)]
+pub struct FeedSettings {
+    /// How rows become batches.
+    pub batch: BatchConfig,
+    /// How batches are padded.
+    pub shapes: Shapes,
+    /// Which rows; none: all of them.
+    pub split: Option<Split>,
+    /// Where to begin.
+    pub start: Position,
+    /// Epochs to feed in all, counted from epoch 0; none: for ever.
+    pub epochs: Option<u32>,
+    /// Workers that make batches.
+    pub workers: usize,
+    /// The most that the controller may use.
+    pub most_workers: usize,
+    /// Finished batches that may wait for the consumer, the one in its hands included.
+    pub depth: usize,
+    /// Memory that all batches on their way may take together.
+    pub memory: Bytes,
+    /// Whether workers and depth may change while running.
+    pub adapt: Adapt,
+    /// The device that makes mel frames; none: the workers do, on the host.
+    pub mel_device: Option<Device>,
+    /// The mel kernel to use; none: the fastest. For comparisons.
+    pub kernel: Option<MelKernel>,
+    /// The number of the first batch, counted over the whole run: chance is drawn from it.
+    pub first: u64,
+    /// Frames of another utterance of the same speaker that come with each row; 0: none.
+    pub reference_frames: usize,
+    /// The batch at which the model's device goes away, for tests of what a run loses then.
+    pub lose_device_at: Option<u64>,
+    /// Stages of a training run slowed on purpose, for tests of what judges runs.
+    pub slow: Slowdowns,
+}
+
+impl FeedSettings {
+    /// These rows sorted into batches.
+    pub fn batches(&self, rows: &Rows) -> Result<Batches, TrainError> {
+        let batches = Batches::new(rows.lengths(), &self.batch)?;
+        Ok(match self.shapes {
+            Shapes::Static => batches,
+            Shapes::PerBatch => batches.tight(rows.lengths()),
+        })
+    }
+
+    /// Settings for a batch configuration, from the first batch on.
+    pub fn new(batch: BatchConfig) -> FeedSettings {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        FeedSettings {
+            start: Position::start(batch.seed),
+            shapes: Shapes::Static,
+            split: Some(Split::Train),
+            epochs: None,
+            workers: 1,
+            most_workers: cores.max(2),
+            depth: 3,
+            memory: Bytes::mib(512),
+            adapt: Adapt::Off,
+            mel_device: None,
+            kernel: None,
+            first: 0,
+            reference_frames: 0,
+            lose_device_at: None,
+            slow: Slowdowns::default(),
+            batch,
+        }
+    }
+}
+
+/// The rows of one split, by their place in the batch plan.
+#[derive(Debug, Default)]
+pub struct Rows {
+    /// Row in the cache of each planned row.
+    pub cache_row: Vec<u32>,
+    /// Mel frames of each planned row.
+    pub frames: Vec<u32>,
+    /// Symbols of each planned row.
+    pub symbols: Vec<u32>,
+    /// Speaker of each planned row.
+    pub speakers: Vec<u16>,
+    /// Planned rows of each speaker.
+    pub by_speaker: BTreeMap<u16, Vec<u32>>,
+}
+
+impl Rows {
+    /// The usable rows of a split, or of all, in corpus order.
+    pub fn of(prepared: &Prepared, split: impl Into<Option<Split>>) -> Rows {
+        let wanted = split.into().map(|split| u8::from(split == Split::Eval));
+        let mut rows = Rows::default();
+        for number in 0..prepared.cache.len() {
+            let Some(row) = prepared.cache.row(number) else { continue };
+            if row.record.state() == RowState::Usable
+                && wanted.is_none_or(|wanted| row.record.split == wanted)
+            {
+                let same_voice = rows.by_speaker.entry(row.record.speaker).or_default();
+                same_voice.push(rows.cache_row.len() as u32);
+                rows.speakers.push(row.record.speaker);
+                rows.cache_row.push(number as u32);
+                rows.frames.push(row.record.frames);
+                rows.symbols.push(row.record.symbols);
+            }
+        }
+        rows
+    }
+
+    /// What the batch plan is made from.
+    pub fn lengths(&self) -> Lengths<'_> {
+        Lengths { frames: &self.frames, symbols: &self.symbols }
+    }
+}
+
+/// Starts the path of a batch. Stopped by `cancel`, by an error or by dropping the feed.
+pub fn feed(
+    prepared: &Arc<Prepared>,
+    settings: &FeedSettings,
+    recorder: &Recorder,
+    cancel: &CancelToken,
+) -> Result<Feed<Ready>, TrainError> {
+    let route = host_route(prepared, settings, recorder)?;
+    Ok(route.start(setup(settings, recorder, cancel))?)
+}
+
+/// What a run of these settings needs beside its route.
+pub(crate) fn setup(settings: &FeedSettings, recorder: &Recorder, cancel: &CancelToken) -> Setup {
+    Setup {
+        recorder: recorder.clone(),
+        cancel: cancel.clone(),
+        adapt: settings.adapt.clone(),
+        ..Setup::default()
+    }
+}
+
+/// The part of the path that ends on the host.
+pub(crate) fn host_route(
+    prepared: &Arc<Prepared>,
+    settings: &FeedSettings,
+    recorder: &Recorder,
+) -> Result<Route<Ready>, TrainError> {
+    let rows = Arc::new(Rows::of(prepared, settings.split));
+    let batches = Arc::new(settings.batches(&rows)?);
+    let last = settings.epochs.map(Epoch);
+    let tickets = Tickets::new(batches, settings.start, last).numbered_from(settings.first);
+
+    // A batch is in a worker's hands, in a slot, or with the consumer; further spares would
+    // never be used again.
+    let depth = settings.depth.max(settings.workers + 1);
+    let budget = Budget::of(settings.memory);
+    let hold = |items| Hold::bytes(settings.memory).items(items).within(&budget);
+    let crew = Crew::of(settings.workers).up_to(settings.most_workers).flag("--num-workers");
+    let mel = prepared.settings.mel.clone();
+    let kernel = settings.kernel.unwrap_or_else(|| MelKernel::best_for(&mel));
+    // Settings and kernel are known to work after this; workers make their own.
+    MelExtractor::with_kernel(mel.clone(), kernel)?;
+    let bands = mel.clone();
+    let spare = depth.max(settings.most_workers) + 1;
+    let pool = Pool::new(spare, move || HostBatch::new(&bands));
+
+    let (seed, reference_frames) = (settings.batch.seed, settings.reference_frames);
+    let load = {
+        let (prepared, recorder) = (prepared.clone(), recorder.clone());
+        move || {
+            let load = Load::new(prepared.clone(), rows.clone(), pool.clone(), recorder.clone());
+            load.with_references(seed, reference_frames)
+        }
+    };
+    let tickets = Route::from(tickets, hold(2 * settings.most_workers));
+    Ok(match &settings.mel_device {
+        None => {
+            let assemble = move || Assemble::new(load(), Preprocess::new(mel.clone(), kernel));
+            tickets.then_by(crew, assemble, hold(depth))
+        }
+        Some(device) => {
+            let preprocess = DevicePreprocess::new(&mel, device)?;
+            tickets.then_by(crew, load, hold(depth)).then(preprocess, hold(depth))
+        }
+    })
+}

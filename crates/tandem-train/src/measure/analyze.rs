@@ -1,0 +1,301 @@
+//! What loading costs, measured on the user's own corpus, and what to change.
+//!
+//! In: a [`Prepared`] corpus. Out: [`Analysis`], plain numbers and findings. Times the same
+//! front end, decoder, kernel and feed that training uses; has no code path of its own for them.
+//! The only thing assumed is how long a training step takes: [`Consumer::step`].
+
+use crate::feed::FeedSettings;
+use crate::measure::rehearsal::{BatchCost, Consumer, LATE, rehearse};
+use crate::prepare::Prepared;
+use crate::{DataSettings, TrainError};
+use serde::Serialize;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tandem_data::audio::mel::MelExtractor;
+use tandem_data::audio::{Decoder, FileReader};
+use tandem_data::corpus::{Corpus, Utterance};
+use tandem_pipeline::CancelToken;
+use tandem_telemetry::Recorder;
+use tandem_telemetry::stats::{Figures, Stats};
+use tandem_units::Seconds;
+
+/// Loading is uneven above this coefficient of variation.
+pub const UNEVEN: f64 = 0.3;
+/// How much to measure.
+#[derive(Clone, Debug)]
+pub struct AnalyzeOptions {
+    /// Rows to time one by one, spread over the corpus.
+    pub sample: usize,
+    /// Who takes the batches.
+    pub consumer: Consumer,
+}
+
+/// What loading a corpus costs.
+#[derive(Clone, Debug, Serialize)]
+pub struct Analysis {
+    /// Usable rows.
+    pub rows: usize,
+    /// Rows that were timed one by one.
+    pub sampled: usize,
+    /// Text work.
+    pub text: TextCost,
+    /// Reading, decoding and mel frames.
+    pub audio: AudioCost,
+    /// With and without a cache.
+    pub cache: CacheCost,
+    /// What reaches the consumer.
+    pub batches: BatchCost,
+    /// What to change, the most urgent first; empty where nothing is.
+    pub findings: Vec<Finding>,
+    /// The result in one sentence.
+    pub verdict: String,
+}
+
+/// Text work: language, normalisation, symbols.
+#[derive(Clone, Debug, Serialize)]
+pub struct TextCost {
+    /// Of one row, on one thread.
+    pub per_row: Seconds,
+    /// Of all rows, on one thread, by the sample.
+    pub all_rows: Seconds,
+}
+
+/// Reading, decoding and mel frames of one recording, on one thread.
+#[derive(Clone, Debug, Serialize)]
+pub struct AudioCost {
+    /// Reading the file.
+    pub read: Figures,
+    /// Decoding and resampling it, best of three.
+    pub decode: Figures,
+    /// Its mel frames.
+    pub mel: Figures,
+    /// Variation of read + decode per second of sound: how even loading is, whatever the lengths.
+    /// The extreme twentieths do not count.
+    pub variation: f64,
+    /// Sound handled per second of work: how many times faster than speech.
+    pub times_real_time: f64,
+}
+
+/// With and without a cache.
+#[derive(Clone, Debug, Serialize)]
+pub struct CacheCost {
+    /// Preparing every row, by the sample, on all workers.
+    pub cold: Seconds,
+    /// Opening the cache, measured.
+    pub warm: Seconds,
+    /// How many times faster.
+    pub gain: f64,
+}
+
+/// Something to change.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Finding {
+    /// What was measured, against which limit.
+    pub fact: String,
+    /// What to do about it.
+    pub advice: String,
+}
+
+/// Measures a prepared corpus. `warm` is how long opening its cache took.
+pub fn analyze(
+    prepared: &Arc<Prepared>,
+    corpus: &Corpus,
+    warm: Seconds,
+    feed_settings: &FeedSettings,
+    options: &AnalyzeOptions,
+    recorder: &Recorder,
+    cancel: &CancelToken,
+) -> Result<Analysis, TrainError> {
+    let sample = spread_out(&corpus.utterances, options.sample);
+    let text = time_text(prepared, &sample, corpus.utterances.len())?;
+    let audio = time_audio(&prepared.settings, corpus, &sample)?;
+    let each = text.per_row.0 + audio.read.mean + audio.decode.mean;
+    let cold = Seconds(each * corpus.utterances.len() as f64 / feed_settings.workers.max(1) as f64);
+    let cache = CacheCost { cold, warm, gain: cold.0 / warm.0.max(1e-9) };
+    let batches = rehearse(prepared, feed_settings, &options.consumer, recorder, cancel)?;
+    let rows = prepared.summary.usable;
+    let mut analysis = Analysis {
+        rows,
+        sampled: sample.len(),
+        text,
+        audio,
+        cache,
+        batches,
+        findings: Vec::new(),
+        verdict: String::new(),
+    };
+    analysis.findings = findings(&analysis, prepared.summary.features, feed_settings.workers);
+    analysis.verdict = verdict(&analysis);
+    Ok(analysis)
+}
+
+fn spread_out(rows: &[Utterance], count: usize) -> Vec<&Utterance> {
+    let step = rows.len().div_ceil(count.max(1)).max(1);
+    rows.iter().step_by(step).collect()
+}
+
+fn time_text(
+    prepared: &Prepared,
+    sample: &[&Utterance],
+    rows: usize,
+) -> Result<TextCost, TrainError> {
+    let language = |row: &Utterance| row.language.as_deref().and_then(|name| name.parse().ok());
+    let texts: Vec<_> = sample.iter().map(|row| (row.text.as_str(), language(row))).collect();
+    let start = Instant::now();
+    prepared.front_end.read_many(&texts)?;
+    let per_row = start.elapsed().as_secs_f64() / sample.len().max(1) as f64;
+    Ok(TextCost { per_row: Seconds(per_row), all_rows: Seconds(per_row * rows as f64) })
+}
+
+fn time_audio(
+    settings: &DataSettings,
+    corpus: &Corpus,
+    sample: &[&Utterance],
+) -> Result<AudioCost, TrainError> {
+    let mut file = FileReader::default();
+    let mut decoder = Decoder::new(settings.mel.rate, settings.audio);
+    let mut mel = MelExtractor::new(settings.mel.clone())?;
+    let [mut read, mut decode, mut frames] = [(); 3].map(|()| Stats::default());
+    let mut per_second = Vec::with_capacity(sample.len());
+    let mut out = Vec::new();
+    let (mut sound, mut work) = (0.0, 0.0);
+    for row in sample {
+        // A broken recording is in the list of rejected rows; its cost is not loading's.
+        let Some([reading, decoding, kernel, length]) = time_one(
+            settings,
+            &mut file,
+            &mut decoder,
+            &mut mel,
+            &mut out,
+            &corpus.audio_path(row),
+        ) else {
+            continue;
+        };
+        read.add(reading);
+        decode.add(decoding);
+        frames.add(kernel);
+        per_second.push((reading + decoding) / length);
+        sound += length;
+        work += reading + decoding + kernel;
+    }
+    Ok(AudioCost {
+        variation: figures(&without_extremes(per_second))?.variation,
+        read: figures(&read)?,
+        decode: figures(&decode)?,
+        mel: figures(&frames)?,
+        times_real_time: sound / work.max(1e-12),
+    })
+}
+
+/// All but the lowest and the highest twentieth: on a shared machine a pause in the middle of a
+/// recording says nothing about the corpus.
+fn without_extremes(mut values: Vec<f64>) -> Stats {
+    values.sort_by(f64::total_cmp);
+    let cut = values.len() / 20;
+    let mut stats = Stats::default();
+    values[cut..values.len() - cut].iter().for_each(|value| stats.add(*value));
+    stats
+}
+
+/// Read, decode, mel and length of one recording, in seconds; none where it cannot be used.
+fn time_one(
+    settings: &DataSettings,
+    file: &mut FileReader,
+    decoder: &mut Decoder,
+    mel: &mut MelExtractor,
+    out: &mut Vec<f32>,
+    path: &std::path::Path,
+) -> Option<[f64; 4]> {
+    let start = Instant::now();
+    let bytes = file.read(path, &settings.audio).ok()?;
+    let read = start.elapsed();
+    let extension = path.extension().and_then(|extension| extension.to_str());
+    // Best of three: a pause of a shared machine is no property of the recording.
+    let mut decoding = Duration::MAX;
+    for _ in 0..2 {
+        let start = Instant::now();
+        decoder.decode(bytes, extension).ok()?;
+        decoding = decoding.min(start.elapsed());
+    }
+    let start = Instant::now();
+    let sound = decoder.decode(bytes, extension).ok()?;
+    let decoding = decoding.min(start.elapsed());
+    let length = settings.mel.rate.seconds(sound.len());
+    let values = mel.frames(sound.len()).0 * settings.mel.bands;
+    if out.len() < values {
+        out.resize(values, 0.0);
+    }
+    let decoded = start.elapsed();
+    mel.extract_into(sound, &mut out[..values]).ok()?;
+    let done = start.elapsed();
+    let made = done - decoded;
+    Some([read.as_secs_f64(), decoding.as_secs_f64(), made.as_secs_f64(), length.0])
+}
+
+fn figures(stats: &Stats) -> Result<Figures, TrainError> {
+    stats.figures().ok_or(TrainError::NothingMeasured)
+}
+
+fn findings(analysis: &Analysis, cached: bool, workers: usize) -> Vec<Finding> {
+    let Analysis { audio, batches, text, .. } = analysis;
+    let mut findings = Vec::new();
+    let mut found = |fact: String, advice: String| findings.push(Finding { fact, advice });
+    if batches.late > 0 {
+        let needed = (1.0 / batches.deliverable / batches.step.0 * workers as f64).ceil();
+        let more = format!("raise `--num-workers` to {}", needed.max(workers as f64 + 1.0));
+        let advice = if cached { more } else { format!("{more}, or add `--cache-dataset`") };
+        found(
+            format!(
+                "{} of {} batches came more than {} ms late; the consumer was idle {:.0} % of the time",
+                batches.late,
+                batches.count,
+                LATE.as_millis(),
+                100.0 * batches.idle
+            ),
+            advice,
+        );
+    }
+    if audio.variation > UNEVEN && !cached {
+        found(
+            format!(
+                "loading is uneven: its cost per second of sound varies by {:.0} % (limit {:.0} %)",
+                100.0 * audio.variation,
+                100.0 * UNEVEN
+            ),
+            "store all recordings in one format on a local disk, or add `--cache-dataset`".into(),
+        );
+    }
+    if batches.late > 0 && audio.decode.mean > audio.mel.mean + audio.read.mean && !cached {
+        let share = audio.decode.mean / (audio.decode.mean + audio.mel.mean + audio.read.mean);
+        found(
+            format!("decoding is {:.0} % of the work on a recording", 100.0 * share),
+            "add `--cache-dataset`: later epochs then only copy".into(),
+        );
+    }
+    if text.per_row.0 > audio.read.mean + audio.decode.mean + audio.mel.mean {
+        found(
+            format!("text work ({}) costs more than the recording", text.per_row),
+            "it is done once and cached; a second start does not repeat it".into(),
+        );
+    }
+    findings
+}
+
+fn verdict(analysis: &Analysis) -> String {
+    let batches = &analysis.batches;
+    let fastest = Seconds(1.0 / batches.deliverable);
+    if batches.late == 0 {
+        let slack = batches.step.0 * batches.deliverable;
+        return format!(
+            "The data side keeps up: it makes a batch every {fastest}, {slack:.1} times as fast as \
+             steps of {} need it.",
+            batches.step
+        );
+    }
+    format!(
+        "The data side holds a run of {} steps back: it makes a batch every {fastest}, and the \
+         consumer waits {:.0} % of the time.",
+        batches.step,
+        100.0 * batches.idle
+    )
+}

@@ -1,0 +1,417 @@
+//! The trainer run for a few steps, as it is and with one part taken away, each run recorded.
+//!
+//! In: what a training run would work with, and how many steps. Out: one record per run, spans
+//! included, for whoever judges them. Data, route, model and training loop are those of
+//! [`mod@crate::run::trainer`]: taken away is only what feeds it (batches from memory) or what works
+//! on the batches (nobody). Nothing is validated, spoken or kept.
+
+use crate::TrainError;
+use crate::feed::train_route::{BatchSource, TrainRoute};
+use crate::feed::transfer::Transferred;
+use crate::feed::{FeedSettings, Rows};
+use crate::log::LogSender;
+use crate::prepare::Prepared;
+use crate::run::background::{on_training_pool, priority_on};
+use crate::run::job::{Ending, Job, RunStart};
+use crate::run::memory_accounting::MemoryAccounting;
+use crate::run::start::begin;
+use crate::run::step::TrainState;
+use crate::run::trainer::train_on;
+use crate::run::warm_up::WarmUp;
+use crate::train_settings::{AlignmentSettings, TrainSettings};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tandem_data::batch::BatchConfig;
+use tandem_device::backend::guarded;
+use tandem_device::memory::HeldBefore;
+use tandem_device::placement::{MemoryLimits, OpenDevices};
+use tandem_device::sampler::{Sampler, WatchedGpu, standard_sources};
+use tandem_model::Module;
+use tandem_model::checkpoint::{Checkpoints, Keep};
+use tandem_pipeline::control::StageTotals;
+use tandem_pipeline::{Adapt, CancelToken, Feed, Payload, PipelineError, Slowdowns};
+use tandem_telemetry::event::{Doing, Event, Final, RunHeader, RunOutcome, Span, Step};
+use tandem_telemetry::record::{Listener, News, RecordOptions, Recording, Spans};
+use tandem_telemetry::{Nanos, Recorder, Stamped};
+use tandem_units::{Bytes, Epoch};
+
+/// What is left of the trainer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scenario {
+    /// All of it.
+    Whole,
+    /// The model: its batches come from memory.
+    ModelAlone,
+    /// The data side: nobody works on the batches.
+    DataAlone,
+}
+
+/// What the runs of a profile share.
+pub struct ProfileRunner {
+    /// How the corpus is fed; workers and depth stay as they are here.
+    pub feed: FeedSettings,
+    /// How the voice learns.
+    pub settings: TrainSettings,
+    /// Where.
+    pub devices: OpenDevices,
+    /// GPUs that are looked at meanwhile.
+    pub watched: Vec<WatchedGpu>,
+    /// Budgets of the devices, where they are kept.
+    pub limits: Option<MemoryLimits>,
+    /// The longest the model waits for its buffer to fill.
+    pub start_delay: Duration,
+    /// Steps of each run, warm-up included.
+    pub steps: u64,
+    /// For what a run must put somewhere; of no use afterwards.
+    pub scratch: PathBuf,
+    /// Hears the number of each step that is over.
+    pub on_step: Arc<dyn Fn(u64) + Send + Sync>,
+    /// Ends it.
+    pub cancel: CancelToken,
+}
+
+/// BatchSource that are kept for a replay, at most: in bytes on the model's device,
+const MOST_KEPT: Bytes = Bytes::mib(1024);
+/// and in number.
+const MOST_BATCHES: u64 = 512;
+/// Looks at a pipeline until it rests, at most.
+const MOST_LOOKS: usize = 100;
+/// How often devices are looked at, and whether a pipeline rests.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+
+/// Seconds of a batch in one turn of [`ProfileRunner::take_turns`].
+#[derive(Clone, Copy, Debug)]
+pub struct Turn {
+    /// While the pipeline works for the next ones.
+    pub with_pipeline: f64,
+    /// While it rests.
+    pub alone: f64,
+}
+
+impl ProfileRunner {
+    /// One run, recorded in a new file. Gives the number of the voice's parameters.
+    pub fn run(
+        &self,
+        scenario: Scenario,
+        prepared: &Arc<Prepared>,
+        record: &Path,
+    ) -> Result<usize, TrainError> {
+        let batches = match scenario {
+            Scenario::ModelAlone => BatchSource::Replayed(self.first_batches(prepared)?),
+            _ => BatchSource::FromCorpus,
+        };
+        let settings = self.settings_for(scenario);
+        let start = self.begin(prepared, &settings)?;
+        let parameters = start.train_state.voice.num_params();
+        let recording = self.start_record(record, scenario)?;
+        let recorder = recording.recorder();
+        let sources = standard_sources(&self.watched);
+        let sampler = Sampler::start(sources, recorder.clone(), LOOK_EVERY)?;
+        let done = match scenario {
+            Scenario::DataAlone => self.take_only(prepared, &start, &recorder),
+            _ => self.train(prepared, settings, start, batches, recorder),
+        };
+        drop(sampler);
+        recording.finish();
+        done.map(|()| parameters)
+    }
+
+    fn train(
+        &self,
+        prepared: &Arc<Prepared>,
+        settings: TrainSettings,
+        start: RunStart,
+        batches: BatchSource,
+        recorder: Recorder,
+    ) -> Result<(), TrainError> {
+        let job = Job {
+            prepared: prepared.clone(),
+            validation: None,
+            feed: self.fixed_feed(),
+            settings,
+            config: serde_json::Value::Null,
+            devices: self.devices.clone(),
+            limits: self.limits,
+            warm_up: WarmUp::default(),
+            held: HeldBefore::look(&self.devices),
+            checkpoints: self.checkpoints()?,
+            start_delay: self.start_delay,
+            log: LogSender::off(),
+            recorder,
+            cancel: self.cancel.clone(),
+        };
+        match train_on(job, start, batches)?.ending {
+            Ending::Done | Ending::NoProgress => Ok(()),
+            Ending::Interrupted => Err(PipelineError::Cancelled.into()),
+            Ending::Failed(error) => Err(error),
+        }
+    }
+
+    /// The whole data side, up to the model's device, in front of somebody who only takes.
+    fn take_only(
+        &self,
+        prepared: &Arc<Prepared>,
+        start: &RunStart,
+        recorder: &Recorder,
+    ) -> Result<(), TrainError> {
+        // A model that is not there is not slow either.
+        let feed = FeedSettings { slow: self.feed.slow.without("train"), ..self.fixed_feed() };
+        let accounting = MemoryAccounting::new(self.limits, &self.devices);
+        let mut batches = self.path(prepared, &feed, start, &accounting, recorder).start()?;
+        batches.wait_ready(feed.depth, self.start_delay);
+        let accum = self.settings.grad_accum.max(1) as u64;
+        let mut last = Instant::now();
+        for number in 1..=self.steps * accum {
+            let Some(placed) = batches.next()? else { break };
+            if number.is_multiple_of(accum) {
+                let now = Instant::now();
+                let took = std::mem::replace(&mut last, now).elapsed();
+                recorder.send(as_step(number / accum, &placed, took, batches.waited()));
+            }
+        }
+        let flags = batches.close().flags;
+        let (outcome, steps) = (RunOutcome::Done, self.steps);
+        recorder.send(Final { outcome, why: None, steps, flags });
+        Ok(())
+    }
+
+    /// A step with the pipeline at work against the same step while it rests, in turns of some batches.
+    ///
+    /// Each turn takes batches as they come, then waits until all queues are full and everybody sleeps, and learns the same
+    /// batches again from memory. `heard` gets the number of each turn that is over.
+    pub fn take_turns(
+        &self,
+        prepared: &Arc<Prepared>,
+        turns: usize,
+        batches: usize,
+        heard: &mut dyn FnMut(usize),
+    ) -> Result<Vec<Turn>, TrainError> {
+        let settings = self.settings_for(Scenario::ModelAlone);
+        let mut start = self.begin(prepared, &settings)?;
+        let feed = self.fixed_feed();
+        let accounting = MemoryAccounting::new(self.limits, &self.devices);
+        let path = self.path(prepared, &feed, &start, &accounting, &Recorder::off()).start();
+        let (mut path, mut kept) = (path?, Vec::new());
+        let mut found = Vec::new();
+        let priority = priority_on(&self.devices);
+        for turn in 0..=turns {
+            let (path, kept) = (&mut path, &mut kept);
+            let (train_state, count) = (&mut start.train_state, batches);
+            let took = on_training_pool(priority, || take_turn(train_state, path, kept, count));
+            // The first turn meets shapes for the first time.
+            if let (1.., Some(took)) = (turn, took?) {
+                found.push(took);
+                heard(turn);
+            }
+        }
+        Ok(found)
+    }
+
+    /// The first batches of the run, beside the weights.
+    fn first_batches(&self, prepared: &Arc<Prepared>) -> Result<Arc<[Transferred]>, TrainError> {
+        let settings = self.settings_for(Scenario::ModelAlone);
+        let start = self.begin(prepared, &settings)?;
+        let feed = FeedSettings { slow: Slowdowns::default(), ..self.fixed_feed() };
+        let accounting = MemoryAccounting::new(self.limits, &self.devices);
+        let mut path: Feed<Transferred> =
+            self.path(prepared, &feed, &start, &accounting, &Recorder::off()).start()?;
+        let wanted = (self.steps * self.settings.grad_accum.max(1) as u64).min(MOST_BATCHES);
+        let (mut kept, mut size) = (Vec::new(), Bytes(0));
+        while (kept.len() as u64) < wanted && size < MOST_KEPT {
+            let Some(placed) = path.next()? else { break };
+            size += placed.size();
+            kept.push(placed);
+        }
+        Ok(kept.into())
+    }
+
+    fn path<'a>(
+        &'a self,
+        prepared: &'a Arc<Prepared>,
+        feed: &'a FeedSettings,
+        start: &'a RunStart,
+        accounting: &'a MemoryAccounting,
+        recorder: &'a Recorder,
+    ) -> TrainRoute<'a> {
+        TrainRoute {
+            prepared,
+            feed,
+            devices: &self.devices,
+            accounting,
+            document: &start.document,
+            snapshots: &start.snapshots,
+            flat_start: 0,
+            grad_accum: self.settings.grad_accum.max(1) as u64,
+            seed: self.settings.seed,
+            recorder,
+            cancel: &self.cancel,
+        }
+    }
+
+    fn begin(
+        &self,
+        prepared: &Arc<Prepared>,
+        settings: &TrainSettings,
+    ) -> Result<RunStart, TrainError> {
+        let checkpoints = self.checkpoints()?;
+        begin(prepared, &self.fixed_feed(), settings, &self.devices, &checkpoints, &self.cancel)
+    }
+
+    fn start_record(&self, path: &Path, scenario: Scenario) -> Result<Recording, TrainError> {
+        let settings =
+            serde_json::json!({ "command": "profile", "scenario": format!("{scenario:?}") });
+        let header = RunHeader::now("tandem", env!("CARGO_PKG_VERSION"), settings);
+        let on_step = Arc::clone(&self.on_step);
+        let listener = Listener::new(move |news| {
+            if let News::Event(Stamped { event: Event::Step(step), .. }) = news {
+                on_step(step.step);
+            }
+        });
+        let (spans, listener) = (Spans::Recorded, Some(listener));
+        let options = RecordOptions { spans, listener, ..RecordOptions::default() };
+        Ok(Recording::create(path, header, options)?)
+    }
+
+    /// A place for the one checkpoint that every run ends with, empty again.
+    fn checkpoints(&self) -> Result<Checkpoints, TrainError> {
+        let directory = tempfile::Builder::new()
+            .prefix("run-")
+            .tempdir_in(&self.scratch)
+            .map_err(|source| TrainError::Scratch { path: self.scratch.clone(), source })?;
+        // Removed with the scratch directory, when nobody writes into it any more.
+        Ok(Checkpoints::open(&directory.keep(), Keep { last: 1 })?)
+    }
+
+    fn fixed_feed(&self) -> FeedSettings {
+        FeedSettings { adapt: Adapt::Off, epochs: None, ..self.feed.clone() }
+    }
+
+    fn settings_for(&self, scenario: Scenario) -> TrainSettings {
+        // Measured is what most of a run does: the voice aligns, not what comes before it.
+        let flat_start = 0;
+        let alignment = match scenario {
+            Scenario::Whole => AlignmentSettings { flat_start, ..self.settings.alignment },
+            // Nobody learns ahead of the search, so the first weights align everything.
+            _ => AlignmentSettings { every: 1, lag: u64::MAX, flat_start },
+        };
+        TrainSettings {
+            max_steps: Some(self.steps),
+            epochs: None,
+            patience: None,
+            validate_every: 0,
+            sample_every: 0,
+            checkpoint_every: 0,
+            alignment,
+            ..self.settings.clone()
+        }
+    }
+}
+
+/// Some batches as they come, and the same ones again; none where none came.
+fn take_turn(
+    train_state: &mut TrainState,
+    path: &mut Feed<Transferred>,
+    kept: &mut Vec<Transferred>,
+    batches: usize,
+) -> Result<Option<Turn>, TrainError> {
+    rest(path);
+    kept.clear();
+    let began = Instant::now();
+    for _ in 0..batches {
+        let Some(placed) = path.next()? else { break };
+        learn(train_state, &placed)?;
+        kept.push(placed);
+    }
+    let with_pipeline = began.elapsed();
+    rest(path);
+    let began = Instant::now();
+    for placed in kept.iter() {
+        learn(train_state, placed)?;
+    }
+    let each = |all: Duration| all.as_secs_f64() / kept.len() as f64;
+    let turn = Turn { with_pipeline: each(with_pipeline), alone: each(began.elapsed()) };
+    Ok((!kept.is_empty()).then_some(turn))
+}
+
+/// One batch as a step, waited for: a GPU would go on otherwise.
+fn learn(train_state: &mut TrainState, placed: &Transferred) -> Result<(), TrainError> {
+    guarded("training", || {
+        train_state.accumulate_gradients(&placed.batch);
+        train_state.advance().map(|facts| facts.flow.into_scalar::<f32>())
+    })?;
+    Ok(())
+}
+
+/// Waits until nobody has finished anything for longer than the slowest stage takes: every queue is full.
+fn rest(path: &Feed<Transferred>) {
+    let control = path.control();
+    let mut before = None;
+    for _ in 0..MOST_LOOKS {
+        let stages = control.stages();
+        let done: u64 = stages.iter().map(|stage| stage.items).sum();
+        if before.replace(done) == Some(done) {
+            return;
+        }
+        let usual = |stage: &StageTotals| stage.busy.div_f64(stage.items.max(1) as f64);
+        let slowest = stages.iter().map(usual).max().unwrap_or_default();
+        std::thread::sleep(LOOK_EVERY.max(2 * slowest));
+    }
+}
+
+fn as_step(step: u64, placed: &Transferred, took: Duration, waited: Duration) -> Step {
+    let shape = placed.shape;
+    Step {
+        step,
+        ticket: placed.ticket,
+        took: took.into(),
+        waited: waited.into(),
+        items: placed.batch.utterances as u32,
+        frames: placed.frames,
+        shape: Some([shape.rows as u32, shape.symbols as u32, shape.frames as u32]),
+        losses: Vec::new(),
+    }
+}
+
+/// Seconds that it takes to send one event, measured here and now.
+pub fn send_cost() -> Result<f64, TrainError> {
+    const EVENTS: u32 = 4000;
+    let header = RunHeader::now("tandem", env!("CARGO_PKG_VERSION"), serde_json::Value::Null);
+    let (recording, _memory) = Recording::in_memory(header)?;
+    let recorder = recording.recorder();
+    let (begin, end) = (Nanos(0), Nanos(1));
+    let began = Instant::now();
+    for worker in 0..EVENTS {
+        let (stage, doing) = ("load".into(), Doing::Busy);
+        recorder.send(Span { stage, worker, ticket: None, doing, begin, end });
+    }
+    let took = began.elapsed().as_secs_f64();
+    recording.finish();
+    Ok(took / f64::from(EVENTS))
+}
+
+/// Rows, symbols and frames of padded batches, and how many have that shape.
+pub type ShapeCounts = BTreeMap<[u32; 3], u32>;
+
+/// Padded shapes of the first epoch for each batch size, with the number of batches of each.
+pub fn shapes_by_batch(
+    prepared: &Prepared,
+    feed: &FeedSettings,
+    sizes: &[usize],
+) -> Result<Vec<(usize, ShapeCounts)>, TrainError> {
+    let rows = Rows::of(prepared, feed.split);
+    let mut found = Vec::new();
+    for &batch_size in sizes {
+        let batch = BatchConfig { batch_size, ..feed.batch.clone() };
+        let plan = FeedSettings { batch, ..feed.clone() }.batches(&rows)?.epoch(Epoch(0));
+        let mut shapes = ShapeCounts::new();
+        for batch in plan.batches_from(0) {
+            let shape = batch.shape;
+            let key = [shape.rows as u32, shape.symbols as u32, shape.frames as u32];
+            *shapes.entry(key).or_default() += 1;
+        }
+        found.push((batch_size, shapes));
+    }
+    Ok(found)
+}

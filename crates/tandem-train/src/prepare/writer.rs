@@ -1,0 +1,149 @@
+//! The one who writes what was examined, in order, while all workers examine.
+
+use crate::TrainError;
+use crate::prepare::row::{Built, Content, Fault, How, Outcome};
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use tandem_data::cache::{Cache, CachedText, Draft, Meta, NewRow, Record};
+use tandem_data::corpus::{RejectedRow, Utterance};
+
+/// What a run did to the cache.
+#[derive(Debug, Default)]
+pub struct Did {
+    /// Rows made anew.
+    pub rebuilt: usize,
+    /// Rows taken over from an unfinished build.
+    pub recovered: usize,
+    /// Rows whose recording has another stamp and the same bytes.
+    pub touched: usize,
+    /// What was wrong with the cache before.
+    pub damage: Option<String>,
+}
+
+/// The next state of the cache, row by row.
+pub struct Writing {
+    draft: Draft,
+    old: Option<Arc<Cache>>,
+    speakers: Names,
+    languages: Names,
+    did: Did,
+}
+
+impl Writing {
+    /// Begins with nothing written.
+    pub fn new(draft: Draft, old: Option<Arc<Cache>>) -> Writing {
+        let did = Did::default();
+        let (speakers, languages) = (Names::of("speakers"), Names::of("languages"));
+        Writing { draft, old, speakers, languages, did }
+    }
+
+    /// Writes a row that was examined.
+    pub fn push(&mut self, row: &Utterance, outcome: Outcome) -> Result<(), TrainError> {
+        let Outcome { mut record, how, content } = outcome;
+        self.count(how);
+        let mut note = String::new();
+        match content {
+            Content::Old => record.language = self.old_language(record.language)?,
+            Content::Left(language) => record.language = self.languages.number(&language)?,
+            Content::New(built) => self.write_new(&mut record, &built)?,
+            Content::Unusable(fault) => note = as_note(&fault)?,
+        }
+        record.speaker = self.speakers.number(row.speaker.as_deref().unwrap_or_default())?;
+        let audio = row.audio.to_string_lossy();
+        let new = NewRow { record, id: &row.id, audio: &audio, note: &note };
+        Ok(self.draft.push(new, self.old.as_deref())?)
+    }
+
+    /// Writes a row whose manifest line alone was bad.
+    pub fn push_unread(
+        &mut self,
+        row: &RejectedRow,
+        manifests: &[PathBuf],
+    ) -> Result<(), TrainError> {
+        let RejectedRow { reason, message, fix, .. } = row.clone();
+        let manifest = manifests.iter().position(|path| path.as_os_str() == row.manifest.as_str());
+        let record = Record {
+            state: 1,
+            line: row.line,
+            manifest: manifest.unwrap_or_default() as u16,
+            ..Record::default()
+        };
+        let note = as_note(&Fault { reason, message, fix })?;
+        let new = NewRow { record, id: &row.id, audio: "", note: &note };
+        Ok(self.draft.push(new, None)?)
+    }
+
+    /// Makes it the current state.
+    pub fn commit(self, meta: Meta) -> Result<(Cache, Did), TrainError> {
+        let meta = Meta { speakers: self.speakers.list, languages: self.languages.list, ..meta };
+        Ok((self.draft.commit(meta)?, self.did))
+    }
+
+    /// Ends early; what was written is found again.
+    pub fn suspend(self) -> Result<(), TrainError> {
+        Ok(self.draft.suspend()?)
+    }
+
+    fn count(&mut self, how: How) {
+        match how {
+            How::WrittenCheckpoints => {}
+            How::Touched => self.did.touched += 1,
+            How::Recovered => self.did.recovered += 1,
+            How::Made => self.did.rebuilt += 1,
+        }
+    }
+
+    fn old_language(&mut self, number: u16) -> Result<u16, TrainError> {
+        let names = self.old.as_ref().map(|cache| &cache.meta().languages);
+        let name = names.and_then(|names| names.get(usize::from(number))).cloned();
+        self.languages.number(&name.unwrap_or_default())
+    }
+
+    fn write_new(&mut self, record: &mut Record, built: &Built) -> Result<(), TrainError> {
+        let reading = &built.reading;
+        let language = reading.language.tag();
+        record.language = self.languages.number(language)?;
+        let symbols: Vec<u16> = reading.transcript.ids().iter().map(|symbol| symbol.0).collect();
+        record.symbols = symbols.len() as u32;
+        let phonemes = reading.phonemes.as_deref().unwrap_or_default();
+        let text =
+            CachedText::new(record.frames, language, &symbols, &reading.normalized, phonemes);
+        let place = self.draft.add_text(record.key(), &text)?;
+        (record.text_segment, record.text_offset) = (place.segment, place.offset);
+        if let Some(mel) = &built.mel {
+            let place = self.draft.add_mel(record.key(), mel)?;
+            (record.mel_segment, record.mel_offset) = (place.segment, place.offset);
+        }
+        Ok(())
+    }
+}
+
+/// Names in the order they are first met; rows hold the position.
+#[derive(Debug)]
+struct Names {
+    what: &'static str,
+    list: Vec<String>,
+    numbers: HashMap<String, u16>,
+}
+
+impl Names {
+    fn of(what: &'static str) -> Names {
+        Names { what, list: Vec::new(), numbers: HashMap::new() }
+    }
+
+    fn number(&mut self, name: &str) -> Result<u16, TrainError> {
+        if let Some(number) = self.numbers.get(name) {
+            return Ok(*number);
+        }
+        let full = |_| TrainError::TooManyNames { what: self.what };
+        let number = u16::try_from(self.list.len()).map_err(full)?;
+        self.list.push(name.to_string());
+        self.numbers.insert(name.to_string(), number);
+        Ok(number)
+    }
+}
+
+fn as_note(fault: &Fault) -> Result<String, TrainError> {
+    serde_json::to_string(fault).map_err(TrainError::Settings)
+}

@@ -1,0 +1,111 @@
+//! What is settled before the first step: which shapes will come, whether the largest fits, how many steps there are.
+//!
+//! In: a [`Job`] and where it begins. Out: figures, or an error before anything was trained. The steps that are tried here
+//! have no consequences.
+
+use crate::TrainError;
+use crate::feed::{FeedSettings, Rows};
+use crate::prepare::Prepared;
+use crate::run::job::{Job, RunStart};
+use crate::run::state::{RunState, corpus_facts};
+use crate::run::warm_up::{WarmUpModel, WarmedUp};
+use crate::train_settings::TrainSettings;
+use std::collections::HashSet;
+use tandem_data::batch::BatchShape;
+use tandem_device::memory::{WorstBatch, check_worst_batch};
+use tandem_device::placement::Shapes;
+use tandem_model::train_batch::AlignedBatch;
+use tandem_telemetry::Recorder;
+use tandem_telemetry::event::Warning;
+use tandem_units::Epoch;
+
+/// Every fixed shape of a batch of this corpus, shortest first; none is larger where each has its own.
+pub(crate) fn planned_shapes(job: &Job) -> Result<Vec<BatchShape>, TrainError> {
+    let rows = Rows::of(&job.prepared, job.feed.split);
+    Ok(job.feed.batches(&rows)?.shapes().collect())
+}
+
+/// One real step, without consequences, on the largest batch that this corpus can give.
+pub(crate) fn try_largest_batch(
+    job: &Job,
+    start: &RunStart,
+    shapes: &[BatchShape],
+) -> Result<WorstBatch, TrainError> {
+    let largest = shapes.iter().max_by_key(|shape| shape.rows * shape.frames);
+    let shape = largest.copied().unwrap_or_default();
+    let (config, devices) = (&start.document.config, &job.devices);
+    let batch = AlignedBatch::fullest(shape, config, job.feed.reference_frames);
+    Ok(check_worst_batch(shape, devices, job.limits, &job.held, || {
+        let batch = batch.to_device(&devices.data).to_device(&devices.model);
+        drop(start.train_state.voice.losses(&batch).total().backward());
+    })?)
+}
+
+/// A score is worth nothing beside one from other rows: where the rows to validate on are not
+/// those of before, the best one is looked for anew.
+pub(crate) fn compare_validation(
+    state: &mut RunState,
+    validation: Option<&Prepared>,
+    feed: &FeedSettings,
+    recorder: &Recorder,
+) {
+    let feed = FeedSettings { split: None, ..feed.clone() };
+    let now = validation.map(|corpus| corpus_facts(corpus, &feed).fingerprint);
+    if state.validation == now {
+        return;
+    }
+    if state.best.is_some() {
+        let text = "the rows to validate on are not those of before: the best checkpoint is looked \
+                    for anew";
+        recorder.send(Warning { code: "validation_changed".into(), text: text.into() });
+    }
+    (state.best, state.since_best, state.validation) = (None, 0, now);
+}
+
+/// One real step, without consequences, on every shape of the plan.
+pub(crate) fn meet_shapes(
+    job: &Job,
+    start: &RunStart,
+    shapes: &[BatchShape],
+) -> Result<WarmedUp, TrainError> {
+    if !job.warm_up.is_due(&job.devices) {
+        return Ok(WarmedUp::NotNeeded);
+    }
+    if job.feed.shapes == Shapes::PerBatch {
+        return Ok(WarmedUp::NoFixedShapes);
+    }
+    let warm_up_model = WarmUpModel {
+        train_state: &start.train_state,
+        devices: &job.devices,
+        config: &start.document.config,
+        reference_frames: job.feed.reference_frames,
+        recorder: &job.recorder,
+        cancel: &job.cancel,
+    };
+    warm_up_model.meet(shapes)
+}
+
+/// Shapes as batches have them: frames are a whole number of patches there.
+pub(crate) fn distinct_shapes(shapes: &[BatchShape], patch: usize) -> usize {
+    let batch =
+        |shape: &BatchShape| BatchShape { frames: shape.frames.next_multiple_of(patch), ..*shape };
+    shapes.iter().map(batch).collect::<HashSet<_>>().len()
+}
+
+/// Steps that these settings ask for; epochs are counted by the plan of the first one.
+pub fn total_steps(
+    prepared: &Prepared,
+    feed: &FeedSettings,
+    settings: &TrainSettings,
+) -> Result<u64, TrainError> {
+    let rows = Rows::of(prepared, feed.split);
+    let per_epoch = feed.batches(&rows)?.epoch(Epoch(0)).len() as u64;
+    let by_epochs =
+        settings.epochs.map(|epochs| (u64::from(epochs) * per_epoch) / settings.grad_accum as u64);
+    match (settings.max_steps, by_epochs) {
+        (Some(steps), Some(epochs)) => Ok(steps.min(epochs.max(1))),
+        (Some(steps), None) => Ok(steps),
+        (None, Some(epochs)) => Ok(epochs.max(1)),
+        (None, None) => Err(TrainError::Endless),
+    }
+}

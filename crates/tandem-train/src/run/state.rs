@@ -1,0 +1,253 @@
+//! A training run as a checkpoint keeps it, and back.
+//!
+//! In: the learner, the snapshots that coming steps need, where the data stands. Out:
+//! [`Contents`], and the same run again, to the last bit on the processor. What the state needs
+//! to fit (voice, corpus, settings) is compared before anything is used.
+
+use crate::TrainError;
+use crate::feed::{FeedSettings, Rows};
+use crate::prepare::Prepared;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tandem_data::batch::Position;
+use tandem_device::memory::Charge;
+use tandem_model::checkpoint::{CheckpointError, Contents, TensorSet, Values};
+use tandem_model::network::voice::{Encoder, Voice};
+use tandem_model::optimizer::{Optimizer, OptimizerState};
+use tandem_model::trained_voice::{
+    EMA, SPEAKERS, VOICE, VoiceDocument, WEIGHTS, host_values, tensor_set,
+};
+use tandem_model::weights::{Weight, WeightsError, weights_of, with_named};
+use tandem_model::{Device, Module, Tensor, TensorData};
+
+const MOMENTS: &str = "moments";
+const ALIGNER_SNAPSHOTS: &str = "aligner_snapshots";
+const STATE: &str = "state";
+/// The document with all settings of the run.
+pub const CONFIG: &str = "config";
+
+/// Where a run stands, besides its tensors.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunState {
+    /// Where the data goes on.
+    pub position: Position,
+    /// The number of the next batch, counted over the whole run.
+    pub next_batch: u64,
+    /// What the corpus was made of.
+    pub corpus: CorpusFacts,
+    /// The lowest validation loss so far.
+    pub best: Option<f64>,
+    /// Validations since then.
+    pub since_best: u32,
+    /// What a second corpus to validate on was made of, as one number; none: there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub validation: Option<String>,
+}
+
+/// What a run must find again to go on as if nothing had happened.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CorpusFacts {
+    /// Rows to learn from.
+    pub rows: usize,
+    /// Their lengths, texts and speakers, as one number.
+    pub fingerprint: String,
+    /// How rows become batches, as one number.
+    pub batches: String,
+}
+
+/// What a checkpoint is made from: clones of tensors, which cost nothing. Reading them back from
+/// the device happens where the checkpoint is written.
+pub struct Snapshot {
+    /// Steps done.
+    pub step: u64,
+    /// Where the run stands.
+    pub state: RunState,
+    /// What the voice is.
+    pub document: Arc<VoiceDocument>,
+    /// Stretches of its speakers: `[frames, bands]` each.
+    pub speakers: Arc<Vec<Vec<f32>>>,
+    /// All settings, for people and for comparing.
+    pub config: serde_json::Value,
+    /// Weights as they are trained.
+    pub weights: Vec<Weight>,
+    /// The optimiser's tensors.
+    pub optimizer: OptimizerState,
+    /// Readers that coming steps align with.
+    pub aligner_snapshots: Vec<(u64, Arc<Encoder>)>,
+    /// Its memory in the accounts of the run.
+    pub held: Charge,
+}
+
+impl Snapshot {
+    /// Everything on the host. Waits for the device.
+    pub fn contents(&self) -> Result<Contents, CheckpointError> {
+        let mut contents = Contents::new(self.step);
+        contents.add_document(VOICE, &*self.document)?;
+        contents.add_document(STATE, &self.state)?;
+        contents.add_document(CONFIG, &self.config)?;
+        contents.tensors.insert(WEIGHTS.into(), tensor_set(&self.weights)?);
+        contents.tensors.insert(EMA.into(), tensor_set(&self.optimizer.ema)?);
+        let moments = prefixed("mean", &self.optimizer.mean)
+            .chain(prefixed("square", &self.optimizer.square));
+        let moments: Vec<Weight> = moments.collect();
+        contents.tensors.insert(MOMENTS.into(), tensor_set(&moments)?);
+        let aligner_snapshots: Vec<Weight> = self
+            .aligner_snapshots
+            .iter()
+            .flat_map(|(step, encoder)| {
+                prefixed(&step.to_string(), &weights_of(&**encoder)).collect::<Vec<_>>()
+            })
+            .collect();
+        contents.tensors.insert(ALIGNER_SNAPSHOTS.into(), tensor_set(&aligner_snapshots)?);
+        contents.tensors.insert(SPEAKERS.into(), self.speaker_set()?);
+        Ok(contents)
+    }
+
+    fn speaker_set(&self) -> Result<TensorSet, CheckpointError> {
+        let bands = self.document.config.bands;
+        let mut set = TensorSet::new();
+        for (number, mel) in self.speakers.iter().enumerate() {
+            let shape = [mel.len() / bands, bands];
+            set.insert(&number.to_string(), &shape, Values::F32(mel.clone()))?;
+        }
+        Ok(set)
+    }
+}
+
+fn prefixed<'a>(prefix: &'a str, weights: &'a [Weight]) -> impl Iterator<Item = Weight> + 'a {
+    weights.iter().map(move |weight| Weight {
+        name: format!("{prefix}.{}", weight.name),
+        shape: weight.shape.clone(),
+        values: weight.values.clone(),
+    })
+}
+
+/// A run taken up again.
+pub struct Resumed {
+    /// Steps done.
+    pub step: u64,
+    /// Where it stands.
+    pub state: RunState,
+    /// What the voice is.
+    pub document: VoiceDocument,
+    /// Stretches of its speakers.
+    pub speakers: Vec<Vec<f32>>,
+    /// Its weights, trainable.
+    pub voice: Voice,
+    /// Its optimiser.
+    pub optimizer: Optimizer,
+    /// Readers by step.
+    pub aligner_snapshots: BTreeMap<u64, Arc<Encoder>>,
+    /// The settings it was made with.
+    pub config: serde_json::Value,
+}
+
+impl Resumed {
+    /// Reads a run's contents. `fresh` is a voice of the same shape on the model device, with
+    /// autodiff; aligner_snapshots go to the data device.
+    pub fn read(
+        mut contents: Contents,
+        document: VoiceDocument,
+        fresh: Voice,
+        data_device: &Device,
+    ) -> Result<Resumed, TrainError> {
+        let model_device = fresh.devices()[0].clone().inner();
+        let state: RunState = contents.document(STATE)?;
+        let config = contents.document(CONFIG)?;
+        let weights = contents.take_tensors(WEIGHTS)?;
+        let voice = with_named(fresh, |name| host_values(&weights, name), &model_device)?;
+        let mut optimizer = Optimizer::new(&voice);
+        optimizer.restore(read_optimizer(&mut contents, &voice, &model_device)?);
+        let aligner_snapshots = read_aligner_snapshots(
+            &contents.take_tensors(ALIGNER_SNAPSHOTS)?,
+            &voice,
+            data_device,
+        )?;
+        let set = contents.take_tensors(SPEAKERS)?;
+        let stretch = |n: usize| host_values(&set, &n.to_string()).map_or(Vec::new(), |v| v.1);
+        let speakers = (0..document.speakers.len()).map(stretch).collect();
+        let step = contents.step;
+        Ok(Resumed { step, state, document, speakers, voice, optimizer, aligner_snapshots, config })
+    }
+}
+
+fn read_optimizer(
+    contents: &mut Contents,
+    voice: &Voice,
+    device: &Device,
+) -> Result<OptimizerState, TrainError> {
+    let (ema, moments) = (contents.take_tensors(EMA)?, contents.take_tensors(MOMENTS)?);
+    let names = weights_of(voice);
+    let read = |set: &TensorSet, prefix: &str| -> Result<Vec<Weight>, TrainError> {
+        let one = |Weight { name, shape, .. }: &Weight| {
+            let key = format!("{prefix}{name}");
+            let values = tensor_of(set, &key, shape, device)?;
+            Ok(Weight { name: name.clone(), shape: shape.clone(), values })
+        };
+        names.iter().map(one).collect()
+    };
+    Ok(OptimizerState {
+        mean: read(&moments, "mean.")?,
+        square: read(&moments, "square.")?,
+        ema: read(&ema, "")?,
+    })
+}
+
+fn tensor_of(
+    set: &TensorSet,
+    name: &str,
+    expected: &[usize],
+    device: &Device,
+) -> Result<Tensor<1>, WeightsError> {
+    let name = name.to_string();
+    let Some((shape, values)) = host_values(set, &name) else {
+        return Err(WeightsError::Missing { name });
+    };
+    if shape != expected {
+        return Err(WeightsError::Shape { name, found: shape, expected: expected.to_vec() });
+    }
+    let count = values.len();
+    Ok(Tensor::from_data(TensorData::new(values, [count]), device))
+}
+
+fn read_aligner_snapshots(
+    set: &TensorSet,
+    voice: &Voice,
+    device: &Device,
+) -> Result<BTreeMap<u64, Arc<Encoder>>, TrainError> {
+    let steps = set.iter().filter_map(|(name, _)| name.split('.').next()?.parse().ok());
+    let steps: std::collections::BTreeSet<u64> = steps.collect();
+    let mut aligner_snapshots = BTreeMap::new();
+    for step in steps {
+        let named = |name: &str| host_values(set, &format!("{step}.{name}"));
+        let plain = voice.encoder.valid();
+        aligner_snapshots.insert(step, Arc::new(with_named(plain, named, device)?));
+    }
+    Ok(aligner_snapshots)
+}
+
+/// What a corpus is made of, to be compared when a run is resumed.
+pub fn corpus_facts(prepared: &Prepared, feed: &FeedSettings) -> CorpusFacts {
+    let rows = Rows::of(prepared, feed.split);
+    let mut hash = blake3::Hasher::new();
+    for (place, &number) in rows.cache_row.iter().enumerate() {
+        let Some(row) = prepared.cache.row(number as usize) else { continue };
+        hash.update(row.id.as_bytes());
+        hash.update(&rows.frames[place].to_le_bytes());
+        hash.update(&rows.speakers[place].to_le_bytes());
+        if let Some(text) = prepared.cache.text(row.record) {
+            text.symbols().for_each(|symbol| {
+                hash.update(&symbol.to_le_bytes());
+            });
+        }
+    }
+    let batches = serde_json::to_vec(&feed.batch).unwrap_or_default();
+    CorpusFacts {
+        rows: rows.cache_row.len(),
+        fingerprint: hash.finalize().to_hex().as_str()[..32].to_string(),
+        batches: blake3::hash(&batches).to_hex().as_str()[..32].to_string(),
+    }
+}

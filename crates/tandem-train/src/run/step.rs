@@ -1,0 +1,151 @@
+//! The voice under training: one batch after the other, one step after so many batches.
+//!
+//! In: batches on the model device. Out: moved weights. Everything here runs on the training
+//! thread and reads nothing back from a GPU. Next: [`crate::run::trainer`].
+
+use crate::train_settings::{OptimizerSettings, TrainSettings};
+use tandem_model::network::voice::{Losses, Voice};
+use tandem_model::optimizer::{GradientSum, Optimizer, StepSettings};
+use tandem_model::train_batch::DeviceBatch;
+use tandem_model::{Module, Tensor};
+
+/// Weights, optimiser and how far they are. A clone shares its tensors until one of both moves.
+#[derive(Clone)]
+pub struct TrainState {
+    /// The weights, with gradients.
+    pub voice: Voice,
+    /// Its optimiser.
+    pub optimizer: Optimizer,
+    /// Steps done.
+    pub step: u64,
+    settings: OptimizerSettings,
+    ema_decay: f64,
+    total_steps: u64,
+    loss_scale: f32,
+    sum: GradientSum,
+    losses: Option<Losses>,
+}
+
+/// What a step showed: means over its utterances, still on the device.
+pub struct StepMetrics {
+    /// Mean frames of symbols against frames.
+    pub prior: Tensor<1>,
+    /// Frames of symbols.
+    pub duration: Tensor<1>,
+    /// Velocities of the flow.
+    pub flow: Tensor<1>,
+    /// Length of the mean gradient; no number where the step was left out.
+    pub gradient: Tensor<1>,
+    /// The learning rate it was done with.
+    pub rate: f64,
+}
+
+impl TrainState {
+    /// Begins, or goes on after so many steps. The voice must be on a device with autodiff.
+    pub fn new(
+        voice: Voice,
+        optimizer: Optimizer,
+        step: u64,
+        settings: &TrainSettings,
+        total_steps: u64,
+    ) -> TrainState {
+        TrainState {
+            voice,
+            optimizer,
+            step,
+            settings: settings.optimizer.clone(),
+            ema_decay: settings.ema_decay,
+            total_steps,
+            loss_scale: settings.precision.compute().loss_scale(),
+            sum: GradientSum::default(),
+            losses: None,
+        }
+    }
+
+    /// Adds a batch's gradients to those of this step.
+    pub fn accumulate_gradients(&mut self, batch: &DeviceBatch) {
+        let losses = self.voice.losses(batch);
+        let gradients = (losses.total() * self.loss_scale).backward();
+        self.sum.add(&self.voice, gradients, batch.utterances);
+        let losses = losses.inner();
+        self.losses = Some(match self.losses.take() {
+            Some(before) => before + losses,
+            None => losses,
+        });
+    }
+
+    /// Whether batches were studied that no step has used.
+    pub fn has_studied(&self) -> bool {
+        self.losses.is_some()
+    }
+
+    /// Moves the weights by what was studied; nothing studied: nothing moves.
+    pub fn advance(&mut self) -> Option<StepMetrics> {
+        let losses = self.losses.take()?;
+        let sum = std::mem::take(&mut self.sum);
+        let share = 1.0 / sum.utterances.max(1) as f32;
+        let rate = learning_rate(&self.settings, self.step, self.total_steps);
+        self.step += 1;
+        let settings = self.step_settings(rate);
+        let (voice, moved) = self.optimizer.step(self.voice.clone(), sum, &settings);
+        self.voice = voice;
+        Some(StepMetrics {
+            prior: losses.prior * share,
+            duration: losses.duration * share,
+            flow: losses.flow * share,
+            gradient: moved.gradient_norm,
+            rate,
+        })
+    }
+
+    /// The voice that speaks: the running mean of the weights where one is kept.
+    pub fn speaker(&self) -> Voice {
+        if self.ema_decay > 0.0 { self.optimizer.averaged(&self.voice) } else { self.voice.valid() }
+    }
+
+    fn step_settings(&self, rate: f64) -> StepSettings {
+        let s = &self.settings;
+        // A young mean follows quickly: it would be made of first weights for long otherwise.
+        let young = self.step as f64 / (9.0 + self.step as f64);
+        StepSettings {
+            rate,
+            weight_decay: s.weight_decay,
+            beta1: s.beta1,
+            beta2: s.beta2,
+            epsilon: s.epsilon,
+            clip: s.clip,
+            ema: self.ema_decay.min(young),
+            step: self.step,
+            loss_scale: f64::from(self.loss_scale),
+        }
+    }
+}
+
+/// Rises evenly to the highest rate, then falls along half a cosine.
+pub fn learning_rate(settings: &OptimizerSettings, step: u64, total_steps: u64) -> f64 {
+    let warm = (step + 1) as f64 / settings.warmup_steps.max(1) as f64;
+    if warm < 1.0 {
+        return settings.lr * warm;
+    }
+    let after = step.saturating_sub(settings.warmup_steps) as f64;
+    let whole = total_steps.saturating_sub(settings.warmup_steps).max(1) as f64;
+    let cosine = 0.5 + 0.5 * (std::f64::consts::PI * (after / whole).min(1.0)).cos();
+    settings.lr * (settings.final_lr + (1.0 - settings.final_lr) * cosine)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rate_warms_up_and_falls_to_its_last_share() {
+        let settings =
+            OptimizerSettings { warmup_steps: 10, lr: 1.0, final_lr: 0.1, ..Default::default() };
+        let rate = |step| learning_rate(&settings, step, 110);
+        assert!((rate(0) - 0.1).abs() < 1e-12);
+        assert!((rate(9) - 1.0).abs() < 1e-12);
+        assert!((rate(60) - 0.55).abs() < 1e-12);
+        assert!((rate(110) - 0.1).abs() < 1e-12);
+        assert!((rate(1000) - 0.1).abs() < 1e-12);
+    }
+}
