@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
 pub use crate::facts::{
-    Checkpoint, Decision, DecisionOutcome, DeviceRole, DeviceSample, Doing, Final, Health,
-    QueueLevel, RunOutcome, Skipped, SlotChange, SlotState, Span, StageInterval, StartReason,
-    Started, Validation, WarmUp, Warning,
+    CacheState, Checkpoint, Data, Decision, DecisionOutcome, DeviceRole, DeviceSample, Doing,
+    EmptyStep, Final, Health, QueueLevel, RunOutcome, Skipped, SlotChange, SlotState, Span,
+    StageInterval, StartReason, Started, Validation, WarmUp, Warning,
 };
 pub use crate::header::{HostFacts, RunHeader, Schema};
 pub use crate::step::{Loss, Step};
@@ -26,6 +26,8 @@ pub type Name = Cow<'static, str>;
 pub enum Event {
     /// First line: what runs, where, with which settings.
     Run(Box<RunHeader>),
+    /// What the run found in its corpus at the start.
+    Data(Data),
     /// A shape was met before the clock started.
     WarmUp(WarmUp),
     /// The model was let go after the controlled start.
@@ -36,6 +38,8 @@ pub enum Event {
     Span(Span),
     /// One training step is over.
     Step(Step),
+    /// An optimizer step all of whose batches were skipped: the weights did not change.
+    EmptyStep(EmptyStep),
     /// A batch slot changed its state.
     Slot(SlotChange),
     /// How full a queue is.
@@ -74,6 +78,8 @@ pub struct Stamped {
 pub enum Kind {
     /// See [`Event::Run`].
     Run,
+    /// See [`Event::Data`].
+    Data,
     /// See [`Event::WarmUp`].
     WarmUp,
     /// See [`Event::Started`].
@@ -84,6 +90,8 @@ pub enum Kind {
     Span,
     /// See [`Event::Step`].
     Step,
+    /// See [`Event::EmptyStep`].
+    EmptyStep,
     /// See [`Event::Slot`].
     Slot,
     /// See [`Event::Queue`].
@@ -117,13 +125,15 @@ pub enum Lane {
 
 impl Kind {
     /// All kinds, in the order of [`Event`].
-    pub const ALL: [Kind; 16] = [
+    pub const ALL: [Kind; 18] = [
         Kind::Run,
+        Kind::Data,
         Kind::WarmUp,
         Kind::Started,
         Kind::Stage,
         Kind::Span,
         Kind::Step,
+        Kind::EmptyStep,
         Kind::Slot,
         Kind::Queue,
         Kind::Decision,
@@ -140,11 +150,13 @@ impl Kind {
     pub fn name(self) -> &'static str {
         match self {
             Kind::Run => "run",
+            Kind::Data => "data",
             Kind::WarmUp => "warm_up",
             Kind::Started => "started",
             Kind::Stage => "stage",
             Kind::Span => "span",
             Kind::Step => "step",
+            Kind::EmptyStep => "empty_step",
             Kind::Slot => "slot",
             Kind::Queue => "queue",
             Kind::Decision => "decision",
@@ -172,11 +184,13 @@ impl Event {
     pub fn kind(&self) -> Kind {
         match self {
             Event::Run(_) => Kind::Run,
+            Event::Data(_) => Kind::Data,
             Event::WarmUp(_) => Kind::WarmUp,
             Event::Started(_) => Kind::Started,
             Event::Stage(_) => Kind::Stage,
             Event::Span(_) => Kind::Span,
             Event::Step(_) => Kind::Step,
+            Event::EmptyStep(_) => Kind::EmptyStep,
             Event::Slot(_) => Kind::Slot,
             Event::Queue(_) => Kind::Queue,
             Event::Decision(_) => Kind::Decision,
@@ -208,11 +222,13 @@ macro_rules! becomes_event {
 }
 
 becomes_event!(
+    Data(Data),
     WarmUp(WarmUp),
     Started(Started),
     Stage(StageInterval),
     Span(Span),
     Step(Step),
+    EmptyStep(EmptyStep),
     Slot(SlotChange),
     Queue(QueueLevel),
     Decision(Decision),

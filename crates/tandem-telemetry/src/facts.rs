@@ -10,6 +10,47 @@ use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
 use tandem_units::{Bytes, Ticket};
 
+/// What a run found in its corpus at the start.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Data {
+    /// Rows to train on.
+    pub usable: u64,
+    /// Rows that cannot be used.
+    pub rejected: u64,
+    /// Held-out rows for validation.
+    pub eval: u64,
+    /// Path of the full list of rejected rows, where one was written.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub list: Option<String>,
+    pub cache: CacheState,
+    /// Cache entries that were computed again.
+    pub rebuilt: u64,
+    /// Duration of reading the corpus and the cache.
+    pub seconds: f64,
+    /// Threads that did it.
+    pub workers: u32,
+}
+
+/// How much of the cache of prepared rows was usable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CacheState {
+    /// Nothing was rebuilt.
+    Read,
+    /// Some entries were rebuilt.
+    Updated,
+    /// There was no usable cache: all entries were built.
+    Built,
+}
+
+/// An optimizer step all of whose batches were skipped: the weights did not change.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EmptyStep {
+    pub step: u64,
+    /// The last batch of the step.
+    pub ticket: Ticket,
+}
+
 /// A shape of the batch plan, met before the clock started: its kernels are compiled and tuned.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WarmUp {

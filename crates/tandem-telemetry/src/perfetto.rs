@@ -94,7 +94,10 @@ impl Trace {
             Event::Started(started) => {
                 self.note(at, "started", format!("waited {}", started.waited));
             }
-            Event::Run(_) | Event::Health(_) | Event::Final(_) => {}
+            Event::EmptyStep(empty) => {
+                self.note(at, "empty step", format!("step {}", empty.step));
+            }
+            Event::Run(_) | Event::Data(_) | Event::Health(_) | Event::Final(_) => {}
         }
     }
 

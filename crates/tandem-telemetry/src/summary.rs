@@ -7,8 +7,9 @@
 use crate::clock::Nanos;
 use crate::error::TelemetryError;
 use crate::event::{
-    Decision, DecisionOutcome, DeviceRole, DeviceSample, Event, Final, Health, Name, QueueLevel,
-    RunHeader, Skipped, StageInterval, Stamped, Started, Step, Validation, WarmUp, Warning,
+    Data, Decision, DecisionOutcome, DeviceRole, DeviceSample, Event, Final, Health, Name,
+    QueueLevel, RunHeader, Skipped, StageInterval, Stamped, Started, Step, Validation, WarmUp,
+    Warning,
 };
 use crate::reader::{ReadNotes, RunRecord, visit};
 use crate::stats::Stats;
@@ -22,6 +23,8 @@ use tandem_units::Bytes;
 pub struct Summary {
     /// The record's first line.
     pub header: Option<RunHeader>,
+    /// What the run found in its corpus at the start.
+    pub data: Option<Data>,
     /// Time of the last event.
     pub last_at: Nanos,
     /// Shapes met before the clock started.
@@ -30,6 +33,8 @@ pub struct Summary {
     pub started: Option<Started>,
     /// All steps.
     pub steps: StepSums,
+    /// Optimizer steps without a usable batch.
+    pub empty_steps: u64,
     /// Stages in the order they first spoke, which is that of the path.
     pub stages: Vec<StageSums>,
     /// Queues by name.
@@ -200,10 +205,12 @@ impl Summary {
         self.last_at = self.last_at.max(stamped.at);
         match &stamped.event {
             Event::Run(header) => self.header = Some((**header).clone()),
+            Event::Data(data) => self.data = Some(data.clone()),
             Event::WarmUp(met) => self.warm_up.get_or_insert_default().add(met),
             Event::Started(started) => self.started = Some(started.clone()),
             Event::Stage(interval) => self.add_stage(interval),
             Event::Step(step) => self.steps.add(step),
+            Event::EmptyStep(_) => self.empty_steps += 1,
             Event::Queue(level) => self.queues.entry(level.queue.clone()).or_default().add(level),
             Event::Decision(decision) => self.add_decision(decision),
             Event::Skipped(skipped) => self.skips.add(skipped),

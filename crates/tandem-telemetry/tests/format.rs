@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 use tandem_telemetry::event::{
-    Checkpoint, Decision, DecisionOutcome, DeviceRole, DeviceSample, Doing, Event, Final, Health,
-    HostFacts, Kind, Loss, QueueLevel, RunHeader, RunOutcome, Schema, Skipped, SlotChange,
-    SlotState, Span, StageInterval, Stamped, StartReason, Started, Step, Validation, WarmUp,
-    Warning,
+    CacheState, Checkpoint, Data, Decision, DecisionOutcome, DeviceRole, DeviceSample, Doing,
+    EmptyStep, Event, Final, Health, HostFacts, Kind, Loss, QueueLevel, RunHeader, RunOutcome,
+    Schema, Skipped, SlotChange, SlotState, Span, StageInterval, Stamped, StartReason, Started,
+    Step, Validation, WarmUp, Warning,
 };
 use tandem_telemetry::{Nanos, Pending};
 use tandem_units::{Bytes, Epoch, Ticket};
@@ -20,7 +20,7 @@ const TICKET: Ticket = Ticket { epoch: Epoch(1), seq: 41 };
 fn beginning() -> Vec<Event> {
     let header = RunHeader {
         format: RunHeader::FORMAT.into(),
-        schema: Schema { major: 1, minor: 0 },
+        schema: Schema { major: 1, minor: 2 },
         program: "tandem".into(),
         version: "0.1.0".into(),
         started_unix_ms: 1_790_000_000_000,
@@ -36,7 +36,17 @@ fn beginning() -> Vec<Event> {
     let [waited, limit] = [Nanos(1), Nanos(2)];
     let started = Started { waited, limit, ready: 3, why: StartReason::EnoughReady };
     let met = WarmUp { shape: [4, 60, 400], number: 1, of: 3, took: Nanos(5) };
-    vec![Event::Run(Box::new(header)), met.into(), started.into()]
+    let data = Data {
+        usable: 900,
+        rejected: 2,
+        eval: 32,
+        list: Some("run/rejected.csv".into()),
+        cache: CacheState::Updated,
+        rebuilt: 7,
+        seconds: 1.5,
+        workers: 2,
+    };
+    vec![Event::Run(Box::new(header)), data.into(), met.into(), started.into()]
 }
 
 fn pipeline() -> Vec<Event> {
@@ -76,6 +86,7 @@ fn pipeline() -> Vec<Event> {
             losses,
         }
         .into(),
+        EmptyStep { step: 43, ticket: TICKET }.into(),
         SlotChange { slot: 2, state: SlotState::Training, ticket: Some(TICKET) }.into(),
         QueueLevel {
             queue: "train".into(),
