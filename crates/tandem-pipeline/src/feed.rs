@@ -1,8 +1,8 @@
 //! The consumer's end of a run.
 //!
 //! In: the items of the last queue. Out: one after the other, in order, on the consumer's own
-//! thread, which is measured here: busy between two calls of [`Feed::next`], starved inside. An
-//! item's slot and bytes are free again at the next call. Dropping the feed stops the run and
+//! thread, which is measured here: busy between two calls of [`Feed::next`], starved inside. The
+//! consumer may also see where items were skipped: [`Feed::next_delivery`]. An item's slot and bytes are free again at the next call. Dropping the feed stops the run and
 //! joins its threads.
 
 use crate::budget::Charge;
@@ -17,17 +17,28 @@ use crate::stop::Cause;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tandem_telemetry::event::{StartReason, Started};
+use tandem_units::Ticket;
 
 /// Takes items from a running route.
 pub struct Feed<T: Payload> {
     link: Arc<Link<T>>,
-    held: Option<(Place, Charge)>,
+    held: Option<(Place, Option<Charge>)>,
     waited: Duration,
+    // The last delivery was an item: the next wait is a new one.
+    delivered: bool,
     over: bool,
     control: Control,
     threads: Threads,
     grace: Duration,
     slow: Slowdowns,
+}
+
+/// What the consumer receives, in the order of the source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Delivery<T> {
+    Item(T),
+    /// A stage skipped the item with this ticket, so that nothing follows for it.
+    Skipped(Option<Ticket>),
 }
 
 /// How a run ended.
@@ -64,15 +75,30 @@ impl<T: Payload> Feed<T> {
         grace: Duration,
         slow: Slowdowns,
     ) -> Feed<T> {
-        let (held, waited, over) = (None, Duration::ZERO, false);
-        Feed { link, held, waited, over, control, threads, grace, slow }
+        let (held, waited, delivered, over) = (None, Duration::ZERO, false, false);
+        Feed { link, held, waited, delivered, over, control, threads, grace, slow }
     }
 
     /// Gives back the last item's slot and waits for the next item; `None` at the end of the
-    /// data. A run that was stopped tells why.
+    /// data. Skipped items are passed over. A run that was stopped gives its cause.
     #[allow(clippy::should_implement_trait, reason = "an iterator cannot end with a cause")]
     pub fn next(&mut self) -> Result<Option<T>, PipelineError> {
+        loop {
+            match self.next_delivery()? {
+                Some(Delivery::Item(item)) => return Ok(Some(item)),
+                Some(Delivery::Skipped(_)) => {}
+                None => return Ok(None),
+            }
+        }
+    }
+
+    /// As [`Feed::next`], but a skipped item is reported in its place: a consumer that counts
+    /// steps, or that a stage waits for, learns of the gap without a later item having to arrive.
+    pub fn next_delivery(&mut self) -> Result<Option<Delivery<T>>, PipelineError> {
         self.release();
+        if std::mem::take(&mut self.delivered) {
+            self.waited = Duration::ZERO;
+        }
         let meter = Arc::clone(&self.control.0.consumer_meter);
         let mut from = None;
         let starved = &mut || {
@@ -80,14 +106,20 @@ impl<T: Payload> Feed<T> {
             meter.enter(Activity::Starved);
         };
         let taken = self.link.take_and_keep(starved);
-        self.waited = from.map_or(Duration::ZERO, |from| from.elapsed());
+        self.waited += from.map_or(Duration::ZERO, |from| from.elapsed());
         match taken {
             Ok(Taken::Item(_, parcel)) => {
+                // What the consumer does after a marker is work too, but no item.
                 meter.begin(parcel.ticket);
-                meter.count();
                 self.held = Some((parcel.place, parcel.charge));
+                let Some(body) = parcel.body else {
+                    self.release();
+                    return Ok(Some(Delivery::Skipped(parcel.ticket)));
+                };
+                meter.count();
+                self.delivered = true;
                 self.slow.wait(self.control.0.consumer);
-                Ok(Some(parcel.body))
+                Ok(Some(Delivery::Item(body)))
             }
             Ok(Taken::End(_)) => {
                 meter.enter(Activity::Parked);
@@ -101,7 +133,8 @@ impl<T: Payload> Feed<T> {
         }
     }
 
-    /// How long the last [`Feed::next`] had to wait: the stall before that item.
+    /// How long the consumer waited since the item before the last one: the stall before the last
+    /// item, waits for markers included.
     pub fn waited(&self) -> Duration {
         self.waited
     }
@@ -119,13 +152,7 @@ impl<T: Payload> Feed<T> {
     pub fn wait_ready(&mut self, slots: usize, at_most: Duration) -> Started {
         let began = Instant::now();
         let found = self.link.await_ready(slots, began + at_most);
-        let places = self.control.depth();
-        let (ready, why) = match found {
-            Err(_) => (0, StartReason::Stopped),
-            Ok((ready, _)) if ready >= slots.min(places) => (ready, StartReason::EnoughReady),
-            Ok((ready, true)) => (ready, StartReason::EndOfData),
-            Ok((ready, false)) => (ready, StartReason::DelayOver),
-        };
+        let (ready, why) = found.unwrap_or((0, StartReason::Stopped));
         let (waited, limit) = (began.elapsed().into(), at_most.into());
         let started = Started { waited, limit, ready: ready as u32, why };
         self.control.0.recorder.send(started.clone());

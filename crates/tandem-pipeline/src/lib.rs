@@ -35,7 +35,7 @@ pub use adapt::Adapt;
 pub use budget::Budget;
 pub use control::Control;
 pub use error::PipelineError;
-pub use feed::{Ended, Ending, Feed};
+pub use feed::{Delivery, Ended, Ending, Feed};
 pub use hold::Hold;
 pub use link::Level;
 pub use payload::{Payload, Ticketed};

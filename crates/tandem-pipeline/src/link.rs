@@ -5,8 +5,9 @@
 //! takes its input, so every input being worked on has room for its result, and the buffer of
 //! results that came too early is bounded by the same places. A place is free again when the
 //! next stage takes the item; at the end of a route, when the consumer is done with it (there
-//! the places are the batch slots). Items never overtake each other; an input without a result
-//! holds up nobody. Starts no thread, knows no clock. Next: [`crate::worker`].
+//! the places are the batch slots). Items never overtake each other. A skipped input travels as a
+//! marker: an entry with a ticket, without a body and without bytes, in the order of the items.
+//! Starts no thread, knows no clock. Next: [`crate::worker`].
 
 use crate::budget::{Charge, Seat, Stopped};
 use crate::payload::Payload;
@@ -16,6 +17,7 @@ use crate::sync::{Condvar, Mutex, MutexGuard, lock, wait, wait_at_most};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tandem_telemetry::event::StartReason;
 use tandem_units::{Bytes, Ticket};
 
 /// Inputs that may be finished ahead of the one whose turn it is. Only inputs without a result
@@ -63,17 +65,19 @@ struct Early<T> {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Place(pub(crate) usize);
 
-/// An item in a queue, with what it takes up.
+/// An item in a queue, or the marker of a skipped one, with what it takes up.
 pub(crate) struct Parcel<T> {
-    pub(crate) body: T,
+    /// `None` in a marker.
+    pub(crate) body: Option<T>,
     pub(crate) ticket: Option<Ticket>,
-    pub(crate) charge: Charge,
+    /// `None` in a marker, which has no bytes.
+    pub(crate) charge: Option<Charge>,
     pub(crate) place: Place,
 }
 
 /// What [`Link::take`] found.
 pub(crate) enum Taken<T> {
-    /// The next item, and its number in this queue.
+    /// The next item or marker, and its number in this queue.
     Item(u64, Parcel<T>),
     /// There were so many items, and there will be no more.
     End(u64),
@@ -166,7 +170,23 @@ impl<T: Payload> Link<T> {
             }
         };
         let Some(place) = place.take() else { return Err(Stopped) };
-        self.put(input, Parcel { body, ticket, charge, place })
+        self.put(input, Parcel { body: Some(body), ticket, charge: Some(charge), place })
+    }
+
+    /// Passes on that input `input` was skipped. Waits for no bytes, and for a place only where
+    /// the worker did not reserve one.
+    pub(crate) fn push_marker(
+        &self,
+        input: u64,
+        ticket: Option<Ticket>,
+        place: &mut Option<Place>,
+        waiting: &mut dyn FnMut(),
+    ) -> Result<(), Stopped> {
+        if place.is_none() {
+            self.reserve_in_turn(input, place, waiting)?;
+        }
+        let Some(place) = place.take() else { return Err(Stopped) };
+        self.put(input, Parcel { body: None, ticket, charge: None, place })
     }
 
     /// Input `input` will have no further results.
@@ -233,7 +253,7 @@ impl<T: Payload> Link<T> {
     /// Takes the next item and keeps its place until [`Link::release`].
     pub(crate) fn take_and_keep(&self, waiting: &mut dyn FnMut()) -> Result<Taken<T>, Stopped> {
         let (mut state, taken) = self.next(waiting)?;
-        if let Taken::Item(_, parcel) = &taken {
+        if let Taken::Item(_, parcel @ Parcel { body: Some(_), .. }) = &taken {
             state.show(&parcel.place, SlotState::Training, parcel.ticket);
         }
         Ok(taken)
@@ -247,24 +267,30 @@ impl<T: Payload> Link<T> {
         self.wake_for_room(state);
     }
 
-    /// Waits until `count` items are ready, the data has ended, the run is stopped, or until
-    /// the deadline. Gives the number of items ready and whether the data has ended.
+    /// Waits until `count` items are ready, every place is, the data has ended, the run is
+    /// stopped, or until the deadline. Gives the number of items ready and what ended the wait.
+    /// Markers are not counted as items, but they take up places: a queue full of them is ready.
     pub(crate) fn await_ready(
         &self,
         count: usize,
         deadline: Instant,
-    ) -> Result<(usize, bool), Stopped> {
+    ) -> Result<(usize, StartReason), Stopped> {
         let mut state = lock(&self.state);
         loop {
-            let ended = state.producers == 0;
-            // More than there are places can never be ready.
-            let enough = state.ready.len() >= count.min(state.places.count());
-            let left = deadline.saturating_duration_since(Instant::now());
             if state.stopped {
                 return Err(Stopped);
             }
-            if enough || ended || left == Duration::ZERO {
-                return Ok((state.ready.len(), ended));
+            let ready = state.items_ready();
+            let left = deadline.saturating_duration_since(Instant::now());
+            // More than there are places can never be ready.
+            if ready >= count || state.ready.len() >= state.places.count() {
+                return Ok((ready, StartReason::EnoughReady));
+            }
+            if state.producers == 0 {
+                return Ok((ready, StartReason::EndOfData));
+            }
+            if left == Duration::ZERO {
+                return Ok((ready, StartReason::DelayOver));
             }
             state.waiting.arrival += 1;
             state = wait_at_most(&self.arrived, state, left);
@@ -338,7 +364,7 @@ impl<T: Payload> Link<T> {
             state.early_of(input).parcels.push(parcel);
             return Ok(());
         }
-        parcel.charge.settle();
+        parcel.settle();
         state.deliver(parcel);
         state.bare = true;
         let somebody = state.waiting.arrival > 0;
@@ -362,7 +388,19 @@ impl<T: Payload> Link<T> {
     }
 }
 
+impl<T> Parcel<T> {
+    fn settle(&mut self) {
+        if let Some(charge) = &mut self.charge {
+            charge.settle();
+        }
+    }
+}
+
 impl<T> State<T> {
+    fn items_ready(&self) -> usize {
+        self.ready.iter().filter(|parcel| parcel.body.is_some()).count()
+    }
+
     /// Whether there is a place for an input that has none yet.
     fn has_room(&self) -> bool {
         self.places.free() > usize::from(self.bare)
@@ -385,7 +423,7 @@ impl<T> State<T> {
             let (done, parcels) = (next.done, std::mem::take(&mut next.parcels));
             self.bare = !done && !parcels.is_empty();
             for mut parcel in parcels {
-                parcel.charge.settle();
+                parcel.settle();
                 self.deliver(parcel);
             }
             if !done {
@@ -397,7 +435,9 @@ impl<T> State<T> {
     }
 
     fn deliver(&mut self, parcel: Parcel<T>) {
-        self.show(&parcel.place, SlotState::Ready, parcel.ticket);
+        if parcel.body.is_some() {
+            self.show(&parcel.place, SlotState::Ready, parcel.ticket);
+        }
         self.ready.push_back(parcel);
     }
 
@@ -423,7 +463,8 @@ pub(crate) trait AnyLink: Send + Sync {
 impl<T: Payload> AnyLink for Link<T> {
     fn level(&self) -> Level {
         let state = lock(&self.state);
-        let (ready, held, places) = (state.ready.len(), state.places.held(), state.places.count());
+        let (ready, held, places) =
+            (state.items_ready(), state.places.held(), state.places.count());
         drop(state);
         Level { ready, held, places, bytes: self.seat.used(), limit: self.seat.limit() }
     }

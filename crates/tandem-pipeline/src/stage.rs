@@ -52,7 +52,8 @@ impl<T> Outlet<T> for Vec<T> {
 /// A bad item and a broken run are different things.
 #[derive(Debug)]
 pub enum Trouble {
-    /// Unusable: count it, name it in the report, go on.
+    /// Unusable: it is counted, named in the report and marked for the consumer; the run
+    /// continues.
     SkipItem(BoxError),
     /// Nothing after this can be trusted.
     StopRun(BoxError),

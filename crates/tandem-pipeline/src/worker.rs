@@ -86,16 +86,37 @@ impl<S: Stage> Worker<S> {
     }
 
     fn step(&mut self, input: u64, item: Parcel<S::In>, context: &Context) -> Result<(), Stopped> {
+        let Some(body) = item.body else {
+            return self.pass_marker(input, item.ticket, context);
+        };
         let Some(stage) = &mut self.stage else { return Err(Stopped) };
-        let (ticket, mut source) = (item.ticket, Some(item.charge));
+        let (ticket, mut source) = (item.ticket, item.charge);
         context.meter.begin(ticket);
         context.slow.wait(context.stage);
         let (place, meter, slow) = (&mut self.place, &*context.meter, &context.slow);
-        let mut out = Out { link: &self.output, input, place, source: &mut source, meter, slow };
-        let outcome = catch_unwind(AssertUnwindSafe(|| stage.step(item.body, &mut out)));
-        context.judge(ticket, outcome)?;
+        let (link, pushed) = (&*self.output, false);
+        let mut out = Out { link, input, place, source: &mut source, meter, slow, pushed };
+        let outcome = catch_unwind(AssertUnwindSafe(|| stage.step(body, &mut out)));
+        let pushed = out.pushed;
+        let done = context.judge(ticket, outcome)?;
         drop(source);
         context.meter.count();
+        if done == Done::Skipped && !pushed {
+            return self.pass_marker(input, ticket, context);
+        }
+        self.output.complete(input);
+        Ok(())
+    }
+
+    /// Tells the next stage that this input was skipped, here or before. The stage never sees it.
+    fn pass_marker(
+        &mut self,
+        input: u64,
+        ticket: Option<Ticket>,
+        context: &Context,
+    ) -> Result<(), Stopped> {
+        let blocked = &mut || context.meter.enter(Activity::Blocked);
+        self.output.push_marker(input, ticket, &mut self.place, blocked)?;
         self.output.complete(input);
         Ok(())
     }
@@ -109,8 +130,8 @@ impl<S: Stage> Worker<S> {
             self.output.await_turn(number, &mut || context.meter.enter(Activity::Blocked))?;
             context.meter.begin(None);
             let (place, meter, slow) = (&mut self.place, &*context.meter, &context.slow);
-            let source = &mut None;
-            let mut out = Out { link: &self.output, input: number, place, source, meter, slow };
+            let (link, source, pushed) = (&*self.output, &mut None, false);
+            let mut out = Out { link, input: number, place, source, meter, slow, pushed };
             let outcome = catch_unwind(AssertUnwindSafe(|| stage.finish(&mut out)));
             context.judge(None, outcome)?;
         }
@@ -143,10 +164,12 @@ struct Out<'a, T> {
     source: &'a mut Option<Charge>,
     meter: &'a Meter,
     slow: &'a Slowdowns,
+    pushed: bool,
 }
 
 impl<T: Payload> Outlet<T> for Out<'_, T> {
     fn push(&mut self, item: T) -> Result<(), Trouble> {
+        self.pushed = true;
         let mut waited = false;
         let blocked = &mut || {
             waited = true;
@@ -202,19 +225,27 @@ impl<I: Iterator<Item: Payload>> Source<I> {
 
 type Outcome = Result<Result<(), Trouble>, Box<dyn Any + Send>>;
 
+/// How a step ended that did not end the run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Done {
+    Finished,
+    Skipped,
+}
+
 impl Context {
-    fn judge(&self, ticket: Option<Ticket>, outcome: Outcome) -> Result<(), Stopped> {
+    fn judge(&self, ticket: Option<Ticket>, outcome: Outcome) -> Result<Done, Stopped> {
         match outcome {
-            Ok(Ok(())) => Ok(()),
+            Ok(Ok(())) => Ok(Done::Finished),
             Ok(Err(Trouble::SkipItem(why))) => {
                 self.meter.count_skipped();
                 let (stage, why) = (self.stage.into(), chain(&*why));
                 self.recorder.send(Skipped { ticket, id: None, stage, why });
-                Ok(())
+                Ok(Done::Skipped)
             }
             Ok(Err(Trouble::StopRun(source))) => {
                 let (stage, source) = (self.stage, Arc::from(source));
-                self.fail(PipelineError::Stage { stage, ticket, source })
+                self.stop.stop(Cause::Failed(PipelineError::Stage { stage, ticket, source }));
+                Err(Stopped)
             }
             Err(panic) => Err(self.panicked(ticket, panic)),
         }
@@ -227,11 +258,6 @@ impl Context {
             .unwrap_or_else(|| "it gave no reason".to_string());
         self.stop.stop(Cause::Failed(PipelineError::Panic { stage: self.stage, ticket, message }));
         Stopped
-    }
-
-    fn fail(&self, error: PipelineError) -> Result<(), Stopped> {
-        self.stop.stop(Cause::Failed(error));
-        Err(Stopped)
     }
 }
 

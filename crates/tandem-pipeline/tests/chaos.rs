@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 use tandem_pipeline::{
-    Budget, CancelToken, Crew, Ending, Hold, Outlet, Payload, PipelineError, Route, Setup, Stage,
-    Trouble,
+    Budget, CancelToken, Crew, Delivery, Ending, Hold, Outlet, Payload, PipelineError, Route,
+    Setup, Stage, Trouble,
 };
 use tandem_units::{Bytes, Epoch, Seed, Ticket};
 
@@ -67,7 +67,7 @@ struct Draw {
 }
 
 fn draws() -> impl Strategy<Value = Draw> {
-    let stage = (1usize..5, 1usize..5, 1u64..60, 0u64..6, prop_oneof![Just(0u64), 2u64..9]);
+    let stage = (1usize..9, 1usize..5, 1u64..60, 0u64..6, prop_oneof![Just(0u64), 2u64..9]);
     let stage = stage.prop_map(|(workers, items, bytes, cost, skips)| StageDraw {
         workers,
         items,
@@ -140,6 +140,8 @@ impl Stage for Chaos {
 /// What came out, and how it ended.
 struct Outcome {
     got: Vec<u64>,
+    // Items and markers in their order.
+    seen: Vec<Delivery<u64>>,
     error: Option<PipelineError>,
     how: Ending,
     left_behind: Vec<String>,
@@ -154,10 +156,17 @@ fn run(draw: &Draw) -> Outcome {
         .start(Setup { cancel: cancel.clone(), ..Setup::default() })
         .unwrap();
     let control = feed.control();
-    let (mut got, mut error) = (Vec::new(), None);
+    let (mut got, mut seen, mut error) = (Vec::new(), Vec::new(), None);
     loop {
-        match feed.next() {
-            Ok(Some(item)) => got.push(item.number),
+        match feed.next_delivery() {
+            Ok(Some(Delivery::Item(item))) => {
+                got.push(item.number);
+                seen.push(Delivery::Item(item.number));
+            }
+            Ok(Some(Delivery::Skipped(ticket))) => {
+                seen.push(Delivery::Skipped(ticket));
+                continue;
+            }
             Ok(None) => break,
             Err(cause) => {
                 error = Some(cause);
@@ -179,7 +188,7 @@ fn run(draw: &Draw) -> Outcome {
     }
     let ended = feed.close();
     let taken = taken.load(Ordering::SeqCst);
-    Outcome { got, error, how: ended.how, left_behind: ended.left_behind, taken, budget }
+    Outcome { got, seen, error, how: ended.how, left_behind: ended.left_behind, taken, budget }
 }
 
 fn build(draw: &Draw, budget: &Budget, taken: &Arc<AtomicU64>) -> Route<Item> {
@@ -212,11 +221,21 @@ fn run_in_time(draw: &Draw) -> Outcome {
     outcome.recv_timeout(LIMIT).unwrap_or_else(|_| panic!("no end within {LIMIT:?}: {draw:?}"))
 }
 
+fn is_skipped(draw: &Draw, number: u64) -> bool {
+    draw.stages.iter().enumerate().any(|(place, stage)| Chaos::skips(stage, place, number))
+}
+
 fn expected(draw: &Draw) -> Vec<u64> {
-    let skipped = |number: u64| {
-        draw.stages.iter().enumerate().any(|(place, stage)| Chaos::skips(stage, place, number))
+    (0..draw.items).filter(|&number| !is_skipped(draw, number)).collect()
+}
+
+/// Every number once and in order, a skipped one as its marker.
+fn expected_deliveries(draw: &Draw) -> Vec<Delivery<u64>> {
+    let delivery = |number| match is_skipped(draw, number) {
+        true => Delivery::Skipped(Some(Ticket { epoch: Epoch(0), seq: number })),
+        false => Delivery::Item(number),
     };
-    (0..draw.items).filter(|&number| !skipped(number)).collect()
+    (0..draw.items).map(delivery).collect()
 }
 
 #[track_caller]
@@ -225,6 +244,7 @@ fn check(draw: &Draw) {
     let expected = expected(draw);
     assert!(outcome.left_behind.is_empty(), "{:?}", outcome.left_behind);
     assert_eq!(outcome.got, expected[..outcome.got.len()], "in order, without a gap");
+    assert_eq!(outcome.seen, expected_deliveries(draw)[..outcome.seen.len()], "no unmarked gap");
     assert_eq!(outcome.budget.used(), Bytes(0), "everything was given back");
     // One item may pass alone where the rest of the route is empty.
     let most = draw.budget + draw.largest;
@@ -250,7 +270,10 @@ fn check(draw: &Draw) {
             assert_eq!(outcome.got.len(), all, "all that was taken from the source");
         }
         // The incident's item was skipped before it got there, or there was none.
-        (_, Ending::EndOfData) => assert_eq!(outcome.got, expected),
+        (_, Ending::EndOfData) => {
+            assert_eq!(outcome.got, expected);
+            assert_eq!(outcome.seen.len() as u64, draw.items);
+        }
         (incident, how) => panic!("{incident:?} ended as {how:?}"),
     }
 }

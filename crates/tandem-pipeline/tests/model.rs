@@ -75,7 +75,7 @@ use stage::{Outlet, Stage, Trouble};
 use std::sync::Arc;
 use stop::{Cause, Stop};
 use tandem_telemetry::Recorder;
-use tandem_units::Bytes;
+use tandem_units::{Bytes, Epoch, Ticket};
 use worker::{Context, Source, Worker};
 
 fn model(test: impl Fn() + Send + Sync + 'static) {
@@ -96,6 +96,17 @@ impl Payload for Item {
     fn size(&self) -> Bytes {
         Bytes(self.size)
     }
+
+    fn ticket(&self) -> Option<Ticket> {
+        Some(Ticket { epoch: Epoch(0), seq: self.number })
+    }
+}
+
+/// What a model's consumer saw, in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Seen {
+    Item(u64),
+    Skipped(u64),
 }
 
 /// Leaves out every item that `leaves_out` names, makes `times` of the others.
@@ -183,9 +194,12 @@ impl Case {
         Running { stop, gate, input, output, budget, slots, threads }
     }
 
-    fn expected(&self) -> Vec<u64> {
-        let kept = (0..self.sizes.len() as u64).filter(|n| self.work.leaves_out != Some(*n));
-        kept.flat_map(|n| (0..self.work.times).map(move |k| n * self.work.times + k)).collect()
+    fn expected(&self) -> Vec<Seen> {
+        let results = |n: u64| match self.work.leaves_out {
+            Some(skipped) if skipped == n => vec![Seen::Skipped(n)],
+            _ => (0..self.work.times).map(|k| Seen::Item(n * self.work.times + k)).collect(),
+        };
+        (0..self.sizes.len() as u64).flat_map(results).collect()
     }
 
     /// Every item arrives, in order, within the budget, and everything is given back.
@@ -215,18 +229,19 @@ fn context(stop: &Arc<Stop>) -> Context {
 
 impl Running {
     /// As `Feed` does: the place is given back before the next item is asked for.
-    fn take(&self, held: &mut Option<Place>) -> Result<Option<u64>, Stopped> {
+    fn take(&self, held: &mut Option<Place>) -> Result<Option<Seen>, Stopped> {
         held.take().into_iter().for_each(|place| self.output.release(place));
         match self.output.take_and_keep(&mut || {})? {
             Taken::Item(_, parcel) => {
                 *held = Some(parcel.place);
-                Ok(Some(parcel.body.number))
+                let skipped = parcel.ticket.map(|ticket| Seen::Skipped(ticket.seq));
+                Ok(parcel.body.map(|body| Seen::Item(body.number)).or(skipped))
             }
             Taken::End(_) => Ok(None),
         }
     }
 
-    fn take_all(&self) -> Result<Vec<u64>, Stopped> {
+    fn take_all(&self) -> Result<Vec<Seen>, Stopped> {
         let mut held = None;
         std::iter::from_fn(|| self.take(&mut held).transpose()).collect()
     }
