@@ -38,6 +38,7 @@ pub use error::{Broken, CheckpointError, Fault};
 pub use read::{Loaded, Parts, find, load, load_best, load_newest};
 
 use draft::Draft;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tandem_disk::directory_lock::{self, Attempt, DirectoryLock};
@@ -62,11 +63,22 @@ pub enum Mark {
     },
 }
 
+/// Whether [`Checkpoints::mark_best`] marked a checkpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "a best score whose checkpoint was removed must not be reported as saved"]
+pub enum Marked {
+    /// `best.json` names the checkpoint now.
+    Yes,
+    /// There is no checkpoint of this step any more; the mark is unchanged.
+    Gone,
+}
+
 /// The checkpoints of one run, for the one process that writes them.
 #[derive(Debug)]
 pub struct Checkpoints {
     directory: PathBuf,
     keep: Keep,
+    pinned: BTreeSet<u64>,
     _lock: DirectoryLock,
 }
 
@@ -113,7 +125,8 @@ impl Checkpoints {
         };
         // The lock proves that nobody alive is writing them.
         directory::remove_drafts(directory)?;
-        Ok(Checkpoints { directory: directory.to_path_buf(), keep, _lock: lock })
+        let pinned = BTreeSet::new();
+        Ok(Checkpoints { directory: directory.to_path_buf(), keep, pinned, _lock: lock })
     }
 
     /// Where they are.
@@ -136,18 +149,30 @@ impl Checkpoints {
         if let Mark::Best { score } = mark {
             directory::mark_best(&self.directory, place, score)?;
         }
-        let tidied = directory::tidy(&self.directory, place, self.keep);
+        let tidied = directory::tidy(&self.directory, place, self.keep, &self.pinned);
         Ok(Saved { path, bytes, took: begun.elapsed(), tidied })
     }
 
-    /// Makes a checkpoint that was written before the best one. False: it is gone by now.
-    pub fn mark_best(&mut self, step: u64, score: f64) -> Result<bool, CheckpointError> {
+    /// Protects the newest checkpoint of this step from retention, for as long as something may
+    /// still call [`Checkpoints::mark_best`] for it. Pins end with the process.
+    pub fn pin(&mut self, step: u64) {
+        self.pinned.insert(step);
+    }
+
+    /// Ends the protection. The checkpoint is removed by the next save, if it is neither among the
+    /// newest nor the best.
+    pub fn unpin(&mut self, step: u64) {
+        self.pinned.remove(&step);
+    }
+
+    /// Marks a checkpoint that was saved earlier as the best one.
+    pub fn mark_best(&mut self, step: u64, score: f64) -> Result<Marked, CheckpointError> {
         let found = directory::list(&self.directory)?;
         let Some(place) = found.into_iter().rfind(|place| place.step == step) else {
-            return Ok(false);
+            return Ok(Marked::Gone);
         };
         directory::mark_best(&self.directory, place, score)?;
-        Ok(true)
+        Ok(Marked::Yes)
     }
 
     /// Which one is the best so far; none where none was marked.

@@ -7,6 +7,7 @@
 use super::error::{CheckpointError, Fault};
 use super::{Keep, Tidied, read, sealed};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -105,9 +106,9 @@ pub fn mark_best(directory: &Path, place: Place, score: f64) -> Result<(), Check
     replace_file(&path, &text).map_err(|source| CheckpointError::Write { path, source })
 }
 
-/// After a checkpoint was written: the newest and the best stay, older ones go, and whatever claims
-/// to be newer than it is set aside.
-pub fn tidy(directory: &Path, newest: Place, keep: Keep) -> Tidied {
+/// After a checkpoint was written: removes older ones, and sets aside those that claim to be newer.
+/// The `keep` newest, the pinned steps and the best one stay.
+pub fn tidy(directory: &Path, newest: Place, keep: Keep, pinned: &BTreeSet<u64>) -> Tidied {
     let mut tidied = Tidied::default();
     let (places, best) = match (list(directory), best(directory)) {
         (Ok(places), Ok(best)) => (places, best),
@@ -118,16 +119,21 @@ pub fn tidy(directory: &Path, newest: Place, keep: Keep) -> Tidied {
         }
     };
     let mut kept_steps = Vec::new();
+    let mut previous_step = None;
     for place in places.into_iter().rev() {
         let path = place.path(directory);
+        let is_best = best.as_ref().is_some_and(|best| best.path == path);
+        // Newest first: the first one of a step is the one that a pin protects.
+        let first_of_step = previous_step.replace(place.step) != Some(place.step);
+        let is_pinned = first_of_step && pinned.contains(&place.step);
         if place > newest {
-            tidied.note(set_aside(directory, place), |tidied| &mut tidied.set_aside);
-            continue;
-        }
-        let again = kept_steps.contains(&place.step);
-        if !again && kept_steps.len() < keep.last.max(1) {
+            if !is_pinned {
+                let moved = set_aside(directory, place, is_best);
+                tidied.note(moved, |tidied| &mut tidied.set_aside);
+            }
+        } else if first_of_step && kept_steps.len() < keep.last.max(1) {
             kept_steps.push(place.step);
-        } else if best.as_ref().is_none_or(|best| best.path != path) {
+        } else if !is_best && !is_pinned {
             tidied.note(remove(&path), |tidied| &mut tidied.removed);
         }
     }
@@ -167,8 +173,16 @@ fn remove(path: &Path) -> Result<PathBuf, CheckpointError> {
     }
 }
 
-fn set_aside(directory: &Path, place: Place) -> Result<PathBuf, CheckpointError> {
+/// Renames a checkpoint so that it is not listed any more. The mark of the best goes first, so that
+/// it never names a checkpoint that is not there.
+fn set_aside(directory: &Path, place: Place, is_best: bool) -> Result<PathBuf, CheckpointError> {
     let from = place.path(directory);
+    if is_best {
+        let mark = directory.join(BEST);
+        tandem_disk::remove_file(&mark)
+            .and_then(|()| replace_file::sync_directory(&mark))
+            .map_err(|source| CheckpointError::Write { path: mark, source })?;
+    }
     let free = |number: u32| {
         let more = if number == 1 { String::new() } else { format!(".{number}") };
         let to = directory.join(format!("{ASIDE}{}{more}", place.name()));

@@ -105,9 +105,9 @@ pub(super) fn newest_seen(
 /// None where there is no checkpoint.
 pub fn load_best(directory: &Path, parts: Parts<'_>) -> Result<Option<Loaded>, CheckpointError> {
     let passed_over = match marked_best(directory, parts)? {
-        Marked::None => return load_newest(directory, parts),
-        Marked::Whole(loaded) => return Ok(Some(*loaded)),
-        Marked::Broken(broken) => broken,
+        MarkedBest::None => return load_newest(directory, parts),
+        MarkedBest::Whole(loaded) => return Ok(Some(*loaded)),
+        MarkedBest::Broken(broken) => broken,
     };
     let newest = load_newest(directory, parts)?;
     Ok(newest.map(|mut loaded| {
@@ -117,30 +117,30 @@ pub fn load_best(directory: &Path, parts: Parts<'_>) -> Result<Option<Loaded>, C
 }
 
 /// What became of the checkpoint that is marked as the best.
-enum Marked {
+enum MarkedBest {
     None,
     Whole(Box<Loaded>),
     Broken(Broken),
 }
 
-fn marked_best(directory: &Path, parts: Parts<'_>) -> Result<Marked, CheckpointError> {
+fn marked_best(directory: &Path, parts: Parts<'_>) -> Result<MarkedBest, CheckpointError> {
     let mut tried: Option<(Best, Fault)> = None;
     for _ in 0..LOOKS {
         let best = match directory::best(directory) {
-            Ok(None) => return Ok(Marked::None),
+            Ok(None) => return Ok(MarkedBest::None),
             Ok(Some(best)) => best,
             Err(CheckpointError::BestUnreadable { path, fault }) => {
-                return Ok(Marked::Broken(Broken { path, fault }));
+                return Ok(MarkedBest::Broken(Broken { path, fault }));
             }
             Err(error) => return Err(error),
         };
         match tried {
             // Marked before and after it was found broken: it was not a better one that took its place.
             Some((before, fault)) if before == best => {
-                return Ok(Marked::Broken(Broken { path: best.path, fault }));
+                return Ok(MarkedBest::Broken(Broken { path: best.path, fault }));
             }
             _ => match read_checkpoint(&best.path, parts) {
-                Ok(loaded) => return Ok(Marked::Whole(Box::new(loaded))),
+                Ok(loaded) => return Ok(MarkedBest::Whole(Box::new(loaded))),
                 Err(fault) => tried = Some((best, fault)),
             },
         }

@@ -2,6 +2,7 @@
 
 mod damage; // whatever happens to the files, what is read is right
 mod kill; // whenever the process ends, the last good one is there
+mod retention; // which checkpoints stay, whatever is saved, pinned and marked
 mod power_loss; // whatever a power cut leaves, the last good one is there
 
 use super::directory::Place;
@@ -132,10 +133,10 @@ fn the_last_ones_and_the_best_stay() {
     let loaded = load_best(dir.path(), Parts::All).unwrap().unwrap();
     assert_eq!((loaded.contents.step, loaded.path), (200, path));
     // The former best is an old one like any other.
-    assert!(checkpoints.mark_best(500, 0.2).unwrap());
+    assert_eq!(checkpoints.mark_best(500, 0.2).unwrap(), Marked::Yes);
     save(&mut checkpoints, 600);
     assert_names(dir.path(), &["best.json", "lock", "step-00000500", "step-00000600"]);
-    assert!(!checkpoints.mark_best(200, 0.1).unwrap(), "it is gone");
+    assert_eq!(checkpoints.mark_best(200, 0.1).unwrap(), Marked::Gone);
     assert_eq!(checkpoints.best().unwrap().unwrap().step, 500);
 }
 

@@ -9,7 +9,7 @@ use crate::run::state::Snapshot;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 use tandem_device::backend::guarded;
-use tandem_model::checkpoint::{CheckpointError, Checkpoints, Mark, Saved};
+use tandem_model::checkpoint::{CheckpointError, Checkpoints, Mark, Marked, Saved};
 use tandem_pipeline::ThreadPriority;
 use tandem_telemetry::Recorder;
 use tandem_telemetry::event::{Checkpoint, Warning};
@@ -128,11 +128,10 @@ fn keep(
             },
             // A checkpoint that is gone by now was not worth keeping. A mark that cannot be set
             // says nothing about the newest one.
-            Order::MarkBest(step, score) => {
-                if let Err(error) = checkpoints.mark_best(step, score) {
-                    warn(recorder, &error);
-                }
-            }
+            Order::MarkBest(step, score) => match checkpoints.mark_best(step, score) {
+                Ok(Marked::Yes | Marked::Gone) => {}
+                Err(error) => warn(recorder, &error),
+            },
         }
     }
     kept

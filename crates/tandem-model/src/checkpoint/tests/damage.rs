@@ -141,7 +141,7 @@ fn a_damaged_mark_of_the_best_is_said_and_removes_nothing() {
     assert_eq!((saved.tidied.removed.len(), saved.tidied.failed.len()), (0, 1));
     let loaded = load_best(dir.path(), Parts::All).unwrap().unwrap();
     assert_eq!((loaded.contents.step, loaded.passed_over.len()), (200, 1));
-    assert!(checkpoints.mark_best(200, 0.4).unwrap(), "the next best one mends it");
+    assert_eq!(checkpoints.mark_best(200, 0.4).unwrap(), Marked::Yes, "the next mark repairs it");
     assert_eq!(checkpoints.best().unwrap().unwrap().score, 0.4);
 }
 

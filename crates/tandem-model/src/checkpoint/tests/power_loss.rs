@@ -10,15 +10,17 @@ struct Promise {
     after: usize,
     newest: u64,
     best: Option<u64>,
+    pinned: Option<u64>,
 }
 
 /// A run that makes its directory, saves, marks better ones, removes old ones, goes back once, and is
 /// started again: everything that changes the directory.
 fn run(root: &Path, recorder: &Recorder) -> Vec<Promise> {
     let mut promises = Vec::new();
-    let mut promise = |newest, best| {
-        promises.push(Promise { after: recorder.count(), newest, best });
+    let mut promise_pinned = |newest, best, pinned| {
+        promises.push(Promise { after: recorder.count(), newest, best, pinned });
     };
+    let mut promise = |newest, best| promise_pinned(newest, best, None);
     let directory = root.join("runs/first");
     let mut checkpoints = open(&directory, 2);
     save(&mut checkpoints, 100);
@@ -27,19 +29,41 @@ fn run(root: &Path, recorder: &Recorder) -> Vec<Promise> {
     promise(200, Some(200));
     save(&mut checkpoints, 300);
     promise(300, Some(200));
-    checkpoints.mark_best(300, 0.4).unwrap();
+    assert_eq!(checkpoints.mark_best(300, 0.4).unwrap(), Marked::Yes);
     promise(300, Some(300));
     // Removes 200, which is not the best any more, and 300 stays.
     save(&mut checkpoints, 400);
     promise(400, Some(300));
     drop(checkpoints);
     let mut checkpoints = open(&directory, 1);
-    // The same step again, then an earlier one: the later are set aside.
+    // The same step again, then an earlier one: the later are set aside, the best one among them.
     save(&mut checkpoints, 400);
     promise(400, Some(300));
+    assert_eq!(checkpoints.mark_best(400, 0.3).unwrap(), Marked::Yes);
+    promise(400, Some(400));
     let saved = save(&mut checkpoints, 350);
     assert!(!saved.tidied.set_aside.is_empty());
-    promise(350, Some(300));
+    promise(350, None);
+    // Its validation is still running while newer ones are saved.
+    checkpoints.pin(350);
+    save(&mut checkpoints, 450);
+    promise_pinned(450, None, Some(350));
+    save(&mut checkpoints, 460);
+    promise_pinned(460, None, Some(350));
+    assert_eq!(checkpoints.mark_best(350, 0.2).unwrap(), Marked::Yes);
+    checkpoints.unpin(350);
+    promise_pinned(460, Some(350), Some(350));
+    save(&mut checkpoints, 470);
+    promise_pinned(470, Some(350), Some(350));
+    assert_eq!(checkpoints.mark_best(470, 0.1).unwrap(), Marked::Yes);
+    promise_pinned(470, Some(470), None);
+    // Removes 350.
+    save(&mut checkpoints, 480);
+    promise_pinned(480, Some(470), None);
+    assert_names(
+        &directory,
+        &["aside-step-00000400-2", "best.json", "lock", "step-00000470", "step-00000480"],
+    );
     promises
 }
 
@@ -89,12 +113,19 @@ fn check(
     }
     let best = checkpoints.best().unwrap_or_else(|error| panic!("{said}: {error}"));
     let wanted: Vec<Option<u64>> = [kept, next].into_iter().flatten().map(|p| p.best).collect();
-    if let (Some(best), Some(_)) = (&best, kept) {
+    if let Some(best) = &best {
         assert!(wanted.contains(&Some(best.step)), "{said}: best is {}", best.step);
-        assert_same(&load(&best.path, Parts::All).unwrap().contents, &contents(best.step));
+        let loaded = load(&best.path, Parts::All).unwrap_or_else(|error| panic!("{said}: {error}"));
+        assert_same(&loaded.contents, &contents(best.step));
+    } else {
+        assert!(kept.is_none() || wanted.contains(&None), "{said}: the mark is lost");
     }
-    if best.is_none() {
-        assert!(kept.is_none_or(|kept| kept.best.is_none()), "{said}: the mark is lost");
+    if let (Some(Promise { pinned: Some(before), .. }), Some(Promise { pinned: Some(_), .. })) =
+        (kept, next)
+    {
+        let path = directory.join(format!("step-{before:08}"));
+        let loaded = load(&path, Parts::All).unwrap_or_else(|error| panic!("{said}: {error}"));
+        assert_same(&loaded.contents, &contents(*before));
     }
     checkpoints
 }
