@@ -30,9 +30,12 @@ pub enum PipelineError {
         /// What the panic said.
         message: String,
     },
-    /// A stage worked on one item for longer than the watchdog allows.
+    /// A stage worked on one item without progress for longer than the watchdog allows.
     #[error("{0}")]
     Frozen(Frozen),
+    /// The consumer and all stages waited for longer than the watchdog allows.
+    #[error("{0}")]
+    Stalled(Stalled),
     /// A worker's thread could not be started.
     #[error("cannot start thread `{name}`")]
     Thread {
@@ -53,34 +56,74 @@ impl Hint for PipelineError {
             Self::Panic { .. } => {
                 Some("this is a bug; run again with RUST_BACKTRACE=1 and report it".into())
             }
-            Self::Frozen(frozen) => Some(format!(
-                "look at what `{}` reads or waits for; raise the watchdog's limit if it is only slow",
-                frozen.stage
+            Self::Frozen(Frozen { item: Some(item), .. }) => Some(format!(
+                "check the disk or network file system that holds `{item}`; if it is only slow, raise `--stall-timeout`"
             )),
+            Self::Frozen(Frozen { stage, .. }) => Some(format!(
+                "check the disk, network file system or device that `{stage}` uses; if it is only slow, raise `--stall-timeout`"
+            )),
+            Self::Stalled(_) => Some(
+                "check what the stages wait for; if it is only slow, raise `--stall-timeout`"
+                    .into(),
+            ),
             Self::Thread { .. } => Some("use fewer workers".into()),
             Self::Stage { .. } | Self::Cancelled => None,
         }
     }
 }
 
-/// A worker that does not come back.
+/// A worker that does not return from a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frozen {
-    /// Its stage.
     pub stage: &'static str,
     /// Which of the stage's workers.
     pub worker: usize,
-    /// The item it works on.
     pub ticket: Option<Ticket>,
-    /// For how long it has.
-    pub for_so_long: Duration,
+    /// What the stage works on, such as the path of a file, where it said so.
+    pub item: Option<String>,
+    /// Observed time without progress.
+    pub silent: Duration,
 }
 
 impl fmt::Display for Frozen {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let length = Seconds(self.for_so_long.as_secs_f64());
-        let Frozen { stage, worker, ticket, .. } = self;
-        write!(f, "stage `{stage}` (worker {worker}) has been silent for {length}{}", at(ticket))
+        let Frozen { stage, worker, ticket, item, silent } = self;
+        let silent = length(*silent);
+        write!(f, "stage `{stage}` (worker {worker}) made no progress for {silent}{}", at(ticket))?;
+        item.as_ref().map_or(Ok(()), |item| write!(f, ", in `{item}`"))
+    }
+}
+
+/// A run in which everything waits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stalled {
+    /// Observed time in which nothing moved.
+    pub silent: Duration,
+    /// All stages in the order of the route, then the consumer.
+    pub stages: Arc<[StageState]>,
+}
+
+/// What a stage did when the run stalled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StageState {
+    pub stage: &'static str,
+    /// A verb phrase, such as `waits for room`.
+    pub state: String,
+}
+
+impl fmt::Display for Stalled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let states = self.stages.iter().map(|stage| format!("`{}` {}", stage.stage, stage.state));
+        let states = states.collect::<Vec<_>>().join(", ");
+        write!(f, "nothing moved for {}: {states}", length(self.silent))
+    }
+}
+
+/// Seconds as they are typed for `--stall-timeout`: `60 s`, not `1.0 min`.
+fn length(duration: Duration) -> String {
+    match duration.as_secs_f64() {
+        seconds if seconds >= 1.0 => format!("{seconds:.0} s"),
+        seconds => Seconds(seconds).to_string(),
     }
 }
 

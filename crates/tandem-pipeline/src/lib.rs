@@ -22,7 +22,7 @@ pub mod feed; // 8. the consumer's end
 pub mod control; // 9. everyone else's handle
 pub mod meter; // 9. what a worker does, and for how long
 mod monitor; // 10. the thread that looks after a run
-pub mod watchdog; // 10. finds the stage that hangs
+pub mod watchdog; // 10. finds the stage that hangs, and the run in which nothing moves
 pub mod adapt; // 10. decides about workers and depth
 pub mod slow; // 10. stages slowed on purpose
 pub mod stop; // 11. one cause, nobody left waiting
@@ -46,4 +46,4 @@ pub use slow::Slowdowns;
 pub use stage::{BoxError, Outlet, Stage, Trouble};
 pub use stop::CancelToken;
 pub use thread_priority::ThreadPriority;
-pub use watchdog::{Frozen, Watch};
+pub use watchdog::{Frozen, Stalled, Watch};

@@ -1,24 +1,25 @@
 //! What one worker is doing, and how long it has done what.
 //!
-//! In: a call at each change of activity. Out: a [`Reading`] at any time from any thread, in
-//! which the activity under way counts up to the moment of reading. The clock is read once per
-//! item, and twice more only where a worker really waits. The pieces themselves go to the
-//! listener where one is set.
+//! In: a call at each change of activity, and at each sign of progress. Out: a [`Reading`] of the
+//! totals and a [`Pulse`] for the watchdog, at any time from any thread; the current activity
+//! counts up to the moment of reading. The clock is read once per item, and twice more only where
+//! a worker really waits. Finished pieces of activity go to the listener, where one is set.
 
 use crate::sync::{Mutex, lock};
 use std::time::{Duration, Instant};
 use tandem_units::Ticket;
 
 /// What a worker does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Activity {
     /// Working on an item.
     Busy,
-    /// Waiting for input.
+    /// Waiting for input, or for something else that the work needs.
     Starved,
     /// Waiting for room at the output, or for its turn there.
     Blocked,
-    /// Not wanted now: the stage runs with fewer workers than it has.
+    /// Not started, not needed now, or at the end of its input.
+    #[default]
     Parked,
 }
 
@@ -37,7 +38,6 @@ pub(crate) type PieceListener = Box<dyn Fn(Piece) + Send + Sync>;
 /// Totals of one worker, and what it does now.
 #[derive(Clone, Copy, Debug)]
 pub struct Reading {
-    /// Time at work.
     pub busy: Duration,
     /// Time without input.
     pub starved: Duration,
@@ -45,23 +45,29 @@ pub struct Reading {
     pub blocked: Duration,
     /// Items worked on, skipped ones included.
     pub items: u64,
-    /// Items left out.
     pub skipped: u64,
-    /// What the worker does now.
     pub doing: Activity,
-    /// For how long.
-    pub for_so_long: Duration,
     /// The item it has or had last.
     pub ticket: Option<Ticket>,
 }
 
+/// What the watchdog compares from one tick to the next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Pulse {
+    pub(crate) doing: Activity,
+    pub(crate) ticket: Option<Ticket>,
+    /// Counts items begun, finished, passed on or named.
+    pub(crate) moves: u64,
+    /// Counts changes of activity.
+    pub(crate) turns: u64,
+}
+
 pub(crate) struct Meter {
-    sheet: Mutex<Sheet>,
+    state: Mutex<State>,
     listener: Option<PieceListener>,
 }
 
-#[derive(Clone, Copy)]
-struct Sheet {
+struct State {
     busy: Duration,
     starved: Duration,
     blocked: Duration,
@@ -71,12 +77,17 @@ struct Sheet {
     since: Instant,
     ticket: Option<Ticket>,
     part: Option<&'static str>,
+    moves: u64,
+    turns: u64,
+    // Texts that the stage gave; empty where it gave none.
+    item: String,
+    waits_for: String,
 }
 
 impl Meter {
     pub(crate) fn new(listener: Option<PieceListener>) -> Meter {
         let zero = Duration::ZERO;
-        let sheet = Sheet {
+        let state = State {
             busy: zero,
             starved: zero,
             blocked: zero,
@@ -86,73 +97,118 @@ impl Meter {
             since: Instant::now(),
             ticket: None,
             part: None,
+            moves: 0,
+            turns: 0,
+            item: String::new(),
+            waits_for: String::new(),
         };
-        Meter { sheet: Mutex::new(sheet), listener }
+        Meter { state: Mutex::new(state), listener }
     }
 
-    /// A new item is being worked on.
+    /// Work on a new item begins.
     pub(crate) fn begin(&self, ticket: Option<Ticket>) {
-        let mut sheet = lock(&self.sheet);
-        let piece = sheet.turn_to(Activity::Busy);
-        sheet.ticket = ticket;
-        sheet.part = None;
-        drop(sheet);
-        self.tell(piece);
+        let mut state = lock(&self.state);
+        let piece = state.turn_to(Activity::Busy);
+        (state.ticket, state.part) = (ticket, None);
+        state.item.clear();
+        state.moves += 1;
+        drop(state);
+        self.report(piece);
     }
 
-    /// The same item goes into another part of the stage.
-    pub(crate) fn turn_part(&self, part: &'static str) {
-        let mut sheet = lock(&self.sheet);
-        let piece = sheet.turn_to(Activity::Busy);
-        sheet.part = Some(part);
-        drop(sheet);
-        self.tell(piece);
+    /// The same item enters another part of the stage.
+    pub(crate) fn begin_part(&self, part: &'static str) {
+        let mut state = lock(&self.state);
+        let piece = state.turn_to(Activity::Busy);
+        state.part = Some(part);
+        state.moves += 1;
+        drop(state);
+        self.report(piece);
     }
 
-    /// The activity changes; the same again changes nothing.
+    /// The activity changes. The current activity again changes nothing.
     pub(crate) fn enter(&self, activity: Activity) {
-        let mut sheet = lock(&self.sheet);
-        if sheet.doing != activity {
-            let piece = sheet.turn_to(activity);
-            drop(sheet);
-            self.tell(piece);
+        let mut state = lock(&self.state);
+        if state.doing != activity || !state.waits_for.is_empty() {
+            let piece = state.turn_to(activity);
+            drop(state);
+            self.report(piece);
         }
     }
 
-    /// The item is done with.
-    pub(crate) fn count(&self) {
-        lock(&self.sheet).items += 1;
+    /// The stage waits for something that is no queue. The same text again changes nothing.
+    pub(crate) fn wait_for(&self, what: String) {
+        let mut state = lock(&self.state);
+        if state.doing != Activity::Starved || state.waits_for != what {
+            let piece = state.turn_to(Activity::Starved);
+            state.waits_for = what;
+            drop(state);
+            self.report(piece);
+        }
     }
 
-    /// The item was left out.
+    /// The stage names what it works on, such as the file that it reads.
+    pub(crate) fn name_item(&self, item: String) {
+        let mut state = lock(&self.state);
+        state.item = item;
+        state.moves += 1;
+    }
+
+    /// Something was passed on.
+    pub(crate) fn count_move(&self) {
+        lock(&self.state).moves += 1;
+    }
+
+    /// The item is finished.
+    pub(crate) fn count(&self) {
+        let mut state = lock(&self.state);
+        state.items += 1;
+        state.moves += 1;
+    }
+
     pub(crate) fn count_skipped(&self) {
-        lock(&self.sheet).skipped += 1;
+        lock(&self.state).skipped += 1;
     }
 
     pub(crate) fn read(&self) -> Reading {
-        let mut sheet = *lock(&self.sheet);
-        let (doing, since, ticket) = (sheet.doing, sheet.since, sheet.ticket);
-        let now = sheet.turn_to(doing).end;
+        let state = lock(&self.state);
+        let now = state.since.elapsed();
+        let total = |activity, before| if state.doing == activity { before + now } else { before };
         Reading {
-            busy: sheet.busy,
-            starved: sheet.starved,
-            blocked: sheet.blocked,
-            items: sheet.items,
-            skipped: sheet.skipped,
-            doing,
-            for_so_long: now.saturating_duration_since(since),
-            ticket,
+            busy: total(Activity::Busy, state.busy),
+            starved: total(Activity::Starved, state.starved),
+            blocked: total(Activity::Blocked, state.blocked),
+            items: state.items,
+            skipped: state.skipped,
+            doing: state.doing,
+            ticket: state.ticket,
         }
     }
 
-    fn tell(&self, piece: Piece) {
+    pub(crate) fn pulse(&self) -> Pulse {
+        let state = lock(&self.state);
+        let (doing, ticket) = (state.doing, state.ticket);
+        Pulse { doing, ticket, moves: state.moves, turns: state.turns }
+    }
+
+    /// What the stage said that it works on.
+    pub(crate) fn item(&self) -> Option<String> {
+        Some(lock(&self.state).item.clone()).filter(|item| !item.is_empty())
+    }
+
+    /// What the stage said that it waits for.
+    pub(crate) fn waits_for(&self) -> Option<String> {
+        Some(lock(&self.state).waits_for.clone()).filter(|what| !what.is_empty())
+    }
+
+    fn report(&self, piece: Piece) {
         if let (Some(listener), true) = (&self.listener, piece.activity != Activity::Parked) {
             listener(piece);
         }
     }
 }
 
-impl Sheet {
+impl State {
     fn turn_to(&mut self, activity: Activity) -> Piece {
         let (begin, end) = (self.since, Instant::now());
         let took = end.saturating_duration_since(begin);
@@ -165,6 +221,8 @@ impl Sheet {
         let piece =
             Piece { activity: self.doing, ticket: self.ticket, part: self.part, begin, end };
         (self.doing, self.since) = (activity, end);
+        self.turns += 1;
+        self.waits_for.clear();
         piece
     }
 }

@@ -11,7 +11,7 @@ use crate::link::Level;
 use crate::meter::Reading;
 use crate::run::{Quit, Run};
 use crate::stop::Cause;
-use crate::watchdog::Watch;
+use crate::watchdog::{Alarm, Watch, Watchdog};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tandem_telemetry::event::{Decision, DecisionOutcome, QueueLevel, StageInterval, Warning};
@@ -19,7 +19,6 @@ use tandem_telemetry::event::{Decision, DecisionOutcome, QueueLevel, StageInterv
 pub(crate) struct Monitor {
     control: Control,
     watch: Watch,
-    watching: bool,
     sampled: Snapshot,
     sample_every: Duration,
     adapting: Option<Adapting>,
@@ -54,15 +53,23 @@ impl Monitor {
             controller: Controller::new(limits),
             since: Snapshot::of(&control),
         });
-        Monitor { control, watch: watch.clone(), watching: true, sampled, sample_every, adapting }
+        Monitor { control, watch: watch.clone(), sampled, sample_every, adapting }
     }
 
     pub(crate) fn run(mut self, quit: &Quit) {
         let adapt_every = self.adapting.as_ref().map(|adapting| adapting.every);
-        let every = [Some(self.sample_every), self.watch.every(), adapt_every];
+        let every = [Some(self.sample_every), self.watch.tick(), adapt_every];
         let tick = every.into_iter().flatten().min().unwrap_or(self.sample_every);
+        // `None` after an alarm: one is enough, since it ends the run.
+        let mut watchdog = self.watch.tick().map(|_| Watchdog::new(self.watch.clone(), tick));
+        let mut checked = Instant::now();
         while !quit.wait(tick) {
-            self.look_for_frozen();
+            let gap = std::mem::replace(&mut checked, Instant::now()).elapsed();
+            let alarm = watchdog.as_mut().and_then(|dog| dog.check(&self.control, gap));
+            if let Some(alarm) = alarm {
+                watchdog = None;
+                self.stop_for(alarm);
+            }
             if self.sampled.at.elapsed() >= self.sample_every {
                 self.sample();
             }
@@ -71,18 +78,18 @@ impl Monitor {
         self.sample();
     }
 
-    fn look_for_frozen(&mut self) {
-        let Some(frozen) = self.watching.then(|| self.watch.look(&self.control)).flatten() else {
-            return;
+    fn stop_for(&self, alarm: Alarm) {
+        let (code, error) = match &alarm {
+            Alarm::Frozen(frozen) => ("frozen", PipelineError::Frozen(frozen.clone())),
+            Alarm::Stalled(stalled) => ("stalled", PipelineError::Stalled(stalled.clone())),
         };
-        // Once is enough: the run ends now.
-        self.watching = false;
         let run = &self.control.0;
-        run.recorder.send(Warning { code: "frozen".into(), text: frozen.to_string() });
+        run.recorder.send(Warning { code: code.into(), text: error.to_string() });
+        // Before the stop: a thread that does not return must not be waited for.
         run.stop.freeze();
-        run.stop.stop(Cause::Failed(PipelineError::Frozen(frozen.clone())));
-        if let Some(tell) = &self.watch.on_frozen {
-            tell(&frozen);
+        run.stop.stop(Cause::Failed(error));
+        if let (Alarm::Frozen(frozen), Some(on_frozen)) = (&alarm, &self.watch.on_frozen) {
+            on_frozen(frozen);
         }
     }
 

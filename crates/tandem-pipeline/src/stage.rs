@@ -5,6 +5,7 @@
 //! Next: [`crate::route`], which strings stages together.
 
 use crate::payload::Payload;
+use std::fmt::Display;
 
 /// Any error a stage may give as the cause of its trouble.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -39,6 +40,17 @@ pub trait Outlet<T> {
     /// From here on the work on this item counts as this part of the stage: a stage that does two
     /// things one after the other is timed as two.
     fn part(&mut self, _name: &'static str) {}
+
+    /// Names what the stage works on from here on, such as the path of the file that it reads: the
+    /// watchdog names it if the work does not end. The next call or item replaces it.
+    fn item(&mut self, _what: &dyn Display) {}
+
+    /// The stage begins to wait for something that is no queue, such as the weights of a step. The
+    /// time until [`Outlet::working`], or until the end of the step, counts as waiting.
+    fn waiting(&mut self, _what: &dyn Display) {}
+
+    /// The wait is over.
+    fn working(&mut self) {}
 }
 
 /// Collects, for tests of a stage alone.

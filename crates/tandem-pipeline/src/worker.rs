@@ -14,6 +14,7 @@ use crate::slow::Slowdowns;
 use crate::stage::{Outlet, Stage, Trouble};
 use crate::stop::{Cause, Stop};
 use std::any::Any;
+use std::fmt::Display;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use tandem_telemetry::Recorder;
@@ -79,6 +80,8 @@ impl<S: Stage> Worker<S> {
         })?;
         if pass == Pass::Work && self.stage.is_none() {
             // Made on the worker's own thread, where its device stream will live.
+            // Counted as work: a stage that takes long to make is not a stalled run.
+            context.meter.begin(None);
             let made = catch_unwind(AssertUnwindSafe(|| (self.make)()));
             self.stage = Some(made.map_err(|panic| context.panicked(None, panic))?);
         }
@@ -117,6 +120,7 @@ impl<S: Stage> Worker<S> {
     ) -> Result<(), Stopped> {
         let blocked = &mut || context.meter.enter(Activity::Blocked);
         self.output.push_marker(input, ticket, &mut self.place, blocked)?;
+        context.meter.count_move();
         self.output.complete(input);
         Ok(())
     }
@@ -176,6 +180,7 @@ impl<T: Payload> Outlet<T> for Out<'_, T> {
             self.meter.enter(Activity::Blocked);
         };
         let pushed = self.link.push(self.input, item, self.place, self.source, blocked);
+        self.meter.count_move();
         if waited {
             self.meter.enter(Activity::Busy);
         }
@@ -183,8 +188,20 @@ impl<T: Payload> Outlet<T> for Out<'_, T> {
     }
 
     fn part(&mut self, name: &'static str) {
-        self.meter.turn_part(name);
+        self.meter.begin_part(name);
         self.slow.wait(name);
+    }
+
+    fn item(&mut self, what: &dyn Display) {
+        self.meter.name_item(what.to_string());
+    }
+
+    fn waiting(&mut self, what: &dyn Display) {
+        self.meter.wait_for(what.to_string());
+    }
+
+    fn working(&mut self) {
+        self.meter.enter(Activity::Busy);
     }
 }
 

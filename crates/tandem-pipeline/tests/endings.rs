@@ -9,6 +9,7 @@ use std::time::Duration;
 use tandem_pipeline::{
     CancelToken, Crew, Ending, Frozen, Outlet, PipelineError, Route, Setup, Trouble, Watch,
 };
+use tandem_units::Hint;
 
 #[test]
 fn a_stage_that_stops_the_run_is_named_with_its_item() {
@@ -104,19 +105,20 @@ fn a_cancelled_run_says_so_even_if_cancelled_before_its_start() {
 }
 
 #[test]
-fn a_frozen_stage_is_named_and_left_behind() {
+fn a_frozen_stage_is_named_with_its_path_and_left_behind() {
     let (_keep, never) = mpsc::sync_channel::<()>(1);
     let stage = Does("load", move |item: Item, out: &mut dyn Outlet<Item>| {
+        out.item(&format_args!("clips/{}.wav", item.body.0));
         if item.body.0 == 3 {
             // Comes back only when the test is over.
             let _ = never.recv();
         }
         out.push(item)
     });
-    let (limit, grace) = (Some(Duration::from_millis(50)), Duration::from_millis(20));
+    let (stall_timeout, grace) = (Some(Duration::from_millis(50)), Duration::from_millis(20));
     let (told, heard) = mpsc::sync_channel(4);
     let on_frozen = Arc::new(move |frozen: &Frozen| told.send(frozen.clone()).unwrap());
-    let watch = Watch { limit, consumer: None, grace, on_frozen: Some(on_frozen) };
+    let watch = Watch { stall_timeout, consumer: None, grace, on_frozen: Some(on_frozen) };
     let mut feed = Route::from(items(100), hold(2))
         .then(stage, hold(2))
         .then(pass("victim"), hold(2))
@@ -125,7 +127,11 @@ fn a_frozen_stage_is_named_and_left_behind() {
     let error = all(&mut feed).unwrap_err();
     let PipelineError::Frozen(frozen) = &error else { panic!("{error}") };
     assert_eq!((frozen.stage, frozen.worker, frozen.ticket), ("load", 0, Some(ticket(3))));
-    assert!(frozen.for_so_long > Duration::from_millis(50));
+    assert_eq!(frozen.item.as_deref(), Some("clips/3.wav"));
+    assert!(error.to_string().ends_with(" at item 3 of epoch 0, in `clips/3.wav`"), "{error}");
+    let hint = error.hint().unwrap();
+    assert!(hint.contains("holds `clips/3.wav`") && hint.contains("`--stall-timeout`"), "{hint}");
+    assert!(frozen.silent > Duration::from_millis(50));
     assert_eq!(heard.recv().unwrap(), *frozen);
     assert_eq!(feed.close().left_behind, ["tandem-load-0"]);
 }

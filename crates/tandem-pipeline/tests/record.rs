@@ -84,8 +84,8 @@ fn the_frozen_stage_is_in_the_record() {
             let _ = never.recv();
             out.push(item)
         });
-        let limit = Some(Duration::from_millis(30));
-        let watch = Watch { limit, grace: Duration::ZERO, ..Watch::default() };
+        let stall_timeout = Some(Duration::from_millis(30));
+        let watch = Watch { stall_timeout, grace: Duration::ZERO, ..Watch::default() };
         let route = Route::from(items(10), hold(2)).then(stuck, hold(3));
         let mut feed = route.start(Setup { recorder, watch, ..Setup::default() }).unwrap();
         assert!(all(&mut feed).is_err());
@@ -95,7 +95,7 @@ fn the_frozen_stage_is_in_the_record() {
         _ => None,
     });
     let text = warning.expect("a warning");
-    assert!(text.starts_with("stage `stuck` (worker 0) has been silent for"), "{text}");
+    assert!(text.starts_with("stage `stuck` (worker 0) made no progress for"), "{text}");
     assert!(text.ends_with("at item 0 of epoch 0"), "{text}");
 }
 

@@ -1,0 +1,117 @@
+//! Runs in which nothing moves are ended; slow runs and stopped processes are not.
+
+mod kit;
+
+use kit::{Does, Item, all, hold, items, numbers, pass};
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+use tandem_pipeline::{Outlet, PipelineError, Route, Setup, Watch};
+use tandem_units::Hint;
+
+fn watch(stall_timeout: Duration) -> Setup {
+    let grace = Duration::from_millis(20);
+    let watch = Watch { stall_timeout: Some(stall_timeout), grace, ..Watch::default() };
+    Setup { watch, ..Setup::default() }
+}
+
+#[test]
+fn a_stage_and_a_consumer_that_wait_for_each_other_are_ended_and_named() {
+    let (_weights, never) = mpsc::sync_channel::<()>(1);
+    let align = Does("align", move |item: Item, out: &mut dyn Outlet<Item>| {
+        if item.body.0 == 5 {
+            out.waiting(&format_args!("the weights of step {}", 120));
+            let _ = never.recv();
+            out.working();
+        }
+        out.push(item)
+    });
+    let mut feed = Route::from(items(100), hold(2))
+        .then(pass("load"), hold(2))
+        .then(align, hold(2))
+        .start(watch(Duration::from_millis(100)))
+        .unwrap();
+    let error = all(&mut feed).unwrap_err();
+    assert!(matches!(error, PipelineError::Stalled(_)), "{error}");
+    let text = error.to_string();
+    assert!(text.starts_with("nothing moved for 1"), "{text}");
+    let states = "`source` waits for room, `load` waits for room, \
+                  `align` waits for the weights of step 120, `train` waits for the next item";
+    assert!(text.ends_with(states), "{text}");
+    assert!(error.hint().unwrap().contains("raise `--stall-timeout`"));
+    assert_eq!(feed.close().left_behind, ["tandem-align-0"]);
+}
+
+#[test]
+fn a_wait_that_a_stage_names_is_measured_as_waiting() {
+    let waits = Does("waits", |item: Item, out: &mut dyn Outlet<Item>| {
+        out.waiting(&"a clock");
+        std::thread::sleep(Duration::from_millis(100));
+        out.working();
+        out.push(item)
+    });
+    let route = Route::from(items(2), hold(2)).then(waits, hold(2));
+    let mut feed = route.start(Setup::default()).unwrap();
+    all(&mut feed).unwrap();
+    let waits = feed.close().stages[1];
+    assert!(waits.starved >= Duration::from_millis(200), "{waits:?}");
+    assert!(waits.busy < Duration::from_millis(100), "{waits:?}");
+}
+
+#[test]
+fn a_slow_stage_that_makes_progress_is_no_alarm() {
+    // Each item takes longer than the limit, but names a new file before the limit is over.
+    let slow = Does("slow", |item: Item, out: &mut dyn Outlet<Item>| {
+        for part in 0..12 {
+            out.item(&part);
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        out.push(item)
+    });
+    let route = Route::from(items(2), hold(2)).then(slow, hold(2));
+    let mut feed = route.start(watch(Duration::from_millis(800))).unwrap();
+    assert_eq!(numbers(&all(&mut feed).unwrap()), [0, 1]);
+}
+
+/// Set in the process that is stopped by the test below.
+const CHILD: &str = "TANDEM_TEST_STOPPED_CHILD";
+const LIMIT: Duration = Duration::from_secs(2);
+
+#[test]
+#[cfg(unix)]
+fn a_process_that_was_stopped_for_longer_than_the_limit_continues() {
+    use rustix::process::{Pid, Signal, kill_process};
+    if std::env::var_os(CHILD).is_some() {
+        return run_until_done();
+    }
+    let name = "a_process_that_was_stopped_for_longer_than_the_limit_continues";
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", name, "--nocapture"])
+        .env(CHILD, "1")
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let inside_a_step = lines.find(|line| line.as_ref().unwrap().contains("inside a step"));
+    assert!(inside_a_step.is_some());
+    let pid = Pid::from_child(&child);
+    kill_process(pid, Signal::STOP).unwrap();
+    std::thread::sleep(2 * LIMIT);
+    kill_process(pid, Signal::CONT).unwrap();
+    let rest: Vec<String> = lines.map(|line| line.unwrap()).collect();
+    assert!(child.wait().unwrap().success(), "{rest:?}");
+}
+
+/// One step that is interrupted in its middle: many short waits, so that it is still inside the
+/// step when the process continues.
+fn run_until_done() {
+    let step = Does("step", |item: Item, out: &mut dyn Outlet<Item>| {
+        println!("inside a step");
+        (0..50).for_each(|_| std::thread::sleep(Duration::from_millis(10)));
+        out.push(item)
+    });
+    let route = Route::from(items(1), hold(2)).then(step, hold(2));
+    let mut feed = route.start(watch(LIMIT)).unwrap();
+    assert_eq!(numbers(&all(&mut feed).unwrap()), [0]);
+}
