@@ -71,10 +71,9 @@ pub enum TrainError {
     /// A thread cannot be started.
     #[error("cannot start a thread")]
     Thread(#[source] std::io::Error),
-    /// Steps went wrong one after the other.
-    #[error("{steps} steps in a row, up to step {step}, had gradients that are not numbers")]
-    NotANumber {
-        /// How many.
+    /// Non-finite gradients, one step after the other.
+    #[error("{steps} steps in a row, up to step {step}, had NaN or infinite gradients")]
+    NonFinite {
         steps: u32,
         /// The last one.
         step: u64,
@@ -91,6 +90,33 @@ pub enum TrainError {
     /// A checkpoint cannot be written or read.
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
+    /// The checkpoint writer itself failed.
+    #[error("the checkpoint writer failed: {why}; {}", safe_step(*safe))]
+    CheckpointWriter {
+        why: String,
+        /// The newest step that is on disk.
+        safe: Option<u64>,
+    },
+    /// The validator or another background thread made no progress at the end of a run.
+    #[error("{what} did not end: {why}")]
+    BackgroundThread { what: &'static str, why: String },
+    /// A list of rows to skip cannot be used.
+    #[error("line {line} of `{}` is not a batch number, a row id and a role", path.display())]
+    SkipList { path: PathBuf, line: usize },
+    /// Too many rows failed within one epoch.
+    #[error(
+        "{failed} of {rows} rows could not be read in epoch {epoch} ({:.1} %), the limit is {:.1} %; the last: `{last}`: {why}",
+        100.0 * *failed as f64 / *rows as f64, 100.0 * limit
+    )]
+    TooManyFailed {
+        failed: usize,
+        rows: usize,
+        epoch: u32,
+        limit: f64,
+        /// The id of the row that failed last.
+        last: String,
+        why: String,
+    },
     /// A voice cannot be read.
     #[error(transparent)]
     Voice(#[from] VoiceError),
@@ -123,13 +149,20 @@ pub enum TrainError {
         /// Its newest checkpoint.
         step: u64,
     },
-    /// What is resumed does not fit what was asked.
-    #[error("the run at step {step} cannot go on as it was: {what}")]
+    /// The data of a resumed run changed. `--allow-changes` continues with the new data.
+    #[error("the run at step {step} cannot continue as it was: {what}")]
     Changed {
-        /// Steps done.
         step: u64,
         /// What changed, and what that means.
         what: String,
+    },
+    /// A resumed voice does not fit the settings or the corpus, whatever is allowed.
+    #[error("the run at step {step} cannot continue: {what}")]
+    Incompatible {
+        step: u64,
+        what: String,
+        /// What to type or do instead.
+        way_out: String,
     },
     /// There is no room for what a run must put somewhere.
     #[error("cannot write to `{}`", path.display())]
@@ -212,6 +245,13 @@ impl TrainError {
     }
 }
 
+fn safe_step(safe: Option<u64>) -> String {
+    match safe {
+        Some(step) => format!("the checkpoint of step {step} is safe on disk"),
+        None => "this run has no checkpoint on disk yet".into(),
+    }
+}
+
 impl Hint for TrainError {
     fn hint(&self) -> Option<String> {
         match self {
@@ -230,7 +270,7 @@ impl Hint for TrainError {
             Self::DeviceMel(error) => error.hint(),
             Self::NoMelDevice => Some("leave out `--mel-on device`, or name a GPU".into()),
             Self::Thread(_) => Some("the system allows no more threads; see `ulimit -u`".into()),
-            Self::NotANumber { .. } => {
+            Self::NonFinite { .. } => {
                 Some("resume with a lower `--lr`, or with `--mixed-precision off`".into())
             }
             Self::Precision { .. } => Some("use `--mixed-precision off`".into()),
@@ -240,8 +280,23 @@ impl Hint for TrainError {
                 Some("add `--resume` to go on, or name another `--checkpoint-dir`".into())
             }
             Self::Changed { .. } => Some(
-                "begin a new run in another `--checkpoint-dir`, or add `--allow-changes` to go \
-                 on with what is there now, from the start of the next epoch"
+                "start a new run in another `--checkpoint-dir`, or add `--allow-changes` to \
+                 continue with the data as it is now, from the start of the next epoch"
+                    .into(),
+            ),
+            Self::Incompatible { way_out, .. } => Some(way_out.clone()),
+            Self::CheckpointWriter { .. } => {
+                Some("check the disk of `--checkpoint-dir`, then add `--resume`".into())
+            }
+            Self::BackgroundThread { .. } => {
+                Some("the device or the disk does not answer; the run can be resumed".into())
+            }
+            Self::SkipList { .. } => {
+                Some("separate the columns by tabs; the role is `utterance` or `reference`".into())
+            }
+            Self::TooManyFailed { .. } => Some(
+                "check that the disk with the recordings is mounted and readable, then add \
+                 `--resume`; `--max-rejected` sets the limit"
                     .into(),
             ),
             Self::BadSetting { key, flag: Some(flag), .. } => Some(format!(

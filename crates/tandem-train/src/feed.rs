@@ -6,6 +6,8 @@ pub mod route; // the whole path as one expression, up to the host
 pub mod train_route; // the same path, on to the model's device
 pub mod schedule; // 1. which batch comes next
 pub mod load; // 2. text from the cache, recordings read and decoded
+pub mod row_failures; // 2. rows that fail during a run, and the limit
+pub mod skip_list; // 2. rows skipped on purpose, for tests
 pub mod reference; // 2. a reference segment of each row's speaker
 pub mod mel; // 3. sound to mel frames
 pub mod device_mel; // 3. the same on the data device

@@ -1,17 +1,22 @@
 //! Batches train a voice. Start reading at [`trainer`].
 
 pub mod job; // what a run is given, and how it ended
-pub mod start; // a new run, or a resumed one
+pub mod start; // a new run
+pub mod resume; // a run continued from a checkpoint
 pub mod state; // a run as a checkpoint saves it
 pub mod plan; // what is decided before the first step
 pub mod trainer; // the training loop
+pub mod schedule; // step numbers, and what is due after a step
 pub mod step; // gradients accumulated, weights changed
 pub mod shapes; // which padded shapes were seen, and what the first of each cost
 pub mod warm_up; // every shape once, before the clock starts
 pub mod background; // computation behind the training, on the CPU that trains
+mod services; // the background threads of a run
 pub mod loss_reader; // losses read back from the device
 pub mod checkpoint_writer; // checkpoints, on a thread of their own
+pub mod validation_set; // the batches and sentences of every validation
 pub mod validator; // validation and samples, on a thread of their own
+pub mod join; // waiting for a background thread, with a limit
 pub mod validation_corpus; // a second corpus to validate on
 pub mod memory_accounting; // device memory in use, by owner
 pub mod memory_watch; // whether memory grows

@@ -8,7 +8,7 @@ pub mod snapshots; // encoders of earlier steps, which align
 pub mod flat_start; // the alignment of the first steps
 pub mod text_fit; // one text aligned to one recording
 
-use crate::feed::align::snapshots::AlignerSnapshots;
+use crate::feed::align::snapshots::{AlignerSnapshot, AlignerSnapshots};
 use crate::feed::align::text_fit::fit_text;
 use crate::feed::mel::Ready;
 use crate::run::background::BackgroundPool;
@@ -102,7 +102,7 @@ impl Stage for Align {
             Some(first) if step < self.first_steps => {
                 (0, align_by_flat_start(first, &mut self.aligner, &mut batch))
             }
-            _ => self.align_by_snapshot(step, &mut batch)?,
+            _ => self.align_by_snapshot(step, &mut batch, out)?,
         };
         for row in short {
             self.report_short(&ready, row);
@@ -123,19 +123,31 @@ impl Align {
         &mut self,
         step: u64,
         batch: &mut AlignedBatch,
+        out: &mut dyn Outlet<Aligned>,
     ) -> Result<(u64, Vec<usize>), Trouble> {
-        let Some(snapshot) = self.snapshots.for_step(step, &self.cancel) else {
+        let Some(snapshot) = self.snapshot(step, out) else {
             return Err(Trouble::skip("the run is being stopped"));
         };
         if snapshot.waited > LATE {
             self.warn_of_wait(step, snapshot.waited);
         }
-        let (encoder, device) = (&*snapshot.encoder, &self.device);
-        let priors = guarded("reading texts ahead of training", || {
-            self.pool.run(|| priors(encoder, batch, device))
+        let device = &self.device;
+        let priors = guarded("encoding texts ahead of training", || {
+            self.pool.run(|| priors(snapshot.on(device), batch, device))
         })
         .map_err(Trouble::stop)?;
         Ok((step - snapshot.step, align_by_prior(&mut self.aligner, batch, &priors)))
+    }
+
+    /// The snapshot for a step; a wait for it is measured as a wait. None when the run ends first.
+    fn snapshot(&self, step: u64, out: &mut dyn Outlet<Aligned>) -> Option<AlignerSnapshot> {
+        if let Some(snapshot) = self.snapshots.get(step) {
+            return Some(snapshot);
+        }
+        out.waiting(&format_args!("the weights of step {}", self.snapshots.wanted_by(step)));
+        let snapshot = self.snapshots.wait_for(step, &self.cancel);
+        out.working();
+        snapshot
     }
 
     fn report_short(&self, ready: &Ready, row: usize) {

@@ -5,6 +5,7 @@
 
 use crate::TrainError;
 use crate::feed::mel::Ready;
+use crate::feed::row_failures::RowFailures;
 use crate::feed::{FeedSettings, feed};
 use crate::prepare::Prepared;
 use std::sync::Arc;
@@ -26,6 +27,7 @@ pub fn survey(
         epochs: Some(1),
         adapt: Adapt::Off,
         reference_frames: 0,
+        row_failures: RowFailures::default(),
         ..settings.clone()
     };
     let mut feed = feed(prepared, &settings, &Recorder::off(), cancel)?;

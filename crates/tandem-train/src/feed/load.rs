@@ -6,9 +6,12 @@
 
 use crate::feed::Rows;
 use crate::feed::reference::References;
+use crate::feed::row_failures::RowFailures;
 use crate::feed::schedule::Planned;
+use crate::feed::skip_list::{Role, SkipList};
 use crate::feed::worker_mel::WorkerMel;
 use crate::prepare::Prepared;
+use std::path::Path;
 use std::sync::Arc;
 use tandem_data::audio::{Decoder, FileReader, Sound};
 use tandem_data::batch::{HostBatch, Position, RowInfo};
@@ -69,6 +72,14 @@ impl Payload for Loaded {
     }
 }
 
+/// The stage name of a reference segment that could not be read.
+pub const REFERENCE: &str = "reference";
+/// Why a row of the skip list is skipped.
+const LISTED: &str = "it is in the list of rows to skip";
+
+/// Is told the path of each file before it is read.
+type Naming<'a> = &'a mut dyn FnMut(&Path);
+
 /// Which utterance serves as reference, and from which frame on.
 struct Choice {
     row: u32,
@@ -85,6 +96,8 @@ pub struct Load {
     decoder: Decoder,
     seed: Seed,
     reference_frames: usize,
+    failures: RowFailures,
+    skip_list: SkipList,
 }
 
 impl Load {
@@ -98,7 +111,24 @@ impl Load {
         let decoder = Decoder::new(prepared.settings.mel.rate, prepared.settings.audio);
         let (seed, reference_frames) = (Seed(0), 0);
         let file = FileReader::default();
-        Load { prepared, rows, pool, recorder, file, decoder, seed, reference_frames }
+        let (failures, skip_list) = (RowFailures::default(), SkipList::default());
+        Load {
+            prepared,
+            rows,
+            pool,
+            recorder,
+            file,
+            decoder,
+            seed,
+            reference_frames,
+            failures,
+            skip_list,
+        }
+    }
+
+    /// The same, with rows that fail counted here, and these rows skipped on purpose.
+    pub fn with_failures(self, failures: RowFailures, skip_list: SkipList) -> Load {
+        Load { failures, skip_list, ..self }
     }
 
     /// The same, with so many frames of another utterance beside each row; 0: none.
@@ -109,10 +139,14 @@ impl Load {
     /// Chooses another utterance of the same speaker and puts a stretch of it beside the row. A
     /// tenth of the rows, and speakers with one utterance, go without: the voice must also speak
     /// when nobody is to be imitated.
-    fn load_reference(&mut self, planned: u32, loaded: &mut Loaded) {
+    fn load_reference(&mut self, planned: u32, loaded: &mut Loaded, naming: Naming<'_>) {
         let Some(choice) = self.choose(planned, loaded.ticket) else {
             return loaded.references.push_none();
         };
+        if self.is_listed(loaded.ticket, planned, Role::Reference) {
+            self.report(loaded.ticket, planned, REFERENCE, LISTED.into());
+            return loaded.references.push_none();
+        }
         let prepared = self.prepared.clone();
         let number = self.rows.cache_row[choice.row as usize] as usize;
         let Some(row) = prepared.cache.row(number) else {
@@ -120,10 +154,13 @@ impl Load {
         };
         match prepared.cache.mel(number, row.record) {
             Some(mel) => loaded.references.push_frames(mel, choice.at),
-            // One that cannot be read is reported when its own turn comes.
-            None => match self.read_clip(row.audio, row.record) {
+            None => match self.read_clip(row.audio, row.record, naming) {
                 Ok(clip) => loaded.references.push_clip(clip, choice.at),
-                Err(_) => loaded.references.push_none(),
+                // The row is trained without a reference, and the record says so.
+                Err(why) => {
+                    self.report(loaded.ticket, planned, REFERENCE, why);
+                    loaded.references.push_none();
+                }
             },
         }
     }
@@ -143,8 +180,22 @@ impl Load {
         Some(Choice { row, at: (place % (spare as u64 + 1)) as usize })
     }
 
-    /// Enters one row into the batch, or says why not.
-    fn load_row(&mut self, planned: u32, loaded: &mut Loaded) -> Result<(), String> {
+    fn is_listed(&self, ticket: Ticket, planned: u32, role: Role) -> bool {
+        let number = self.rows.cache_row[planned as usize] as usize;
+        let row = self.prepared.cache.row(number);
+        row.is_some_and(|row| self.skip_list.contains(ticket.seq, row.id, role))
+    }
+
+    /// Enters one row into the batch, or returns why it cannot be used.
+    fn load_row(
+        &mut self,
+        planned: u32,
+        loaded: &mut Loaded,
+        naming: Naming<'_>,
+    ) -> Result<(), String> {
+        if self.is_listed(loaded.ticket, planned, Role::Utterance) {
+            return Err(LISTED.into());
+        }
         let prepared = self.prepared.clone();
         let number = self.rows.cache_row[planned as usize] as usize;
         let row = prepared.cache.row(number).ok_or("its part of the cache is damaged")?;
@@ -156,7 +207,7 @@ impl Load {
                 if row.record.mel_segment != 0 {
                     self.warn_of_damage(row.id);
                 }
-                Some(self.read_clip(row.audio, row.record)?)
+                Some(self.read_clip(row.audio, row.record, naming)?)
             }
         };
         let info = RowInfo {
@@ -185,13 +236,19 @@ impl Load {
         if let Some(mel) = prepared.cache.mel(number, row.record) {
             return Ok(mel.to_vec());
         }
-        let clip = self.read_clip(row.audio, row.record)?;
+        let clip = self.read_clip(row.audio, row.record, &mut |_| {})?;
         kernel.extract(clip.as_sound()).map_err(|error| in_one_line(&error))
     }
 
-    fn read_clip(&mut self, audio: &str, record: &Record) -> Result<Clip, String> {
+    fn read_clip(
+        &mut self,
+        audio: &str,
+        record: &Record,
+        naming: Naming<'_>,
+    ) -> Result<Clip, String> {
         let settings = &self.prepared.settings;
         let path = self.prepared.root.join(audio);
+        naming(&path);
         let stamp = Stamp::of(&path).map_err(|error| in_one_line(&error))?;
         let read = self.file.read(&path, &settings.audio);
         let bytes = read.map_err(|error| in_one_line(&error))?;
@@ -219,10 +276,14 @@ impl Load {
         self.recorder.send(Warning { code: "cache_damage".into(), text });
     }
 
-    fn report(&self, ticket: Ticket, planned: u32, why: String) {
+    fn report(&self, ticket: Ticket, planned: u32, stage: &'static str, why: String) {
         let number = self.rows.cache_row[planned as usize] as usize;
         let id = self.prepared.cache.row(number).map(|row| row.id.to_string());
-        self.recorder.send(Skipped { ticket: Some(ticket), id, stage: "load".into(), why });
+        if stage != REFERENCE && why != LISTED {
+            let name = id.as_deref().unwrap_or("a row of a damaged cache");
+            self.failures.add(ticket.epoch, planned, name, &why);
+        }
+        self.recorder.send(Skipped { ticket: Some(ticket), id, stage: stage.into(), why });
     }
 }
 
@@ -243,9 +304,11 @@ impl Stage for Load {
         let references = References::new(self.reference_frames, bands);
         let mut loaded = Loaded { ticket, position, batch, sounds, references };
         for row in rows {
-            match self.load_row(row, &mut loaded) {
-                Ok(()) => self.load_reference(row, &mut loaded),
-                Err(why) => self.report(ticket, row, why),
+            // Tells the watchdog which file is being read.
+            let naming: Naming<'_> = &mut |path: &Path| out.item(&path.display());
+            match self.load_row(row, &mut loaded, naming) {
+                Ok(()) => self.load_reference(row, &mut loaded, naming),
+                Err(why) => self.report(ticket, row, "load", why),
             }
         }
         if loaded.sounds.is_empty() {

@@ -9,7 +9,9 @@ use crate::feed::assemble::Assemble;
 use crate::feed::device_mel::DevicePreprocess;
 use crate::feed::load::Load;
 use crate::feed::mel::{Preprocess, Ready};
+use crate::feed::row_failures::RowFailures;
 use crate::feed::schedule::Tickets;
+use crate::feed::skip_list::SkipList;
 use crate::prepare::Prepared;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -60,6 +62,10 @@ pub struct FeedSettings {
     pub lose_device_at: Option<u64>,
     /// Stages of a training run slowed on purpose, for tests of what judges runs.
     pub slow: Slowdowns,
+    /// Rows that fail while they are read, and how many may.
+    pub row_failures: RowFailures,
+    /// Rows skipped on purpose, for tests.
+    pub skip_list: SkipList,
 }
 
 impl FeedSettings {
@@ -91,6 +97,8 @@ impl FeedSettings {
             reference_frames: 0,
             lose_device_at: None,
             slow: Slowdowns::default(),
+            row_failures: RowFailures::default(),
+            skip_list: SkipList::default(),
             batch,
         }
     }
@@ -187,9 +195,11 @@ pub(crate) fn host_route(
     let (seed, reference_frames) = (settings.batch.seed, settings.reference_frames);
     let load = {
         let (prepared, recorder) = (prepared.clone(), recorder.clone());
+        let (failures, skip_list) = (settings.row_failures.clone(), settings.skip_list.clone());
         move || {
             let load = Load::new(prepared.clone(), rows.clone(), pool.clone(), recorder.clone());
-            load.with_references(seed, reference_frames)
+            let load = load.with_references(seed, reference_frames);
+            load.with_failures(failures.clone(), skip_list.clone())
         }
     };
     let tickets = Route::from(tickets, hold(2 * settings.most_workers));

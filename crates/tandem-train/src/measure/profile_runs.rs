@@ -339,7 +339,8 @@ fn take_turn(
 fn learn(train_state: &mut TrainState, placed: &Transferred) -> Result<(), TrainError> {
     guarded("training", || {
         train_state.accumulate_gradients(&placed.batch);
-        train_state.advance().map(|facts| facts.flow.into_scalar::<f32>())
+        let next = train_state.step + 1;
+        train_state.optimizer_step(next).map(|metrics| metrics.flow.into_scalar::<f32>())
     })?;
     Ok(())
 }

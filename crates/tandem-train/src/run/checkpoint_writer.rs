@@ -1,13 +1,18 @@
 //! Checkpoints are written here, on a thread of their own.
 //!
 //! In: [`Snapshot`]s, which hold tensors of the device. Out: checkpoints on disk, and events that
-//! say so. The training thread never waits for one, except for the last. A disk that is full
-//! costs a warning, not the run: older checkpoints stay as they are.
+//! say so. The training thread waits for the last one only, and not without a limit. A full disk
+//! costs a warning, not the run: older checkpoints stay as they are. A checkpoint whose validation is
+//! pending is pinned, so that retention cannot remove what may become the best one.
 
 use crate::TrainError;
+use crate::run::join::{ProgressCounter, Stuck, join_within, panic_message};
 use crate::run::state::Snapshot;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 use tandem_device::backend::guarded;
 use tandem_model::checkpoint::{CheckpointError, Checkpoints, Mark, Marked, Saved};
 use tandem_pipeline::ThreadPriority;
@@ -15,155 +20,272 @@ use tandem_telemetry::Recorder;
 use tandem_telemetry::event::{Checkpoint, Warning};
 use tandem_units::Hint;
 
-/// Orders that may wait.
+/// Commands that may wait.
 const ROOM: usize = 4;
 
-enum Order {
-    Save(Box<Snapshot>, &'static str),
-    MarkBest(u64, f64),
+/// The longest that one checkpoint may take without progress before the end of a run gives up on it.
+const SLOWEST_CHECKPOINT: Duration = Duration::from_secs(600);
+
+enum Command {
+    Save { snapshot: Box<Snapshot>, why: &'static str, pin: Pin },
+    MarkBest { step: u64, score: f64, reply: SyncSender<BestMark> },
+    Unpin { step: u64 },
+}
+
+/// Whether a checkpoint must stay until its validation is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pin {
+    No,
+    UntilValidated,
+}
+
+/// What became of a request to save a checkpoint.
+#[must_use]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Accepted {
+    /// It will be written.
+    Yes,
+    /// The ones before it are still being written; a warning says so.
+    Busy,
+}
+
+/// What became of a request to mark the best checkpoint.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BestMark {
+    Marked,
+    /// It is not on disk, for this reason. `best.json` is unchanged.
+    NotSaved(String),
 }
 
 /// Owns the thread that writes.
 pub struct CheckpointWriter {
-    orders: Option<SyncSender<Order>>,
-    thread: Option<JoinHandle<WrittenCheckpoints>>,
+    commands: Option<SyncSender<Command>>,
+    thread: Option<JoinHandle<()>>,
+    written: Arc<Mutex<WrittenCheckpoints>>,
+    progress: ProgressCounter,
     recorder: Recorder,
 }
 
-/// What became of the checkpoints of a run.
+/// The checkpoints that a run wrote.
 #[derive(Debug, Default)]
 pub struct WrittenCheckpoints {
-    /// Checkpoints written.
-    pub written: u64,
-    /// The newest.
+    pub count: u64,
+    /// The newest one that is on disk.
     pub last: Option<Saved>,
-    /// Why the newest checkpoint is not on the disk, where it is not.
-    pub failure: Option<CheckpointError>,
+    /// The step of it.
+    pub last_step: Option<u64>,
+    /// Why the newest requested checkpoint is not on disk, if it is not.
+    pub failure: Option<TrainError>,
 }
 
-/// Marks a validated checkpoint; cheap to clone.
+/// Marks a validated checkpoint as the best one; cheap to clone.
 #[derive(Clone)]
-pub struct BestMarker(SyncSender<Order>);
+pub struct BestMarker(SyncSender<Command>);
 
 impl CheckpointWriter {
-    /// Starts the thread, which owns the directory's lock as long as it lives.
+    /// Starts the thread, which owns the directory's lock for as long as it lives.
     pub fn start(
         checkpoints: Checkpoints,
         recorder: Recorder,
         priority: ThreadPriority,
     ) -> Result<CheckpointWriter, TrainError> {
-        let (sender, orders) = sync_channel(ROOM);
-        let events = recorder.clone();
+        let (sender, commands) = sync_channel(ROOM);
+        let written = Arc::new(Mutex::new(WrittenCheckpoints::default()));
+        let progress = ProgressCounter::default();
+        let mut worker = WriterThread {
+            checkpoints,
+            written: written.clone(),
+            progress: progress.clone(),
+            recorder: recorder.clone(),
+        };
         let thread = std::thread::Builder::new()
-            .name("tandem-checkpoint_writer".into())
+            .name("tandem-checkpoints".into())
             .spawn(move || {
                 priority.apply();
-                keep(checkpoints, &orders, &events)
+                worker.run(&commands);
             })
             .map_err(TrainError::Thread)?;
-        Ok(CheckpointWriter { orders: Some(sender), thread: Some(thread), recorder })
+        let (commands, thread) = (Some(sender), Some(thread));
+        Ok(CheckpointWriter { commands, thread, written, progress, recorder })
     }
 
-    /// Writes a checkpoint beside the training. Where the last ones are still being written this
-    /// one is left out, with a warning. Whether it will be written.
-    #[must_use]
-    pub fn save(&self, snapshot: Snapshot, why: &'static str) -> bool {
-        let Some(orders) = &self.orders else { return false };
+    /// Writes a checkpoint in the background. Never waits.
+    pub fn save(
+        &self,
+        snapshot: Snapshot,
+        why: &'static str,
+        pin: Pin,
+    ) -> Result<Accepted, TrainError> {
         let step = snapshot.step;
-        let sent = orders.try_send(Order::Save(Box::new(snapshot), why));
-        if let Err(TrySendError::Full(_)) = sent {
-            let text = format!(
-                "no checkpoint at step {step}: the ones before are still being written; the disk \
-                 is slower than `--checkpoint-every` allows"
-            );
-            self.recorder.send(Warning { code: "checkpoint_slow".into(), text });
+        let Some(commands) = &self.commands else { return Err(self.writer_ended()) };
+        match commands.try_send(Command::Save { snapshot: Box::new(snapshot), why, pin }) {
+            Ok(()) => Ok(Accepted::Yes),
+            Err(TrySendError::Full(_)) => {
+                let text = format!(
+                    "no checkpoint at step {step}: the ones before it are still being written; the \
+                     disk is slower than `--checkpoint-every` allows"
+                );
+                self.recorder.send(Warning { code: "checkpoint_slow".into(), text });
+                Ok(Accepted::Busy)
+            }
+            Err(TrySendError::Disconnected(_)) => Err(self.writer_ended()),
         }
-        sent.is_ok()
     }
 
-    /// Lets somebody else mark the best checkpoint.
+    /// Lets another thread mark the best checkpoint.
     pub fn marker(&self) -> Option<BestMarker> {
-        self.orders.clone().map(BestMarker)
+        self.commands.clone().map(BestMarker)
     }
 
     /// Writes the last checkpoint of a run. Waits for its turn: this one is never left out.
-    pub fn save_last(&self, snapshot: Snapshot, why: &'static str) {
-        if let Some(orders) = &self.orders {
-            let _ = orders.send(Order::Save(Box::new(snapshot), why));
+    pub fn save_last(&self, snapshot: Snapshot, why: &'static str, pin: Pin) {
+        if let Some(commands) = &self.commands {
+            // Fails only when the thread is gone, which `finish` reports.
+            let _ = commands.send(Command::Save { snapshot: Box::new(snapshot), why, pin });
         }
     }
 
-    /// Waits for everything to be on disk.
+    /// Waits until everything is on disk.
     pub fn finish(mut self) -> WrittenCheckpoints {
-        self.orders = None;
-        self.thread.take().and_then(|thread| thread.join().ok()).unwrap_or_default()
+        self.commands = None;
+        let Some(thread) = self.thread.take() else { return WrittenCheckpoints::default() };
+        let ended = join_within(thread, &self.progress, SLOWEST_CHECKPOINT);
+        let mut written = std::mem::take(&mut *lock(&self.written));
+        let why = match ended {
+            Ok(()) => return written,
+            Err(Stuck::Panicked(message)) => message,
+            Err(Stuck::NoProgress(limit)) => {
+                format!("the disk took no data for {} s", limit.as_secs())
+            }
+        };
+        written.failure = Some(TrainError::CheckpointWriter { why, safe: written.last_step });
+        written
+    }
+
+    fn writer_ended(&self) -> TrainError {
+        let safe = lock(&self.written).last_step;
+        TrainError::CheckpointWriter { why: "its thread ended".into(), safe }
     }
 }
 
 impl BestMarker {
-    /// The checkpoint of this step is the best so far. Waits while the keeper is busy: meant for
-    /// the examiner's thread.
-    pub fn mark_best(&self, step: u64, score: f64) {
-        let _ = self.0.send(Order::MarkBest(step, score));
-    }
-}
-
-fn keep(
-    mut checkpoints: Checkpoints,
-    orders: &Receiver<Order>,
-    recorder: &Recorder,
-) -> WrittenCheckpoints {
-    let mut kept = WrittenCheckpoints::default();
-    for order in orders {
-        match order {
-            Order::Save(snapshot, why) => match save(&mut checkpoints, &snapshot, why, recorder) {
-                Ok(saved) => {
-                    kept.written += 1;
-                    (kept.last, kept.failure) = (Some(saved), None);
-                }
-                Err(error) => {
-                    warn(recorder, &error);
-                    kept.failure = Some(error);
-                }
-            },
-            // A checkpoint that is gone by now was not worth keeping. A mark that cannot be set
-            // says nothing about the newest one.
-            Order::MarkBest(step, score) => match checkpoints.mark_best(step, score) {
-                Ok(Marked::Yes | Marked::Gone) => {}
-                Err(error) => warn(recorder, &error),
-            },
+    /// The checkpoint of this step is the best so far. Waits while the writer is busy: meant for the
+    /// validator's thread. The writer never waits for the validator.
+    pub fn mark_best(&self, step: u64, score: f64) -> BestMark {
+        let gone = || BestMark::NotSaved("the checkpoint writer ended".into());
+        let (reply, answer) = sync_channel(1);
+        match self.0.send(Command::MarkBest { step, score, reply }) {
+            Ok(()) => answer.recv().unwrap_or_else(|_| gone()),
+            Err(_) => gone(),
         }
     }
-    kept
+
+    /// The validation of this step is over or will not happen: retention may remove its checkpoint.
+    pub fn unpin(&self, step: u64) {
+        // Without a writer there is no retention either.
+        let _ = self.0.send(Command::Unpin { step });
+    }
 }
 
-fn save(
-    checkpoints: &mut Checkpoints,
-    snapshot: &Snapshot,
-    why: &'static str,
-    recorder: &Recorder,
-) -> Result<Saved, CheckpointError> {
-    let contents = guarded("reading the weights back", || snapshot.contents())
-        .map_err(|error| CheckpointError::Device { source: Box::new(error) })??;
-    let saved = checkpoints.save(&contents, Mark::Last)?;
-    recorder.send(Checkpoint {
-        step: snapshot.step,
-        path: saved.path.display().to_string(),
-        bytes: saved.bytes,
-        took: saved.took.into(),
-        why: why.into(),
-    });
-    saved.tidied.failed.iter().for_each(|error| warn(recorder, error));
-    Ok(saved)
+struct WriterThread {
+    checkpoints: Checkpoints,
+    written: Arc<Mutex<WrittenCheckpoints>>,
+    progress: ProgressCounter,
+    recorder: Recorder,
 }
 
-fn warn(recorder: &Recorder, error: &CheckpointError) {
-    let cause = std::error::Error::source(error).map(|cause| format!(": {cause}"));
-    let hint = error.hint().map(|hint| format!("; {hint}"));
+impl WriterThread {
+    fn run(&mut self, commands: &Receiver<Command>) {
+        for command in commands {
+            self.progress.advance();
+            match command {
+                Command::Save { snapshot, why, pin } => self.save(&snapshot, why, pin),
+                Command::MarkBest { step, score, reply } => {
+                    // The validator may have been stopped meanwhile.
+                    let _ = reply.send(self.mark_best(step, score));
+                }
+                Command::Unpin { step } => self.checkpoints.unpin(step),
+            }
+            self.progress.advance();
+        }
+    }
+
+    fn save(&mut self, snapshot: &Snapshot, why: &'static str, pin: Pin) {
+        if pin == Pin::UntilValidated {
+            self.checkpoints.pin(snapshot.step);
+        }
+        // A panic costs this checkpoint, not the ones after it.
+        let saved = catch_unwind(AssertUnwindSafe(|| self.write(snapshot, why)));
+        let saved = saved.unwrap_or_else(|panic| {
+            let (why, safe) = (panic_message(&*panic), lock(&self.written).last_step);
+            Err(TrainError::CheckpointWriter { why, safe })
+        });
+        let mut written = lock(&self.written);
+        match saved {
+            Ok(saved) => {
+                written.count += 1;
+                (written.last, written.last_step) = (Some(saved), Some(snapshot.step));
+                written.failure = None;
+            }
+            Err(error) => {
+                warn(&self.recorder, &error, written.last_step);
+                written.failure = Some(error);
+            }
+        }
+    }
+
+    fn write(&mut self, snapshot: &Snapshot, why: &'static str) -> Result<Saved, TrainError> {
+        let contents = guarded("reading the weights back", || snapshot.contents())
+            .map_err(|error| CheckpointError::Device { source: Box::new(error) })??;
+        self.progress.advance();
+        let saved = self.checkpoints.save(&contents, Mark::Last)?;
+        self.recorder.send(Checkpoint {
+            step: snapshot.step,
+            path: saved.path.display().to_string(),
+            bytes: saved.bytes,
+            took: saved.took.into(),
+            why: why.into(),
+        });
+        saved.tidied.failed.iter().for_each(|error| warn_of_retention(&self.recorder, error));
+        Ok(saved)
+    }
+
+    fn mark_best(&mut self, step: u64, score: f64) -> BestMark {
+        let marked = self.checkpoints.mark_best(step, score);
+        self.checkpoints.unpin(step);
+        match marked {
+            Ok(Marked::Yes) => BestMark::Marked,
+            Ok(Marked::Gone) => {
+                BestMark::NotSaved(format!("there is no checkpoint of step {step}"))
+            }
+            Err(error) => BestMark::NotSaved(in_one_line(&error)),
+        }
+    }
+}
+
+fn warn(recorder: &Recorder, error: &TrainError, safe: Option<u64>) {
+    let hint = error.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
+    let safe = match safe {
+        Some(step) => format!("the checkpoint of step {step} is safe on disk"),
+        None => "older checkpoints are intact".to_string(),
+    };
     let text = format!(
-        "the checkpoint was not kept: {error}{}{}; older ones are intact and the run goes on",
-        cause.unwrap_or_default(),
-        hint.unwrap_or_default()
+        "the checkpoint was not saved: {}{hint}; {safe}; training continues",
+        in_one_line(error)
     );
     recorder.send(Warning { code: "checkpoint_failed".into(), text });
+}
+
+fn warn_of_retention(recorder: &Recorder, error: &CheckpointError) {
+    let text = format!("an old checkpoint could not be removed: {}", in_one_line(error));
+    recorder.send(Warning { code: "checkpoint_retention".into(), text });
+}
+
+fn in_one_line(error: &dyn std::error::Error) -> String {
+    let cause = error.source().map(|cause| format!(": {cause}"));
+    format!("{error}{}", cause.unwrap_or_default())
+}
+
+fn lock(written: &Mutex<WrittenCheckpoints>) -> std::sync::MutexGuard<'_, WrittenCheckpoints> {
+    written.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -78,7 +78,7 @@ pub struct Outcome {
     /// Steps done, of the whole run.
     pub step: u64,
     /// Checkpoints of this process.
-    pub kept: WrittenCheckpoints,
+    pub written: WrittenCheckpoints,
     /// The controlled start.
     pub started: Option<Started>,
     /// What the largest batch takes, where budgets are kept.

@@ -1,15 +1,17 @@
-//! Losses on a device become numbers here, on a thread of their own: the training thread hands
-//! over tensors and goes on.
+//! Reads losses back from the device, on a thread of its own: the training thread passes tensors on
+//! and never waits.
 //!
-//! In: tensors with one number each, and promises. Out: the numbers, to whoever holds the other
-//! ends; and how many steps in a row had none. Never makes the training thread wait: without
-//! room the promises are dropped, and the record says that their values never came.
+//! In: scalar tensors and promises. Out: their values through the promises; and how many steps in a row
+//! had a non-finite gradient. Without room the promises are dropped, and the record says that the
+//! values are missing.
 
 use crate::TrainError;
+use crate::run::join::{ProgressCounter, Stuck, join_within};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
+use std::time::Duration;
 use tandem_model::Tensor;
 use tandem_telemetry::Recorder;
 use tandem_telemetry::event::{Loss, Warning};
@@ -18,30 +20,35 @@ use tandem_telemetry::pending::{Pending, Promise};
 /// Steps whose losses may wait to be read.
 const ROOM: usize = 64;
 
+/// The longest that the end of a run waits for one loss.
+const SLOWEST_READ: Duration = Duration::from_secs(120);
+
 struct Reading {
     step: u64,
     values: Vec<(Tensor<1>, Promise<f32>)>,
     gradient: (Tensor<1>, Promise<f32>),
 }
 
-/// Owns the thread; dropping it reads what is left and ends it.
+/// Owns the thread.
 pub struct LossReader {
     sender: Option<SyncSender<Reading>>,
     thread: Option<JoinHandle<()>>,
-    bad_in_a_row: Arc<AtomicU32>,
+    non_finite_in_a_row: Arc<AtomicU32>,
+    progress: ProgressCounter,
 }
 
 impl LossReader {
     /// Starts the thread.
     pub fn start(recorder: Recorder) -> Result<LossReader, TrainError> {
         let (sender, readings) = sync_channel(ROOM);
-        let bad_in_a_row = Arc::new(AtomicU32::new(0));
-        let bad = bad_in_a_row.clone();
+        let non_finite_in_a_row = Arc::new(AtomicU32::new(0));
+        let (non_finite, progress) = (non_finite_in_a_row.clone(), ProgressCounter::default());
+        let counter = progress.clone();
         let thread = std::thread::Builder::new()
             .name("tandem-losses".into())
-            .spawn(move || read_all(readings, &bad, &recorder))
+            .spawn(move || read_all(readings, &non_finite, &counter, &recorder))
             .map_err(TrainError::Thread)?;
-        Ok(LossReader { sender: Some(sender), thread: Some(thread), bad_in_a_row })
+        Ok(LossReader { sender: Some(sender), thread: Some(thread), non_finite_in_a_row, progress })
     }
 
     /// Promises the numbers of a step's tensors.
@@ -66,41 +73,52 @@ impl LossReader {
         promised
     }
 
-    /// Steps in a row, up to the last one read, whose gradient was no number.
-    pub fn bad_in_a_row(&self) -> u32 {
-        self.bad_in_a_row.load(Ordering::Relaxed)
+    /// Steps in a row, up to the last one read, whose gradient was NaN or infinite.
+    pub fn non_finite_in_a_row(&self) -> u32 {
+        self.non_finite_in_a_row.load(Ordering::Relaxed)
     }
-}
 
-impl Drop for LossReader {
-    fn drop(&mut self) {
+    /// Reads what is left and ends.
+    pub fn finish(mut self) -> Result<(), TrainError> {
         self.sender = None;
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
+        let Some(thread) = self.thread.take() else { return Ok(()) };
+        let why = match join_within(thread, &self.progress, SLOWEST_READ) {
+            Ok(()) => return Ok(()),
+            Err(Stuck::Panicked(message)) => message,
+            Err(Stuck::NoProgress(limit)) => {
+                format!("the device gave no loss for {} s", limit.as_secs())
+            }
+        };
+        Err(TrainError::BackgroundThread { what: "the loss reader", why })
     }
 }
 
-fn read_all(readings: Receiver<Reading>, bad: &AtomicU32, recorder: &Recorder) {
+fn read_all(
+    readings: Receiver<Reading>,
+    non_finite: &AtomicU32,
+    progress: &ProgressCounter,
+    recorder: &Recorder,
+) {
     for Reading { step, values, gradient } in readings {
+        progress.advance();
         for (tensor, promise) in values {
-            if let Some(value) = number(tensor) {
+            if let Some(value) = scalar(tensor) {
                 promise.keep(value);
             }
         }
         let (tensor, promise) = gradient;
-        let Some(norm) = number(tensor) else { continue };
+        let Some(norm) = scalar(tensor) else { continue };
         promise.keep(norm);
         if norm.is_finite() {
-            bad.store(0, Ordering::Relaxed);
+            non_finite.store(0, Ordering::Relaxed);
         } else {
-            bad.fetch_add(1, Ordering::Relaxed);
-            let text = format!("step {step} was left out: its gradient is not a number");
-            recorder.send(Warning { code: "not_a_number".into(), text });
+            non_finite.fetch_add(1, Ordering::Relaxed);
+            let text = format!("step {step} changed no weights: its gradient is NaN or infinite");
+            recorder.send(Warning { code: "non_finite_gradient".into(), text });
         }
     }
 }
 
-fn number(tensor: Tensor<1>) -> Option<f32> {
+fn scalar(tensor: Tensor<1>) -> Option<f32> {
     tensor.try_into_vec_as::<f32>().ok()?.first().copied()
 }

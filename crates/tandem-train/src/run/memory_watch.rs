@@ -27,7 +27,7 @@ const SETTLED_AFTER: u64 = 10;
 const SETTLED_AT_LATEST: u64 = 1000;
 
 /// Asks a side's allocator; none where nobody answers, and the account alone counts.
-pub type Asking = Box<dyn Fn() -> Option<MemoryFigures> + Send>;
+pub type MemoryQuery = Box<dyn Fn() -> Option<MemoryFigures> + Send>;
 
 /// Watches until it is finished or dropped.
 pub struct MemoryWatch {
@@ -70,7 +70,7 @@ pub struct SideReport {
 
 /// How both sides of these devices are asked. One device is asked once: the data side is then
 /// what its account says.
-pub fn asking(devices: &OpenDevices) -> [Asking; 2] {
+pub fn queries(devices: &OpenDevices) -> [MemoryQuery; 2] {
     let (data, model) = (devices.data.clone(), devices.model.clone());
     let apart = devices.are_apart();
     [
@@ -83,14 +83,14 @@ impl MemoryWatch {
     /// Starts looking; compares nothing until [`MemoryWatch::settle`].
     pub fn start(
         accounting: &MemoryAccounting,
-        asking: [Asking; 2],
+        queries: [MemoryQuery; 2],
         recorder: &Recorder,
         every: Duration,
     ) -> Result<MemoryWatch, TrainError> {
         let settled = Arc::new(AtomicBool::new(false));
         let sides = [Arc::new(Seen::default()), Arc::new(Seen::default())];
         let names = [Side::Data, Side::Model];
-        let watched = names.into_iter().zip(asking).zip(&sides).map(|((side, ask), seen)| {
+        let watched = names.into_iter().zip(queries).zip(&sides).map(|((side, ask), seen)| {
             Box::new(Watched {
                 ledger: accounting.of(side).clone(),
                 ask,
@@ -139,7 +139,7 @@ impl MemoryWatch {
 
 struct Watched {
     ledger: DeviceLedger,
-    ask: Asking,
+    ask: MemoryQuery,
     watch: Option<GrowthWatch>,
     settled: Arc<AtomicBool>,
     seen: Arc<Seen>,
@@ -213,14 +213,14 @@ mod tests {
     fn staged(accounting: &MemoryAccounting, recorder: &Recorder) -> Staged {
         let (looks, in_use) = (Arc::new(AtomicU64::new(0)), Arc::new(Mutex::new(1000)));
         let (counted, told) = (looks.clone(), in_use.clone());
-        let model: Asking = Box::new(move || {
+        let model: MemoryQuery = Box::new(move || {
             counted.fetch_add(1, Ordering::SeqCst);
             let size = Bytes::mib(*told.lock().unwrap());
             Some(MemoryFigures { in_use: size, reserved: size })
         });
-        let asking: [Asking; 2] = [Box::new(|| None), model];
+        let queries: [MemoryQuery; 2] = [Box::new(|| None), model];
         let every = Duration::from_millis(1);
-        let watch = MemoryWatch::start(accounting, asking, recorder, every).unwrap();
+        let watch = MemoryWatch::start(accounting, queries, recorder, every).unwrap();
         Staged { watch, looks, in_use }
     }
 
@@ -287,7 +287,7 @@ mod tests {
 
     #[test]
     fn the_processor_is_asked_once_for_both_sides() {
-        let [data, model] = asking(&devices());
+        let [data, model] = queries(&devices());
         assert_eq!(data(), None);
         assert!(model().expect("Linux tells").in_use > Bytes::mib(1));
     }

@@ -7,6 +7,7 @@
 use crate::TrainError;
 use crate::feed::{FeedSettings, Rows};
 use crate::prepare::Prepared;
+use crate::train_settings::TrainSettings;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -41,9 +42,32 @@ pub struct RunState {
     pub best: Option<f64>,
     /// Validations since then.
     pub since_best: u32,
-    /// What a second corpus to validate on was made of, as one number; none: there was none.
+    /// The fingerprint of a second corpus to validate on, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub validation: Option<String>,
+    /// The settings of the run that wrote the checkpoint.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settings: Option<TrainSettings>,
+}
+
+impl RunState {
+    /// Before the first step of a run, or at this position of its plan.
+    pub fn new(
+        prepared: &Prepared,
+        feed: &FeedSettings,
+        settings: &TrainSettings,
+        position: Position,
+    ) -> RunState {
+        RunState {
+            position,
+            next_batch: 0,
+            corpus: corpus_facts(prepared, feed),
+            best: None,
+            since_best: 0,
+            validation: None,
+            settings: Some(settings.clone()),
+        }
+    }
 }
 
 /// What a run must find again to go on as if nothing had happened.
@@ -76,9 +100,9 @@ pub struct Snapshot {
     /// The optimiser's tensors.
     pub optimizer: OptimizerState,
     /// Readers that coming steps align with.
-    pub aligner_snapshots: Vec<(u64, Arc<Encoder>)>,
-    /// Its memory in the accounts of the run.
-    pub held: Charge,
+    pub aligner_snapshots: Vec<(u64, Encoder)>,
+    /// Its memory in the accounting of the run.
+    pub memory: Charge,
 }
 
 impl Snapshot {
@@ -98,7 +122,7 @@ impl Snapshot {
             .aligner_snapshots
             .iter()
             .flat_map(|(step, encoder)| {
-                prefixed(&step.to_string(), &weights_of(&**encoder)).collect::<Vec<_>>()
+                prefixed(&step.to_string(), &weights_of(encoder)).collect::<Vec<_>>()
             })
             .collect();
         contents.tensors.insert(ALIGNER_SNAPSHOTS.into(), tensor_set(&aligner_snapshots)?);
@@ -140,7 +164,7 @@ pub struct Resumed {
     /// Its optimiser.
     pub optimizer: Optimizer,
     /// Readers by step.
-    pub aligner_snapshots: BTreeMap<u64, Arc<Encoder>>,
+    pub aligner_snapshots: BTreeMap<u64, Encoder>,
     /// The settings it was made with.
     pub config: serde_json::Value,
 }
@@ -152,7 +176,6 @@ impl Resumed {
         mut contents: Contents,
         document: VoiceDocument,
         fresh: Voice,
-        data_device: &Device,
     ) -> Result<Resumed, TrainError> {
         let model_device = fresh.devices()[0].clone().inner();
         let state: RunState = contents.document(STATE)?;
@@ -164,7 +187,7 @@ impl Resumed {
         let aligner_snapshots = read_aligner_snapshots(
             &contents.take_tensors(ALIGNER_SNAPSHOTS)?,
             &voice,
-            data_device,
+            &model_device,
         )?;
         let set = contents.take_tensors(SPEAKERS)?;
         let stretch = |n: usize| host_values(&set, &n.to_string()).map_or(Vec::new(), |v| v.1);
@@ -217,14 +240,14 @@ fn read_aligner_snapshots(
     set: &TensorSet,
     voice: &Voice,
     device: &Device,
-) -> Result<BTreeMap<u64, Arc<Encoder>>, TrainError> {
+) -> Result<BTreeMap<u64, Encoder>, TrainError> {
     let steps = set.iter().filter_map(|(name, _)| name.split('.').next()?.parse().ok());
     let steps: std::collections::BTreeSet<u64> = steps.collect();
     let mut aligner_snapshots = BTreeMap::new();
     for step in steps {
         let named = |name: &str| host_values(set, &format!("{step}.{name}"));
         let plain = voice.encoder.valid();
-        aligner_snapshots.insert(step, Arc::new(with_named(plain, named, device)?));
+        aligner_snapshots.insert(step, with_named(plain, named, device)?);
     }
     Ok(aligner_snapshots)
 }
@@ -244,7 +267,7 @@ pub fn corpus_facts(prepared: &Prepared, feed: &FeedSettings) -> CorpusFacts {
             });
         }
     }
-    let batches = serde_json::to_vec(&feed.batch).unwrap_or_default();
+    let batches = serde_json::to_vec(&(&feed.batch, feed.shapes)).unwrap_or_default();
     CorpusFacts {
         rows: rows.cache_row.len(),
         fingerprint: hash.finalize().to_hex().as_str()[..32].to_string(),

@@ -1,7 +1,9 @@
-//! The voice under training: one batch after the other, one step after so many batches.
+//! One training step: gradients accumulated over batches, then one change of the weights.
 //!
-//! In: batches on the model device. Out: moved weights. Everything here runs on the training
-//! thread and reads nothing back from a GPU. Next: [`crate::run::trainer`].
+//! In: batches on the model device. Out: changed weights. Everything here runs on the training thread
+//! and reads nothing back from a GPU. Gradients of other processes would be added in
+//! [`TrainState::optimizer_step`], between accumulation and the optimizer. Next:
+//! [`crate::run::trainer`].
 
 use crate::train_settings::{OptimizerSettings, TrainSettings};
 use tandem_model::network::voice::{Losses, Voice};
@@ -9,39 +11,40 @@ use tandem_model::optimizer::{GradientSum, Optimizer, StepSettings};
 use tandem_model::train_batch::DeviceBatch;
 use tandem_model::{Module, Tensor};
 
-/// Weights, optimiser and how far they are. A clone shares its tensors until one of both moves.
+/// Weights, optimizer and completed steps. A clone shares its tensors until one of both changes.
 #[derive(Clone)]
 pub struct TrainState {
     /// The weights, with gradients.
     pub voice: Voice,
-    /// Its optimiser.
     pub optimizer: Optimizer,
-    /// Steps done.
+    /// Completed steps, those without a batch included.
     pub step: u64,
     settings: OptimizerSettings,
     ema_decay: f64,
     total_steps: u64,
     loss_scale: f32,
-    sum: GradientSum,
+    gradients: GradientSum,
+    /// Sums over the batches of the step under way.
     losses: Option<Losses>,
 }
 
-/// What a step showed: means over its utterances, still on the device.
+/// What a step gave: means over its utterances, still on the device.
 pub struct StepMetrics {
     /// Mean frames of symbols against frames.
     pub prior: Tensor<1>,
-    /// Frames of symbols.
+    /// Frames per symbol.
     pub duration: Tensor<1>,
     /// Velocities of the flow.
     pub flow: Tensor<1>,
-    /// Length of the mean gradient; no number where the step was left out.
-    pub gradient: Tensor<1>,
-    /// The learning rate it was done with.
+    /// Norm of the mean gradient; non-finite where the step changed nothing.
+    pub gradient_norm: Tensor<1>,
+    /// The learning rate.
     pub rate: f64,
+    pub utterances: usize,
 }
 
 impl TrainState {
-    /// Begins, or goes on after so many steps. The voice must be on a device with autodiff.
+    /// Starts, or continues after so many steps. The voice must be on a device with autodiff.
     pub fn new(
         voice: Voice,
         optimizer: Optimizer,
@@ -57,16 +60,16 @@ impl TrainState {
             ema_decay: settings.ema_decay,
             total_steps,
             loss_scale: settings.precision.compute().loss_scale(),
-            sum: GradientSum::default(),
+            gradients: GradientSum::default(),
             losses: None,
         }
     }
 
-    /// Adds a batch's gradients to those of this step.
+    /// Adds the gradients of a batch to those of this step.
     pub fn accumulate_gradients(&mut self, batch: &DeviceBatch) {
         let losses = self.voice.losses(batch);
         let gradients = (losses.total() * self.loss_scale).backward();
-        self.sum.add(&self.voice, gradients, batch.utterances);
+        self.gradients.add(&self.voice, gradients, batch.utterances);
         let losses = losses.inner();
         self.losses = Some(match self.losses.take() {
             Some(before) => before + losses,
@@ -74,38 +77,37 @@ impl TrainState {
         });
     }
 
-    /// Whether batches were studied that no step has used.
-    pub fn has_studied(&self) -> bool {
-        self.losses.is_some()
-    }
-
-    /// Moves the weights by what was studied; nothing studied: nothing moves.
-    pub fn advance(&mut self) -> Option<StepMetrics> {
+    /// Completes step number `step` (counted from 1): changes the weights by the accumulated gradients.
+    /// Without any the step exists and changes nothing.
+    pub fn optimizer_step(&mut self, step: u64) -> Option<StepMetrics> {
+        // The rate of a step is that of the steps before it.
+        let rate = learning_rate(&self.settings, step - 1, self.total_steps);
+        self.step = step;
         let losses = self.losses.take()?;
-        let sum = std::mem::take(&mut self.sum);
-        let share = 1.0 / sum.utterances.max(1) as f32;
-        let rate = learning_rate(&self.settings, self.step, self.total_steps);
-        self.step += 1;
+        let gradients = std::mem::take(&mut self.gradients);
+        let utterances = gradients.utterances;
+        let share = 1.0 / utterances.max(1) as f32;
         let settings = self.step_settings(rate);
-        let (voice, moved) = self.optimizer.step(self.voice.clone(), sum, &settings);
+        let (voice, moved) = self.optimizer.step(self.voice.clone(), gradients, &settings);
         self.voice = voice;
         Some(StepMetrics {
             prior: losses.prior * share,
             duration: losses.duration * share,
             flow: losses.flow * share,
-            gradient: moved.gradient_norm,
+            gradient_norm: moved.gradient_norm,
             rate,
+            utterances,
         })
     }
 
-    /// The voice that speaks: the running mean of the weights where one is kept.
-    pub fn speaker(&self) -> Voice {
+    /// The voice for inference: the EMA of the weights where one is computed.
+    pub fn inference_voice(&self) -> Voice {
         if self.ema_decay > 0.0 { self.optimizer.averaged(&self.voice) } else { self.voice.valid() }
     }
 
     fn step_settings(&self, rate: f64) -> StepSettings {
         let s = &self.settings;
-        // A young mean follows quickly: it would be made of first weights for long otherwise.
+        // A new EMA follows quickly, or it would consist of the first weights for long.
         let young = self.step as f64 / (9.0 + self.step as f64);
         StepSettings {
             rate,

@@ -1,9 +1,10 @@
-//! The run: batches in, a trained voice out.
+//! The training loop. Start reading here.
 //!
-//! In: a prepared corpus, devices, settings. Out: a directory with checkpoints, and a record of
-//! what happened. The training thread takes a ready batch, studies it, moves the weights, hands
-//! tensors to other threads, and nothing else: losses are read by [`crate::run::loss_reader`],
-//! checkpoints written by [`crate::run::checkpoint_writer`], exams held by [`crate::run::validator`].
+//! In: a prepared corpus, devices, settings. Out: a directory with checkpoints, and a record of what
+//! happened. The training thread takes a ready batch, accumulates its gradients, changes the weights
+//! and passes tensors to other threads. It does nothing else: losses are read by
+//! [`crate::run::loss_reader`], checkpoints written by [`crate::run::checkpoint_writer`], validation
+//! done by [`crate::run::validator`]. Step numbers follow the one rule of [`crate::run::schedule`].
 
 use crate::TrainError;
 use crate::feed::FeedSettings;
@@ -12,176 +13,175 @@ use crate::feed::train_route::{BatchSource, TrainRoute};
 use crate::feed::transfer::Transferred;
 use crate::log::{LogMessage, LogSender};
 use crate::prepare::Prepared;
-use crate::run::background::{BackgroundPool, on_training_pool, priority_on};
-use crate::run::checkpoint_writer::CheckpointWriter;
+use crate::run::background::{on_training_pool, priority_on};
 use crate::run::job::{Ending, Job, Outcome, RunStart};
-use crate::run::loss_reader::LossReader;
 use crate::run::memory_accounting::MemoryAccounting;
-use crate::run::memory_watch::{self, MemoryWatch};
 use crate::run::plan::{
-    compare_validation, distinct_shapes, meet_shapes, planned_shapes, try_largest_batch,
+    compare_validation, distinct_shapes, meet_shapes, planned_shapes, total_steps,
+    try_largest_batch,
 };
+use crate::run::schedule::StepSchedule;
+use crate::run::services::{LastStep, ServiceInputs, Services};
 use crate::run::shapes::ShapeLog;
 use crate::run::state::{RunState, Snapshot};
 use crate::run::step::{StepMetrics, TrainState};
-use crate::run::validator::{
-    BestSoFar, Speak, ValidationRequest, ValidationSet, ValidationWorker, Validator,
-};
+use crate::run::validator::{CheckpointSaved, Samples, ValidationRequest};
 use crate::run::warm_up::WarmedUp;
 use crate::train_settings::TrainSettings;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tandem_data::batch::{BatchShape, Position};
+use tandem_data::batch::BatchShape;
 use tandem_data::corpus::Split;
+use tandem_device::backend::guarded;
 use tandem_device::memory::Charge;
 use tandem_device::placement::OpenDevices;
 use tandem_model::Module;
 use tandem_model::trained_voice::VoiceDocument;
 use tandem_model::weights::weights_of;
-use tandem_pipeline::{CancelToken, Feed, PipelineError};
+use tandem_pipeline::{CancelToken, Delivery, Feed, PipelineError};
 use tandem_telemetry::Recorder;
-use tandem_telemetry::event::{Final, Loss, Started, Step};
+use tandem_telemetry::event::{EmptyStep, Final, Loss, Started, Step};
 use tandem_telemetry::pending::Pending;
+use tandem_units::Ticket;
 
-/// Trains until the steps are done, the user stops it, or it cannot go on.
+/// Trains until all steps are done, the user stops it, or it cannot continue.
 pub fn train(job: Job, start: RunStart) -> Result<Outcome, TrainError> {
     train_on(job, start, BatchSource::FromCorpus)
 }
 
-/// The same, on batches that come from elsewhere.
-pub fn train_on(job: Job, start: RunStart, batches: BatchSource) -> Result<Outcome, TrainError> {
+/// The same, on batches from another source.
+pub fn train_on(job: Job, start: RunStart, source: BatchSource) -> Result<Outcome, TrainError> {
     let shapes = planned_shapes(&job)?;
     let worst = match job.limits {
         Some(_) => Some(try_largest_batch(&job, &start, &shapes)?),
         None => None,
     };
     let warm_up = meet_shapes(&job, &start, &shapes)?;
-    let mut run = Run::prepare(job, start, &shapes)?;
-    let mut batches = run.start_feed(batches)?;
-    let started = batches.wait_ready(run.feed.depth, run.start_delay);
-    let priority = priority_on(&run.devices);
-    let ending = on_training_pool(priority, || run.train_loop(&mut batches));
-    run.snapshots.close();
+    let mut trainer = Trainer::new(job, start, &shapes)?;
+    let mut batches = trainer.start_feed(source)?;
+    let started = batches.wait_ready(trainer.feed.depth, trainer.start_delay);
+    // Whatever happens in the loop, the aligning thread must not wait for snapshots after it.
+    let close = CloseOnDrop(trainer.snapshots.clone());
+    let ending =
+        on_training_pool(priority_on(&trainer.devices), || trainer.train_loop(&mut batches));
+    drop(close);
     let flags = batches.close().flags;
-    Ok(Outcome { worst, warm_up, ..run.finish(ending, started, flags) })
+    Ok(Outcome { worst, warm_up, ..trainer.finish(ending, started, flags) })
 }
 
-struct Run {
+struct CloseOnDrop(AlignerSnapshots);
+
+impl Drop for CloseOnDrop {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+struct Trainer {
     prepared: Arc<Prepared>,
     feed: FeedSettings,
     settings: TrainSettings,
-    config: serde_json::Value,
     devices: OpenDevices,
     start_delay: Duration,
-    log: LogSender,
     recorder: Recorder,
+    log: LogSender,
     cancel: CancelToken,
+    /// Weights and optimizer.
     train_state: TrainState,
+    /// Step numbers, and what is due.
+    schedule: StepSchedule,
     snapshots: AlignerSnapshots,
+    services: Services,
+    accounting: MemoryAccounting,
+    /// The weights in the memory accounting.
+    _weights: Charge,
+    saved: SavedParts,
+    shapes: ShapeLog,
+    /// Distinct padded shapes of the plan.
+    planned_shapes: usize,
+    /// Steps of this process.
+    steps_done: u64,
+    /// Real frames of the step under way.
+    frames: u64,
+    last_step_at: Instant,
+}
+
+/// What every checkpoint holds besides tensors.
+struct SavedParts {
     state: RunState,
     document: Arc<VoiceDocument>,
     speakers: Arc<Vec<Vec<f32>>>,
-    checkpoint_writer: CheckpointWriter,
-    validator: Option<Validator>,
-    losses: LossReader,
-    shapes: ShapeLog,
-    /// Padded shapes there are.
-    planned: usize,
-    accounting: MemoryAccounting,
-    memory: MemoryWatch,
-    /// The weights in the accounts.
-    _weights: Charge,
-    /// Steps of this process.
-    done: u64,
-    saved_at: Option<u64>,
-    /// After the batch studied last: its number and place.
-    studied: (u64, Position),
+    config: serde_json::Value,
+    /// The newest step whose checkpoint the writer accepted.
+    step: Option<u64>,
 }
 
-impl Run {
-    fn prepare(job: Job, start: RunStart, shapes: &[BatchShape]) -> Result<Run, TrainError> {
-        let Job { prepared, feed, settings, config, devices, .. } = job;
+impl Trainer {
+    fn new(job: Job, start: RunStart, shapes: &[BatchShape]) -> Result<Trainer, TrainError> {
         let RunStart { train_state, snapshots, mut state, document, speakers } = start;
-        compare_validation(&mut state, job.validation.as_deref(), &feed, &job.recorder);
+        let Job { prepared, validation, feed, settings, config, devices, .. } = job;
+        let (recorder, log, cancel) = (job.recorder, job.log, job.cancel);
+        compare_validation(&mut state, validation.as_deref(), &feed, &recorder);
         let accounting = MemoryAccounting::new(job.limits, &devices);
-        let _weights = accounting.weights(&train_state.voice);
+        let weights = accounting.weights(&train_state.voice);
         snapshots.account(&accounting);
-        let asking = memory_watch::asking(&devices);
-        let memory = MemoryWatch::start(&accounting, asking, &job.recorder, memory_watch::EVERY)?;
-        let priority = priority_on(&devices);
-        let checkpoint_writer =
-            CheckpointWriter::start(job.checkpoints, job.recorder.clone(), priority)?;
-        let best_so_far = BestSoFar::from(state.best, state.since_best);
-        let (asked, split) = match &job.validation {
-            Some(validation) => (validation, None),
-            None => (&prepared, Some(Split::Eval)),
+        let last_step = total_steps(&prepared, &feed, &settings)?;
+        let schedule = StepSchedule::new(&settings, train_state.step, state.position, last_step);
+        let services = ServiceInputs {
+            corpus: validation.as_ref().unwrap_or(&prepared),
+            split: if validation.is_some() { None } else { Some(Split::Eval) },
+            feed: &feed,
+            settings: &settings,
+            devices: &devices,
+            state: &state,
+            document: &document,
+            speakers: &speakers,
+            accounting: &accounting,
+            log: &log,
+            recorder: &recorder,
+            cancel: &cancel,
         };
-        // A run that never examines needs no paper either.
-        let set = match settings.validate_every.max(settings.sample_every) {
-            0 => None,
-            _ => ValidationSet::build(asked, split, &feed, &document, &speakers, &job.cancel)?,
-        };
-        let validator = match set {
-            Some(set) => Some(Validator::start(ValidationWorker {
-                set,
-                document: document.clone(),
-                device: devices.data.clone(),
-                pool: BackgroundPool::start(priority, "exam")?,
-                log: job.log.clone(),
-                marker: checkpoint_writer.marker(),
-                recorder: job.recorder.clone(),
-                cancel: job.cancel.clone(),
-                best_so_far,
-            })?),
-            None => None,
-        };
-        let losses = LossReader::start(job.recorder.clone())?;
-        let planned = distinct_shapes(shapes, document.config.patch);
-        let studied = (state.next_batch, state.position);
-        let saved_at = (train_state.step > 0).then_some(train_state.step);
-        Ok(Run {
+        let services = services.start(job.checkpoints)?;
+        let saved_step = (train_state.step > 0).then_some(train_state.step);
+        let planned_shapes = distinct_shapes(shapes, document.config.patch);
+        Ok(Trainer {
             prepared,
             feed,
             settings,
-            config,
             devices,
             start_delay: job.start_delay,
-            log: job.log,
-            recorder: job.recorder,
-            cancel: job.cancel,
+            recorder,
+            log,
+            cancel,
             train_state,
+            schedule,
             snapshots,
-            state,
-            document,
-            speakers,
-            checkpoint_writer,
-            validator,
-            losses,
-            shapes: ShapeLog::default(),
-            planned,
+            services,
             accounting,
-            memory,
-            _weights,
-            done: 0,
-            saved_at,
-            studied,
+            _weights: weights,
+            saved: SavedParts { state, document, speakers, config, step: saved_step },
+            shapes: ShapeLog::default(),
+            planned_shapes,
+            steps_done: 0,
+            frames: 0,
+            last_step_at: Instant::now(),
         })
     }
 
-    /// The whole path of a batch, from the plan to the model; or batches from memory.
-    fn start_feed(&self, batches: BatchSource) -> Result<Feed<Transferred>, TrainError> {
-        let settings = FeedSettings {
-            start: self.state.position,
-            first: self.state.next_batch,
+    /// The whole path of a batch, from the plan to the model device; or batches from memory.
+    fn start_feed(&self, source: BatchSource) -> Result<Feed<Transferred>, TrainError> {
+        let feed = FeedSettings {
+            start: self.schedule.resume_position(),
+            first: self.schedule.next_batch(),
             epochs: self.settings.epochs,
             ..self.feed.clone()
         };
-        let path = TrainRoute {
+        let route = TrainRoute {
             prepared: &self.prepared,
-            feed: &settings,
+            feed: &feed,
             devices: &self.devices,
             accounting: &self.accounting,
-            document: &self.document,
+            document: &self.saved.document,
             snapshots: &self.snapshots,
             flat_start: self.settings.alignment.flat_start,
             grad_accum: self.settings.grad_accum as u64,
@@ -189,29 +189,28 @@ impl Run {
             recorder: &self.recorder,
             cancel: &self.cancel,
         };
-        match batches {
-            BatchSource::FromCorpus => path.start(),
-            BatchSource::Replayed(batches) => path.replay(batches),
+        match source {
+            BatchSource::FromCorpus => route.start(),
+            BatchSource::Replayed(batches) => route.replay(batches),
         }
     }
 
     fn train_loop(&mut self, batches: &mut Feed<Transferred>) -> Ending {
-        let mut last = Instant::now();
+        self.last_step_at = Instant::now();
         loop {
-            if self.is_over() {
+            if self.settings.max_steps.is_some_and(|most| self.train_state.step >= most) {
                 return Ending::Done;
             }
             if self.cancel.is_cancelled() {
                 return Ending::Interrupted;
             }
-            let placed = match batches.next() {
-                Ok(Some(placed)) => placed,
-                Ok(None) => return self.end_of_data(&mut last),
+            let delivery = match batches.next_delivery() {
+                Ok(Some(delivery)) => delivery,
+                Ok(None) => return self.end_of_data(),
                 Err(PipelineError::Cancelled) => return Ending::Interrupted,
                 Err(error) => return Ending::Failed(error.into()),
             };
-            let waited = batches.waited();
-            match self.take(placed, waited, &mut last) {
+            match self.receive(delivery, batches.waited()) {
                 Ok(None) => {}
                 Ok(Some(ending)) => return ending,
                 Err(error) => return Ending::Failed(error),
@@ -219,188 +218,197 @@ impl Run {
         }
     }
 
-    fn is_over(&self) -> bool {
-        self.settings.max_steps.is_some_and(|most| self.train_state.step >= most)
-    }
-
-    /// The epochs are over in the middle of a step: what was studied still counts.
-    fn end_of_data(&mut self, last: &mut Instant) -> Ending {
-        if let Some(facts) = self.train_state.advance() {
-            (self.state.next_batch, self.state.position) = self.studied;
-            self.report(facts, None, Duration::ZERO, last);
-        }
-        Ending::Done
-    }
-
-    /// One batch: studied, and where it is the last of its step, the weights move.
-    fn take(
+    /// One batch of the plan, trained or skipped.
+    fn receive(
         &mut self,
-        placed: Transferred,
+        delivery: Delivery<Transferred>,
         waited: Duration,
-        last: &mut Instant,
     ) -> Result<Option<Ending>, TrainError> {
-        let accum = self.settings.grad_accum as u64;
-        let train_state = &mut self.train_state;
-        tandem_device::backend::guarded("training", || {
-            train_state.accumulate_gradients(&placed.batch)
-        })?;
-        let next = placed.ticket.seq + 1;
-        let position = Position { batch: placed.position.batch + 1, ..placed.position };
-        self.studied = (next, position);
-        if next.is_multiple_of(accum) {
-            let facts =
-                tandem_device::backend::guarded("moving the weights", || train_state.advance())?;
-            let Some(facts) = facts else { return Ok(None) };
-            // A batch that was left out leaves a gap: steps are numbered by batches, so that
-            // which weights align which batch stays a function of the number alone.
-            self.train_state.step = next / accum;
-            (self.state.next_batch, self.state.position) = self.studied;
-            self.shapes.enter(placed.shape, last.elapsed());
-            self.report(facts, Some(&placed), waited, last);
-            self.after_step();
+        let (ticket, batch) = match delivery {
+            Delivery::Item(batch) => (batch.ticket, Some(batch)),
+            // Only batches travel here, and each has a ticket.
+            Delivery::Skipped(None) => return Ok(None),
+            Delivery::Skipped(Some(ticket)) => (ticket, None),
+        };
+        if let Some(batch) = &batch {
+            let state = &mut self.train_state;
+            guarded("training", || state.accumulate_gradients(&batch.batch))?;
+            self.frames += batch.frames;
         }
-        if self.losses.bad_in_a_row() >= self.settings.nan_limit {
-            let (steps, step) = (self.losses.bad_in_a_row(), self.train_state.step);
-            return Err(TrainError::NotANumber { steps, step });
+        if let Some(step) = self.schedule.pass(ticket) {
+            self.complete_step(step, ticket, batch.as_ref(), waited)?;
+        }
+        if let Some(error) = self.feed.row_failures.error() {
+            return Err(error);
+        }
+        let steps = self.services.losses.non_finite_in_a_row();
+        if steps >= self.settings.nan_limit {
+            return Err(TrainError::NonFinite { steps, step: self.train_state.step });
         }
         let patience = self.settings.patience.unwrap_or(u32::MAX);
-        let since =
-            self.validator.as_ref().map_or(0, |validator| validator.best_so_far.since_best());
-        Ok((since >= patience).then_some(Ending::NoProgress))
+        Ok((self.services.since_best() >= patience).then_some(Ending::NoProgress))
+    }
+
+    /// The epochs end in the middle of a step: its batches count, with every guard of a full step.
+    fn end_of_data(&mut self) -> Ending {
+        let Some(step) = self.schedule.end_of_data() else { return Ending::Done };
+        let ticket = Ticket {
+            epoch: self.schedule.resume_position().epoch,
+            seq: self.schedule.next_batch() - 1,
+        };
+        match self.complete_step(step, ticket, None, Duration::ZERO) {
+            Ok(()) => Ending::Done,
+            Err(error) => Ending::Failed(error),
+        }
+    }
+
+    /// Changes the weights by the gradients of this step, if it has any, and starts what is due.
+    fn complete_step(
+        &mut self,
+        step: u64,
+        ticket: Ticket,
+        batch: Option<&Transferred>,
+        waited: Duration,
+    ) -> Result<(), TrainError> {
+        let state = &mut self.train_state;
+        let metrics = guarded("changing the weights", || state.optimizer_step(step))?;
+        let took = std::mem::replace(&mut self.last_step_at, Instant::now()).elapsed();
+        self.saved.state.position = self.schedule.resume_position();
+        self.saved.state.next_batch = self.schedule.next_batch();
+        match metrics {
+            Some(metrics) => self.report(ticket, metrics, batch, took, waited),
+            None => self.recorder.send(EmptyStep { step, ticket }),
+        }
+        self.after_step(step)
     }
 
     fn report(
         &mut self,
-        facts: StepMetrics,
-        placed: Option<&Transferred>,
+        ticket: Ticket,
+        metrics: StepMetrics,
+        batch: Option<&Transferred>,
+        took: Duration,
         waited: Duration,
-        last: &mut Instant,
     ) {
         let step = self.train_state.step;
-        let total = facts.prior.clone() + facts.duration.clone() + facts.flow.clone();
+        let total = metrics.prior.clone() + metrics.duration.clone() + metrics.flow.clone();
         let losses = vec![
             ("total", total),
-            ("prior", facts.prior),
-            ("duration", facts.duration),
-            ("flow", facts.flow),
+            ("prior", metrics.prior),
+            ("duration", metrics.duration),
+            ("flow", metrics.flow),
         ];
-        let mut losses = self.losses.promise(step, losses, facts.gradient);
+        let mut losses = self.services.losses.promise(step, losses, metrics.gradient_norm);
         let mut known = |name: &'static str, value: f64| {
             losses.push(Loss { name: name.into(), value: Pending::known(value as f32) });
         };
-        known("rate", facts.rate);
-        if let Some(placed) = placed {
-            known("alignment_age", placed.age as f64);
+        known("rate", metrics.rate);
+        if let Some(batch) = batch {
+            known("alignment_age", batch.age as f64);
         }
         let scalars = losses.iter().map(|loss| Loss {
             name: format!("train/{}", loss.name).into(),
             value: loss.value.clone(),
         });
         self.log.send(LogMessage::Scalars { step, values: scalars.collect() });
-        let now = Instant::now();
-        let took = std::mem::replace(last, now).elapsed();
-        let Some(placed) = placed else { return };
-        let shape = placed.shape;
+        let shape = batch.map(|batch| batch.shape);
+        if let Some(shape) = shape {
+            self.shapes.enter(shape, took);
+        }
         self.recorder.send(Step {
             step,
-            ticket: placed.ticket,
+            ticket,
             took: took.into(),
             waited: waited.into(),
-            items: placed.batch.utterances as u32,
-            frames: placed.frames,
-            shape: Some([shape.rows as u32, shape.symbols as u32, shape.frames as u32]),
+            items: metrics.utterances as u32,
+            frames: std::mem::take(&mut self.frames),
+            shape: shape.map(|s| [s.rows as u32, s.symbols as u32, s.frames as u32]),
             losses,
         });
     }
 
-    /// Hands out what others need after this step. Clones of tensors cost nothing.
-    fn after_step(&mut self) {
-        let step = self.train_state.step;
-        self.done += 1;
-        self.memory.after_step(self.done, self.shapes.distinct(), self.planned);
+    /// Starts what is due after this step. Clones of tensors cost nothing.
+    fn after_step(&mut self, step: u64) -> Result<(), TrainError> {
+        self.steps_done += 1;
+        let memory = &self.services.memory;
+        memory.after_step(self.steps_done, self.shapes.distinct(), self.planned_shapes);
         if self.snapshots.wants(step) {
-            self.publish_aligner_snapshot();
+            let encoder = self.train_state.voice.encoder.valid();
+            let memory = self.accounting.aligner_snapshot(&encoder);
+            self.snapshots.publish(step, encoder, memory);
         }
-        let due = |every: u64| every > 0 && step.is_multiple_of(every);
-        let validate = due(self.settings.validate_every) || due(self.settings.sample_every);
-        if due(self.settings.checkpoint_every) || (validate && self.validator.is_some()) {
-            // One that was left out leaves the step unsaved, for the end to notice.
-            if self.checkpoint_writer.save(self.snapshot(), "interval") {
-                self.saved_at = Some(step);
-            }
+        let due = self.schedule.due(step);
+        let validation = (due.validation || due.samples) && self.services.validator.is_some();
+        if !due.checkpoint && !validation {
+            return Ok(());
         }
-        if let (true, Some(validator)) = (validate, &self.validator) {
-            let speak = if due(self.settings.sample_every) { Speak::Yes } else { Speak::No };
-            let voice = self.train_state.speaker();
-            let held = self.accounting.validation(&voice);
-            validator.request(ValidationRequest { step, voice, speak, held });
+        let saved = self.services.save(self.snapshot(), validation)?;
+        if saved == CheckpointSaved::Yes {
+            self.saved.step = Some(step);
         }
+        if validation {
+            let samples = if due.samples { Samples::Yes } else { Samples::No };
+            self.services.validate(self.validation(samples, saved));
+        }
+        Ok(())
     }
 
-    fn publish_aligner_snapshot(&self) {
-        let encoder = self.train_state.voice.encoder.valid();
-        let encoder = match self.devices.are_apart() {
-            true => encoder.fork(&self.devices.data),
-            false => encoder,
-        };
-        let held = self.accounting.aligner_snapshot(&encoder);
-        self.snapshots.publish(self.train_state.step, encoder, held);
+    fn validation(&self, samples: Samples, saved: CheckpointSaved) -> ValidationRequest {
+        let (step, voice) = (self.train_state.step, self.train_state.inference_voice());
+        let memory = self.accounting.validation(&voice);
+        ValidationRequest { step, voice, samples, saved, memory }
     }
 
     fn snapshot(&self) -> Snapshot {
-        let mut state = self.state.clone();
-        if let Some(validator) = &self.validator {
+        let SavedParts { state, document, speakers, config, .. } = &self.saved;
+        let mut state = state.clone();
+        if let Some(validator) = &self.services.validator {
             state.best = validator.best_so_far.best();
             state.since_best = validator.best_so_far.since_best();
         }
         Snapshot {
             step: self.train_state.step,
             state,
-            document: self.document.clone(),
-            speakers: self.speakers.clone(),
-            config: self.config.clone(),
+            document: document.clone(),
+            speakers: speakers.clone(),
+            config: config.clone(),
             weights: weights_of(&self.train_state.voice),
             optimizer: self.train_state.optimizer.state(),
             aligner_snapshots: self.snapshots.needed_from(self.train_state.step),
-            held: self.accounting.checkpoint(&self.train_state.voice),
+            memory: self.accounting.checkpoint(&self.train_state.voice),
         }
     }
 
     fn finish(self, ending: Ending, started: Started, flags: Vec<String>) -> Outcome {
-        let (step, why) = (self.train_state.step, ending.as_reason());
-        let unsaved = step > 0 && self.saved_at != Some(step);
-        // Before the last exam, which may take long: whoever ends the program meanwhile loses nothing.
-        if unsaved {
-            self.checkpoint_writer.save_last(self.snapshot(), why);
-        }
-        let best_so_far = self.validator.as_ref().map(|validator| validator.best_so_far.clone());
-        let Run {
-            checkpoint_writer,
-            mut validator,
-            losses,
-            recorder,
-            train_state,
-            memory,
-            accounting,
-            ..
-        } = self;
-        if let (Ending::Done, Some(validator)) = (&ending, &validator) {
-            let voice = train_state.speaker();
-            let held = accounting.validation(&voice);
-            validator.request(ValidationRequest { step, voice, speak: Speak::Yes, held });
-        }
-        // The examiner marks through the keeper: it ends first.
-        if let Some(validator) = validator.take() {
-            validator.finish();
-        }
-        let kept = checkpoint_writer.finish();
-        drop(losses);
-        let memory = memory.finish();
+        let step = self.train_state.step;
+        let is_saved = step == 0 || self.saved.step == Some(step);
+        // Nothing is due after the last step itself, so a run that is done was not validated there.
+        let validate = matches!(ending, Ending::Done) && self.steps_done > 0;
+        let last = LastStep {
+            why: ending.as_reason(),
+            checkpoint: (!is_saved).then(|| self.snapshot()),
+            validation: validate.then(|| self.validation(Samples::Yes, CheckpointSaved::Yes)),
+        };
+        let ended = self.services.finish(last);
+        // A run that ended well but whose background work did not is a failure.
+        let ending = match (ending, ended.failure) {
+            (Ending::Failed(error), _) => Ending::Failed(error),
+            (_, Some(error)) => Ending::Failed(error),
+            (ending, None) => ending,
+        };
         let (outcome, why) = ending.as_event();
-        recorder.send(Final { outcome, why, steps: step, flags: flags.clone() });
-        let best = best_so_far.and_then(|best_so_far| best_so_far.best());
-        let shapes = self.shapes.report();
-        let (worst, warm_up, started) = (None, WarmedUp::NotNeeded, Some(started));
-        Outcome { ending, step, kept, started, worst, memory, warm_up, shapes, flags, best }
+        self.recorder.send(Final { outcome, why, steps: step, flags: flags.clone() });
+        Outcome {
+            ending,
+            step,
+            written: ended.written,
+            started: Some(started),
+            worst: None,
+            memory: ended.memory,
+            warm_up: WarmedUp::NotNeeded,
+            shapes: self.shapes.report(),
+            flags,
+            best: ended.best,
+        }
     }
 }

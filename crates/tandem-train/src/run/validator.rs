@@ -1,190 +1,108 @@
 //! Validation and samples, on a thread of their own, from a copy of the weights.
 //!
-//! In: a voice after so many steps. Out: its losses on rows it never learned from, the health of
-//! its alignments, a few sentences as sound and pictures; the best checkpoint is marked. Runs on
-//! the data device while the model device trains. An request that comes while the last one is still
-//! being held is left out, and that is said. One that a stopped run is still holding ends between two
-//! questions.
+//! In: a voice after so many steps. Out: its losses on held-out rows, the health of its alignments, a
+//! few sentences as audio and pictures; the best checkpoint is marked. Runs on the data device while
+//! the model device trains. A request that arrives while the last one is still running is skipped
+//! with a warning. A stopped run ends its validation between two batches.
 
 use crate::TrainError;
-use crate::feed::align::{align_with_health, priors, unaligned};
-use crate::feed::languages::language_numbers;
-use crate::feed::{FeedSettings, feed};
+use crate::feed::align::{align_with_health, priors};
 use crate::log::picture::Alignment;
 use crate::log::{LogMessage, LogSender};
-use crate::prepare::Prepared;
 use crate::run::background::BackgroundPool;
-use crate::run::checkpoint_writer::BestMarker;
+use crate::run::checkpoint_writer::{BestMark, BestMarker};
+use crate::run::join::{ProgressCounter, Stuck, join_within};
+use crate::run::validation_set::{Sentence, ValidationSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
-use std::time::Instant;
-use tandem_data::batch::Position;
-use tandem_data::corpus::Split;
+use std::time::{Duration, Instant};
 use tandem_device::backend::guarded;
 use tandem_device::memory::Charge;
-use tandem_model::Device;
 use tandem_model::alignment::Aligner;
 use tandem_model::metrics::alignment::Finding;
 use tandem_model::metrics::{AlignmentHealth, HealthLimits};
 use tandem_model::network::voice::Voice;
-use tandem_model::synthesis::mel::{Reference, SamplingOptions, Speaker};
-use tandem_model::train_batch::AlignedBatch;
+use tandem_model::synthesis::mel::{SamplingOptions, Speaker};
 use tandem_model::trained_voice::VoiceDocument;
 use tandem_model::vocoder::Vocoder;
 use tandem_model::vocoder::griffin_lim::{GriffinLim, GriffinLimConfig};
-use tandem_pipeline::{Adapt, CancelToken};
+use tandem_model::{Device, Module};
+use tandem_pipeline::CancelToken;
 use tandem_telemetry::Recorder;
 use tandem_telemetry::event::{Loss, Validation, Warning};
 use tandem_telemetry::pending::Pending;
-use tandem_units::Seed;
 
-/// Batches of an request at most: it is held again and again.
-const BATCHES: usize = 16;
-/// Sentences that are spoken.
-const SENTENCES: usize = 4;
+/// The longest that the end of a run waits for a validation that makes no progress.
+const SLOWEST_BATCH: Duration = Duration::from_secs(300);
 
-/// What is asked: the same questions every time.
-pub struct ValidationSet {
-    batches: Vec<AlignedBatch>,
-    sentences: Vec<Sentence>,
-}
-
-struct Sentence {
-    name: String,
-    symbols: Vec<i32>,
-    language: i32,
-    reference: Reference,
-}
-
-/// One request.
+/// A voice to validate.
 pub struct ValidationRequest {
-    /// Steps done.
+    /// Completed steps.
     pub step: u64,
-    /// The voice that speaks.
     pub voice: Voice,
-    /// Whether sentences are spoken too.
-    pub speak: Speak,
-    /// Its memory in the accounts of the run.
-    pub held: Charge,
+    pub samples: Samples,
+    pub saved: CheckpointSaved,
+    /// Its memory in the accounting of the run.
+    pub memory: Charge,
 }
 
-/// Whether an request includes speaking.
+/// Whether sentences are synthesized too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Speak {
-    /// Losses alone.
+pub enum Samples {
     No,
-    /// Sentences too.
     Yes,
 }
 
-/// What the training thread can see of past requests without waiting.
-#[derive(Clone, Debug, Default)]
+/// Whether a checkpoint of the step was accepted by the writer, which pinned it. Without one the step
+/// is measured, but it cannot become the best.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CheckpointSaved {
+    No,
+    Yes,
+}
+
+/// The best validation so far, as the training thread sees it without waiting. Clones share it.
+#[derive(Clone, Debug)]
 pub struct BestSoFar {
     since_best: Arc<AtomicU32>,
     best: Arc<AtomicU64>,
 }
 
-/// Owns the thread.
+/// Owns the validation thread.
 pub struct Validator {
     requests: Option<SyncSender<ValidationRequest>>,
     thread: Option<JoinHandle<()>>,
-    /// How the run stands.
     pub best_so_far: BestSoFar,
+    marker: Option<BestMarker>,
+    progress: ProgressCounter,
     recorder: Recorder,
 }
 
-impl ValidationSet {
-    /// From the rows of a split, or from all; `None` where there are none.
-    pub fn build(
-        prepared: &Arc<Prepared>,
-        split: Option<Split>,
-        settings: &FeedSettings,
-        document: &VoiceDocument,
-        speakers: &[Vec<f32>],
-        cancel: &CancelToken,
-    ) -> Result<Option<ValidationSet>, TrainError> {
-        let numbers = language_numbers(prepared, &document.languages)?;
-        let rows = crate::feed::Rows::of(prepared, split);
-        if rows.cache_row.is_empty() {
-            return Ok(None);
-        }
-        let settings = FeedSettings {
-            split,
-            start: Position::start(settings.batch.seed),
-            first: 0,
-            epochs: Some(1),
-            adapt: Adapt::Off,
-            ..settings.clone()
-        };
-        let mut feed = feed(prepared, &settings, &Recorder::off(), cancel)?;
-        let (mut batches, mut sentences) = (Vec::new(), Vec::<Sentence>::new());
-        while batches.len() < BATCHES
-            && let Some(ready) = feed.next()?
-        {
-            let seed = Seed(batches.len() as u64);
-            let mut batch = unaligned(&ready, &document.scale, document.config.patch, seed);
-            // Another corpus may number its languages in another way than the voice does.
-            for language in &mut batch.languages[..ready.batch.used()] {
-                *language = numbers.get(*language as usize).copied().unwrap_or(*language);
-            }
-            for row in 0..ready.batch.used() {
-                let language = batch.languages[row];
-                let fresh = sentences.iter().all(|other| other.language != language);
-                if sentences.len() < SENTENCES && fresh {
-                    sentences.push(sentence(&batch, row, document, speakers));
-                }
-            }
-            batches.push(batch);
-        }
-        Ok(Some(ValidationSet { batches, sentences }))
-    }
-}
-
-fn sentence(
-    batch: &AlignedBatch,
-    row: usize,
-    document: &VoiceDocument,
-    speakers: &[Vec<f32>],
-) -> Sentence {
-    let language = batch.languages[row];
-    let tag = document.languages.get(language as usize).cloned().unwrap_or_default();
-    let known = document.speakers.iter().position(|speaker| speaker.language == tag);
-    let mel = known.map_or(Vec::new(), |number| speakers[number].clone());
-    let symbols = &batch.symbol_ids[row * batch.symbols..][..batch.symbol_counts[row]];
-    Sentence { name: tag, symbols: symbols.to_vec(), language, reference: Reference { mel } }
-}
-
-/// What an examiner works with.
+/// What the validation thread works with.
 pub struct ValidationWorker {
-    /// The questions.
     pub set: ValidationSet,
-    /// What the voice is.
     pub document: Arc<VoiceDocument>,
-    /// Where it is examined.
     pub device: Device,
-    /// By whom, where that is the processor that trains.
+    /// Its own threads, where the CPU trains.
     pub pool: BackgroundPool,
-    /// Where sound and pictures go.
     pub log: LogSender,
-    /// Metrics the best checkpoint.
+    /// Marks the best checkpoint.
     pub marker: Option<BestMarker>,
-    /// Where events go.
     pub recorder: Recorder,
-    /// Ends an request in the middle.
     pub cancel: CancelToken,
-    /// How the run stands.
     pub best_so_far: BestSoFar,
+    pub progress: ProgressCounter,
 }
 
 impl BestSoFar {
     /// As a resumed run left it.
-    pub fn from(best: Option<f64>, since_best: u32) -> BestSoFar {
-        let best_so_far = BestSoFar::default();
-        best_so_far.best.store(best.unwrap_or(f64::INFINITY).to_bits(), Ordering::Relaxed);
-        best_so_far.since_best.store(since_best, Ordering::Relaxed);
-        best_so_far
+    pub fn new(best: Option<f64>, since_best: u32) -> BestSoFar {
+        BestSoFar {
+            best: Arc::new(AtomicU64::new(best.unwrap_or(f64::INFINITY).to_bits())),
+            since_best: Arc::new(AtomicU32::new(since_best)),
+        }
     }
 
     /// The lowest loss so far.
@@ -193,65 +111,80 @@ impl BestSoFar {
         best.is_finite().then_some(best)
     }
 
-    /// Exams since then.
+    /// Validations since then.
     pub fn since_best(&self) -> u32 {
         self.since_best.load(Ordering::Relaxed)
     }
 
-    /// Whether this is the best so far.
-    fn enter(&self, loss: f64) -> bool {
-        let better = loss < self.best().unwrap_or(f64::INFINITY);
-        if better {
-            self.best.store(loss.to_bits(), Ordering::Relaxed);
-            self.since_best.store(0, Ordering::Relaxed);
-        } else {
-            self.since_best.fetch_add(1, Ordering::Relaxed);
-        }
-        better
+    fn is_better(&self, loss: f64) -> bool {
+        loss < self.best().unwrap_or(f64::INFINITY)
+    }
+
+    fn set_best(&self, loss: f64) {
+        self.best.store(loss.to_bits(), Ordering::Relaxed);
+        self.since_best.store(0, Ordering::Relaxed);
+    }
+
+    fn count_worse(&self) {
+        self.since_best.fetch_add(1, Ordering::Relaxed);
     }
 }
 
 impl Validator {
-    /// Starts the thread.
     pub fn start(worker: ValidationWorker) -> Result<Validator, TrainError> {
         let (sender, requests) = sync_channel::<ValidationRequest>(1);
         let (best_so_far, recorder) = (worker.best_so_far.clone(), worker.recorder.clone());
+        let (marker, progress) = (worker.marker.clone(), worker.progress.clone());
         let thread = std::thread::Builder::new()
-            .name("tandem-request".into())
+            .name("tandem-validate".into())
             .spawn(move || worker.run(&requests))
             .map_err(TrainError::Thread)?;
-        Ok(Validator { requests: Some(sender), thread: Some(thread), best_so_far, recorder })
+        let (requests, thread) = (Some(sender), Some(thread));
+        Ok(Validator { requests, thread, best_so_far, marker, progress, recorder })
     }
 
-    /// Asks for an request. Never waits.
+    /// Requests a validation. Never waits.
     pub fn request(&self, request: ValidationRequest) {
         let Some(requests) = &self.requests else { return };
         let step = request.step;
-        if let Err(TrySendError::Full(_)) = requests.try_send(request) {
-            let text = format!(
-                "no validation at step {step}: the last one is still under way; a larger \
-                 `--validate-every` gives it time"
-            );
-            self.recorder.send(Warning { code: "validation_slow".into(), text });
+        match requests.try_send(request) {
+            Ok(()) => {}
+            Err(TrySendError::Full(_)) => {
+                let text = format!(
+                    "no validation at step {step}: the last one is still running; a larger \
+                     `--validate-every` gives it time"
+                );
+                self.recorder.send(Warning { code: "validation_slow".into(), text });
+                self.unpin(step);
+            }
+            Err(TrySendError::Disconnected(_)) => self.unpin(step),
         }
     }
 
-    /// Waits for the requests that were asked for, and ends.
-    pub fn finish(mut self) {
-        self.end();
+    /// Requests the validation of the last step and waits for its turn.
+    pub fn request_last(&self, request: ValidationRequest) {
+        if let Some(requests) = &self.requests {
+            // Fails only when the thread is gone, which `finish` reports.
+            let _ = requests.send(request);
+        }
     }
 
-    fn end(&mut self) {
+    /// Waits for the requested validations.
+    pub fn finish(mut self) -> Result<(), TrainError> {
         self.requests = None;
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
+        let Some(thread) = self.thread.take() else { return Ok(()) };
+        let why = match join_within(thread, &self.progress, SLOWEST_BATCH) {
+            Ok(()) => return Ok(()),
+            Err(Stuck::Panicked(message)) => message,
+            Err(Stuck::NoProgress(limit)) => format!("no batch in {} s", limit.as_secs()),
+        };
+        Err(TrainError::BackgroundThread { what: "the validator", why })
     }
-}
 
-impl Drop for Validator {
-    fn drop(&mut self) {
-        self.end();
+    fn unpin(&self, step: u64) {
+        if let Some(marker) = &self.marker {
+            marker.unpin(step);
+        }
     }
 }
 
@@ -259,41 +192,69 @@ impl ValidationWorker {
     fn run(&self, requests: &Receiver<ValidationRequest>) {
         let mut vocoder = GriffinLim::new(&self.document.mel, GriffinLimConfig::default()).ok();
         for request in requests {
-            let held = guarded("validating the voice", || {
+            let validated = guarded("validating the voice", || {
                 self.pool.run(|| self.validate(&request, &mut vocoder));
             });
-            if let Err(error) = held {
+            if let Err(error) = validated {
                 let text = format!("no validation at step {}: {error}", request.step);
                 self.recorder.send(Warning { code: "validation_failed".into(), text });
+            }
+            // After a mark this changes nothing; after a failure or a stop it frees the checkpoint.
+            if let Some(marker) = &self.marker {
+                marker.unpin(request.step);
             }
         }
     }
 
     fn validate(&self, request: &ValidationRequest, vocoder: &mut Option<GriffinLim>) {
         let began = Instant::now();
-        let voice = tandem_model::Module::fork(request.voice.clone(), &self.device);
+        let voice = Module::fork(request.voice.clone(), &self.device);
         let Some(metrics) = self.measure(&voice) else { return };
         let loss = metrics.prior + metrics.duration + metrics.flow;
-        let best = self.best_so_far.enter(loss);
-        if best && let Some(marker) = &self.marker {
-            marker.mark_best(request.step, loss);
-        }
+        let best = self.enter(request, loss);
         self.publish(request.step, &metrics, loss, best, began);
-        if request.speak == Speak::Yes {
-            self.speak(request.step, &voice, vocoder);
+        if request.samples == Samples::Yes {
+            self.synthesize(request.step, &voice, vocoder);
         }
     }
 
-    /// Losses over all questions, every utterance counting the same; none where the run is being stopped.
+    /// Whether this is the best validation so far. It counts only when its checkpoint is marked:
+    /// what `best.json` does not name cannot be used later.
+    fn enter(&self, request: &ValidationRequest, loss: f64) -> bool {
+        if !self.best_so_far.is_better(loss) {
+            self.best_so_far.count_worse();
+            return false;
+        }
+        let mark = match (&self.marker, request.saved) {
+            (Some(marker), CheckpointSaved::Yes) => marker.mark_best(request.step, loss),
+            (Some(_), CheckpointSaved::No) => {
+                BestMark::NotSaved("the writer was busy with earlier checkpoints".into())
+            }
+            (None, _) => BestMark::Marked,
+        };
+        if let BestMark::NotSaved(why) = mark {
+            let text = format!(
+                "step {} has the lowest validation loss so far ({loss:.4}), but its checkpoint is \
+                 not on disk: {why}; the best checkpoint stays the one before",
+                request.step
+            );
+            self.recorder.send(Warning { code: "best_not_saved".into(), text });
+            return false;
+        }
+        self.best_so_far.set_best(loss);
+        true
+    }
+
+    /// Losses over the whole set, every utterance counting the same; none when the run is stopped.
     fn measure(&self, voice: &Voice) -> Option<Metrics> {
         let mut metrics = Metrics::default();
         let (mut aligner, limits) = (Aligner::default(), HealthLimits::default());
         let mut utterances = 0.0;
-        for question in &self.set.batches {
+        for batch in &self.set.batches {
             if self.cancel.is_cancelled() {
                 return None;
             }
-            let mut batch = question.clone();
+            let mut batch = batch.clone();
             let priors = priors(&voice.encoder, &batch, &self.device);
             let healths = align_with_health(&mut aligner, &mut batch, &priors, &limits);
             healths.iter().for_each(|health| metrics.add_health(health));
@@ -303,6 +264,7 @@ impl ValidationWorker {
             metrics.prior += f64::from(losses.prior.into_scalar::<f32>());
             metrics.duration += f64::from(losses.duration.into_scalar::<f32>());
             metrics.flow += f64::from(losses.flow.into_scalar::<f32>());
+            self.progress.advance();
         }
         Some(metrics.over(f64::max(utterances, 1.0)))
     }
@@ -328,7 +290,7 @@ impl ValidationWorker {
         self.warn_of_health(metrics);
     }
 
-    /// What is out of bounds in the mean of all questions, with advice.
+    /// What is out of bounds in the mean of all alignments, with advice.
     fn warn_of_health(&self, metrics: &Metrics) {
         let Some(health) = metrics.health() else { return };
         for Finding { fact, advice } in health.findings(&HealthLimits::default()) {
@@ -340,13 +302,14 @@ impl ValidationWorker {
         }
     }
 
-    fn speak(&self, step: u64, voice: &Voice, vocoder: &mut Option<GriffinLim>) {
+    fn synthesize(&self, step: u64, voice: &Voice, vocoder: &mut Option<GriffinLim>) {
         let document = &self.document;
         let speaker = Speaker { voice, config: &document.config, device: &self.device };
         for sentence in &self.set.sentences {
             if self.cancel.is_cancelled() {
                 return;
             }
+            self.progress.advance();
             let Sentence { name, symbols, language, reference } = sentence;
             let mut spoken =
                 speaker.speak(symbols, *language, reference, None, &SamplingOptions::default());

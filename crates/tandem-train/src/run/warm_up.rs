@@ -119,7 +119,8 @@ impl WarmUpModel<'_> {
         drop(priors(&encoder, &batch, &self.devices.data));
         let placed = batch.to_device(&self.devices.data).to_device(&self.devices.model);
         copy.accumulate_gradients(&placed);
-        drop(copy.advance());
+        let next = copy.step + 1;
+        drop(copy.optimizer_step(next));
     }
 
     fn tell(&self, shape: BatchShape, number: usize, of: usize, from: Instant) {

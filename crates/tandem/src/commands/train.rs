@@ -14,7 +14,7 @@ use crate::train_advice::{LinkFact, MachineFacts, advice};
 use crate::train_args::TrainArgs;
 use crate::train_plan::{TrainPlan, effective_config};
 use anyhow::Context;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tandem_device::inventory::Inventory;
@@ -27,15 +27,19 @@ use tandem_model::checkpoint::{Checkpoints, Keep};
 use tandem_page::follow::Follower;
 use tandem_page::{Dashboard, DashboardOptions, Doorway, run_page};
 use tandem_pipeline::CancelToken;
-use tandem_telemetry::event::RunHeader;
+use tandem_telemetry::event::{RunHeader, Warning};
 use tandem_telemetry::record::{Closed, RecordOptions, Recording};
 use tandem_telemetry::report::Report;
 use tandem_telemetry::run_parts::new_part;
 use tandem_telemetry::{Recorder, Rules};
+use tandem_train::feed::Rows;
 use tandem_train::feed::mel_placement::check_mel_place;
+use tandem_train::feed::row_failures::RowFailures;
+use tandem_train::feed::skip_list::SkipList;
 use tandem_train::log::{RunLog, RunLogSettings};
 use tandem_train::run::job::{Ending, Job, Outcome, RunStart};
-use tandem_train::run::start::{Changes, begin, resume};
+use tandem_train::run::resume::{Changes, resume};
+use tandem_train::run::start::begin;
 use tandem_train::run::trainer::train;
 use tandem_train::run::validation_corpus::check_validation;
 use tandem_train::run::warm_up::WarmUp;
@@ -54,6 +58,9 @@ pub struct Args {
     /// The batch at which the model's device goes away, for tests
     #[arg(long, value_name = "N", hide = true)]
     lose_device_at: Option<u64>,
+    /// A file with rows to skip on purpose, for tests: batch, row id and role, separated by tabs
+    #[arg(long, value_name = "FILE", hide = true)]
+    skip_list: Option<PathBuf>,
     /// Print the report as JSON
     #[arg(long)]
     json: bool,
@@ -99,8 +106,17 @@ pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
     let validation = prepare_validation(&plan, &prepared, out, &cancel)?;
     let changes = if args.allow_changes { Changes::Allowed } else { Changes::Refused };
     let (prepared, lose_device_at) = (Arc::new(prepared), args.lose_device_at);
-    let run =
-        TrainingRun { plan, placement, devices, prepared, validation, changes, lose_device_at };
+    let skip_list = args.skip_list.as_deref().map(SkipList::read).transpose()?.unwrap_or_default();
+    let run = TrainingRun {
+        plan,
+        placement,
+        devices,
+        prepared,
+        validation,
+        changes,
+        lose_device_at,
+        skip_list,
+    };
     run.carry_out(Wishes { json: args.json, page: args.page, door }, &cancel, out)
 }
 
@@ -161,6 +177,7 @@ struct TrainingRun {
     validation: Option<Arc<Prepared>>,
     changes: Changes,
     lose_device_at: Option<u64>,
+    skip_list: SkipList,
 }
 
 impl TrainingRun {
@@ -175,7 +192,8 @@ impl TrainingRun {
             .with_context(|| format!("cannot write checkpoints to `{}`", directory.display()))?;
         let feed = self.feed(out)?;
         let held = HeldBefore::look(&self.devices);
-        let start = self.begin(&feed, &checkpoints, cancel, out)?;
+        let (start, notes) = self.begin(&feed, &checkpoints, cancel)?;
+        notes.iter().for_each(|note| out.note(note));
         let text = effective_config(&self.plan)?;
         let config = directory.join("config.toml");
         replace_file(&config, text.as_bytes())
@@ -197,6 +215,9 @@ impl TrainingRun {
         let header = RunHeader::now("tandem", env!("CARGO_PKG_VERSION"), self.settings());
         let recording = Recording::create(&record, header, options)
             .with_context(|| format!("cannot start the run record `{}`", record.display()))?;
+        for text in notes {
+            recording.recorder().send(Warning { code: "resume_changed".into(), text });
+        }
         let dashboard = wishes.open_dashboard(&directory, out)?;
         if WarmUp::default().is_due(&self.devices) {
             out.note("warm-up: a step on every shape, so that kernels are compiled before step 1");
@@ -225,8 +246,14 @@ impl TrainingRun {
     }
 
     fn feed(&self, out: &mut Printer) -> anyhow::Result<FeedSettings> {
-        let lose_device_at = self.lose_device_at;
-        let feed = FeedSettings { lose_device_at, ..self.plan.feed_on(&self.placement) };
+        let feed = self.plan.feed_on(&self.placement);
+        let rows = Rows::of(&self.prepared, feed.split).cache_row.len();
+        let feed = FeedSettings {
+            lose_device_at: self.lose_device_at,
+            row_failures: RowFailures::new(self.plan.prepare.max_rejected, rows),
+            skip_list: self.skip_list.clone(),
+            ..feed
+        };
         self.plan.with_mel_place(feed, &self.prepared, &self.devices, out)
     }
 
@@ -235,20 +262,18 @@ impl TrainingRun {
         feed: &FeedSettings,
         checkpoints: &Checkpoints,
         cancel: &CancelToken,
-        out: &mut Printer,
-    ) -> anyhow::Result<RunStart> {
+    ) -> anyhow::Result<(RunStart, Vec<String>)> {
         let (prepared, settings) = (&self.prepared, &self.plan.train);
         if !self.plan.resume {
-            return Ok(begin(prepared, feed, settings, &self.devices, checkpoints, cancel)?);
+            let start = begin(prepared, feed, settings, &self.devices, checkpoints, cancel)?;
+            return Ok((start, Vec::new()));
         }
         let taken = resume(prepared, feed, settings, &self.devices, checkpoints, self.changes)?;
-        for broken in &taken.passed_over {
-            out.note(&format!("passed over a broken checkpoint: {broken}"));
-        }
-        if let Some(what) = &taken.changes {
-            out.note(&format!("not the same run any more: {what}"));
-        }
-        Ok(taken.start)
+        let damaged = taken.damaged.iter();
+        let damaged =
+            damaged.map(|fact| format!("a newer checkpoint is damaged, not used: {fact}"));
+        let changed = taken.notes.iter().map(|fact| format!("resumed with a difference: {fact}"));
+        Ok((taken.start, damaged.chain(changed).collect()))
     }
 
     fn describe(&self, start: &RunStart) -> String {
@@ -332,17 +357,17 @@ impl TrainingRun {
         }
         let directory = self.plan.train.checkpoint_dir.display();
         out.note(&format!("record: {}", record.display()));
-        if let Some(saved) = &outcome.kept.last {
+        if let Some(saved) = &outcome.written.last {
             out.note(&format!("newest checkpoint: {} ({})", saved.path.display(), saved.bytes));
         }
-        match (&outcome.ending, outcome.kept.failure) {
+        match (&outcome.ending, outcome.written.failure) {
             (Ending::Failed(_), Some(error)) => {
                 out.note(&format!("the newest checkpoint could not be written: {error}"));
             }
             (_, Some(error)) => {
-                let fact = "its last checkpoint could not be written; older ones are intact";
+                let fact = "its last checkpoint is not on disk";
                 return Err(error)
-                    .context(format!("the run came to step {}, but {fact}", outcome.step));
+                    .context(format!("the run reached step {}, but {fact}", outcome.step));
             }
             (_, None) => {}
         }

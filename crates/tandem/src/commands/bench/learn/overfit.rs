@@ -71,7 +71,7 @@ fn learn_by_heart(corpus: &Path, batch_size: usize, out: &Printer) -> anyhow::Re
         ..TrainSettings::default()
     };
     let alignment = AlignmentSettings { flat_start: STEPS, ..AlignmentSettings::default() };
-    let encoder = Arc::new(voice.encoder.valid());
+    let encoder = voice.encoder.valid();
     let mut align = Align {
         first: Some(learn_first_alignment(&prepared, &settings, &scale, &cancel)?),
         first_steps: alignment.flat_start,
@@ -99,7 +99,8 @@ fn learn_by_heart(corpus: &Path, batch_size: usize, out: &Printer) -> anyhow::Re
         // Other noise and other times each time: the frames are learned, not the noise.
         batch.seed = Seed(step);
         train_state.accumulate_gradients(&batch.to_device(&device));
-        if let Some(facts) = train_state.advance() {
+        let next = train_state.step + 1;
+        if let Some(facts) = train_state.optimizer_step(next) {
             let number = |tensor: tandem_model::Tensor<1>| f64::from(tensor.into_scalar::<f32>());
             losses.push([number(facts.prior), number(facts.flow)]);
         }

@@ -1,0 +1,112 @@
+//! Waiting for a background thread to end, but not for ever.
+//!
+//! In: a thread and a counter that it raises when it makes progress. Out: its result, or
+//! [`Stuck`] when the counter stood still for longer than the limit. Time in which the process was
+//! stopped or the machine asleep does not count.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+const POLL: Duration = Duration::from_millis(5);
+
+/// A counter that a thread raises when it makes progress. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub struct ProgressCounter(Arc<AtomicU64>);
+
+impl ProgressCounter {
+    pub fn advance(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn value(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Why a thread gave no result.
+#[derive(Debug)]
+pub enum Stuck {
+    /// It panicked with this message.
+    Panicked(String),
+    /// It made no progress for this long and was left behind.
+    NoProgress(Duration),
+}
+
+/// Waits until the thread ends, or until it has made no progress for `limit`.
+pub fn join_within<T>(
+    thread: JoinHandle<T>,
+    progress: &ProgressCounter,
+    limit: Duration,
+) -> Result<T, Stuck> {
+    let (mut seen, mut idle, mut last) = (progress.value(), Duration::ZERO, Instant::now());
+    while !thread.is_finished() {
+        std::thread::sleep(POLL);
+        let gap = last.elapsed();
+        last = Instant::now();
+        // A gap far above the poll interval means that this process did not run.
+        idle += gap.min(20 * POLL);
+        if std::mem::replace(&mut seen, progress.value()) != seen {
+            idle = Duration::ZERO;
+        }
+        if idle > limit {
+            return Err(Stuck::NoProgress(limit));
+        }
+    }
+    thread.join().map_err(|panic| Stuck::Panicked(panic_message(&*panic)))
+}
+
+/// The message of a panic.
+pub fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_string());
+    text.or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "no message".to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::channel;
+
+    fn spawn<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
+        std::thread::Builder::new().name("test".into()).spawn(work).unwrap()
+    }
+
+    #[test]
+    fn a_thread_that_ends_gives_its_result() {
+        let joined = join_within(spawn(|| 7), &ProgressCounter::default(), Duration::from_secs(60));
+        assert!(matches!(joined, Ok(7)));
+    }
+
+    #[test]
+    fn a_panic_is_told_with_its_message() {
+        let thread = spawn(|| panic!("disk on fire"));
+        let joined = join_within(thread, &ProgressCounter::default(), Duration::from_secs(60));
+        assert!(matches!(joined, Err(Stuck::Panicked(text)) if text == "disk on fire"));
+    }
+
+    #[test]
+    fn a_thread_without_progress_is_left_behind() {
+        let (hold, wait) = channel::<()>();
+        let thread = spawn(move || wait.recv());
+        let limit = Duration::from_millis(50);
+        let joined = join_within(thread, &ProgressCounter::default(), limit);
+        assert!(matches!(joined, Err(Stuck::NoProgress(found)) if found == limit));
+        drop(hold);
+    }
+
+    #[test]
+    fn progress_starts_the_limit_again() {
+        let progress = ProgressCounter::default();
+        let counter = progress.clone();
+        let thread = spawn(move || {
+            for _ in 0..20 {
+                std::thread::sleep(Duration::from_millis(20));
+                counter.advance();
+            }
+        });
+        // In all it takes longer than the limit; between two signs of progress it does not.
+        assert!(join_within(thread, &progress, Duration::from_millis(350)).is_ok());
+    }
+}

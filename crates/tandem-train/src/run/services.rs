@@ -1,0 +1,156 @@
+//! The background threads of a run: checkpoints, validation, losses, memory.
+//!
+//! In: what the training thread passes on. Out: files, events, and how it all ended. Each service has a
+//! thread of its own; none of them makes the training thread wait before the end of the run.
+
+use crate::TrainError;
+use crate::feed::FeedSettings;
+use crate::log::LogSender;
+use crate::prepare::Prepared;
+use crate::run::background::{BackgroundPool, priority_on};
+use crate::run::checkpoint_writer::{Accepted, CheckpointWriter, Pin, WrittenCheckpoints};
+use crate::run::join::ProgressCounter;
+use crate::run::loss_reader::LossReader;
+use crate::run::memory_accounting::MemoryAccounting;
+use crate::run::memory_watch::{self, MemoryReport, MemoryWatch};
+use crate::run::state::{RunState, Snapshot};
+use crate::run::validation_set::ValidationSet;
+use crate::run::validator::{
+    BestSoFar, CheckpointSaved, ValidationRequest, ValidationWorker, Validator,
+};
+use crate::train_settings::TrainSettings;
+use std::sync::Arc;
+use tandem_data::corpus::Split;
+use tandem_device::placement::OpenDevices;
+use tandem_model::checkpoint::Checkpoints;
+use tandem_model::trained_voice::VoiceDocument;
+use tandem_pipeline::CancelToken;
+use tandem_telemetry::Recorder;
+
+pub(crate) struct Services {
+    checkpoint_writer: CheckpointWriter,
+    pub(crate) validator: Option<Validator>,
+    pub(crate) losses: LossReader,
+    pub(crate) memory: MemoryWatch,
+}
+
+/// What is left to do after the last step.
+pub(crate) struct LastStep {
+    pub(crate) why: &'static str,
+    /// The last checkpoint, unless it is written already.
+    pub(crate) checkpoint: Option<Snapshot>,
+    pub(crate) validation: Option<ValidationRequest>,
+}
+
+/// How the services ended.
+pub(crate) struct ServicesEnded {
+    pub(crate) written: WrittenCheckpoints,
+    pub(crate) memory: MemoryReport,
+    /// The lowest validation loss.
+    pub(crate) best: Option<f64>,
+    /// A service that did not end by itself.
+    pub(crate) failure: Option<TrainError>,
+}
+
+/// What the services of a run need.
+pub(crate) struct ServiceInputs<'a> {
+    /// The corpus to validate on.
+    pub(crate) corpus: &'a Arc<Prepared>,
+    /// Which rows of it; none: all of them.
+    pub(crate) split: Option<Split>,
+    pub(crate) feed: &'a FeedSettings,
+    pub(crate) settings: &'a TrainSettings,
+    pub(crate) devices: &'a OpenDevices,
+    pub(crate) state: &'a RunState,
+    pub(crate) document: &'a Arc<VoiceDocument>,
+    pub(crate) speakers: &'a Arc<Vec<Vec<f32>>>,
+    pub(crate) accounting: &'a MemoryAccounting,
+    pub(crate) log: &'a LogSender,
+    pub(crate) recorder: &'a Recorder,
+    pub(crate) cancel: &'a CancelToken,
+}
+
+impl ServiceInputs<'_> {
+    pub(crate) fn start(&self, checkpoints: Checkpoints) -> Result<Services, TrainError> {
+        let (recorder, priority) = (self.recorder, priority_on(self.devices));
+        let checkpoint_writer = CheckpointWriter::start(checkpoints, recorder.clone(), priority)?;
+        let validator = match self.validation_set()? {
+            Some(set) => Some(Validator::start(ValidationWorker {
+                set,
+                document: self.document.clone(),
+                device: self.devices.data.clone(),
+                pool: BackgroundPool::start(priority, "validate")?,
+                log: self.log.clone(),
+                marker: checkpoint_writer.marker(),
+                recorder: recorder.clone(),
+                cancel: self.cancel.clone(),
+                best_so_far: BestSoFar::new(self.state.best, self.state.since_best),
+                progress: ProgressCounter::default(),
+            })?),
+            None => None,
+        };
+        let queries = memory_watch::queries(self.devices);
+        let memory = MemoryWatch::start(self.accounting, queries, recorder, memory_watch::EVERY)?;
+        let losses = LossReader::start(recorder.clone())?;
+        Ok(Services { checkpoint_writer, validator, losses, memory })
+    }
+
+    /// None for a run that never validates, or has nothing to validate on.
+    fn validation_set(&self) -> Result<Option<ValidationSet>, TrainError> {
+        if self.settings.validate_every.max(self.settings.sample_every) == 0 {
+            return Ok(None);
+        }
+        let ServiceInputs { corpus, split, feed, document, speakers, cancel, .. } = self;
+        ValidationSet::build(corpus, *split, feed, document, speakers, cancel)
+    }
+}
+
+impl Services {
+    /// Saves a checkpoint in the background. One that will be validated is pinned until then.
+    pub(crate) fn save(
+        &self,
+        snapshot: Snapshot,
+        validated: bool,
+    ) -> Result<CheckpointSaved, TrainError> {
+        let pin = if validated { Pin::UntilValidated } else { Pin::No };
+        Ok(match self.checkpoint_writer.save(snapshot, "interval", pin)? {
+            Accepted::Yes => CheckpointSaved::Yes,
+            Accepted::Busy => CheckpointSaved::No,
+        })
+    }
+
+    pub(crate) fn validate(&self, request: ValidationRequest) {
+        if let Some(validator) = &self.validator {
+            validator.request(request);
+        }
+    }
+
+    /// Validations since the best one.
+    pub(crate) fn since_best(&self) -> u32 {
+        self.validator.as_ref().map_or(0, |validator| validator.best_so_far.since_best())
+    }
+
+    /// Saves and validates the last step, and waits for every service. The checkpoint comes first: the
+    /// validation may take long, and a program that is killed meanwhile loses nothing.
+    pub(crate) fn finish(self, last: LastStep) -> ServicesEnded {
+        let Services { checkpoint_writer, validator, losses, memory } = self;
+        let pin = match (&last.validation, &validator) {
+            (Some(_), Some(_)) => Pin::UntilValidated,
+            _ => Pin::No,
+        };
+        if let Some(snapshot) = last.checkpoint {
+            checkpoint_writer.save_last(snapshot, last.why, pin);
+        }
+        let best_so_far = validator.as_ref().map(|validator| validator.best_so_far.clone());
+        if let (Some(validator), Some(request)) = (&validator, last.validation) {
+            validator.request_last(request);
+        }
+        // The validator marks through the writer: it ends first.
+        let validated = validator.map_or(Ok(()), Validator::finish);
+        let written = checkpoint_writer.finish();
+        let losses = losses.finish();
+        let memory = memory.finish();
+        let best = best_so_far.and_then(|best| best.best());
+        ServicesEnded { written, memory, best, failure: validated.and(losses).err() }
+    }
+}

@@ -1,0 +1,100 @@
+//! The validation set: the same batches and sentences at every validation.
+//!
+//! In: held-out rows, or all rows of a second corpus. Out: [`ValidationSet`], in host memory. Next:
+//! [`crate::run::validator`].
+
+use crate::TrainError;
+use crate::feed::align::unaligned;
+use crate::feed::languages::language_numbers;
+use crate::feed::row_failures::RowFailures;
+use crate::feed::{FeedSettings, Rows, feed};
+use crate::prepare::Prepared;
+use std::sync::Arc;
+use tandem_data::batch::Position;
+use tandem_data::corpus::Split;
+use tandem_model::synthesis::mel::Reference;
+use tandem_model::train_batch::AlignedBatch;
+use tandem_model::trained_voice::VoiceDocument;
+use tandem_pipeline::{Adapt, CancelToken};
+use tandem_telemetry::Recorder;
+use tandem_units::Seed;
+
+/// Batches of a validation at most.
+const BATCHES: usize = 16;
+/// Sentences that are synthesized.
+const SENTENCES: usize = 4;
+
+/// What every validation of a run measures.
+pub struct ValidationSet {
+    pub batches: Vec<AlignedBatch>,
+    pub sentences: Vec<Sentence>,
+}
+
+/// A sentence to synthesize: one per language.
+pub struct Sentence {
+    pub name: String,
+    pub symbols: Vec<i32>,
+    pub language: i32,
+    pub reference: Reference,
+}
+
+impl ValidationSet {
+    /// From the rows of a split, or from all rows; `None` where there are none.
+    pub fn build(
+        prepared: &Arc<Prepared>,
+        split: Option<Split>,
+        settings: &FeedSettings,
+        document: &VoiceDocument,
+        speakers: &[Vec<f32>],
+        cancel: &CancelToken,
+    ) -> Result<Option<ValidationSet>, TrainError> {
+        let numbers = language_numbers(prepared, &document.languages)?;
+        if Rows::of(prepared, split).cache_row.is_empty() {
+            return Ok(None);
+        }
+        let settings = FeedSettings {
+            split,
+            start: Position::start(settings.batch.seed),
+            first: 0,
+            epochs: Some(1),
+            adapt: Adapt::Off,
+            row_failures: RowFailures::default(),
+            ..settings.clone()
+        };
+        let mut feed = feed(prepared, &settings, &Recorder::off(), cancel)?;
+        let mut set = ValidationSet { batches: Vec::new(), sentences: Vec::new() };
+        while set.batches.len() < BATCHES
+            && let Some(ready) = feed.next()?
+        {
+            let seed = Seed(set.batches.len() as u64);
+            let mut batch = unaligned(&ready, &document.scale, document.config.patch, seed);
+            // Another corpus may number its languages in another way than the voice does.
+            for language in &mut batch.languages[..ready.batch.used()] {
+                *language = numbers.get(*language as usize).copied().unwrap_or(*language);
+            }
+            for row in 0..ready.batch.used() {
+                let language = batch.languages[row];
+                let new = set.sentences.iter().all(|other| other.language != language);
+                if set.sentences.len() < SENTENCES && new {
+                    set.sentences.push(sentence(&batch, row, document, speakers));
+                }
+            }
+            set.batches.push(batch);
+        }
+        Ok(Some(set))
+    }
+}
+
+fn sentence(
+    batch: &AlignedBatch,
+    row: usize,
+    document: &VoiceDocument,
+    speakers: &[Vec<f32>],
+) -> Sentence {
+    let language = batch.languages[row];
+    let tag = document.languages.get(language as usize).cloned().unwrap_or_default();
+    let known = document.speakers.iter().position(|speaker| speaker.language == tag);
+    let mel = known.map_or(Vec::new(), |number| speakers[number].clone());
+    let symbols = &batch.symbol_ids[row * batch.symbols..][..batch.symbol_counts[row]];
+    Sentence { name: tag, symbols: symbols.to_vec(), language, reference: Reference { mel } }
+}
