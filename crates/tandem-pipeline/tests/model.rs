@@ -108,14 +108,28 @@ enum Seen {
     Skipped(u64),
 }
 
-/// Skips the item `skips`, pushes `times` results for each of the others.
+/// Skips the item `skips`, pushes `times` results for each of the others. The item `waits` first
+/// waits until the consumer has seen a marker.
 #[derive(Clone, Copy)]
 struct Work {
     times: u64,
     skips: Option<u64>,
+    waits: Option<u64>,
 }
 
-impl Stage for Work {
+/// Set once the consumer has seen a marker.
+#[derive(Default)]
+struct MarkerSeen {
+    seen: sync::Mutex<bool>,
+    changed: sync::Condvar,
+}
+
+struct Step {
+    work: Work,
+    marker: Arc<MarkerSeen>,
+}
+
+impl Stage for Step {
     type In = Item;
     type Out = Item;
 
@@ -124,11 +138,17 @@ impl Stage for Work {
     }
 
     fn step(&mut self, item: Item, out: &mut dyn Outlet<Item>) -> Result<(), Trouble> {
-        if self.skips == Some(item.number) {
+        let Work { times, skips, waits } = self.work;
+        if skips == Some(item.number) {
             return Err(Trouble::skip("skipped"));
         }
-        (0..self.times)
-            .try_for_each(|n| out.push(Item { number: item.number * self.times + n, ..item }))
+        if waits == Some(item.number) {
+            let mut seen = sync::lock(&self.marker.seen);
+            while !*seen {
+                seen = sync::wait(&self.marker.changed, seen);
+            }
+        }
+        (0..times).try_for_each(|n| out.push(Item { number: item.number * times + n, ..item }))
     }
 }
 
@@ -149,12 +169,13 @@ struct Running {
     output: Arc<Queue<Item>>,
     budget: Budget,
     slots: Slots,
+    marker: Arc<MarkerSeen>,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl Case {
     fn plain() -> Case {
-        let work = Work { times: 1, skips: None };
+        let work = Work { times: 1, skips: None, waits: None };
         Case { sizes: vec![1; 4], work, workers: 2, slots: (1, 2), budget: 100 }
     }
 
@@ -177,12 +198,13 @@ impl Case {
         let source = Source { items: items.into_iter(), output: Arc::clone(&input) };
         let source_context = context(&stop);
         let mut threads = vec![thread::spawn(move || source.run(source_context))];
+        let marker = Arc::new(MarkerSeen::default());
         for index in 0..self.workers {
-            let (work, context) = (self.work, context(&stop));
+            let (work, marker, context) = (self.work, Arc::clone(&marker), context(&stop));
             let worker = Worker {
                 index,
                 stage: None,
-                make: Arc::new(move || work),
+                make: Arc::new(move || Step { work, marker: Arc::clone(&marker) }),
                 gate: Arc::clone(&gate),
                 input: Arc::clone(&input),
                 output: Arc::clone(&output),
@@ -190,7 +212,7 @@ impl Case {
             };
             threads.push(thread::spawn(move || worker.run(context)));
         }
-        Running { stop, gate, input, output, budget, slots, threads }
+        Running { stop, gate, input, output, budget, slots, marker, threads }
     }
 
     fn expected(&self) -> Vec<Seen> {
@@ -233,6 +255,10 @@ impl Running {
         match self.output.take_and_keep(&mut || {})? {
             Taken::Item(_, entry) => {
                 *slot_in_use = Some(entry.slot);
+                if entry.body.is_none() {
+                    *sync::lock(&self.marker.seen) = true;
+                    self.marker.changed.notify_all();
+                }
                 let skipped = entry.ticket.map(|ticket| Seen::Skipped(ticket.seq));
                 Ok(entry.body.map(|body| Seen::Item(body.number)).or(skipped))
             }
@@ -262,19 +288,27 @@ fn three_workers_keep_the_order() {
 
 #[test]
 fn a_skipped_item_leaves_a_marker_and_delays_no_other() {
-    let work = Work { times: 1, skips: Some(1) };
+    let work = Work { times: 1, skips: Some(1), waits: None };
     Case { work, slots: (2, 2), ..Case::plain() }.check(100);
 }
 
 #[test]
+fn an_item_may_wait_until_the_consumer_has_seen_the_marker_before_it() {
+    let work = Work { times: 1, skips: Some(1), waits: Some(2) };
+    for (workers, slots) in [(1, (1, 1)), (2, (1, 1)), (2, (2, 2)), (3, (2, 3))] {
+        Case { work, workers, slots, ..Case::plain() }.check(100);
+    }
+}
+
+#[test]
 fn several_results_per_item_pass_through_one_slot() {
-    let work = Work { times: 3, skips: None };
+    let work = Work { times: 3, skips: None, waits: None };
     Case { work, sizes: vec![1; 3], slots: (1, 1), ..Case::plain() }.check(100);
 }
 
 #[test]
 fn several_results_per_item_pass_through_fewer_slots_than_workers() {
-    let work = Work { times: 2, skips: Some(1) };
+    let work = Work { times: 2, skips: Some(1), waits: None };
     Case { work, workers: 3, slots: (2, 2), ..Case::plain() }.check(100);
 }
 

@@ -3,11 +3,11 @@
 mod kit;
 
 use kit::{Does, Item, all, hold, items, numbers, pass};
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
-use tandem_pipeline::{Outlet, PipelineError, Route, Setup, Watch};
+use tandem_pipeline::{Outlet, PipelineError, Route, Setup, Trouble, Watch};
 use tandem_units::Hint;
 
 fn watch(stall_timeout: Duration) -> Setup {
@@ -107,7 +107,7 @@ fn a_process_that_was_stopped_for_longer_than_the_limit_continues() {
 /// step when the process continues.
 fn run_until_done() {
     let step = Does("step", |item: Item, out: &mut dyn Outlet<Item>| {
-        println!("inside a step");
+        writeln!(std::io::stdout(), "inside a step").map_err(Trouble::stop)?;
         (0..50).for_each(|_| std::thread::sleep(Duration::from_millis(10)));
         out.push(item)
     });
