@@ -7,7 +7,7 @@
 use crate::measured::{BatchCost, Measured, bounded};
 use serde::{Deserialize, Serialize};
 use tandem_pipeline::cost::Cost;
-use tandem_pipeline::simulate::{Costs, Line, Prediction, Station};
+use tandem_pipeline::simulate::{Costs, Prediction, RouteModel, StageModel};
 use tandem_units::{Seconds, Seed};
 
 /// What can be chosen without touching the data or the model.
@@ -34,7 +34,7 @@ pub struct Predicted {
     pub model_busy: f64,
 }
 
-/// Costs of one batch at each station, seconds.
+/// Costs of one batch at each stage, seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Item {
     /// Load and preprocess, which share a worker.
@@ -111,28 +111,28 @@ pub fn predict(items: &[Item], setting: Setting, floor: f64) -> Predicted {
 }
 
 /// The trainer's route behind its source.
-fn line(setting: Setting) -> Line {
+fn line(setting: Setting) -> RouteModel {
     let Setting { workers, depth } = setting;
-    let station = |name, workers, places| Station {
+    let stage = |name, workers, slots| StageModel {
         name,
         cost: Cost::constant(Seconds(0.0)),
         workers,
-        places,
+        slots,
     };
     let workers = workers.max(1);
-    let stations = vec![
-        station("load", workers, depth.max(workers + 1)),
-        station("align", 1, ALIGNED),
-        station("transfer", 1, depth.max(2)),
+    let stages = vec![
+        stage("load", workers, depth.max(workers + 1)),
+        stage("align", 1, ALIGNED),
+        stage("transfer", 1, depth.max(2)),
     ];
-    Line { stations, consumer: Cost::constant(Seconds(0.0)), wake: WAKE }
+    RouteModel { stages, consumer: Cost::constant(Seconds(0.0)), wake: WAKE }
 }
 
-fn simulate(line: &Line, items: &[Item]) -> Prediction {
+fn simulate(line: &RouteModel, items: &[Item]) -> Prediction {
     let list = |cost: fn(&Item) -> f64| items.iter().map(|item| Seconds(cost(item))).collect();
-    let stations =
+    let stages =
         vec![list(|item| item.assemble), list(|item| item.align), list(|item| item.transfer)];
-    line.simulate(&Costs { stations, consumer: list(|item| item.train) })
+    line.simulate(&Costs { stages, consumer: list(|item| item.train) })
 }
 
 /// As many items again, each drawn from all: another run that could have been.

@@ -1,36 +1,36 @@
-//! Decides when a stage gets one more worker, or the consumer one more slot.
+//! Decides when a stage gets one more worker, or the pipeline one more slot.
 //!
-//! In: what an interval measured. Out: an [`Action`]: nothing, a change to try, a change to keep
-//! because throughput rose enough, or one to take back. Pure: no clock, no thread; the same
-//! measurements give the same decisions. [`crate::monitor`] measures and carries out. Changes
-//! never touch the order of items.
+//! In: the [`Measurement`] of an interval. Out: an [`Action`]: nothing, a change to try, a change to
+//! keep because throughput rose enough, or a change to revert. No clock, no thread: the same
+//! measurements give the same decisions. Changes never affect the order of items. Next:
+//! [`crate::monitor`] measures and applies the actions.
 
 use std::time::Duration;
 
-/// Whether workers and depth change while running.
+/// Whether the numbers of workers and slots change while running.
 #[derive(Clone, Debug, Default)]
 pub enum Adapt {
-    /// They stay as they were set (`--no-adapt`).
+    /// They stay constant (`--no-adapt`).
     #[default]
     Off,
-    /// They rise where it pays, within these limits.
+    /// They rise where that raises throughput, within these limits.
     On(Limits),
 }
 
-/// How far and how eagerly the controller goes.
+/// The limits and thresholds of the controller.
 #[derive(Clone, Debug)]
 pub struct Limits {
     /// The most slots.
     pub depth: usize,
     /// The most workers of all stages together.
     pub workers: usize,
-    /// Length of a measurement.
+    /// The shortest measurement.
     pub interval: Duration,
-    /// A measurement with fewer items goes on until it has so many.
+    /// A measurement continues until it has this many items.
     pub least_items: u64,
-    /// A change is kept if throughput rises by this share of itself.
+    /// A change is kept if throughput rises by this fraction.
     pub gain: f64,
-    /// The consumer is left alone while it starves for a smaller share of its time.
+    /// Nothing is changed while the consumer starves for a smaller share of its time.
     pub starved: f64,
 }
 
@@ -47,86 +47,65 @@ impl Default for Limits {
     }
 }
 
-/// What an interval measured.
+/// The measurement of an interval.
 #[derive(Clone, Debug)]
 pub struct Measurement {
-    /// Its length.
     pub over: Duration,
-    /// Items the consumer took.
     pub items: u64,
-    /// Share of the interval in which the consumer had none.
+    /// Share of the interval in which the consumer had no item.
     pub starved: f64,
     /// All stages, the source first.
     pub stages: Vec<StageMeasure>,
-    /// Slots.
     pub depth: usize,
     /// Whether one more slot would fit into the bytes of the last queue.
     pub bytes_for_depth: bool,
 }
 
-/// What an interval measured of one stage.
 #[derive(Clone, Copy, Debug)]
 pub struct StageMeasure {
-    /// The stage.
     pub name: &'static str,
-    /// Workers it had.
     pub workers: usize,
-    /// The most it may have.
+    /// The most workers it may have.
     pub up_to: usize,
-    /// Share of its workers' time at work.
+    /// Busy share of its workers' time.
     pub busy: f64,
 }
 
 /// What can be changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Knob {
-    /// The workers of a stage, by its place in the route.
+pub enum Parameter {
+    /// The workers of a stage, by its index in the route.
     Workers(usize),
-    /// The number of slots.
     Depth,
 }
 
-/// One step of a knob.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Change {
-    /// What is changed.
-    pub knob: Knob,
-    /// Value before.
+    pub parameter: Parameter,
     pub from: usize,
-    /// Value with the change.
     pub to: usize,
 }
 
 /// What to do now. Throughput is in items per second.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
-    /// Leave everything as it is.
     Nothing,
-    /// Make a change and measure.
+    /// Apply a change and measure.
     Try {
-        /// The change.
         change: Change,
-        /// Throughput so far.
         before: f64,
-        /// The reason in words.
         why: String,
     },
-    /// The change paid.
+    /// Throughput rose enough.
     Keep {
-        /// The change.
         change: Change,
-        /// Throughput without it.
         before: f64,
-        /// Throughput with it.
         after: f64,
     },
-    /// The change did not pay: put the old value back.
-    TakeBack {
-        /// The change.
+    /// Throughput did not rise enough: restore the old value.
+    Revert {
         change: Change,
-        /// Throughput without it.
         before: f64,
-        /// Throughput with it.
         after: f64,
     },
 }
@@ -135,31 +114,30 @@ pub enum Action {
 pub struct Controller {
     limits: Limits,
     state: State,
-    // Fruitless attempts in a row: each doubles the pause after it.
+    // Failed attempts in a row: each doubles the pause after it.
     failures: u32,
-    // The last fruitless knob: something else is tried before it comes again.
-    refused: Vec<Knob>,
+    // Parameters whose last change failed: others are tried first.
+    refused: Vec<Parameter>,
 }
 
 enum State {
     Watching { pause: u32 },
-    // The first interval after a change holds items made before it, and is not judged.
+    // The first interval after a change includes items from before it, and is not judged.
     Settling { change: Change, before: f64 },
     Judging { change: Change, before: f64 },
 }
 
-/// From this share on a stage counts as fully at work, so that only another worker can help.
+/// From this busy share on, only another worker can make a stage faster.
 const SATURATED: f64 = 0.9;
 const LONGEST_PAUSE: u32 = 32;
 
 impl Controller {
-    /// A controller that has seen nothing yet.
     pub fn new(limits: Limits) -> Controller {
         Controller { limits, state: State::Watching { pause: 0 }, failures: 0, refused: vec![] }
     }
 
-    /// Decides after an interval. The caller carries the action out before the next one.
-    pub fn look(&mut self, measured: &Measurement) -> Action {
+    /// Decides after an interval. The caller applies the action before the next one.
+    pub fn decide(&mut self, measured: &Measurement) -> Action {
         let rate = measured.items as f64 / measured.over.as_secs_f64().max(1e-9);
         match self.state {
             State::Watching { pause: 0 } => self.consider(measured, rate),
@@ -196,59 +174,59 @@ impl Controller {
             return Action::Keep { change, before, after };
         }
         self.failures += 1;
-        self.refused.push(change.knob);
+        self.refused.push(change.parameter);
         self.state = State::Watching { pause: self.pause() };
-        Action::TakeBack { change, before, after }
+        Action::Revert { change, before, after }
     }
 
     fn pause(&self) -> u32 {
         2u32.saturating_pow(self.failures).min(LONGEST_PAUSE)
     }
 
-    /// The worst stage's workers where it is fully at work; the depth where no stage is, since
-    /// then it is variation that starves the consumer. The other of the two comes second.
+    /// A worker for the busiest stage if that stage is saturated. Otherwise a slot: if no stage is
+    /// saturated, varying item costs starve the consumer. The other of the two is the second choice.
     fn choose(&self, measured: &Measurement) -> Option<(Change, String)> {
         let worst = measured.stages.iter().enumerate().max_by(|a, b| a.1.busy.total_cmp(&b.1.busy));
         let (index, stage) = worst?;
         let starved = format!("the consumer starves {:.1} % of the time", measured.starved * 100.0);
-        let workers = self.may_hire(measured, index).then(|| {
-            let change = step(Knob::Workers(index), stage.workers);
+        let workers = self.may_add_worker(measured, index).then(|| {
+            let change = step(Parameter::Workers(index), stage.workers);
             (change, format!("{starved}, `{}` is {:.0} % busy", stage.name, stage.busy * 100.0))
         });
-        let depth = self.may_deepen(measured).then(|| {
-            (step(Knob::Depth, measured.depth), format!("{starved}, no stage is fully busy"))
+        let depth = self.may_add_slot(measured).then(|| {
+            (step(Parameter::Depth, measured.depth), format!("{starved}, no stage is fully busy"))
         });
         if stage.busy >= SATURATED { workers.or(depth) } else { depth.or(workers) }
     }
 
-    fn may_hire(&self, measured: &Measurement, index: usize) -> bool {
+    fn may_add_worker(&self, measured: &Measurement, index: usize) -> bool {
         let stage = &measured.stages[index];
         let all: usize = measured.stages.iter().map(|stage| stage.workers).sum();
-        // One slot is the consumer's: a last stage with more workers than that waits for slots.
+        // The consumer uses one slot: a last stage with more workers than the rest waits for slots.
         let is_last = index + 1 == measured.stages.len();
         let room = !is_last || stage.workers + 1 < measured.depth;
         stage.workers < stage.up_to
             && all < self.limits.workers
             && room
-            && !self.refused.contains(&Knob::Workers(index))
+            && !self.refused.contains(&Parameter::Workers(index))
     }
 
-    fn may_deepen(&self, measured: &Measurement) -> bool {
+    fn may_add_slot(&self, measured: &Measurement) -> bool {
         measured.depth < self.limits.depth
             && measured.bytes_for_depth
-            && !self.refused.contains(&Knob::Depth)
+            && !self.refused.contains(&Parameter::Depth)
     }
 }
 
-fn step(knob: Knob, from: usize) -> Change {
-    Change { knob, from, to: from + 1 }
+fn step(parameter: Parameter, from: usize) -> Change {
+    Change { parameter, from, to: from + 1 }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const LOAD: Knob = Knob::Workers(1);
+    const LOAD: Parameter = Parameter::Workers(1);
 
     /// One interval: items per second, starved share, and how busy the loading stage is.
     fn interval(rate: u64, starved: f64, busy: f64) -> Measurement {
@@ -260,63 +238,66 @@ mod tests {
         Measurement { over, items: rate, starved, stages, depth: 3, bytes_for_depth: true }
     }
 
-    fn tried(action: Action) -> Option<Knob> {
+    fn tried(action: Action) -> Option<Parameter> {
         match action {
-            Action::Try { change, .. } => Some(change.knob),
+            Action::Try { change, .. } => Some(change.parameter),
             _ => None,
         }
     }
 
     #[test]
-    fn a_consumer_that_does_not_starve_is_left_alone() {
+    fn nothing_changes_while_the_consumer_does_not_starve() {
         let mut controller = Controller::new(Limits::default());
         for _ in 0..10 {
-            assert_eq!(controller.look(&interval(100, 0.019, 1.0)), Action::Nothing);
+            assert_eq!(controller.decide(&interval(100, 0.019, 1.0)), Action::Nothing);
         }
     }
 
     #[test]
     fn a_saturated_stage_gets_a_worker_and_variation_gets_a_slot() {
         let first =
-            |busy| tried(Controller::new(Limits::default()).look(&interval(100, 0.3, busy)));
+            |busy| tried(Controller::new(Limits::default()).decide(&interval(100, 0.3, busy)));
         assert_eq!(first(0.95), Some(LOAD));
-        assert_eq!(first(0.7), Some(Knob::Depth));
+        assert_eq!(first(0.7), Some(Parameter::Depth));
     }
 
     #[test]
-    fn a_gain_of_two_percent_is_kept_and_less_is_taken_back() {
+    fn a_gain_of_two_percent_is_kept_and_less_is_reverted() {
         let after = |rate| {
             let mut controller = Controller::new(Limits::default());
-            controller.look(&interval(100, 0.3, 1.0));
-            // The interval in which the change was made is not judged.
-            assert_eq!(controller.look(&interval(500, 0.3, 1.0)), Action::Nothing);
-            controller.look(&interval(rate, 0.3, 1.0))
+            controller.decide(&interval(100, 0.3, 1.0));
+            // The interval in which the change was applied is not judged.
+            assert_eq!(controller.decide(&interval(500, 0.3, 1.0)), Action::Nothing);
+            controller.decide(&interval(rate, 0.3, 1.0))
         };
-        let change = Change { knob: LOAD, from: 2, to: 3 };
+        let change = Change { parameter: LOAD, from: 2, to: 3 };
         assert_eq!(after(102), Action::Keep { change, before: 100.0, after: 102.0 });
-        assert_eq!(after(101), Action::TakeBack { change, before: 100.0, after: 101.0 });
+        assert_eq!(after(101), Action::Revert { change, before: 100.0, after: 101.0 });
     }
 
     #[test]
-    fn fruitless_attempts_become_rarer_and_alternate() {
+    fn failed_attempts_become_rarer_and_alternate() {
         let mut controller = Controller::new(Limits::default());
-        let looks: Vec<(usize, Knob)> = (0..200)
-            .filter_map(|n| tried(controller.look(&interval(100, 0.3, 1.0))).map(|knob| (n, knob)))
+        let attempts: Vec<(usize, Parameter)> = (0..200)
+            .filter_map(|n| {
+                tried(controller.decide(&interval(100, 0.3, 1.0))).map(|parameter| (n, parameter))
+            })
             .collect();
-        let knobs: Vec<Knob> = looks.iter().map(|(_, knob)| *knob).take(4).collect();
-        assert_eq!(knobs, [LOAD, Knob::Depth, LOAD, Knob::Depth]);
-        let gaps: Vec<usize> = looks.windows(2).map(|pair| pair[1].0 - pair[0].0).collect();
+        let parameters: Vec<Parameter> =
+            attempts.iter().map(|(_, parameter)| *parameter).take(4).collect();
+        assert_eq!(parameters, [LOAD, Parameter::Depth, LOAD, Parameter::Depth]);
+        let gaps: Vec<usize> = attempts.windows(2).map(|pair| pair[1].0 - pair[0].0).collect();
         assert!(gaps.windows(2).all(|pair| pair[0] <= pair[1] + LONGEST_PAUSE as usize));
-        assert!(looks.len() < 16, "{} attempts in 200 intervals", looks.len());
+        assert!(attempts.len() < 16, "{} attempts in 200 intervals", attempts.len());
     }
 
     #[test]
     fn no_limit_is_passed() {
         let limits = Limits { depth: 3, workers: 4, ..Limits::default() };
         let mut controller = Controller::new(limits);
-        assert_eq!(controller.look(&interval(100, 0.5, 1.0)), Action::Nothing);
+        assert_eq!(controller.decide(&interval(100, 0.5, 1.0)), Action::Nothing);
         let full = Measurement { bytes_for_depth: false, ..interval(100, 0.5, 0.5) };
         let limits = Limits { workers: 4, ..Limits::default() };
-        assert_eq!(Controller::new(limits).look(&full), Action::Nothing);
+        assert_eq!(Controller::new(limits).decide(&full), Action::Nothing);
     }
 }

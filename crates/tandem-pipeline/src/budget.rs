@@ -1,10 +1,10 @@
-//! How many bytes may be on their way at once, in one queue and in all that share a budget.
+//! Limits the bytes in flight, in one queue and in all queues that share a budget.
 //!
-//! In: the size of an item about to enter a queue. Out: a charge that is given back when the
-//! item has been worked on. A queue leaves room for one item in every later queue of its route,
-//! so that the end of the route can always move. An item too large for that passes alone: when
-//! everything at and after its queue is empty, it is let in whatever it weighs, and counted.
-//! So no size, however wrong the limits, can lock a route up. Next: [`crate::link`].
+//! In: the size of an item that is about to enter a queue. Out: a [`Charge`], which is returned
+//! when the item is dropped or replaced by its result. A queue leaves room for one item in every
+//! later queue of its route, so that the end of the route can always move. An item too large for
+//! that passes alone: when everything at and after its queue is empty, it enters whatever its
+//! size, and is counted. So a route never deadlocks, whatever the limits. Next: [`crate::queue`].
 
 use crate::sync::{Condvar, Mutex, MutexGuard, lock, wait};
 use std::sync::Arc;
@@ -12,190 +12,187 @@ use tandem_units::Bytes;
 
 /// A limit in bytes that several queues share, such as the memory of one device.
 #[derive(Clone)]
-pub struct Budget(Arc<Ledger>);
+pub struct Budget(Arc<Shared>);
 
-/// The run is being stopped: whoever waits should leave.
+/// The run is being stopped: a caller that waits must return.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the run is being stopped")]
 pub struct Stopped;
 
 impl Budget {
-    /// A budget of so many bytes.
     pub fn of(limit: Bytes) -> Budget {
-        let book =
-            Book { limit: limit.0, used: 0, peak: 0, oversize: 0, waiting: 0, members: vec![] };
-        Budget(Arc::new(Ledger { book: Mutex::new(book), freed: Condvar::new() }))
+        let state =
+            State { limit: limit.0, used: 0, peak: 0, oversize: 0, waiting: 0, queues: vec![] };
+        Budget(Arc::new(Shared { state: Mutex::new(state), freed: Condvar::new() }))
     }
 
-    /// The limit.
     pub fn limit(&self) -> Bytes {
-        Bytes(lock(&self.0.book).limit)
+        Bytes(lock(&self.0.state).limit)
     }
 
-    /// Bytes on their way now: waiting in queues, in the hands of workers and of the consumer.
+    /// Bytes in flight now: in queues, in workers and at the consumer.
     pub fn used(&self) -> Bytes {
-        Bytes(lock(&self.0.book).used)
+        Bytes(lock(&self.0.state).used)
     }
 
-    /// The most that was ever on its way at once.
+    /// The most bytes that were in flight at once.
     pub fn peak(&self) -> Bytes {
-        Bytes(lock(&self.0.book).peak)
+        Bytes(lock(&self.0.state).peak)
     }
 
-    /// Items that went over the limit because nothing else could have moved.
+    /// Items that were let in over the limit because nothing else could have moved.
     pub fn oversize(&self) -> u64 {
-        lock(&self.0.book).oversize
+        lock(&self.0.state).oversize
     }
 
-    /// A place in the ledger for one queue. Queues of a route join in the order of the route.
-    pub(crate) fn join(&self, route: u64, limit: Bytes) -> Arc<Seat> {
-        let mut book = lock(&self.0.book);
-        let member = Member { route, limit: limit.0, ..Member::default() };
-        book.members.push(member);
-        Arc::new(Seat { ledger: Arc::clone(&self.0), index: book.members.len() - 1 })
+    /// Adds a queue to this budget. The queues of a route are added in the order of the route.
+    pub(crate) fn add_queue(&self, route: u64, limit: Bytes) -> Arc<QueueBudget> {
+        let mut state = lock(&self.0.state);
+        let queue = QueueUsage { route, limit: limit.0, ..QueueUsage::default() };
+        state.queues.push(queue);
+        Arc::new(QueueBudget { shared: Arc::clone(&self.0), index: state.queues.len() - 1 })
     }
 }
 
-struct Ledger {
-    book: Mutex<Book>,
+struct Shared {
+    state: Mutex<State>,
     freed: Condvar,
 }
 
-struct Book {
+struct State {
     limit: u64,
     used: u64,
     peak: u64,
     oversize: u64,
     waiting: usize,
-    members: Vec<Member>,
+    queues: Vec<QueueUsage>,
 }
 
 #[derive(Clone, Default)]
-struct Member {
+struct QueueUsage {
     route: u64,
     limit: u64,
     used: u64,
-    // The part of `used` that waits for items before it in order: it cannot drain by itself.
+    // The part of `used` that waits for earlier items: it cannot drain by itself.
     ahead: u64,
     largest: u64,
     stopped: bool,
     left: bool,
 }
 
-impl Member {
+impl QueueUsage {
     /// Bytes that drain by themselves.
     fn settled(&self) -> u64 {
         self.used - self.ahead
     }
 }
 
-/// The place of one queue in a budget.
-pub(crate) struct Seat {
-    ledger: Arc<Ledger>,
+/// The part of a budget that one queue uses.
+pub(crate) struct QueueBudget {
+    shared: Arc<Shared>,
     index: usize,
 }
 
-impl Seat {
-    /// For an item whose turn has not come: enters only where it leaves room for the one whose
+impl QueueBudget {
+    /// For an item whose turn has not come: it enters only if it leaves room for the item whose
     /// turn it is. Never waits.
     pub(crate) fn charge_ahead(self: &Arc<Self>, size: Bytes) -> Option<Charge> {
-        let mut book = lock(&self.ledger.book);
-        let own = &mut book.members[self.index];
+        let mut state = lock(&self.shared.state);
+        let own = &mut state.queues[self.index];
         own.largest = own.largest.max(size.0);
         let reserve = own.largest;
         let fits_queue = own.used + size.0 + reserve <= own.limit;
-        if !fits_queue || !book.fits(self.index, size.0 + reserve) {
+        if !fits_queue || !state.fits(self.index, size.0 + reserve) {
             return None;
         }
-        book.members[self.index].ahead += size.0;
-        book.enter(self.index, size.0);
-        Some(Charge { seat: Arc::clone(self), bytes: size.0, ahead: true })
+        state.queues[self.index].ahead += size.0;
+        state.enter(self.index, size.0);
+        Some(Charge { queue: Arc::clone(self), bytes: size.0, ahead: true })
     }
 
     /// For the item whose turn it is: waits for room, or until nothing but this item can move.
     ///
-    /// `input` is the charge of what the item was made from. An item over the limit takes its
-    /// place instead of adding to it.
+    /// `input` is the charge of the item's input. An item over the limit replaces that charge
+    /// instead of adding to it.
     pub(crate) fn charge(
         self: &Arc<Self>,
         size: Bytes,
         input: &mut Option<Charge>,
         waiting: &mut dyn FnMut(),
     ) -> Result<Charge, Stopped> {
-        let mut book = lock(&self.ledger.book);
-        book.members[self.index].largest = book.members[self.index].largest.max(size.0);
-        while !book.admits(self.index, size.0) {
-            if book.members[self.index].stopped {
+        let mut state = lock(&self.shared.state);
+        state.queues[self.index].largest = state.queues[self.index].largest.max(size.0);
+        while !state.admits(self.index, size.0) {
+            if state.queues[self.index].stopped {
                 return Err(Stopped);
             }
             waiting();
-            book.waiting += 1;
-            book = wait(&self.ledger.freed, book);
-            book.waiting -= 1;
+            state.waiting += 1;
+            state = wait(&self.shared.freed, state);
+            state.waiting -= 1;
         }
-        if book.used + size.0 > book.limit {
-            book.oversize += 1;
-            self.replace(&mut book, input);
+        if state.used + size.0 > state.limit {
+            state.oversize += 1;
+            self.replace(&mut state, input);
         }
-        book.enter(self.index, size.0);
-        Ok(Charge { seat: Arc::clone(self), bytes: size.0, ahead: false })
+        state.enter(self.index, size.0);
+        Ok(Charge { queue: Arc::clone(self), bytes: size.0, ahead: false })
     }
 
-    fn replace(&self, book: &mut Book, input: &mut Option<Charge>) {
-        // An input of another budget says nothing about this one.
-        let same = |charge: &mut Charge| Arc::ptr_eq(&charge.seat.ledger, &self.ledger);
+    fn replace(&self, state: &mut State, input: &mut Option<Charge>) {
+        // An input that is charged to another budget frees nothing in this one.
+        let same = |charge: &mut Charge| Arc::ptr_eq(&charge.queue.shared, &self.shared);
         if let Some(charge) = input.take_if(same) {
-            book.leave(charge.seat.index, charge.bytes, charge.ahead);
+            state.leave(charge.queue.index, charge.bytes, charge.ahead);
             charge.forget();
         }
     }
 
-    /// Bytes this queue is charged with.
     pub(crate) fn used(&self) -> Bytes {
-        Bytes(lock(&self.ledger.book).members[self.index].used)
+        Bytes(lock(&self.shared.state).queues[self.index].used)
     }
 
-    /// The most bytes this queue may hold by itself.
+    /// The queue's own limit.
     pub(crate) fn limit(&self) -> Bytes {
-        Bytes(lock(&self.ledger.book).members[self.index].limit)
+        Bytes(lock(&self.shared.state).queues[self.index].limit)
     }
 
-    /// Sends everybody away who waits for room in this queue.
+    /// Ends every wait for room in this queue, now and later.
     pub(crate) fn stop(&self) {
-        let mut book = lock(&self.ledger.book);
-        book.members[self.index].stopped = true;
-        self.ledger.wake(book);
+        let mut state = lock(&self.shared.state);
+        state.queues[self.index].stopped = true;
+        self.shared.wake(state);
     }
 }
 
-impl Drop for Seat {
+impl Drop for QueueBudget {
     fn drop(&mut self) {
-        let mut book = lock(&self.ledger.book);
-        book.members[self.index].left = true;
-        // A budget outlives many runs; seats at the end are taken away again.
-        while book.members.last().is_some_and(|member| member.left) {
-            book.members.pop();
+        let mut state = lock(&self.shared.state);
+        state.queues[self.index].left = true;
+        // A budget outlives many runs: entries at the end of the list are removed again.
+        while state.queues.last().is_some_and(|queue| queue.left) {
+            state.queues.pop();
         }
     }
 }
 
-impl Ledger {
-    fn wake(&self, book: MutexGuard<'_, Book>) {
-        let waiting = book.waiting;
-        drop(book);
+impl Shared {
+    fn wake(&self, state: MutexGuard<'_, State>) {
+        let waiting = state.waiting;
+        drop(state);
         if waiting > 0 {
             self.freed.notify_all();
         }
     }
 }
 
-impl Book {
-    /// Whether so many bytes leave one item's room for every later queue of the route.
+impl State {
+    /// Whether `size` bytes leave room for one item in every later queue of the route.
     fn fits(&self, index: usize, size: u64) -> bool {
-        let route = self.members[index].route;
-        let same = |member: &&Member| member.route == route && !member.left;
-        let unseen = self.members.iter().filter(same).map(|m| m.largest).max().unwrap_or(0);
-        let reserve: u64 = self.members[index + 1..]
+        let route = self.queues[index].route;
+        let same = |queue: &&QueueUsage| queue.route == route && !queue.left;
+        let unseen = self.queues.iter().filter(same).map(|m| m.largest).max().unwrap_or(0);
+        let reserve: u64 = self.queues[index + 1..]
             .iter()
             .filter(same)
             .map(|m| if m.largest == 0 { unseen } else { m.largest }.saturating_sub(m.settled()))
@@ -204,25 +201,25 @@ impl Book {
     }
 
     fn admits(&self, index: usize, size: u64) -> bool {
-        let own = &self.members[index];
+        let own = &self.queues[index];
         if own.stopped {
             return false;
         }
         let settled = own.settled();
-        let later = self.members[index + 1..].iter().filter(|m| m.route == own.route);
+        let later = self.queues[index + 1..].iter().filter(|m| m.route == own.route);
         let alone = settled == 0 && later.map(|m| m.used).sum::<u64>() == 0;
         let queue = own.used + size <= own.limit || settled == 0;
         queue && (alone || self.fits(index, size))
     }
 
     fn enter(&mut self, index: usize, size: u64) {
-        self.members[index].used += size;
+        self.queues[index].used += size;
         self.used += size;
         self.peak = self.peak.max(self.used);
     }
 
     fn leave(&mut self, index: usize, size: u64, ahead: bool) {
-        let own = &mut self.members[index];
+        let own = &mut self.queues[index];
         own.used -= size;
         own.ahead -= if ahead { size } else { 0 };
         self.used -= size;
@@ -231,21 +228,21 @@ impl Book {
 
 /// Bytes that an item is charged with until this is dropped.
 pub(crate) struct Charge {
-    seat: Arc<Seat>,
+    queue: Arc<QueueBudget>,
     bytes: u64,
     ahead: bool,
 }
 
 impl Charge {
-    /// The items before this one are through: from now on it drains by itself.
+    /// All earlier items are complete: from now on this item drains by itself.
     pub(crate) fn settle(&mut self) {
         if self.ahead {
             self.ahead = false;
-            lock(&self.seat.ledger.book).members[self.seat.index].ahead -= self.bytes;
+            lock(&self.queue.shared.state).queues[self.queue.index].ahead -= self.bytes;
         }
     }
 
-    /// Already taken out of the book.
+    /// The bytes were already removed from the state.
     fn forget(mut self) {
         self.bytes = 0;
     }
@@ -254,9 +251,9 @@ impl Charge {
 impl Drop for Charge {
     fn drop(&mut self) {
         if self.bytes > 0 {
-            let mut book = lock(&self.seat.ledger.book);
-            book.leave(self.seat.index, self.bytes, self.ahead);
-            self.seat.ledger.wake(book);
+            let mut state = lock(&self.queue.shared.state);
+            state.leave(self.queue.index, self.bytes, self.ahead);
+            self.queue.shared.wake(state);
         }
     }
 }

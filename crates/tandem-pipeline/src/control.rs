@@ -1,29 +1,25 @@
-//! The handle through which other threads see and steer a run.
+//! The handle through which other threads observe and control a run.
 //!
-//! In: wishes for more or fewer workers and slots. Out: what stages, queues and slots do now.
-//! Never waits for a stage; order is unaffected by anything here.
+//! In: new numbers of workers and slots. Out: the current state of stages, queues and slots. Never
+//! waits for a stage, and never changes the order of items. Next: [`crate::monitor`].
 
-use crate::link::Level;
 use crate::meter::Reading;
-use crate::run::{Run, Running};
+use crate::queue::Level;
+use crate::run::{Run, RunningStage};
 use crate::slots::Slots;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Sees and steers a run, from any thread.
+/// Observes and controls a run, from any thread.
 #[derive(Clone)]
 pub struct Control(pub(crate) Arc<Run>);
 
-/// What a stage has done so far, summed over its workers.
+/// Totals of a stage, summed over its workers.
 #[derive(Clone, Copy, Debug)]
 pub struct StageTotals {
-    /// The stage.
     pub name: &'static str,
-    /// Its workers now.
     pub workers: usize,
-    /// The most it may have.
     pub up_to: usize,
-    /// Time at work.
     pub busy: Duration,
     /// Time without input.
     pub starved: Duration,
@@ -31,9 +27,8 @@ pub struct StageTotals {
     pub blocked: Duration,
     /// Items worked on, skipped ones included.
     pub items: u64,
-    /// Items left out.
     pub skipped: u64,
-    /// The queue behind it.
+    /// Its output queue.
     pub queue: Level,
 }
 
@@ -43,49 +38,48 @@ impl Control {
         self.0.stages.iter().map(totals).collect()
     }
 
-    /// What the consumer has done so far.
+    /// Totals of the consumer.
     pub fn consumer(&self) -> Reading {
         self.0.consumer_meter.read()
     }
 
-    /// The batch slots.
     pub fn slots(&self) -> Slots {
         self.0.slots.clone()
     }
 
     /// Number of slots at the end of the route.
     pub fn depth(&self) -> usize {
-        self.0.stages.last().map_or(0, |last| last.output.level().places)
+        self.0.stages.last().map_or(0, |last| last.output.level().slots)
     }
 
-    /// Changes the number of slots. Fewer takes effect as slots become empty.
+    /// Changes the number of slots. A smaller number takes effect as slots become empty.
     pub fn set_depth(&self, depth: usize) {
         if let Some(last) = self.0.stages.last() {
             last.output.resize(depth);
         }
     }
 
-    /// Changes a stage's number of workers, within one and its crew's limit, and gives the number
-    /// it has now. A worker that is no longer wanted finishes its item first. The queue behind
-    /// the stage gets places for all of them, except for the last, whose places are the depth.
+    /// Changes a stage's number of workers, between one and its crew's limit, and returns the new
+    /// number. A worker that is no longer needed finishes its item first. The stage's output queue
+    /// gets slots for all workers, except at the end of the route, where the slots are the depth.
     pub fn set_workers(&self, stage: &str, workers: usize) -> Option<usize> {
         let index = self.0.stages.iter().position(|running| running.name == stage)?;
         let found = &self.0.stages[index];
         let workers = workers.clamp(1, found.crew.up_to);
-        if index + 1 < self.0.stages.len() && found.output.level().places <= workers {
+        if index + 1 < self.0.stages.len() && found.output.level().slots <= workers {
             found.output.resize(workers + 1);
         }
         found.gate.set_active(workers);
         Some(workers)
     }
 
-    /// Takes no more from the source; everything taken so far is still delivered, then the data
+    /// Takes no more from the source. All items taken so far are still delivered, then the data
     /// ends.
     pub fn drain(&self) {
         self.0.stop.drain();
     }
 
-    /// The present number of workers and slots, as flags to type next time.
+    /// The current numbers of workers and slots, as command-line flags.
     pub fn flags(&self) -> Vec<String> {
         let crews = self.0.stages.iter().filter_map(|stage| {
             stage.crew.flag.map(|flag| format!("{flag} {}", stage.gate.active()))
@@ -99,7 +93,7 @@ impl Control {
     }
 }
 
-fn totals(stage: &Running) -> StageTotals {
+fn totals(stage: &RunningStage) -> StageTotals {
     let mut totals = StageTotals {
         name: stage.name,
         workers: stage.gate.active(),

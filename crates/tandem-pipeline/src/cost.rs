@@ -1,17 +1,16 @@
-//! What a stage costs, item by item: a mean and a variation, drawn from a seed.
+//! The time of a stage per item: random, with a mean and a variation.
 //!
-//! In: [`Cost`] and a [`Seed`]. Out: as many costs as asked for, the same for the same seed on
-//! every machine. Gamma distributed: never negative, one long tail, exponential at a variation of
-//! one, constant at zero. Next: [`crate::simulate`] and [`crate::rehearse`] spend them.
+//! In: [`Cost`] and a [`Seed`]. Out: one time per item, the same for the same seed on every machine.
+//! Gamma distributed: never negative, one long tail, exponential at a variation of one, constant at
+//! zero. Next: [`crate::simulate`] and [`crate::rehearse`] use them.
 
 use tandem_units::{Seconds, Seed};
 
-/// How long a stage takes per item, and how much that varies.
+/// The time of a stage per item.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cost {
-    /// Mean time per item.
     pub mean: Seconds,
-    /// Standard deviation as a share of the mean.
+    /// Standard deviation divided by the mean.
     pub variation: f64,
 }
 
@@ -21,28 +20,27 @@ impl Cost {
         Cost { mean, variation: 0.0 }
     }
 
-    /// Costs of so many items.
     pub fn draw(self, items: usize, seed: Seed) -> Vec<Seconds> {
-        let mut chance = Chance { seed, drawn: 0 };
-        (0..items).map(|_| self.one(&mut chance)).collect()
+        let mut random = Random { seed, drawn: 0 };
+        (0..items).map(|_| self.one(&mut random)).collect()
     }
 
-    fn one(self, chance: &mut Chance) -> Seconds {
+    fn one(self, random: &mut Random) -> Seconds {
         if self.variation <= 0.0 {
             return self.mean;
         }
         let shape = 1.0 / (self.variation * self.variation);
-        Seconds(self.mean.0 / shape * gamma(shape, chance))
+        Seconds(self.mean.0 / shape * gamma(shape, random))
     }
 }
 
-/// Uniform and normal numbers from a seed.
-struct Chance {
+/// Uniform and normal random values from a seed.
+struct Random {
     seed: Seed,
     drawn: u64,
 }
 
-impl Chance {
+impl Random {
     /// Uniform, above zero and below one.
     fn uniform(&mut self) -> f64 {
         self.drawn += 1;
@@ -58,16 +56,16 @@ impl Chance {
 }
 
 /// Gamma distributed with mean `shape`, after Marsaglia and Tsang (2000).
-fn gamma(shape: f64, chance: &mut Chance) -> f64 {
+fn gamma(shape: f64, random: &mut Random) -> f64 {
     if shape < 1.0 {
-        return gamma(shape + 1.0, chance) * chance.uniform().powf(1.0 / shape);
+        return gamma(shape + 1.0, random) * random.uniform().powf(1.0 / shape);
     }
     let d = shape - 1.0 / 3.0;
     let c = 1.0 / (9.0 * d).sqrt();
     loop {
-        let x = chance.normal();
+        let x = random.normal();
         let v = (1.0 + c * x).powi(3);
-        if v > 0.0 && chance.uniform().ln() < 0.5 * x * x + d - d * v + d * v.ln() {
+        if v > 0.0 && random.uniform().ln() < 0.5 * x * x + d - d * v + d * v.ln() {
             return d * v;
         }
     }
@@ -90,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn draws_have_the_mean_and_the_variation_asked_for() {
+    fn draws_have_the_given_mean_and_variation() {
         [0.0, 0.1, 0.5, 1.0, 1.5].into_iter().for_each(|variation| check(0.02, variation));
     }
 

@@ -1,4 +1,7 @@
-//! Why a run ended before its data did. The first cause is the one that is told.
+//! Why a run ended before its data did.
+//!
+//! In: the first cause of a stop. Out: a message that names the stage and the item, and a hint. A
+//! later cause is never reported. This is the end of the path.
 
 use std::error::Error;
 use std::fmt;
@@ -6,46 +9,31 @@ use std::sync::Arc;
 use std::time::Duration;
 use tandem_units::{Hint, Seconds, Ticket};
 
-/// Why a run was stopped. Cheap to copy, so that everyone who asks is told the same.
+/// Why a run was stopped. Cheap to clone, so that every caller gets the same cause.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum PipelineError {
-    /// A stage said that nothing after this can be trusted.
+    /// A stage returned [`crate::Trouble::StopRun`].
     #[error("stage `{stage}` stopped the run{}", at(ticket))]
     Stage {
-        /// The stage.
         stage: &'static str,
-        /// The item it worked on.
         ticket: Option<Ticket>,
-        /// What it said.
         #[source]
         source: Arc<dyn Error + Send + Sync>,
     },
-    /// A stage panicked.
     #[error("stage `{stage}` panicked{}: {message}", at(ticket))]
-    Panic {
-        /// The stage.
-        stage: &'static str,
-        /// The item it worked on.
-        ticket: Option<Ticket>,
-        /// What the panic said.
-        message: String,
-    },
+    Panic { stage: &'static str, ticket: Option<Ticket>, message: String },
     /// A stage worked on one item without progress for longer than the watchdog allows.
     #[error("{0}")]
     Frozen(Frozen),
     /// The consumer and all stages waited for longer than the watchdog allows.
     #[error("{0}")]
     Stalled(Stalled),
-    /// A worker's thread could not be started.
     #[error("cannot start thread `{name}`")]
     Thread {
-        /// The thread's name.
         name: String,
-        /// What the system said.
         #[source]
         source: Arc<std::io::Error>,
     },
-    /// The user asked to stop.
     #[error("the run was cancelled")]
     Cancelled,
 }

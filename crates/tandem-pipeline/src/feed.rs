@@ -1,16 +1,17 @@
 //! The consumer's end of a run.
 //!
-//! In: the items of the last queue. Out: one after the other, in order, on the consumer's own
-//! thread, which is measured here: busy between two calls of [`Feed::next`], starved inside. The
-//! consumer may also see where items were skipped: [`Feed::next_delivery`]. An item's slot and bytes are free again at the next call. Dropping the feed stops the run and
-//! joins its threads.
+//! In: the items of the last queue. Out: the same items in order, on the consumer's own thread,
+//! which is measured here: busy between two calls of [`Feed::next`], starved inside. The
+//! consumer may also see where items were skipped: [`Feed::next_delivery`]. An item's slot and bytes
+//! are free again at the next call. Dropping the feed stops the run and joins its threads. Next:
+//! [`crate::control`], for other threads.
 
 use crate::budget::Charge;
 use crate::control::{Control, StageTotals};
 use crate::error::PipelineError;
-use crate::link::{Link, Place, Taken};
 use crate::meter::{Activity, Reading};
 use crate::payload::Payload;
+use crate::queue::{Queue, QueueSlot, Taken};
 use crate::run::Threads;
 use crate::slow::Slowdowns;
 use crate::stop::Cause;
@@ -21,8 +22,8 @@ use tandem_units::Ticket;
 
 /// Takes items from a running route.
 pub struct Feed<T: Payload> {
-    link: Arc<Link<T>>,
-    held: Option<(Place, Option<Charge>)>,
+    queue: Arc<Queue<T>>,
+    current: Option<(QueueSlot, Option<Charge>)>,
     waited: Duration,
     // The last delivery was an item: the next wait is a new one.
     delivered: bool,
@@ -44,15 +45,12 @@ pub enum Delivery<T> {
 /// How a run ended.
 #[derive(Clone, Debug)]
 pub struct Ended {
-    /// What ended it.
     pub how: Ending,
-    /// Threads that are stuck inside a stage and had to be left behind, by name.
+    /// Names of the threads that did not return from their stage.
     pub left_behind: Vec<String>,
-    /// What each stage did.
     pub stages: Vec<StageTotals>,
-    /// What the consumer did.
     pub consumer: Reading,
-    /// The final number of workers and slots, as flags to type next time.
+    /// The final numbers of workers and slots, as command-line flags.
     pub flags: Vec<String>,
 }
 
@@ -61,26 +59,25 @@ pub struct Ended {
 pub enum Ending {
     /// Every item was delivered.
     EndOfData,
-    /// The consumer wanted no more.
+    /// The consumer stopped before the end of the data.
     ConsumerLeft,
-    /// It could not go on.
     Failed(PipelineError),
 }
 
 impl<T: Payload> Feed<T> {
     pub(crate) fn new(
-        link: Arc<Link<T>>,
+        queue: Arc<Queue<T>>,
         control: Control,
         threads: Threads,
         grace: Duration,
         slow: Slowdowns,
     ) -> Feed<T> {
-        let (held, waited, delivered, over) = (None, Duration::ZERO, false, false);
-        Feed { link, held, waited, delivered, over, control, threads, grace, slow }
+        let (current, waited, delivered, over) = (None, Duration::ZERO, false, false);
+        Feed { queue, current, waited, delivered, over, control, threads, grace, slow }
     }
 
-    /// Gives back the last item's slot and waits for the next item; `None` at the end of the
-    /// data. Skipped items are passed over. A run that was stopped gives its cause.
+    /// Frees the last item's slot and waits for the next item; `None` at the end of the data.
+    /// Skipped items are passed over. A run that was stopped returns its cause.
     #[allow(clippy::should_implement_trait, reason = "an iterator cannot end with a cause")]
     pub fn next(&mut self) -> Result<Option<T>, PipelineError> {
         loop {
@@ -92,7 +89,7 @@ impl<T: Payload> Feed<T> {
         }
     }
 
-    /// As [`Feed::next`], but a skipped item is reported in its place: a consumer that counts
+    /// As [`Feed::next`], but a skipped item is reported in its turn: a consumer that counts
     /// steps, or that a stage waits for, learns of the gap without a later item having to arrive.
     pub fn next_delivery(&mut self) -> Result<Option<Delivery<T>>, PipelineError> {
         self.release();
@@ -105,16 +102,16 @@ impl<T: Payload> Feed<T> {
             from.get_or_insert_with(Instant::now);
             meter.enter(Activity::Starved);
         };
-        let taken = self.link.take_and_keep(starved);
+        let taken = self.queue.take_and_keep(starved);
         self.waited += from.map_or(Duration::ZERO, |from| from.elapsed());
         match taken {
-            Ok(Taken::Item(_, parcel)) => {
+            Ok(Taken::Item(_, entry)) => {
                 // What the consumer does after a marker is work too, but no item.
-                meter.begin(parcel.ticket);
-                self.held = Some((parcel.place, parcel.charge));
-                let Some(body) = parcel.body else {
+                meter.begin(entry.ticket);
+                self.current = Some((entry.slot, entry.charge));
+                let Some(body) = entry.body else {
                     self.release();
-                    return Ok(Some(Delivery::Skipped(parcel.ticket)));
+                    return Ok(Some(Delivery::Skipped(entry.ticket)));
                 };
                 meter.count();
                 self.delivered = true;
@@ -133,25 +130,24 @@ impl<T: Payload> Feed<T> {
         }
     }
 
-    /// How long the consumer waited since the item before the last one: the stall before the last
-    /// item, waits for markers included.
+    /// How long the consumer waited for the last item, waits for markers before it included.
     pub fn waited(&self) -> Duration {
         self.waited
     }
 
-    /// Gives back the last item's slot before the next one is asked for.
+    /// Frees the last item's slot before the next item is needed.
     pub fn release(&mut self) {
-        if let Some((place, charge)) = self.held.take() {
+        if let Some((slot, charge)) = self.current.take() {
             drop(charge);
-            self.link.release(place);
+            self.queue.release(slot);
         }
     }
 
-    /// The controlled start: waits until so many slots are ready, `at_most` so long. More slots
-    /// than there are cannot be waited for. What it found goes to the record.
+    /// Waits until this many slots (or all, if there are fewer) are ready, for at most `at_most`. The
+    /// result is recorded.
     pub fn wait_ready(&mut self, slots: usize, at_most: Duration) -> Started {
         let began = Instant::now();
-        let found = self.link.await_ready(slots, began + at_most);
+        let found = self.queue.await_ready(slots, began + at_most);
         let (ready, why) = found.unwrap_or((0, StartReason::Stopped));
         let (waited, limit) = (began.elapsed().into(), at_most.into());
         let started = Started { waited, limit, ready: ready as u32, why };
@@ -164,7 +160,7 @@ impl<T: Payload> Feed<T> {
         self.control.clone()
     }
 
-    /// Stops the run if it is not over, joins its threads, and says how it went.
+    /// Stops the run if it has not ended, joins its threads, and returns how it ended.
     pub fn close(mut self) -> Ended {
         let left_behind = self.end();
         let run = &self.control.0;

@@ -1,7 +1,8 @@
-//! How many workers of a stage are at work; the others wait here.
+//! Limits how many workers of a stage are active; the others wait here.
 //!
-//! In: a number, which may change at any time. Out: workers below it pass, the others wait until
-//! they are wanted, the stage's input ends, or the run is stopped. Order never depends on it.
+//! In: the number of active workers, which may change at any time. Out: workers with a lower index
+//! pass; the others wait until they are needed, the stage's input ends, or the run is stopped. The
+//! order of items never depends on it. Next: [`crate::worker`].
 
 use crate::budget::Stopped;
 use crate::sync::{Condvar, Mutex, lock, wait};
@@ -17,12 +18,11 @@ struct State {
     stopped: bool,
 }
 
-/// What a worker learns at the gate.
+/// Why a worker passed the gate.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Pass {
-    /// It is wanted.
     Work,
-    /// There is no more input for this stage.
+    /// The stage has no more input.
     Ended,
 }
 
@@ -32,7 +32,7 @@ impl Gate {
         Gate { state: Mutex::new(state), changed: Condvar::new() }
     }
 
-    /// Lets a worker pass or keeps it waiting; `parking` is called before a wait.
+    /// Waits until the worker may pass; `parking` is called before each wait.
     pub(crate) fn pass(&self, worker: usize, mut parking: impl FnMut()) -> Result<Pass, Stopped> {
         let mut state = lock(&self.state);
         loop {
@@ -57,13 +57,13 @@ impl Gate {
         self.changed.notify_all();
     }
 
-    /// The input is over: nobody need wait any more.
+    /// The input has ended: all workers pass.
     pub(crate) fn end(&self) {
         lock(&self.state).ended = true;
         self.changed.notify_all();
     }
 
-    /// Sends all away who wait here, now and later.
+    /// Ends every wait at this gate, now and later.
     pub(crate) fn stop(&self) {
         lock(&self.state).stopped = true;
         self.changed.notify_all();

@@ -1,45 +1,42 @@
-//! The bounds of one queue: how many items, how many bytes, and whose bytes they are.
+//! The limits of one queue: items, bytes, and the budget that the bytes are charged to.
 
-use crate::budget::Budget;
+use crate::budget::{Budget, QueueBudget};
 use crate::slots::DEFAULT_DEPTH;
 use std::sync::Arc;
 use tandem_units::Bytes;
 
-use crate::budget::Seat;
-
 /// The most a queue may hold.
 ///
-/// `items` counts what waits in the queue, what the stage before it is working on and what came
-/// early; a stage can use no more workers than its queue has items. For the last queue of a
-/// route, `items` is the depth: what the consumer works on counts too.
+/// `items` counts the items that are ready, that the stage before the queue works on, and that
+/// were finished early. A stage can use no more workers than its queue has items. For the last
+/// queue of a route, `items` is the depth: the item that the consumer works on counts too.
 #[derive(Clone)]
 pub struct Hold {
     /// The most items; at least one.
     pub items: usize,
-    /// The most bytes of this queue by itself. One larger item passes alone.
+    /// The most bytes in this queue. A larger item passes alone.
     pub bytes: Bytes,
     /// A budget shared with other queues, such as the memory of a device.
     pub budget: Option<Budget>,
 }
 
 impl Hold {
-    /// So many bytes in the default number of places.
+    /// This many bytes, and the default number of items.
     pub fn bytes(bytes: Bytes) -> Hold {
         Hold { items: DEFAULT_DEPTH, bytes, budget: None }
     }
 
-    /// The same with so many items.
     pub fn items(self, items: usize) -> Hold {
         Hold { items, ..self }
     }
 
-    /// The same out of a budget that other queues use too.
+    /// Charges the bytes to a budget that other queues use too.
     pub fn within(self, budget: &Budget) -> Hold {
         Hold { budget: Some(budget.clone()), ..self }
     }
 
-    pub(crate) fn seat(&self, route: u64) -> Arc<Seat> {
+    pub(crate) fn queue_budget(&self, route: u64) -> Arc<QueueBudget> {
         let own = || Budget::of(self.bytes);
-        self.budget.clone().unwrap_or_else(own).join(route, self.bytes)
+        self.budget.clone().unwrap_or_else(own).add_queue(route, self.bytes)
     }
 }

@@ -24,7 +24,7 @@ pub enum Activity {
 }
 
 /// A finished piece of activity.
-pub(crate) struct Piece {
+pub(crate) struct ActivitySpan {
     pub(crate) activity: Activity,
     pub(crate) ticket: Option<Ticket>,
     /// The part of the stage, where it has parts.
@@ -33,7 +33,7 @@ pub(crate) struct Piece {
     pub(crate) end: Instant,
 }
 
-pub(crate) type PieceListener = Box<dyn Fn(Piece) + Send + Sync>;
+pub(crate) type SpanListener = Box<dyn Fn(ActivitySpan) + Send + Sync>;
 
 /// Totals of one worker, and what it does now.
 #[derive(Clone, Copy, Debug)]
@@ -64,7 +64,7 @@ pub(crate) struct Pulse {
 
 pub(crate) struct Meter {
     state: Mutex<State>,
-    listener: Option<PieceListener>,
+    listener: Option<SpanListener>,
 }
 
 struct State {
@@ -85,7 +85,7 @@ struct State {
 }
 
 impl Meter {
-    pub(crate) fn new(listener: Option<PieceListener>) -> Meter {
+    pub(crate) fn new(listener: Option<SpanListener>) -> Meter {
         let zero = Duration::ZERO;
         let state = State {
             busy: zero,
@@ -108,31 +108,31 @@ impl Meter {
     /// Work on a new item begins.
     pub(crate) fn begin(&self, ticket: Option<Ticket>) {
         let mut state = lock(&self.state);
-        let piece = state.turn_to(Activity::Busy);
+        let span = state.turn_to(Activity::Busy);
         (state.ticket, state.part) = (ticket, None);
         state.item.clear();
         state.moves += 1;
         drop(state);
-        self.report(piece);
+        self.report(span);
     }
 
     /// The same item enters another part of the stage.
     pub(crate) fn begin_part(&self, part: &'static str) {
         let mut state = lock(&self.state);
-        let piece = state.turn_to(Activity::Busy);
+        let span = state.turn_to(Activity::Busy);
         state.part = Some(part);
         state.moves += 1;
         drop(state);
-        self.report(piece);
+        self.report(span);
     }
 
     /// The activity changes. The current activity again changes nothing.
     pub(crate) fn enter(&self, activity: Activity) {
         let mut state = lock(&self.state);
         if state.doing != activity || !state.waits_for.is_empty() {
-            let piece = state.turn_to(activity);
+            let span = state.turn_to(activity);
             drop(state);
-            self.report(piece);
+            self.report(span);
         }
     }
 
@@ -140,10 +140,10 @@ impl Meter {
     pub(crate) fn wait_for(&self, what: String) {
         let mut state = lock(&self.state);
         if state.doing != Activity::Starved || state.waits_for != what {
-            let piece = state.turn_to(Activity::Starved);
+            let span = state.turn_to(Activity::Starved);
             state.waits_for = what;
             drop(state);
-            self.report(piece);
+            self.report(span);
         }
     }
 
@@ -201,15 +201,15 @@ impl Meter {
         Some(lock(&self.state).waits_for.clone()).filter(|what| !what.is_empty())
     }
 
-    fn report(&self, piece: Piece) {
-        if let (Some(listener), true) = (&self.listener, piece.activity != Activity::Parked) {
-            listener(piece);
+    fn report(&self, span: ActivitySpan) {
+        if let (Some(listener), true) = (&self.listener, span.activity != Activity::Parked) {
+            listener(span);
         }
     }
 }
 
 impl State {
-    fn turn_to(&mut self, activity: Activity) -> Piece {
+    fn turn_to(&mut self, activity: Activity) -> ActivitySpan {
         let (begin, end) = (self.since, Instant::now());
         let took = end.saturating_duration_since(begin);
         match self.doing {
@@ -218,11 +218,11 @@ impl State {
             Activity::Blocked => self.blocked += took,
             Activity::Parked => {}
         }
-        let piece =
-            Piece { activity: self.doing, ticket: self.ticket, part: self.part, begin, end };
+        let span =
+            ActivitySpan { activity: self.doing, ticket: self.ticket, part: self.part, begin, end };
         (self.doing, self.since) = (activity, end);
         self.turns += 1;
         self.waits_for.clear();
-        piece
+        span
     }
 }

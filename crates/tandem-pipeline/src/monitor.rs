@@ -1,14 +1,14 @@
-//! The thread that looks after a run: samples it, watches it, adapts it.
+//! The monitor thread of a run: records samples, runs the watchdog, applies the controller.
 //!
-//! In: the meters and queues, which it reads without stopping anybody. Out: stage and queue
-//! events at an interval, the watchdog's verdict, and the controller's decisions carried out. One
-//! thread does all three, since each is a short look now and then.
+//! In: the meters and queues, which it reads without blocking a worker. Out: stage and queue events
+//! at an interval, a stop if the watchdog finds a stall, and changes to workers and slots. One
+//! thread does all three, because each is a short periodic task. Next: [`crate::watchdog`].
 
-use crate::adapt::{Action, Change, Controller, Knob, Limits, Measurement, StageMeasure};
+use crate::adapt::{Action, Change, Controller, Limits, Measurement, Parameter, StageMeasure};
 use crate::control::{Control, StageTotals};
 use crate::error::PipelineError;
-use crate::link::Level;
 use crate::meter::Reading;
+use crate::queue::Level;
 use crate::run::{Quit, Run};
 use crate::stop::Cause;
 use crate::watchdog::{Alarm, Watch, Watchdog};
@@ -86,7 +86,7 @@ impl Monitor {
         let run = &self.control.0;
         run.recorder.send(Warning { code: code.into(), text: error.to_string() });
         // Before the stop: a thread that does not return must not be waited for.
-        run.stop.freeze();
+        run.stop.set_alarm();
         run.stop.stop(Cause::Failed(error));
         if let (Alarm::Frozen(frozen), Some(on_frozen)) = (&alarm, &self.watch.on_frozen) {
             on_frozen(frozen);
@@ -127,54 +127,56 @@ impl Monitor {
         let Some(adapting) = &mut self.adapting else { return };
         let now = Snapshot::of(&self.control);
         let items = now.consumer.items - adapting.since.consumer.items;
-        // A slow consumer makes an interval longer rather than its throughput a matter of luck.
+        // With a slow consumer the interval is longer: few items would make a noisy throughput.
         if now.at - adapting.since.at < adapting.every || items < adapting.least_items {
             return;
         }
         let measured = measure(&adapting.since, &now);
-        let action = adapting.controller.look(&measured);
+        let action = adapting.controller.decide(&measured);
         adapting.since = now;
-        self.carry_out(action);
+        self.apply(action);
     }
 
-    fn carry_out(&self, action: Action) {
+    fn apply(&self, action: Action) {
         match action {
             Action::Nothing => {}
             Action::Try { change, before, why } => {
                 self.set(change, change.to);
-                self.tell(change, (before, None), DecisionOutcome::Trying, why);
+                self.record(change, (before, None), DecisionOutcome::Trying, why);
             }
             Action::Keep { change, before, after } => {
                 let why = effect(before, after);
-                self.tell(change, (before, Some(after)), DecisionOutcome::Kept, why);
+                self.record(change, (before, Some(after)), DecisionOutcome::Kept, why);
             }
-            Action::TakeBack { change, before, after } => {
+            Action::Revert { change, before, after } => {
                 self.set(change, change.from);
                 let why = effect(before, after);
-                self.tell(change, (before, Some(after)), DecisionOutcome::TakenBack, why);
+                self.record(change, (before, Some(after)), DecisionOutcome::TakenBack, why);
             }
         }
     }
 
     fn set(&self, change: Change, value: usize) {
-        match change.knob {
-            Knob::Depth => self.control.set_depth(value),
-            Knob::Workers(stage) => {
+        match change.parameter {
+            Parameter::Depth => self.control.set_depth(value),
+            Parameter::Workers(stage) => {
                 self.control.set_workers(self.control.0.stages[stage].name, value);
             }
         }
     }
 
-    fn tell(
+    fn record(
         &self,
         change: Change,
         (before, after): (f64, Option<f64>),
         outcome: DecisionOutcome,
         why: String,
     ) {
-        let (what, stage) = match change.knob {
-            Knob::Depth => ("depth", None),
-            Knob::Workers(stage) => ("workers", Some(self.control.0.stages[stage].name.into())),
+        let (what, stage) = match change.parameter {
+            Parameter::Depth => ("depth", None),
+            Parameter::Workers(stage) => {
+                ("workers", Some(self.control.0.stages[stage].name.into()))
+            }
         };
         let (from, to) = (change.from as u64, change.to as u64);
         let what = what.into();
@@ -204,7 +206,7 @@ fn queue_level(feeds: &'static str, level: Level) -> QueueLevel {
         items: level.ready as u64,
         bytes: level.bytes,
         limit: level.limit,
-        limit_items: Some(level.places as u64),
+        limit_items: Some(level.slots as u64),
     }
 }
 
@@ -220,14 +222,14 @@ fn measure(old: &Snapshot, new: &Snapshot) -> Measurement {
         name: new.name,
     });
     let last = new.stages.last().map(|stage| stage.queue).unwrap_or_default();
-    // The mean size of what is held tells what one more slot would cost.
-    let one_more = last.bytes.0 + last.bytes.0 / last.held.max(1) as u64;
+    // One more slot is expected to need the mean size of the slots in use.
+    let one_more = last.bytes.0 + last.bytes.0 / last.in_use.max(1) as u64;
     Measurement {
         over,
         items: new.consumer.items - old.consumer.items,
         starved: share(new.consumer.starved, old.consumer.starved),
         stages: stages.collect(),
-        depth: last.places,
+        depth: last.slots,
         bytes_for_depth: one_more <= last.limit.0,
     }
 }

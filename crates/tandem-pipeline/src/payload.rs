@@ -1,32 +1,30 @@
-//! What may travel through a route: anything that knows its size.
+//! What can travel through a route: anything that knows its size.
 //!
 //! In: items of the caller. Out: the same items; the pipeline never looks inside. An item may
-//! carry a [`Ticket`], by which skips and frozen stages are named. Next: [`crate::stage`].
+//! carry a [`Ticket`], which reports use to name it. Next: [`crate::stage`].
 
 use tandem_units::{Bytes, Ticket};
 
-/// An item that a queue can weigh.
+/// An item whose size a queue can limit.
 pub trait Payload: Send + 'static {
-    /// Memory the item holds on to, on the device its queue stands for. Asked once per queue.
+    /// Memory that the item uses on the device of its queue. Called once per queue.
     fn size(&self) -> Bytes;
 
-    /// The item's place in the run, where it has one. Reports name the item by it.
+    /// The item's epoch and number. Reports name the item by it.
     fn ticket(&self) -> Option<Ticket> {
         None
     }
 }
 
-/// An item with its place in the run. Order and chance follow the ticket, never the thread.
+/// An item with its ticket. Order and random numbers depend on the ticket, never on the thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ticketed<T> {
-    /// Place in the run.
     pub ticket: Ticket,
-    /// The item itself.
     pub body: T,
 }
 
 impl<T> Ticketed<T> {
-    /// The same place in the run with another body: what most stages do.
+    /// The same ticket with another body.
     pub fn map<U>(self, change: impl FnOnce(T) -> U) -> Ticketed<U> {
         Ticketed { ticket: self.ticket, body: change(self.body) }
     }

@@ -1,17 +1,17 @@
-//! Memory that is used again: buffers return to their pool when the last holder drops them.
+//! Reusable memory: a buffer returns to its pool when it is dropped.
 //!
-//! In: a way to make a buffer. Out: [`Pooled`] buffers, made anew only when none is spare. A
-//! buffer keeps its capacity and its contents; who takes one clears what it does not want. A
-//! batch built from pooled buffers therefore costs no allocation once the pipeline is full.
+//! In: a function that creates a buffer. Out: [`Pooled`] buffers; a new one is created only when
+//! none is spare. A buffer keeps its capacity and its contents: the caller clears it if needed. So
+//! a batch in pooled buffers costs no allocation once the pipeline is full.
 
 use crate::sync::{Mutex, lock};
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
-/// Spare buffers of one kind. Copies share them.
-pub struct Pool<T>(Arc<Shelf<T>>);
+/// Spare buffers of one kind. Clones share them.
+pub struct Pool<T>(Arc<Shared<T>>);
 
-struct Shelf<T> {
+struct Shared<T> {
     spare: Mutex<Spare<T>>,
     keep: usize,
     make: Box<dyn Fn() -> T + Send + Sync>,
@@ -19,7 +19,7 @@ struct Shelf<T> {
 
 struct Spare<T> {
     buffers: Vec<T>,
-    made: u64,
+    created: u64,
 }
 
 impl<T> Clone for Pool<T> {
@@ -29,33 +29,33 @@ impl<T> Clone for Pool<T> {
 }
 
 impl<T: Send + 'static> Pool<T> {
-    /// A pool that keeps at most so many spare buffers; further ones are freed.
+    /// A pool that keeps at most `keep` spare buffers; further ones are freed.
     pub fn new(keep: usize, make: impl Fn() -> T + Send + Sync + 'static) -> Pool<T> {
-        let spare = Mutex::new(Spare { buffers: Vec::with_capacity(keep), made: 0 });
-        Pool(Arc::new(Shelf { spare, keep, make: Box::new(make) }))
+        let spare = Mutex::new(Spare { buffers: Vec::with_capacity(keep), created: 0 });
+        Pool(Arc::new(Shared { spare, keep, make: Box::new(make) }))
     }
 
-    /// A spare buffer as it was left, or a new one.
+    /// A spare buffer with its old contents, or a new one.
     pub fn take(&self) -> Pooled<T> {
         let mut spare = lock(&self.0.spare);
         let found = spare.buffers.pop();
         if found.is_none() {
-            spare.made += 1;
+            spare.created += 1;
         }
         drop(spare);
         let buffer = found.unwrap_or_else(|| (self.0.make)());
         Pooled { buffer: Some(buffer), pool: self.clone() }
     }
 
-    /// Buffers made so far; a number that stands still shows that memory is used again.
-    pub fn made(&self) -> u64 {
-        lock(&self.0.spare).made
+    /// Buffers created so far. The number stays constant while memory is reused.
+    pub fn created(&self) -> u64 {
+        lock(&self.0.spare).created
     }
 }
 
-/// A buffer that goes back to its pool when dropped.
+/// A buffer that returns to its pool when dropped.
 pub struct Pooled<T: Send + 'static> {
-    // Empty only inside `drop`.
+    // `None` only inside `drop`.
     buffer: Option<T>,
     pool: Pool<T>,
 }
@@ -98,18 +98,18 @@ mod tests {
             drop(first);
             let again = pool.take();
             assert_eq!((again.as_ptr(), again.capacity() >= 1000), (address, true));
-            assert_eq!(pool.made(), 1);
+            assert_eq!(pool.created(), 1);
         });
     }
 
     #[test]
-    fn no_more_spares_are_kept_than_asked_for() {
+    fn no_more_spare_buffers_are_kept_than_the_limit() {
         model(|| {
             let pool = Pool::new(2, || ());
             drop([pool.take(), pool.take(), pool.take()]);
-            assert_eq!(pool.made(), 3);
+            assert_eq!(pool.created(), 3);
             drop([pool.take(), pool.take(), pool.take()]);
-            assert_eq!(pool.made(), 4, "two came from the pool");
+            assert_eq!(pool.created(), 4, "two came from the pool");
         });
     }
 }

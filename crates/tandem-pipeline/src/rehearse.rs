@@ -1,15 +1,15 @@
-//! Runs a line of set costs through the real pipeline, and measures it.
+//! Runs a route with given costs on real threads, and measures it.
 //!
-//! In: a [`Line`] and the costs of its items. Out: [`Measured`], in the same terms as
-//! [`crate::simulate`]'s prediction, so that the two can be compared item for item. The
-//! stand-in stages wait, as for a device, or keep a core busy; they touch no data.
+//! In: a [`RouteModel`] and the costs of its items. Out: [`Measured`], in the same terms as the
+//! prediction of [`crate::simulate`], so that the two can be compared. The stand-in stages sleep, as
+//! if a device worked, or keep a core busy; they process no data.
 
 use crate::control::StageTotals;
 use crate::error::PipelineError;
 use crate::hold::Hold;
 use crate::payload::{Payload, Ticketed};
 use crate::route::{Crew, Route, Setup};
-use crate::simulate::{Costs, Line, variation};
+use crate::simulate::{Costs, RouteModel, variation};
 use crate::stage::{Outlet, Stage, Trouble};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,33 +18,33 @@ use tandem_units::{Bytes, Epoch, Seconds, Ticket};
 /// How a stand-in spends its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spend {
-    /// Asleep, as while a device works.
+    /// Asleep, as if a device worked.
     Waiting,
-    /// On the processor.
+    /// On the CPU.
     Busy,
 }
 
-/// What a run was like, from the consumer's first item on.
+/// The measured run, from the consumer's first item on.
 #[derive(Clone, Debug)]
 pub struct Measured {
     /// Mean time from one item to the next at the consumer.
     pub step: Seconds,
-    /// Standard deviation of that time as a share of its mean.
+    /// Standard deviation of that time divided by its mean.
     pub variation: f64,
     /// Share of its time in which the consumer had no item.
     pub stall: f64,
-    /// What each stage did; the source is left out.
+    /// All stages except the source.
     pub stages: Vec<StageTotals>,
 }
 
-/// Runs the line on real threads, with the consumer on this one.
+/// Runs the route on real threads, with the consumer on this one.
 pub fn rehearse(
-    line: &Line,
+    model: &RouteModel,
     costs: &Costs,
     spend: Spend,
     setup: Setup,
 ) -> Result<Measured, PipelineError> {
-    let mut feed = route(line, costs, spend).start(setup)?;
+    let mut feed = build(model, costs, spend).start(setup)?;
     let mut clock = StepClock::default();
     while let Some(item) = feed.next()? {
         clock.begin(feed.waited());
@@ -56,31 +56,30 @@ pub fn rehearse(
     Ok(clock.measured(stages))
 }
 
-/// The same work one after the other, as without a pipeline: mean time per item.
-pub fn in_line(costs: &Costs, spend: Spend) -> Seconds {
+/// Mean time per item of the same work without a pipeline, one stage after the other.
+pub fn run_serially(costs: &Costs, spend: Spend) -> Seconds {
     let from = Instant::now();
     for (item, consumer) in costs.consumer.iter().enumerate() {
-        let stations = costs.stations.iter().map(|list| list[item]);
-        for cost in stations.chain([*consumer]) {
+        let stages = costs.stages.iter().map(|list| list[item]);
+        for cost in stages.chain([*consumer]) {
             spend.spend(Duration::from_secs_f64(cost.0));
         }
     }
     Seconds(from.elapsed().as_secs_f64() / costs.consumer.len().max(1) as f64)
 }
 
-fn route(line: &Line, costs: &Costs, spend: Spend) -> Route<Ticketed<Token>> {
+fn build(model: &RouteModel, costs: &Costs, spend: Spend) -> Route<Ticketed<Token>> {
     let items = (0..costs.consumer.len() as u64)
         .map(|seq| Ticketed { ticket: Ticket { epoch: Epoch(0), seq }, body: Token });
     let hold = |items| Hold::bytes(Bytes::mib(1)).items(items);
     let start = Route::from(items, hold(64));
-    line.stations.iter().zip(&costs.stations).fold(start, |route, (station, list)| {
-        let (name, costs): (_, Arc<[Seconds]>) = (station.name, list.as_slice().into());
+    model.stages.iter().zip(&costs.stages).fold(start, |route, (stage, list)| {
+        let (name, costs): (_, Arc<[Seconds]>) = (stage.name, list.as_slice().into());
         let make = move || StandIn { name, costs: Arc::clone(&costs), spend };
-        route.then_by(Crew::of(station.workers), make, hold(station.places))
+        route.then_by(Crew::of(stage.workers), make, hold(stage.slots))
     })
 }
 
-/// Weighs next to nothing.
 #[derive(Clone, Copy, Debug)]
 struct Token;
 
@@ -111,7 +110,7 @@ impl Stage for StandIn {
     }
 }
 
-/// The system wakes a sleeper late by about this much; the rest is waited for awake.
+/// A sleeping thread wakes late by about this much; the rest of a wait is spent awake.
 const SLEEP_ERROR: Duration = Duration::from_micros(150);
 
 impl Spend {
@@ -122,7 +121,7 @@ impl Spend {
         }
         while Instant::now() < until {
             match self {
-                // Others may have the core: nobody is waited for here but the clock.
+                // Other threads may use the core meanwhile.
                 Spend::Waiting => std::thread::yield_now(),
                 Spend::Busy => std::hint::spin_loop(),
             }

@@ -1,7 +1,7 @@
-//! The path of the data, written down once, in order; then started.
+//! Describes the stages of a pipeline in order, and starts them.
 //!
-//! In: a source and stages, each with the bounds of the queue behind it. Out: a [`Feed`], from
-//! which the consumer takes items in the order of the source, whatever the number of workers.
+//! In: a source and stages, each with the limits of its output queue. Out: a [`Feed`], from which
+//! the consumer takes items in the order of the source, whatever the number of workers.
 //! Nothing runs before [`Route::start`]. Next: [`crate::feed`].
 //!
 //! ```
@@ -37,9 +37,9 @@ use crate::error::PipelineError;
 use crate::feed::Feed;
 use crate::gate::Gate;
 use crate::hold::Hold;
-use crate::link::{AnyLink, Link};
 use crate::payload::Payload;
-use crate::run::{self, Part};
+use crate::queue::{AnyQueue, Queue};
+use crate::run::{self, StageThreads};
 use crate::slow::Slowdowns;
 use crate::stage::Stage;
 use crate::stop::CancelToken;
@@ -51,58 +51,53 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tandem_telemetry::Recorder;
 
-/// Stages on their way to be started; `T` is what leaves the last of them.
+/// A pipeline that is not started yet; `T` is the output of its last stage.
 pub struct Route<T: Payload> {
     id: u64,
-    end: Arc<Link<T>>,
-    parts: Vec<Part>,
+    end: Arc<Queue<T>>,
+    parts: Vec<StageThreads>,
 }
 
 /// How many workers a stage has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Crew {
-    /// Workers at the start.
     pub workers: usize,
-    /// The most it may come to have while running.
+    /// The most workers it may get while running.
     pub up_to: usize,
-    /// The flag that sets `workers`, for the line that prints the final values.
+    /// The command-line flag that sets `workers`, for [`crate::Control::flags`].
     pub flag: Option<&'static str>,
 }
 
 impl Crew {
-    /// So many workers, no more and no less.
+    /// A fixed number of workers.
     pub fn of(workers: usize) -> Crew {
         Crew { workers: workers.max(1), up_to: workers.max(1), flag: None }
     }
 
-    /// The same, free to grow while running.
+    /// The controller may add workers up to `most`.
     pub fn up_to(self, most: usize) -> Crew {
         Crew { up_to: most.max(self.workers), ..self }
     }
 
-    /// The same, set by this flag.
     pub fn flag(self, flag: &'static str) -> Crew {
         Crew { flag: Some(flag), ..self }
     }
 }
 
-/// What a run needs beside its route.
+/// The settings of a run.
 pub struct Setup {
-    /// What the consumer is called in reports.
+    /// The name of the consumer in reports.
     pub consumer: &'static str,
-    /// Where events go.
     pub recorder: Recorder,
-    /// Lets somebody else stop the run.
+    /// Lets another thread stop the run.
     pub cancel: CancelToken,
-    /// What counts as frozen.
+    /// When the watchdog ends the run.
     pub watch: Watch,
-    /// Whether workers and depth may change while running.
     pub adapt: Adapt,
-    /// How often the stages' shares and the queues' levels go to the record.
+    /// The interval at which stage times and queue levels are recorded.
     pub sample_every: Duration,
-    /// Whether the stages step back behind the consumer.
     pub priority: ThreadPriority,
-    /// Stages slowed on purpose, for tests of what judges runs.
+    /// Stages that are slowed on purpose, to test reports of slow stages.
     pub slow: Slowdowns,
 }
 
@@ -122,34 +117,34 @@ impl Default for Setup {
 }
 
 impl<T: Payload> Route<T> {
-    /// Begins with an iterator, which gets a thread of its own, and the queue behind it.
+    /// Begins with an iterator, which runs on its own thread, and its output queue.
     pub fn from<I>(source: I, hold: Hold) -> Route<T>
     where
         I: Iterator<Item = T> + Send + 'static,
     {
         static ROUTES: AtomicU64 = AtomicU64::new(0);
         let id = ROUTES.fetch_add(1, Ordering::Relaxed);
-        let end = Arc::new(Link::new(hold.seat(id), hold.items, 1));
+        let end = Arc::new(Queue::new(hold.queue_budget(id), hold.items, 1));
         let source = Source { items: source, output: Arc::clone(&end) };
         let body = Box::new(move |context: Context| source.run(context));
-        let part = Part {
+        let part = StageThreads {
             name: "source",
             crew: Crew::of(1),
             gate: Arc::new(Gate::new(1)),
-            output: Arc::clone(&end) as Arc<dyn AnyLink>,
+            output: Arc::clone(&end) as Arc<dyn AnyQueue>,
             bodies: vec![body],
         };
         Route { id, end, parts: vec![part] }
     }
 
-    /// Goes on through a stage with one worker, and the queue behind it.
+    /// Adds a stage with one worker, and its output queue.
     pub fn then<S: Stage<In = T>>(self, stage: S, hold: Hold) -> Route<S::Out> {
-        // With one worker, which has its stage, this is never called.
+        // Never called: the only worker already has its stage.
         let make = || -> S { unreachable!("a single worker has its stage") };
         self.through(stage, Crew::of(1), Arc::new(make), hold)
     }
 
-    /// Goes on through a stage with several workers, each of which gets a stage from `make`.
+    /// Adds a stage with several workers, each of which gets its stage from `make`.
     pub fn then_by<S: Stage<In = T>>(
         self,
         crew: Crew,
@@ -159,7 +154,7 @@ impl<T: Payload> Route<T> {
         self.through(make(), crew, Arc::new(make), hold)
     }
 
-    /// Starts all threads. The first item may be taken at once.
+    /// Starts all threads.
     pub fn start(self, setup: Setup) -> Result<Feed<T>, PipelineError> {
         run::start(self.parts, self.end, setup)
     }
@@ -172,7 +167,7 @@ impl<T: Payload> Route<T> {
         hold: Hold,
     ) -> Route<S::Out> {
         let name = first.name();
-        let output = Arc::new(Link::new(hold.seat(self.id), hold.items, crew.up_to));
+        let output = Arc::new(Queue::new(hold.queue_budget(self.id), hold.items, crew.up_to));
         let gate = Arc::new(Gate::new(crew.workers));
         let mut first = Some(first);
         let bodies = (0..crew.up_to).map(|index| {
@@ -183,13 +178,13 @@ impl<T: Payload> Route<T> {
                 gate: Arc::clone(&gate),
                 input: Arc::clone(&self.end),
                 output: Arc::clone(&output),
-                place: None,
+                slot: None,
             };
-            Box::new(move |context: Context| worker.run(context)) as run::Body
+            Box::new(move |context: Context| worker.run(context)) as run::ThreadBody
         });
         let bodies = bodies.collect();
-        let view = Arc::clone(&output) as Arc<dyn AnyLink>;
-        self.parts.push(Part { name, crew, gate, output: view, bodies });
+        let any_output = Arc::clone(&output) as Arc<dyn AnyQueue>;
+        self.parts.push(StageThreads { name, crew, gate, output: any_output, bodies });
         Route { id: self.id, end: output, parts: self.parts }
     }
 }

@@ -1,18 +1,19 @@
-//! A route that runs: its threads, its meters, and how they end.
+//! Starts and joins the threads of a run.
 //!
-//! In: the parts of a route. Out: a [`Feed`] for the consumer and a [`Control`] for everyone
-//! else. Threads are named `tandem-STAGE-WORKER` and live as long as the run. At the end all of
-//! them are joined; one that is stuck inside a stage is left behind and named.
+//! In: the stages of a route. Out: a [`Feed`] for the consumer and a [`Control`] for all other
+//! threads. Threads are named `tandem-STAGE-WORKER` and live as long as the run. At the end all of
+//! them are joined; one that does not return from its stage is left behind and reported by name.
+//! Next: [`crate::feed`].
 
 use crate::adapt::Adapt;
 use crate::control::Control;
 use crate::error::PipelineError;
 use crate::feed::Feed;
 use crate::gate::Gate;
-use crate::link::{AnyLink, Link};
-use crate::meter::{Activity, Meter, Piece, PieceListener};
+use crate::meter::{Activity, ActivitySpan, Meter, SpanListener};
 use crate::monitor::Monitor;
 use crate::payload::Payload;
+use crate::queue::{AnyQueue, Queue};
 use crate::route::{Crew, Setup};
 use crate::slots::Slots;
 use crate::stop::{Cause, Stop};
@@ -26,29 +27,29 @@ use tandem_telemetry::event::{Doing, SlotChange, Span};
 use tandem_telemetry::record::Spans;
 
 /// What a worker's thread runs.
-pub(crate) type Body = Box<dyn FnOnce(Context) + Send>;
+pub(crate) type ThreadBody = Box<dyn FnOnce(Context) + Send>;
 
 /// One stage of a route before it is started.
-pub(crate) struct Part {
+pub(crate) struct StageThreads {
     pub(crate) name: &'static str,
     pub(crate) crew: Crew,
     pub(crate) gate: Arc<Gate>,
-    pub(crate) output: Arc<dyn AnyLink>,
-    pub(crate) bodies: Vec<Body>,
+    pub(crate) output: Arc<dyn AnyQueue>,
+    pub(crate) bodies: Vec<ThreadBody>,
 }
 
 /// One stage of a running route.
-pub(crate) struct Running {
+pub(crate) struct RunningStage {
     pub(crate) name: &'static str,
     pub(crate) crew: Crew,
     pub(crate) gate: Arc<Gate>,
     pub(crate) meters: Vec<Arc<Meter>>,
-    pub(crate) output: Arc<dyn AnyLink>,
+    pub(crate) output: Arc<dyn AnyQueue>,
 }
 
 /// What all handles of a run share.
 pub(crate) struct Run {
-    pub(crate) stages: Vec<Running>,
+    pub(crate) stages: Vec<RunningStage>,
     pub(crate) consumer: &'static str,
     pub(crate) consumer_meter: Arc<Meter>,
     pub(crate) stop: Arc<Stop>,
@@ -58,21 +59,21 @@ pub(crate) struct Run {
 }
 
 pub(crate) fn start<T: Payload>(
-    parts: Vec<Part>,
-    end: Arc<Link<T>>,
+    parts: Vec<StageThreads>,
+    end: Arc<Queue<T>>,
     setup: Setup,
 ) -> Result<Feed<T>, PipelineError> {
-    let links = parts.iter().map(|part| Arc::clone(&part.output)).collect();
+    let queues = parts.iter().map(|part| Arc::clone(&part.output)).collect();
     let gates = parts.iter().map(|part| Arc::clone(&part.gate)).collect();
-    let stop = Arc::new(Stop::new(links, gates));
+    let stop = Arc::new(Stop::new(queues, gates));
     let slots = Slots::new(slot_listener(&setup.recorder));
-    end.show_on(slots.clone());
+    end.show_in(slots.clone());
     let (stages, bodies): (Vec<_>, Vec<_>) =
         parts.into_iter().map(|part| split(part, &setup.recorder)).unzip();
     let run = Arc::new(Run {
         stages,
         consumer: setup.consumer,
-        consumer_meter: Arc::new(Meter::new(piece_listener(&setup.recorder, setup.consumer, 0))),
+        consumer_meter: Arc::new(Meter::new(span_listener(&setup.recorder, setup.consumer, 0))),
         stop,
         slots,
         recorder: setup.recorder.clone(),
@@ -84,16 +85,16 @@ pub(crate) fn start<T: Payload>(
         threads.join(&run.stop, setup.watch.grace);
         return Err(error);
     }
-    // Last, so that a token cancelled long ago stops a run that is whole.
+    // Last, so that a token that is cancelled already stops a complete run.
     setup.cancel.attach(&run.stop);
     Ok(Feed::new(end, Control(run), threads, setup.watch.grace, setup.slow))
 }
 
-fn split(part: Part, recorder: &Recorder) -> (Running, Vec<Body>) {
-    let meter = |index| Arc::new(Meter::new(piece_listener(recorder, part.name, index)));
+fn split(part: StageThreads, recorder: &Recorder) -> (RunningStage, Vec<ThreadBody>) {
+    let meter = |index| Arc::new(Meter::new(span_listener(recorder, part.name, index)));
     let meters = (0..part.bodies.len()).map(meter).collect();
-    let Part { name, crew, gate, output, bodies } = part;
-    (Running { name, crew, gate, meters, output }, bodies)
+    let StageThreads { name, crew, gate, output, bodies } = part;
+    (RunningStage { name, crew, gate, meters, output }, bodies)
 }
 
 fn slot_listener(recorder: &Recorder) -> crate::slots::Listener {
@@ -104,28 +105,24 @@ fn slot_listener(recorder: &Recorder) -> crate::slots::Listener {
     })
 }
 
-fn piece_listener(
-    recorder: &Recorder,
-    stage: &'static str,
-    worker: usize,
-) -> Option<PieceListener> {
+fn span_listener(recorder: &Recorder, stage: &'static str, worker: usize) -> Option<SpanListener> {
     if recorder.spans() == Spans::Dropped {
         return None;
     }
     let clock = recorder.clock()?;
     let recorder = recorder.clone();
-    Some(Box::new(move |piece: Piece| {
-        let doing = match piece.activity {
+    Some(Box::new(move |span: ActivitySpan| {
+        let doing = match span.activity {
             Activity::Busy => Doing::Busy,
             Activity::Starved => Doing::Starved,
             Activity::Blocked => Doing::Blocked,
             Activity::Parked => return,
         };
-        let (begin, end) = (clock.at(piece.begin), clock.at(piece.end));
-        // Waiting is the worker's; work may be that of a part.
-        let part = piece.part.filter(|_| doing == Doing::Busy);
+        let (begin, end) = (clock.at(span.begin), clock.at(span.end));
+        // A wait is reported under the stage's name, work under the name of its part.
+        let part = span.part.filter(|_| doing == Doing::Busy);
         let (stage, worker) = (part.unwrap_or(stage).into(), worker as u32);
-        recorder.send_at(end, Span { stage, worker, ticket: piece.ticket, doing, begin, end });
+        recorder.send_at(end, Span { stage, worker, ticket: span.ticket, doing, begin, end });
     }))
 }
 
@@ -133,7 +130,7 @@ fn piece_listener(
 #[derive(Default)]
 pub(crate) struct Threads {
     workers: Vec<(String, JoinHandle<()>)>,
-    at_work: Arc<Roll>,
+    active: Arc<ActiveThreads>,
     monitor: Option<(Arc<Quit>, JoinHandle<()>)>,
 }
 
@@ -141,10 +138,10 @@ impl Threads {
     fn start_all(
         &mut self,
         run: &Arc<Run>,
-        bodies: Vec<Vec<Body>>,
+        bodies: Vec<Vec<ThreadBody>>,
         setup: &Setup,
     ) -> Result<(), PipelineError> {
-        // Before the first worker starts: what it does then counts in the first interval.
+        // Before the first worker starts, so that the first interval includes all its work.
         let adapt = match &setup.adapt {
             Adapt::Off => None,
             Adapt::On(limits) => Some(limits.clone()),
@@ -160,10 +157,10 @@ impl Threads {
                     slow: setup.slow.clone(),
                 };
                 let name = format!("tandem-{}-{index}", stage.name);
-                let entry = self.at_work.enter();
+                let guard = self.active.enter();
                 let priority = setup.priority;
                 let thread = spawn(&name, move || {
-                    let _at_work = entry;
+                    let _guard = guard;
                     priority.apply();
                     body(context);
                 })?;
@@ -177,19 +174,19 @@ impl Threads {
         Ok(())
     }
 
-    /// Joins every thread and gives the names of those that could not be: a thread inside a
-    /// frozen stage gets `grace` to come back. Without a watchdog this waits for all.
+    /// Joins every thread and returns the names of those that could not be joined. After an alarm
+    /// of the watchdog, threads have `grace` to end. Without one this waits for all.
     pub(crate) fn join(&mut self, stop: &Stop, grace: Duration) -> Vec<String> {
-        while !self.at_work.wait_empty(Duration::from_millis(20)) {
-            if stop.frozen_for().is_some_and(|since| since > grace) {
+        while !self.active.wait_empty(Duration::from_millis(20)) {
+            if stop.time_since_alarm().is_some_and(|since| since > grace) {
                 break;
             }
         }
         let mut left = Vec::new();
-        let empty = self.at_work.wait_empty(Duration::ZERO);
+        let empty = self.active.wait_empty(Duration::ZERO);
         for (name, thread) in self.workers.drain(..) {
             if empty || thread.is_finished() {
-                // A worker's panic was caught and told inside its thread.
+                // A worker's panic was caught and reported inside its thread.
                 let _ = thread.join();
             } else {
                 left.push(name);
@@ -212,19 +209,19 @@ fn spawn(
     })
 }
 
-/// Who is still at work.
+/// Counts the threads that have not ended.
 #[derive(Default)]
-struct Roll {
+struct ActiveThreads {
     count: Mutex<usize>,
     left: Condvar,
 }
 
-struct Entry(Arc<Roll>);
+struct ActiveGuard(Arc<ActiveThreads>);
 
-impl Roll {
-    fn enter(self: &Arc<Self>) -> Entry {
+impl ActiveThreads {
+    fn enter(self: &Arc<Self>) -> ActiveGuard {
         *lock(&self.count) += 1;
-        Entry(Arc::clone(self))
+        ActiveGuard(Arc::clone(self))
     }
 
     fn wait_empty(&self, at_most: Duration) -> bool {
@@ -236,14 +233,14 @@ impl Roll {
     }
 }
 
-impl Drop for Entry {
+impl Drop for ActiveGuard {
     fn drop(&mut self) {
         *lock(&self.0.count) -= 1;
         self.0.left.notify_all();
     }
 }
 
-/// Ends the monitor.
+/// Tells the monitor to end.
 #[derive(Default)]
 pub(crate) struct Quit {
     asked: Mutex<bool>,
@@ -256,7 +253,7 @@ impl Quit {
         self.changed.notify_all();
     }
 
-    /// Waits, and says whether it is time to end.
+    /// Waits for at most this long; returns whether the monitor must end.
     pub(crate) fn wait(&self, at_most: Duration) -> bool {
         let asked = lock(&self.asked);
         if *asked {

@@ -1,41 +1,39 @@
-//! The batch slots at the end of a route: each PREPARING, READY or TRAINING, for all to see.
+//! The batch slots at the end of a route: each is PREPARING, READY or TRAINING.
 //!
-//! In: changes from the last queue, whose places are the slots. Out: a look at all slots at any
-//! time from any thread, and one call to the listener per change. The depth of a pipeline is
-//! the number of slots: batches being prepared by the last stage, waiting, and in training,
-//! all together. Three by default, so that each state has one.
+//! In: changes from the last queue, whose slots these are. Out: the states of all slots, at any
+//! time and from any thread, and one call to the listener per change. The depth of a pipeline is
+//! the number of slots: batches that the last stage prepares, that are ready, and that are in
+//! training. The default is three, one per state. Next: [`crate::feed`].
 
 use crate::sync::{Mutex, lock};
 use std::sync::Arc;
 pub use tandem_telemetry::event::SlotState;
 use tandem_units::Ticket;
 
-/// Slots of a route that says nothing else: one per state.
+/// One slot per state.
 pub const DEFAULT_DEPTH: usize = 3;
 
-/// One slot as it is now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slot {
-    /// Where it is in its cycle.
     pub state: SlotState,
-    /// The batch in it, where it is filled and the batch has a ticket.
+    /// The ticket of its batch, if it has a batch and the batch has a ticket.
     pub ticket: Option<Ticket>,
 }
 
-/// Called on every change with the slot's number and its new contents. Must not wait.
+/// Called at every change with the slot's index and its new state. Must not wait.
 pub(crate) type Listener = Box<dyn Fn(usize, Slot) + Send + Sync>;
 
-/// The slots of a running route. Copies show the same slots.
+/// The slots of a running route. Clones show the same slots.
 #[derive(Clone)]
-pub struct Slots(Arc<Board>);
+pub struct Slots(Arc<Shared>);
 
-struct Board {
-    row: Mutex<Row>,
+struct Shared {
+    state: Mutex<State>,
     listener: Listener,
 }
 
 #[derive(Default)]
-struct Row {
+struct State {
     depth: usize,
     slots: Vec<Slot>,
 }
@@ -44,39 +42,37 @@ const EMPTY: Slot = Slot { state: SlotState::Preparing, ticket: None };
 
 impl Slots {
     pub(crate) fn new(listener: Listener) -> Slots {
-        Slots(Arc::new(Board { row: Mutex::new(Row::default()), listener }))
+        Slots(Arc::new(Shared { state: Mutex::new(State::default()), listener }))
     }
 
-    /// All slots as they are now.
-    pub fn look(&self) -> Vec<Slot> {
-        lock(&self.0.row).slots.clone()
+    pub fn snapshot(&self) -> Vec<Slot> {
+        lock(&self.0.state).slots.clone()
     }
 
-    /// How many slots are in a state now.
     pub fn count(&self, state: SlotState) -> usize {
-        lock(&self.0.row).slots.iter().filter(|slot| slot.state == state).count()
+        lock(&self.0.state).slots.iter().filter(|slot| slot.state == state).count()
     }
 
     pub(crate) fn resize(&self, depth: usize) {
-        let mut row = lock(&self.0.row);
-        row.depth = depth;
-        row.fit(0);
+        let mut current = lock(&self.0.state);
+        current.depth = depth;
+        current.fit(0);
     }
 
     pub(crate) fn set(&self, index: usize, state: SlotState, ticket: Option<Ticket>) {
         let slot = Slot { state, ticket };
-        let mut row = lock(&self.0.row);
-        row.fit(index + 1);
-        if std::mem::replace(&mut row.slots[index], slot) != slot {
-            // Under the lock, so that the listener hears changes of a slot in their order.
+        let mut current = lock(&self.0.state);
+        current.fit(index + 1);
+        if std::mem::replace(&mut current.slots[index], slot) != slot {
+            // Under the lock, so that the listener receives the changes of a slot in order.
             (self.0.listener)(index, slot);
         }
-        row.fit(0);
+        current.fit(0);
     }
 }
 
-impl Row {
-    /// A slot beyond the depth stays in sight until it is empty.
+impl State {
+    /// A slot beyond the depth is shown until it is empty.
     fn fit(&mut self, at_least: usize) {
         let count = self.depth.max(at_least);
         while self.slots.len() > count && self.slots.last() == Some(&EMPTY) {
@@ -95,9 +91,9 @@ mod tests {
     use std::sync::mpsc;
 
     #[test]
-    fn every_change_is_heard_once_and_in_order() {
+    fn every_change_is_reported_once_and_in_order() {
         model(|| {
-            let (sender, heard) = mpsc::sync_channel(16);
+            let (sender, received) = mpsc::sync_channel(16);
             let tell = move |index, slot: Slot| sender.send((index, slot.state)).unwrap();
             let slots = Slots::new(Box::new(tell));
             slots.resize(2);
@@ -106,7 +102,7 @@ mod tests {
             slots.set(1, SlotState::Preparing, None);
             drop(slots);
             let expected: Vec<_> = cycle.into_iter().map(|state| (1, state)).collect();
-            assert_eq!(heard.into_iter().collect::<Vec<_>>(), expected);
+            assert_eq!(received.into_iter().collect::<Vec<_>>(), expected);
         });
     }
 
@@ -117,9 +113,9 @@ mod tests {
             slots.resize(3);
             slots.set(2, SlotState::Training, None);
             slots.resize(1);
-            assert_eq!(slots.look().len(), 3);
+            assert_eq!(slots.snapshot().len(), 3);
             slots.set(2, SlotState::Preparing, None);
-            assert_eq!(slots.look(), [EMPTY]);
+            assert_eq!(slots.snapshot(), [EMPTY]);
         });
     }
 }

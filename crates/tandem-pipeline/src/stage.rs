@@ -1,48 +1,47 @@
-//! One kind of work on the way from the source to the consumer.
+//! The trait of one processing stage between the source and the consumer.
 //!
 //! In: an item. Out: any number of items through an [`Outlet`]. A stage knows no thread, queue
 //! or clock; the runner adds all three, so a test calls `step` with a `Vec` as outlet.
-//! Next: [`crate::route`], which strings stages together.
+//! Next: [`crate::route`], which connects stages.
 
 use crate::payload::Payload;
 use std::fmt::Display;
 
-/// Any error a stage may give as the cause of its trouble.
+/// Any error that a stage may give as a cause.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Work on one item after the other. Each worker has an instance, and so scratch, of its own.
+/// Processes one item after the other. Each worker has its own instance, and so its own buffers.
 pub trait Stage: Send + 'static {
-    /// What comes in.
     type In: Payload;
-    /// What goes out.
     type Out: Payload;
 
-    /// A word for threads and reports, such as `load`.
+    /// The name in threads and reports, such as `load`.
     fn name(&self) -> &'static str;
 
-    /// Works on one item. What is pushed into `out` leaves in the order of the items, however
-    /// many workers the stage has.
+    /// Processes one item. Results leave in the order of the items, however many workers the
+    /// stage has.
     fn step(&mut self, item: Self::In, out: &mut dyn Outlet<Self::Out>) -> Result<(), Trouble>;
 
-    /// After the last item: a collecting stage passes on its rest. Such a stage has one worker,
-    /// for what it collects depends on who saw which item.
+    /// Called after the last item: a collecting stage pushes what it still has. Such a stage should
+    /// have one worker, because what it collects depends on which worker received which item.
     fn finish(&mut self, _out: &mut dyn Outlet<Self::Out>) -> Result<(), Trouble> {
         Ok(())
     }
 }
 
-/// Where a stage puts its results.
+/// Receives the results of a stage.
 pub trait Outlet<T> {
-    /// Passes an item on, waiting for room if need be. Fails only when the run is being stopped;
-    /// then the stage should return the trouble as it is.
+    /// Passes an item on; waits for room if necessary. Fails only when the run is being stopped:
+    /// the stage returns that error unchanged.
     fn push(&mut self, item: T) -> Result<(), Trouble>;
 
-    /// From here on the work on this item counts as this part of the stage: a stage that does two
-    /// things one after the other is timed as two.
+    /// From here on the work on this item is timed under this name: a stage that does two things
+    /// one after the other is timed as two.
     fn part(&mut self, _name: &'static str) {}
 
     /// Names what the stage works on from here on, such as the path of the file that it reads: the
-    /// watchdog names it if the work does not end. The next call or item replaces it.
+    /// watchdog names it if the work does not end. Each call counts as progress, and replaces the
+    /// text of the last one.
     fn item(&mut self, _what: &dyn Display) {}
 
     /// The stage begins to wait for something that is no queue, such as the weights of a step. The
@@ -61,7 +60,7 @@ impl<T> Outlet<T> for Vec<T> {
     }
 }
 
-/// A bad item and a broken run are different things.
+/// Why a step failed: a bad item and a broken run are different.
 #[derive(Debug)]
 pub enum Trouble {
     /// Unusable: it is counted, named in the report and marked for the consumer; the run
@@ -72,12 +71,10 @@ pub enum Trouble {
 }
 
 impl Trouble {
-    /// Leaves the item out.
     pub fn skip(cause: impl Into<BoxError>) -> Trouble {
         Trouble::SkipItem(cause.into())
     }
 
-    /// Ends the run.
     pub fn stop(cause: impl Into<BoxError>) -> Trouble {
         Trouble::StopRun(cause.into())
     }

@@ -1,17 +1,18 @@
-//! How a run is stopped: once, for the first cause, with nobody left waiting.
+//! Stops a run: once, for the first cause, and ends every wait.
 //!
-//! In: a cause, from a stage, the watchdog, the user or the consumer. Out: every queue and gate
-//! of the run sends its waiters away. Stopping is idempotent and never waits for a stage.
+//! In: a cause, from a stage, the watchdog, the user or the consumer. Out: all waits at the queues
+//! and gates of the run end. Stopping is idempotent and never waits for a stage. Next:
+//! [`crate::error`].
 
 use crate::error::PipelineError;
 use crate::gate::Gate;
-use crate::link::AnyLink;
+use crate::queue::AnyQueue;
 use crate::sync::{Mutex, lock};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-/// Lets any thread stop a run, such as the one that hears Ctrl-C.
+/// Lets any thread stop a run, such as the one that handles Ctrl-C.
 #[derive(Clone, Default)]
 pub struct CancelToken(Arc<Cancel>);
 
@@ -22,19 +23,17 @@ struct Cancel {
 }
 
 impl CancelToken {
-    /// A token nobody has used.
     pub fn new() -> CancelToken {
         CancelToken::default()
     }
 
-    /// Stops every run that was given this token, now or later.
+    /// Stops every run that has this token, now or later.
     pub fn cancel(&self) {
         self.0.cancelled.store(true, Ordering::SeqCst);
         let runs: Vec<_> = lock(&self.0.runs).iter().filter_map(Weak::upgrade).collect();
         runs.iter().for_each(|run| run.stop(Cause::Failed(PipelineError::Cancelled)));
     }
 
-    /// Whether somebody asked to stop.
     pub fn is_cancelled(&self) -> bool {
         self.0.cancelled.load(Ordering::SeqCst)
     }
@@ -50,35 +49,32 @@ impl CancelToken {
     }
 }
 
-/// Why a run is stopped.
 #[derive(Clone, Debug)]
 pub(crate) enum Cause {
-    /// The consumer wants no more.
     ConsumerGone,
-    /// It cannot go on.
     Failed(PipelineError),
 }
 
 /// Stops one run.
 pub(crate) struct Stop {
     cause: Mutex<Option<Cause>>,
-    // The source ends early, the rest of the route runs dry.
+    // The source ends early; the stages finish what was taken from it.
     draining: AtomicBool,
-    frozen: Mutex<Option<Instant>>,
-    links: Vec<Arc<dyn AnyLink>>,
+    alarm_at: Mutex<Option<Instant>>,
+    queues: Vec<Arc<dyn AnyQueue>>,
     gates: Vec<Arc<Gate>>,
 }
 
 impl Stop {
-    pub(crate) fn new(links: Vec<Arc<dyn AnyLink>>, gates: Vec<Arc<Gate>>) -> Stop {
-        let (draining, frozen) = (AtomicBool::new(false), Mutex::new(None));
-        Stop { cause: Mutex::new(None), draining, frozen, links, gates }
+    pub(crate) fn new(queues: Vec<Arc<dyn AnyQueue>>, gates: Vec<Arc<Gate>>) -> Stop {
+        let (draining, alarm_at) = (AtomicBool::new(false), Mutex::new(None));
+        Stop { cause: Mutex::new(None), draining, alarm_at, queues, gates }
     }
 
-    /// Stops the run; a later cause than the first is not kept.
+    /// Stops the run. Only the first cause is stored.
     pub(crate) fn stop(&self, cause: Cause) {
         lock(&self.cause).get_or_insert(cause);
-        self.links.iter().for_each(|link| link.stop());
+        self.queues.iter().for_each(|queue| queue.stop());
         self.gates.iter().for_each(|gate| gate.stop());
     }
 
@@ -91,14 +87,13 @@ impl Stop {
         self.draining.load(Ordering::SeqCst)
     }
 
-    /// A worker is stuck: nobody should wait for its thread.
-    pub(crate) fn freeze(&self) {
-        lock(&self.frozen).get_or_insert_with(Instant::now);
+    /// A worker may never return: its thread is only joined for a limited time.
+    pub(crate) fn set_alarm(&self) {
+        lock(&self.alarm_at).get_or_insert_with(Instant::now);
     }
 
-    /// How long ago a worker was found stuck.
-    pub(crate) fn frozen_for(&self) -> Option<Duration> {
-        lock(&self.frozen).map(|since| since.elapsed())
+    pub(crate) fn time_since_alarm(&self) -> Option<Duration> {
+        lock(&self.alarm_at).map(|since| since.elapsed())
     }
 
     pub(crate) fn cause(&self) -> Option<Cause> {

@@ -1,9 +1,9 @@
-//! The locks every other file here is built on.
+//! The locks that all other modules use.
 //!
-//! `tests/model.rs` compiles the queue, the budget and the slots a second time with a module of
-//! the same name that hands out the model checker's locks. So those files take their locks from
-//! here and nowhere else. No code of a stage ever runs under one of them, hence a poisoned lock
-//! holds a whole state and is simply opened.
+//! `tests/model.rs` compiles the queue, the budget, the slots and the workers a second time, with a
+//! module of the same name that provides the model checker's locks. So those files take their locks
+//! only from here. No code of a stage ever runs under such a lock, so the state behind a poisoned
+//! lock is consistent and is used as it is.
 
 pub(crate) use std::sync::{Condvar, Mutex, MutexGuard};
 

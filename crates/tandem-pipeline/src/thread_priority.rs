@@ -1,32 +1,33 @@
-//! Who goes first where the consumer works on the processor that also runs the stages.
+//! Thread priority of the stages where the consumer trains on the CPU that also runs them.
 //!
-//! A stage that takes a core for a moment makes a computation on all cores wait for its slowest part. Behind the
-//! consumer, stages use what it leaves over; where that is too little its own waiting gives them the rest, so nobody
-//! starves. The system's scheduler does the work: there is no other bookkeeping.
+//! A computation on all cores waits for its slowest part, so a stage that takes a core for a moment
+//! delays all of it. With a lower priority the stages use the time that the consumer leaves idle. If
+//! that is too little, the consumer waits for them, and its wait gives them the cores: no thread
+//! starves. In: a priority. Out: the niceness of the calling thread. The scheduler of the system
+//! does the rest. Next: [`crate::run`] applies it at the start of each thread.
 
-/// Whether stages step back behind the consumer.
+/// The priority of the stages relative to the consumer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ThreadPriority {
-    /// All alike: the consumer's work is done elsewhere, by a GPU.
+    /// The same: the consumer's work is done by a GPU.
     #[default]
     Equal,
-    /// The consumer first.
     BelowConsumer,
 }
 
-/// Steps of niceness behind the consumer: a tenth of its share where both want the same core.
+/// Added niceness: a tenth of the consumer's CPU share where both need the same core.
 #[cfg(target_os = "linux")]
-const BEHIND: i32 = 10;
+const ADDED_NICENESS: i32 = 10;
 
 impl ThreadPriority {
-    /// The calling thread takes its place; meant for the beginning of a thread. Threads that it starts stand beside it.
-    /// On systems where threads have no niceness of their own nothing changes.
+    /// Applies the priority to the calling thread, and to threads that it starts later. Does nothing
+    /// on systems where threads have no niceness of their own.
     pub fn apply(self) {
         #[cfg(target_os = "linux")]
         if self == ThreadPriority::BelowConsumer {
-            // Stepping back is never refused, and a thread that could not would only be in the way.
+            // A higher niceness is never refused. If it were, the run would only be slower.
             if let Ok(now) = rustix::process::getpriority_process(None) {
-                let _ = rustix::process::setpriority_process(None, now + BEHIND);
+                let _ = rustix::process::setpriority_process(None, now + ADDED_NICENESS);
             }
         }
     }
@@ -38,10 +39,10 @@ mod tests {
     use rustix::process::getpriority_process;
 
     #[test]
-    fn only_the_calling_thread_steps_back() {
+    fn only_the_calling_thread_and_its_children_change() {
         let before = getpriority_process(None).unwrap();
         let now = || getpriority_process(None).unwrap();
-        let place = |priority: ThreadPriority| {
+        let niceness = |priority: ThreadPriority| {
             std::thread::scope(|scope| {
                 let thread = scope.spawn(move || {
                     priority.apply();
@@ -51,8 +52,8 @@ mod tests {
                 thread.join().unwrap()
             })
         };
-        assert_eq!(place(ThreadPriority::Equal), [before; 2]);
-        assert_eq!(place(ThreadPriority::BelowConsumer), [(before + BEHIND).min(19); 2]);
+        assert_eq!(niceness(ThreadPriority::Equal), [before; 2]);
+        assert_eq!(niceness(ThreadPriority::BelowConsumer), [(before + ADDED_NICENESS).min(19); 2]);
         assert_eq!(getpriority_process(None).unwrap(), before);
     }
 }

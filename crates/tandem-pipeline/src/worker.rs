@@ -1,15 +1,16 @@
-//! What a worker's thread does: take a place, take an item, step, pass on; until the data ends.
+//! The loop of a worker's thread: reserve a slot, take an item, run the step, until the data ends.
 //!
-//! In: a stage, the queue before it and the queue after it. Out: results in the second queue,
-//! in the order of the first. A panic of the stage is caught here and named. A worker ends when
-//! its input ends or the run is stopped, and holds nothing after that. Next: [`crate::route`].
+//! In: a stage, its input queue and its output queue. Out: results in the output queue, in the
+//! order of the input. The marker of a skipped item passes without a step. A panic of the stage is
+//! caught here and reported with the stage's name. A worker ends when its input ends or the run is
+//! stopped; it then has no slot and no bytes. Next: [`crate::route`].
 
 use crate::budget::{Charge, Stopped};
 use crate::error::PipelineError;
 use crate::gate::{Gate, Pass};
-use crate::link::{AnyLink, Link, Parcel, Place, Taken};
 use crate::meter::{Activity, Meter};
 use crate::payload::Payload;
+use crate::queue::{AnyQueue, Entry, Queue, QueueSlot, Taken};
 use crate::slow::Slowdowns;
 use crate::stage::{Outlet, Stage, Trouble};
 use crate::stop::{Cause, Stop};
@@ -33,37 +34,37 @@ pub(crate) struct Context {
 /// One of a stage's workers.
 pub(crate) struct Worker<S: Stage> {
     pub(crate) index: usize,
-    /// `None` until the worker is wanted for the first time.
+    /// `None` until the worker is needed for the first time.
     pub(crate) stage: Option<S>,
     pub(crate) make: Arc<dyn Fn() -> S + Send + Sync>,
     pub(crate) gate: Arc<Gate>,
-    pub(crate) input: Arc<Link<S::In>>,
-    pub(crate) output: Arc<Link<S::Out>>,
-    pub(crate) place: Option<Place>,
+    pub(crate) input: Arc<Queue<S::In>>,
+    pub(crate) output: Arc<Queue<S::Out>>,
+    pub(crate) slot: Option<QueueSlot>,
 }
 
 impl<S: Stage> Worker<S> {
     pub(crate) fn run(mut self, context: Context) {
         let end = self.work(&context).and_then(|inputs| self.finish(inputs, &context));
-        self.give_back();
+        self.release_slot();
         context.meter.enter(Activity::Parked);
         leave(&self.output, end);
     }
 
-    /// Works until the input ends; gives the number of items there were.
+    /// Works until the input ends; returns the number of inputs there were.
     fn work(&mut self, context: &Context) -> Result<u64, Stopped> {
         loop {
             match self.pass_gate(context)? {
                 Pass::Work => {
                     let blocked = &mut || context.meter.enter(Activity::Blocked);
-                    self.output.reserve(&mut self.place, blocked)?;
+                    self.output.reserve(&mut self.slot, blocked)?;
                 }
-                // Somebody saw the end already: no place is needed to see it again.
+                // Another worker saw the end of the input: no slot is needed to see it again.
                 Pass::Ended => {}
             }
             let starved = &mut || context.meter.enter(Activity::Starved);
             match self.input.take(starved)? {
-                Taken::Item(number, parcel) => self.step(number, parcel, context)?,
+                Taken::Item(number, entry) => self.step(number, entry, context)?,
                 Taken::End(inputs) => {
                     self.gate.end();
                     return Ok(inputs);
@@ -73,14 +74,14 @@ impl<S: Stage> Worker<S> {
     }
 
     fn pass_gate(&mut self, context: &Context) -> Result<Pass, Stopped> {
-        let Worker { gate, output, place, .. } = self;
+        let Worker { gate, output, slot, .. } = self;
         let pass = gate.pass(self.index, || {
-            place.take().into_iter().for_each(|place| output.release(place));
+            slot.take().into_iter().for_each(|slot| output.release(slot));
             context.meter.enter(Activity::Parked);
         })?;
         if pass == Pass::Work && self.stage.is_none() {
-            // Made on the worker's own thread, where its device stream will live.
-            // Counted as work: a stage that takes long to make is not a stalled run.
+            // On the worker's own thread, because a device stream belongs to a thread.
+            // Counted as work: a stage that takes long to construct is not a stalled run.
             context.meter.begin(None);
             let made = catch_unwind(AssertUnwindSafe(|| (self.make)()));
             self.stage = Some(made.map_err(|panic| context.panicked(None, panic))?);
@@ -88,7 +89,7 @@ impl<S: Stage> Worker<S> {
         Ok(pass)
     }
 
-    fn step(&mut self, input: u64, item: Parcel<S::In>, context: &Context) -> Result<(), Stopped> {
+    fn step(&mut self, input: u64, item: Entry<S::In>, context: &Context) -> Result<(), Stopped> {
         let Some(body) = item.body else {
             return self.pass_marker(input, item.ticket, context);
         };
@@ -96,12 +97,12 @@ impl<S: Stage> Worker<S> {
         let (ticket, mut source) = (item.ticket, item.charge);
         context.meter.begin(ticket);
         context.slow.wait(context.stage);
-        let (place, meter, slow) = (&mut self.place, &*context.meter, &context.slow);
-        let (link, pushed) = (&*self.output, false);
-        let mut out = Out { link, input, place, source: &mut source, meter, slow, pushed };
+        let (slot, meter, slow) = (&mut self.slot, &*context.meter, &context.slow);
+        let (queue, pushed) = (&*self.output, false);
+        let mut out = StepOutlet { queue, input, slot, source: &mut source, meter, slow, pushed };
         let outcome = catch_unwind(AssertUnwindSafe(|| stage.step(body, &mut out)));
         let pushed = out.pushed;
-        let done = context.judge(ticket, outcome)?;
+        let done = context.conclude(ticket, outcome)?;
         drop(source);
         context.meter.count();
         if done == Done::Skipped && !pushed {
@@ -111,7 +112,7 @@ impl<S: Stage> Worker<S> {
         Ok(())
     }
 
-    /// Tells the next stage that this input was skipped, here or before. The stage never sees it.
+    /// Passes on that this input was skipped, by this stage or an earlier one.
     fn pass_marker(
         &mut self,
         input: u64,
@@ -119,41 +120,40 @@ impl<S: Stage> Worker<S> {
         context: &Context,
     ) -> Result<(), Stopped> {
         let blocked = &mut || context.meter.enter(Activity::Blocked);
-        self.output.push_marker(input, ticket, &mut self.place, blocked)?;
+        self.output.push_marker(input, ticket, &mut self.slot, blocked)?;
         context.meter.count_move();
         self.output.complete(input);
         Ok(())
     }
 
-    /// Lets the stage pass on its rest, after all items and in the order of the workers.
+    /// Lets the stage push what it still has, after all items and in the order of the workers.
     fn finish(&mut self, inputs: u64, context: &Context) -> Result<(), Stopped> {
         let number = inputs + self.index as u64;
-        // A worker that waits for its turn must not hold a place which an earlier one needs.
-        self.give_back();
+        // A worker that waits for its turn must not reserve a slot that an earlier one needs.
+        self.release_slot();
         if let Some(stage) = &mut self.stage {
             self.output.await_turn(number, &mut || context.meter.enter(Activity::Blocked))?;
             context.meter.begin(None);
-            let (place, meter, slow) = (&mut self.place, &*context.meter, &context.slow);
-            let (link, source, pushed) = (&*self.output, &mut None, false);
-            let mut out = Out { link, input: number, place, source, meter, slow, pushed };
+            let (slot, meter, slow) = (&mut self.slot, &*context.meter, &context.slow);
+            let (queue, source, pushed) = (&*self.output, &mut None, false);
+            let mut out = StepOutlet { queue, input: number, slot, source, meter, slow, pushed };
             let outcome = catch_unwind(AssertUnwindSafe(|| stage.finish(&mut out)));
-            context.judge(None, outcome)?;
+            context.conclude(None, outcome)?;
         }
         self.output.complete(number);
         Ok(())
     }
 
-    fn give_back(&mut self) {
-        if let Some(place) = self.place.take() {
-            self.output.release(place);
+    fn release_slot(&mut self) {
+        if let Some(slot) = self.slot.take() {
+            self.output.release(slot);
         }
     }
 }
 
-/// A stop reaches the queues one after the other. A worker that left because of it must not look
-/// like one that had nothing more to do, or the next stage would take the stop for the end of
-/// the data.
-fn leave<T: Payload>(output: &Link<T>, end: Result<(), Stopped>) {
+/// A stop reaches the queues one after the other. A worker that ends because of it must not look
+/// like one whose input ended: the next stage would mistake the stop for the end of the data.
+fn leave<T: Payload>(output: &Queue<T>, end: Result<(), Stopped>) {
     match end {
         Ok(()) => output.retire(),
         Err(Stopped) => output.stop(),
@@ -161,17 +161,17 @@ fn leave<T: Payload>(output: &Link<T>, end: Result<(), Stopped>) {
 }
 
 /// The outlet of one step.
-struct Out<'a, T> {
-    link: &'a Link<T>,
+struct StepOutlet<'a, T> {
+    queue: &'a Queue<T>,
     input: u64,
-    place: &'a mut Option<Place>,
+    slot: &'a mut Option<QueueSlot>,
     source: &'a mut Option<Charge>,
     meter: &'a Meter,
     slow: &'a Slowdowns,
     pushed: bool,
 }
 
-impl<T: Payload> Outlet<T> for Out<'_, T> {
+impl<T: Payload> Outlet<T> for StepOutlet<'_, T> {
     fn push(&mut self, item: T) -> Result<(), Trouble> {
         self.pushed = true;
         let mut waited = false;
@@ -179,7 +179,7 @@ impl<T: Payload> Outlet<T> for Out<'_, T> {
             waited = true;
             self.meter.enter(Activity::Blocked);
         };
-        let pushed = self.link.push(self.input, item, self.place, self.source, blocked);
+        let pushed = self.queue.push(self.input, item, self.slot, self.source, blocked);
         self.meter.count_move();
         if waited {
             self.meter.enter(Activity::Busy);
@@ -205,10 +205,10 @@ impl<T: Payload> Outlet<T> for Out<'_, T> {
     }
 }
 
-/// The source of a route: an iterator with a thread of its own.
+/// The source of a route: an iterator on its own thread.
 pub(crate) struct Source<I: Iterator> {
     pub(crate) items: I,
-    pub(crate) output: Arc<Link<I::Item>>,
+    pub(crate) output: Arc<Queue<I::Item>>,
 }
 
 impl<I: Iterator<Item: Payload>> Source<I> {
@@ -219,23 +219,23 @@ impl<I: Iterator<Item: Payload>> Source<I> {
     }
 
     fn work(&mut self, context: &Context) -> Result<(), Stopped> {
-        let mut place = None;
+        let mut slot = None;
         let blocked = &mut || context.meter.enter(Activity::Blocked);
         loop {
-            self.output.reserve_in_turn(0, &mut place, blocked)?;
+            self.output.reserve_in_turn(0, &mut slot, blocked)?;
             if context.stop.is_draining() {
                 break;
             }
             context.meter.begin(None);
             let next = catch_unwind(AssertUnwindSafe(|| self.items.next()));
             match next.map_err(|panic| context.panicked(None, panic))? {
-                // All items of a source belong to one input that never completes.
-                Some(item) => self.output.push(0, item, &mut place, &mut None, blocked)?,
+                // All items of a source are results of one input, which never completes.
+                Some(item) => self.output.push(0, item, &mut slot, &mut None, blocked)?,
                 None => break,
             }
             context.meter.count();
         }
-        place.into_iter().for_each(|place| self.output.release(place));
+        slot.into_iter().for_each(|slot| self.output.release(slot));
         Ok(())
     }
 }
@@ -250,7 +250,7 @@ enum Done {
 }
 
 impl Context {
-    fn judge(&self, ticket: Option<Ticket>, outcome: Outcome) -> Result<Done, Stopped> {
+    fn conclude(&self, ticket: Option<Ticket>, outcome: Outcome) -> Result<Done, Stopped> {
         match outcome {
             Ok(Ok(())) => Ok(Done::Finished),
             Ok(Err(Trouble::SkipItem(why))) => {

@@ -1,8 +1,8 @@
 //! Random routes with random costs, workers, bounds, failures, panics and cancellations.
 //!
-//! Whatever is drawn: no deadlock, no lost item, no item out of order, no more bytes than the
-//! budget, no thread left. A run that takes longer than its limit is a deadlock; the limit is
-//! a thousand times what a run needs.
+//! In every case: no deadlock, no lost item, no item out of order, a marker for every skipped item,
+//! no more bytes than the budget, no thread left. A run that takes longer than its limit counts as a
+//! deadlock; the limit is a thousand times what a run needs.
 
 use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
 use proptest::test_runner::Config;
@@ -39,7 +39,7 @@ struct StageDraw {
     workers: usize,
     items: usize,
     bytes: u64,
-    // Turns of the scheduler that an item gives away, at most.
+    // The most times that an item yields to the scheduler.
     cost: u64,
     skips: u64,
 }
@@ -101,15 +101,15 @@ fn incidents(items: u64, stages: usize) -> impl Strategy<Value = Incident> {
 const NAMES: [&str; 4] = ["first", "second", "third", "fourth"];
 
 struct Chaos {
-    place: usize,
+    index: usize,
     draw: StageDraw,
     incident: Incident,
     seed: Seed,
 }
 
 impl Chaos {
-    fn skips(draw: &StageDraw, place: usize, number: u64) -> bool {
-        draw.skips > 0 && (number + place as u64).is_multiple_of(draw.skips)
+    fn skips(draw: &StageDraw, index: usize, number: u64) -> bool {
+        draw.skips > 0 && (number + index as u64).is_multiple_of(draw.skips)
     }
 }
 
@@ -118,26 +118,26 @@ impl Stage for Chaos {
     type Out = Item;
 
     fn name(&self) -> &'static str {
-        NAMES[self.place]
+        NAMES[self.index]
     }
 
     fn step(&mut self, item: Item, out: &mut dyn Outlet<Item>) -> Result<(), Trouble> {
-        let luck = self.seed.derive(item.number).0;
-        (0..luck % (self.draw.cost + 1)).for_each(|_| std::thread::yield_now());
+        let random = self.seed.derive(item.number).0;
+        (0..random % (self.draw.cost + 1)).for_each(|_| std::thread::yield_now());
         match self.incident {
-            Incident::Error { stage, item: at } if (stage, at) == (self.place, item.number) => {
+            Incident::Error { stage, item: at } if (stage, at) == (self.index, item.number) => {
                 Err(Trouble::stop("drawn"))
             }
-            Incident::Panic { stage, item: at } if (stage, at) == (self.place, item.number) => {
+            Incident::Panic { stage, item: at } if (stage, at) == (self.index, item.number) => {
                 panic!("drawn");
             }
-            _ if Chaos::skips(&self.draw, self.place, item.number) => Err(Trouble::skip("drawn")),
+            _ if Chaos::skips(&self.draw, self.index, item.number) => Err(Trouble::skip("drawn")),
             _ => out.push(item),
         }
     }
 }
 
-/// What came out, and how it ended.
+/// What was delivered, and how the run ended.
 struct Outcome {
     got: Vec<u64>,
     // Items and markers in their order.
@@ -179,9 +179,10 @@ fn run(draw: &Draw) -> Outcome {
             Incident::ConsumerLeaves { item } if last >= item => break,
             Incident::Drain { item } if last >= item => control.drain(),
             Incident::ChangeWorkers { every } if last % every == 0 => {
-                let luck = Seed(draw.seed).derive(last).0;
-                control.set_workers(NAMES[luck as usize % draw.stages.len()], luck as usize % 7);
-                control.set_depth(luck as usize % 5);
+                let random = Seed(draw.seed).derive(last).0;
+                control
+                    .set_workers(NAMES[random as usize % draw.stages.len()], random as usize % 7);
+                control.set_depth(random as usize % 5);
             }
             _ => {}
         }
@@ -200,29 +201,29 @@ fn build(draw: &Draw, budget: &Budget, taken: &Arc<AtomicU64>) -> Route<Item> {
     let hold = |items, bytes| Hold::bytes(Bytes(bytes)).items(items).within(budget);
     let mut route = Route::from(source, hold(2, draw.budget));
     let last = draw.stages.len() - 1;
-    for (place, stage) in draw.stages.iter().copied().enumerate() {
-        let (incident, seed) = (draw.incident, seed.derive(place as u64));
-        let items = if place == last { draw.depth } else { stage.items };
+    for (index, stage) in draw.stages.iter().copied().enumerate() {
+        let (incident, seed) = (draw.incident, seed.derive(index as u64));
+        let items = if index == last { draw.depth } else { stage.items };
         let crew = Crew::of(stage.workers).up_to(stage.workers + 1);
-        let make = move || Chaos { place, draw: stage, incident, seed };
+        let make = move || Chaos { index, draw: stage, incident, seed };
         route = route.then_by(crew, make, hold(items, stage.bytes));
     }
     route
 }
 
-/// The run on a thread of its own, so that a deadlock is a failure instead of a hang.
+/// The run on its own thread, so that a deadlock is a failure instead of a hang.
 fn run_in_time(draw: &Draw) -> Outcome {
     let (sender, outcome) = mpsc::sync_channel(1);
     let drawn = draw.clone();
     std::thread::Builder::new()
-        // Nobody listens any more only after the limit, when the test has failed already.
+        // The send fails only after the limit, when the test has failed already.
         .spawn(move || drop(sender.send(run(&drawn))))
         .expect("a thread for the run");
     outcome.recv_timeout(LIMIT).unwrap_or_else(|_| panic!("no end within {LIMIT:?}: {draw:?}"))
 }
 
 fn is_skipped(draw: &Draw, number: u64) -> bool {
-    draw.stages.iter().enumerate().any(|(place, stage)| Chaos::skips(stage, place, number))
+    draw.stages.iter().enumerate().any(|(index, stage)| Chaos::skips(stage, index, number))
 }
 
 fn expected(draw: &Draw) -> Vec<u64> {
@@ -245,7 +246,7 @@ fn check(draw: &Draw) {
     assert!(outcome.left_behind.is_empty(), "{:?}", outcome.left_behind);
     assert_eq!(outcome.got, expected[..outcome.got.len()], "in order, without a gap");
     assert_eq!(outcome.seen, expected_deliveries(draw)[..outcome.seen.len()], "no unmarked gap");
-    assert_eq!(outcome.budget.used(), Bytes(0), "everything was given back");
+    assert_eq!(outcome.budget.used(), Bytes(0), "all bytes were returned");
     // One item may pass alone where the rest of the route is empty.
     let most = draw.budget + draw.largest;
     assert!(outcome.budget.peak().0 <= most, "{} of {most}", outcome.budget.peak());

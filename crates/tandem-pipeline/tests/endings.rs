@@ -1,4 +1,4 @@
-//! Every way a run can end before its data does: threads joined, first cause told by name.
+//! Every way a run can end before its data: threads are joined, the first cause is reported.
 
 mod kit;
 
@@ -68,7 +68,7 @@ fn a_consumer_that_leaves_ends_all_threads() {
     let stage = move || {
         counter.fetch_add(1, Ordering::SeqCst);
         let guard = Guard(Arc::clone(&counter));
-        Does("held", move |item, out: &mut dyn Outlet<Item>| {
+        Does("guarded", move |item, out: &mut dyn Outlet<Item>| {
             let _ = &guard;
             out.push(item)
         })
@@ -84,14 +84,14 @@ fn a_consumer_that_leaves_ends_all_threads() {
 }
 
 #[test]
-fn a_consumer_that_leaves_is_no_failure() {
+fn a_consumer_that_leaves_is_not_a_failure() {
     let mut feed = Route::from(items(u64::MAX), hold(2)).start(Setup::default()).unwrap();
     feed.next().unwrap();
     assert!(matches!(feed.close().how, Ending::ConsumerLeft));
 }
 
 #[test]
-fn a_cancelled_run_says_so_even_if_cancelled_before_its_start() {
+fn a_cancelled_run_reports_it_even_if_cancelled_before_its_start() {
     let cancel = CancelToken::new();
     let run = |cancel: &CancelToken| {
         let setup = Setup { cancel: cancel.clone(), ..Setup::default() };
@@ -110,14 +110,14 @@ fn a_frozen_stage_is_named_with_its_path_and_left_behind() {
     let stage = Does("load", move |item: Item, out: &mut dyn Outlet<Item>| {
         out.item(&format_args!("clips/{}.wav", item.body.0));
         if item.body.0 == 3 {
-            // Comes back only when the test is over.
+            // Returns only when the test has ended.
             let _ = never.recv();
         }
         out.push(item)
     });
     let (stall_timeout, grace) = (Some(Duration::from_millis(50)), Duration::from_millis(20));
-    let (told, heard) = mpsc::sync_channel(4);
-    let on_frozen = Arc::new(move |frozen: &Frozen| told.send(frozen.clone()).unwrap());
+    let (sender, received) = mpsc::sync_channel(4);
+    let on_frozen = Arc::new(move |frozen: &Frozen| sender.send(frozen.clone()).unwrap());
     let watch = Watch { stall_timeout, consumer: None, grace, on_frozen: Some(on_frozen) };
     let mut feed = Route::from(items(100), hold(2))
         .then(stage, hold(2))
@@ -132,19 +132,19 @@ fn a_frozen_stage_is_named_with_its_path_and_left_behind() {
     let hint = error.hint().unwrap();
     assert!(hint.contains("holds `clips/3.wav`") && hint.contains("`--stall-timeout`"), "{hint}");
     assert!(frozen.silent > Duration::from_millis(50));
-    assert_eq!(heard.recv().unwrap(), *frozen);
+    assert_eq!(received.recv().unwrap(), *frozen);
     assert_eq!(feed.close().left_behind, ["tandem-load-0"]);
 }
 
 #[test]
-fn a_frozen_consumer_is_told_of_although_nobody_can_stop_it() {
-    let (told, heard) = mpsc::sync_channel(4);
-    let on_frozen = Arc::new(move |frozen: &Frozen| told.send(frozen.stage).unwrap());
+fn a_frozen_consumer_is_reported_although_nothing_can_stop_it() {
+    let (sender, received) = mpsc::sync_channel(4);
+    let on_frozen = Arc::new(move |frozen: &Frozen| sender.send(frozen.stage).unwrap());
     let consumer = Some(Duration::from_millis(30));
     let watch = Watch { consumer, on_frozen: Some(on_frozen), ..Watch::default() };
     let setup = Setup { watch, consumer: "train", ..Setup::default() };
     let mut feed = Route::from(items(100), hold(2)).start(setup).unwrap();
     feed.next().unwrap();
-    assert_eq!(heard.recv().unwrap(), "train");
+    assert_eq!(received.recv().unwrap(), "train");
     assert!(matches!(feed.next(), Err(PipelineError::Frozen(_))));
 }

@@ -1,4 +1,4 @@
-//! Whole runs that go well: order, bounds, slots, workers that come and go.
+//! Complete runs without failures: order, limits, slots, changing numbers of workers.
 
 mod kit;
 
@@ -15,7 +15,7 @@ use tandem_units::Bytes;
 
 const AN_HOUR: Duration = Duration::from_secs(3600);
 
-/// Adds up pairs; the odd one out leaves at the end.
+/// Adds up pairs; an unpaired last item leaves at the end.
 #[derive(Default)]
 struct Pairs(Option<Item>);
 
@@ -41,7 +41,7 @@ impl Stage for Pairs {
 }
 
 #[test]
-fn a_collecting_stage_passes_on_its_rest() {
+fn a_collecting_stage_pushes_what_is_left_at_the_end() {
     let route = Route::from(items(5), hold(1)).then(Pairs::default(), hold(1));
     let mut feed = route.start(Setup::default()).unwrap();
     assert_eq!(numbers(&all(&mut feed).unwrap()), [1, 5, 4]);
@@ -49,17 +49,17 @@ fn a_collecting_stage_passes_on_its_rest() {
 }
 
 #[test]
-fn every_worker_of_a_collecting_stage_passes_on_its_rest_through_one_place() {
+fn every_worker_of_a_collecting_stage_pushes_what_is_left_through_one_slot() {
     let mut feed = Route::from(items(1000), hold(1))
         .then_by(Crew::of(4), Pairs::default, hold(1))
         .start(Setup::default())
         .unwrap();
     let sum: u64 = numbers(&all(&mut feed).unwrap()).iter().sum();
-    assert_eq!(sum, (0..1000).sum::<u64>(), "nothing lost, whoever paired what");
+    assert_eq!(sum, (0..1000).sum::<u64>(), "nothing is lost, whichever worker paired an item");
 }
 
 #[test]
-fn a_stage_may_make_many_of_one_with_one_place() {
+fn a_stage_may_push_several_results_per_item_through_one_slot() {
     let thrice = || {
         Does("thrice", |item: Item, out: &mut dyn Outlet<Item>| {
             (0..3).try_for_each(|n| out.push(item.map(|body| Number(body.0 * 3 + n))))
@@ -75,7 +75,7 @@ fn a_stage_may_make_many_of_one_with_one_place() {
 }
 
 #[test]
-fn a_skipped_item_is_counted_and_holds_up_nobody() {
+fn a_skipped_item_is_counted_and_delays_no_other() {
     let picky = || {
         Does("picky", |item: Item, out: &mut dyn Outlet<Item>| match item.body.0 % 3 {
             0 => Err(Trouble::skip("divisible by three")),
@@ -111,7 +111,7 @@ fn draining_delivers_everything_that_was_taken_from_the_source() {
 }
 
 #[test]
-fn the_start_waits_for_ready_slots_and_says_why_it_ended() {
+fn the_start_waits_for_ready_slots_and_reports_why_the_wait_ended() {
     let started = |count, slots, depth| {
         let route = Route::from(items(count), hold(4)).then(pass("pass"), hold(depth));
         let mut feed = route.start(Setup::default()).unwrap();
@@ -124,7 +124,7 @@ fn the_start_waits_for_ready_slots_and_says_why_it_ended() {
 }
 
 #[test]
-fn the_start_waits_no_longer_than_it_may() {
+fn the_start_waits_no_longer_than_its_limit() {
     let (release, gate) = mpsc::sync_channel::<()>(1);
     let stuck = items(3).inspect(move |_| gate.recv().unwrap_or_default());
     let mut feed = Route::from(stuck, hold(4)).start(Setup::default()).unwrap();
@@ -143,9 +143,9 @@ fn slots_show_what_is_ready_and_what_is_in_training() {
     feed.wait_ready(3, AN_HOUR);
     assert_eq!(slots.count(SlotState::Ready), 3);
     let item = feed.next().unwrap().unwrap();
-    let states: Vec<SlotState> = slots.look().iter().map(|slot| slot.state).collect();
+    let states: Vec<SlotState> = slots.snapshot().iter().map(|slot| slot.state).collect();
     assert_eq!(states, [SlotState::Training, SlotState::Ready, SlotState::Ready]);
-    assert_eq!(slots.look()[0].ticket, Some(item.ticket));
+    assert_eq!(slots.snapshot()[0].ticket, Some(item.ticket));
     feed.release();
     feed.wait_ready(3, AN_HOUR);
     assert_eq!(slots.count(SlotState::Ready), 3);
@@ -154,8 +154,8 @@ fn slots_show_what_is_ready_and_what_is_in_training() {
 #[test]
 fn depth_counts_the_batch_in_training() {
     // With depth 1 nothing is prepared while the consumer works.
-    let made = Arc::new(AtomicUsize::new(0));
-    let counter = Arc::clone(&made);
+    let created = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&created);
     let stage = Does("make", move |item: Item, out: &mut dyn Outlet<Item>| {
         counter.fetch_add(1, Ordering::SeqCst);
         out.push(item)
@@ -165,7 +165,7 @@ fn depth_counts_the_batch_in_training() {
     for n in 1..=200 {
         feed.next().unwrap().unwrap();
         std::thread::yield_now();
-        assert_eq!(made.load(Ordering::SeqCst), n);
+        assert_eq!(created.load(Ordering::SeqCst), n);
     }
 }
 
@@ -209,7 +209,7 @@ fn an_item_larger_than_the_whole_budget_passes_alone() {
 }
 
 #[test]
-fn workers_and_slots_come_and_go_without_changing_the_order() {
+fn changing_the_numbers_of_workers_and_slots_does_not_change_the_order() {
     let mut feed = Route::from(items(3000), hold(8))
         .then_by(Crew::of(1).up_to(4).flag("--num-workers"), || pass("pass"), hold(1))
         .then(pass("last"), hold(3))
@@ -226,14 +226,14 @@ fn workers_and_slots_come_and_go_without_changing_the_order() {
     }
     assert_eq!(got, (0..3000).collect::<Vec<_>>());
     assert_eq!(control.set_workers("pass", 9), Some(4));
-    assert_eq!(control.set_workers("nobody", 1), None);
+    assert_eq!(control.set_workers("unknown", 1), None);
     control.set_depth(5);
     assert_eq!(feed.close().flags, ["--num-workers 4", "--pipeline-depth 5"]);
 }
 
 #[test]
-fn several_workers_are_at_work_at_the_same_time() {
-    // Nobody passes the barrier alone: with one worker this would never end.
+fn several_workers_are_busy_at_the_same_time() {
+    // The barrier needs three workers at once: with one worker this would never end.
     let meet = Arc::new(Barrier::new(3));
     let stage = move || {
         let meet = Arc::clone(&meet);
@@ -275,11 +275,11 @@ impl Stage for Fill {
 }
 
 #[test]
-fn buffers_of_a_run_are_used_again() {
+fn buffers_of_a_run_are_reused() {
     let pool = Pool::new(8, Vec::new);
     let route = Route::from(items(500), hold(4)).then(Fill(pool.clone()), hold(3));
     let mut feed = route.start(Setup::default()).unwrap();
     while feed.next().unwrap().is_some() {}
-    // Depth three, and the consumer drops its item before it asks for the next.
-    assert!(pool.made() <= 3, "{} buffers were made", pool.made());
+    // The depth is three, and the consumer drops its item before it takes the next.
+    assert!(pool.created() <= 3, "{} buffers were created", pool.created());
 }

@@ -1,9 +1,8 @@
 //! The queue, the budget, the slots and the workers under a model checker.
 //!
-//! The very source files of the library are compiled here a second time, with the locks of
-//! `shuttle` in place of the system's (`crate::sync` is the only module that names a lock). Every
-//! test runs under many schedules; one that blocks for ever is reported as a deadlock together
-//! with the schedule that leads to it.
+//! The source files of the library are compiled here a second time, with the locks of `shuttle`
+//! instead of the system's (`crate::sync` is the only module that names a lock). Every test runs
+//! under many schedules. One that blocks forever is reported as a deadlock, with its schedule.
 #![allow(dead_code, reason = "parts of the library that a model does not need")]
 
 mod sync {
@@ -20,7 +19,7 @@ mod sync {
         condvar.wait(guard).unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Model time never runs out: what needs the deadline to end is a deadlock here.
+    /// There is no time in the model: a wait that only a deadline can end is a deadlock here.
     pub(crate) fn wait_at_most<'a, T>(
         condvar: &Condvar,
         guard: MutexGuard<'a, T>,
@@ -41,12 +40,12 @@ mod payload;
 mod stage;
 #[path = "../src/budget.rs"]
 mod budget;
-#[path = "../src/places.rs"]
-mod places;
+#[path = "../src/slot_pool.rs"]
+mod slot_pool;
 #[path = "../src/slots.rs"]
 mod slots;
-#[path = "../src/link.rs"]
-mod link;
+#[path = "../src/queue.rs"]
+mod queue;
 #[path = "../src/gate.rs"]
 mod gate;
 #[path = "../src/meter.rs"]
@@ -62,12 +61,12 @@ mod worker;
 #[path = "../src/pool.rs"]
 mod pool;
 
-use budget::{Budget, Seat, Stopped};
+use budget::{Budget, QueueBudget, Stopped};
 use gate::Gate;
-use link::{AnyLink, Link, Place, Taken};
 use meter::Meter;
 use payload::Payload;
 use pool::Pool;
+use queue::{AnyQueue, Queue, QueueSlot, Taken};
 use shuttle::thread::{self, JoinHandle};
 use slots::{SlotState, Slots};
 use slow::Slowdowns;
@@ -82,7 +81,7 @@ fn model(test: impl Fn() + Send + Sync + 'static) {
     let test = Arc::new(test);
     let again = Arc::clone(&test);
     shuttle::check_random(move || test(), 1000);
-    // Few preemptions at the worst places: finds what random schedules rarely meet.
+    // Few preemptions at the worst points: finds what random schedules rarely reach.
     shuttle::check_pct(move || again(), 1000, 3);
 }
 
@@ -109,14 +108,28 @@ enum Seen {
     Skipped(u64),
 }
 
-/// Leaves out every item that `leaves_out` names, makes `times` of the others.
+/// Skips the item `skips`, pushes `times` results for each of the others. The item `waits` first
+/// waits until the consumer has seen a marker.
 #[derive(Clone, Copy)]
 struct Work {
     times: u64,
-    leaves_out: Option<u64>,
+    skips: Option<u64>,
+    waits: Option<u64>,
 }
 
-impl Stage for Work {
+/// Set once the consumer has seen a marker.
+#[derive(Default)]
+struct MarkerSeen {
+    seen: sync::Mutex<bool>,
+    changed: sync::Condvar,
+}
+
+struct Step {
+    work: Work,
+    marker: Arc<MarkerSeen>,
+}
+
+impl Stage for Step {
     type In = Item;
     type Out = Item;
 
@@ -125,11 +138,17 @@ impl Stage for Work {
     }
 
     fn step(&mut self, item: Item, out: &mut dyn Outlet<Item>) -> Result<(), Trouble> {
-        if self.leaves_out == Some(item.number) {
-            return Err(Trouble::skip("left out"));
+        let Work { times, skips, waits } = self.work;
+        if skips == Some(item.number) {
+            return Err(Trouble::skip("skipped"));
         }
-        (0..self.times)
-            .try_for_each(|n| out.push(Item { number: item.number * self.times + n, ..item }))
+        if waits == Some(item.number) {
+            let mut seen = sync::lock(&self.marker.seen);
+            while !*seen {
+                seen = sync::wait(&self.marker.changed, seen);
+            }
+        }
+        (0..times).try_for_each(|n| out.push(Item { number: item.number * times + n, ..item }))
     }
 }
 
@@ -139,36 +158,37 @@ struct Case {
     sizes: Vec<u64>,
     work: Work,
     workers: usize,
-    places: (usize, usize),
+    slots: (usize, usize),
     budget: u64,
 }
 
 struct Running {
     stop: Arc<Stop>,
     gate: Arc<Gate>,
-    input: Arc<Link<Item>>,
-    output: Arc<Link<Item>>,
+    input: Arc<Queue<Item>>,
+    output: Arc<Queue<Item>>,
     budget: Budget,
     slots: Slots,
+    marker: Arc<MarkerSeen>,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl Case {
     fn plain() -> Case {
-        let work = Work { times: 1, leaves_out: None };
-        Case { sizes: vec![1; 4], work, workers: 2, places: (1, 2), budget: 100 }
+        let work = Work { times: 1, skips: None, waits: None };
+        Case { sizes: vec![1; 4], work, workers: 2, slots: (1, 2), budget: 100 }
     }
 
     fn start(&self) -> Running {
         let budget = Budget::of(Bytes(self.budget));
-        let seat = || -> Arc<Seat> { budget.join(0, Bytes(self.budget)) };
-        let input = Arc::new(Link::new(seat(), self.places.0, 1));
-        let output = Arc::new(Link::new(seat(), self.places.1, self.workers));
+        let queue_budget = || -> Arc<QueueBudget> { budget.add_queue(0, Bytes(self.budget)) };
+        let input = Arc::new(Queue::new(queue_budget(), self.slots.0, 1));
+        let output = Arc::new(Queue::new(queue_budget(), self.slots.1, self.workers));
         let gate = Arc::new(Gate::new(self.workers));
-        let links: Vec<Arc<dyn AnyLink>> = vec![input.clone(), output.clone()];
-        let stop = Arc::new(Stop::new(links, vec![gate.clone()]));
+        let queues: Vec<Arc<dyn AnyQueue>> = vec![input.clone(), output.clone()];
+        let stop = Arc::new(Stop::new(queues, vec![gate.clone()]));
         let slots = Slots::new(Box::new(|_, _| {}));
-        output.show_on(slots.clone());
+        output.show_in(slots.clone());
         let items: Vec<Item> = self
             .sizes
             .iter()
@@ -178,31 +198,32 @@ impl Case {
         let source = Source { items: items.into_iter(), output: Arc::clone(&input) };
         let source_context = context(&stop);
         let mut threads = vec![thread::spawn(move || source.run(source_context))];
+        let marker = Arc::new(MarkerSeen::default());
         for index in 0..self.workers {
-            let (work, context) = (self.work, context(&stop));
+            let (work, marker, context) = (self.work, Arc::clone(&marker), context(&stop));
             let worker = Worker {
                 index,
                 stage: None,
-                make: Arc::new(move || work),
+                make: Arc::new(move || Step { work, marker: Arc::clone(&marker) }),
                 gate: Arc::clone(&gate),
                 input: Arc::clone(&input),
                 output: Arc::clone(&output),
-                place: None,
+                slot: None,
             };
             threads.push(thread::spawn(move || worker.run(context)));
         }
-        Running { stop, gate, input, output, budget, slots, threads }
+        Running { stop, gate, input, output, budget, slots, marker, threads }
     }
 
     fn expected(&self) -> Vec<Seen> {
-        let results = |n: u64| match self.work.leaves_out {
+        let results = |n: u64| match self.work.skips {
             Some(skipped) if skipped == n => vec![Seen::Skipped(n)],
             _ => (0..self.work.times).map(|k| Seen::Item(n * self.work.times + k)).collect(),
         };
         (0..self.sizes.len() as u64).flat_map(results).collect()
     }
 
-    /// Every item arrives, in order, within the budget, and everything is given back.
+    /// Every item arrives, in order, within the budget, and all slots and bytes are free again.
     #[track_caller]
     fn check(self, most_bytes: u64) {
         model(move || {
@@ -211,7 +232,7 @@ impl Case {
             running.join();
             assert!(running.budget.peak().0 <= most_bytes, "peak {}", running.budget.peak());
             assert_eq!(running.budget.used(), Bytes(0));
-            assert_eq!((running.input.level().held, running.output.level().held), (0, 0));
+            assert_eq!((running.input.level().in_use, running.output.level().in_use), (0, 0));
         });
     }
 }
@@ -228,22 +249,26 @@ fn context(stop: &Arc<Stop>) -> Context {
 }
 
 impl Running {
-    /// As `Feed` does: the place is given back before the next item is asked for.
-    fn take(&self, held: &mut Option<Place>) -> Result<Option<Seen>, Stopped> {
-        held.take().into_iter().for_each(|place| self.output.release(place));
+    /// As `Feed` does: the slot is released before the next item is taken.
+    fn take(&self, slot_in_use: &mut Option<QueueSlot>) -> Result<Option<Seen>, Stopped> {
+        slot_in_use.take().into_iter().for_each(|slot| self.output.release(slot));
         match self.output.take_and_keep(&mut || {})? {
-            Taken::Item(_, parcel) => {
-                *held = Some(parcel.place);
-                let skipped = parcel.ticket.map(|ticket| Seen::Skipped(ticket.seq));
-                Ok(parcel.body.map(|body| Seen::Item(body.number)).or(skipped))
+            Taken::Item(_, entry) => {
+                *slot_in_use = Some(entry.slot);
+                if entry.body.is_none() {
+                    *sync::lock(&self.marker.seen) = true;
+                    self.marker.changed.notify_all();
+                }
+                let skipped = entry.ticket.map(|ticket| Seen::Skipped(ticket.seq));
+                Ok(entry.body.map(|body| Seen::Item(body.number)).or(skipped))
             }
             Taken::End(_) => Ok(None),
         }
     }
 
     fn take_all(&self) -> Result<Vec<Seen>, Stopped> {
-        let mut held = None;
-        std::iter::from_fn(|| self.take(&mut held).transpose()).collect()
+        let mut slot_in_use = None;
+        std::iter::from_fn(|| self.take(&mut slot_in_use).transpose()).collect()
     }
 
     fn join(&mut self) {
@@ -253,46 +278,54 @@ impl Running {
 
 #[test]
 fn items_arrive_in_order_through_the_smallest_queues() {
-    Case { places: (1, 1), ..Case::plain() }.check(100);
+    Case { slots: (1, 1), ..Case::plain() }.check(100);
 }
 
 #[test]
 fn three_workers_keep_the_order() {
-    Case { workers: 3, places: (2, 3), ..Case::plain() }.check(100);
+    Case { workers: 3, slots: (2, 3), ..Case::plain() }.check(100);
 }
 
 #[test]
-fn an_item_left_out_holds_up_nobody() {
-    let work = Work { times: 1, leaves_out: Some(1) };
-    Case { work, places: (2, 2), ..Case::plain() }.check(100);
+fn a_skipped_item_leaves_a_marker_and_delays_no_other() {
+    let work = Work { times: 1, skips: Some(1), waits: None };
+    Case { work, slots: (2, 2), ..Case::plain() }.check(100);
 }
 
 #[test]
-fn many_of_one_pass_through_one_place() {
-    let work = Work { times: 3, leaves_out: None };
-    Case { work, sizes: vec![1; 3], places: (1, 1), ..Case::plain() }.check(100);
+fn an_item_may_wait_until_the_consumer_has_seen_the_marker_before_it() {
+    let work = Work { times: 1, skips: Some(1), waits: Some(2) };
+    for (workers, slots) in [(1, (1, 1)), (2, (1, 1)), (2, (2, 2)), (3, (2, 3))] {
+        Case { work, workers, slots, ..Case::plain() }.check(100);
+    }
 }
 
 #[test]
-fn many_of_one_pass_through_fewer_places_than_workers() {
-    let work = Work { times: 2, leaves_out: Some(1) };
-    Case { work, workers: 3, places: (2, 2), ..Case::plain() }.check(100);
+fn several_results_per_item_pass_through_one_slot() {
+    let work = Work { times: 3, skips: None, waits: None };
+    Case { work, sizes: vec![1; 3], slots: (1, 1), ..Case::plain() }.check(100);
+}
+
+#[test]
+fn several_results_per_item_pass_through_fewer_slots_than_workers() {
+    let work = Work { times: 2, skips: Some(1), waits: None };
+    Case { work, workers: 3, slots: (2, 2), ..Case::plain() }.check(100);
 }
 
 #[test]
 fn equal_items_never_pass_a_budget_that_has_room_for_one_per_queue() {
-    Case { sizes: vec![10; 4], places: (4, 4), budget: 20, ..Case::plain() }.check(20);
+    Case { sizes: vec![10; 4], slots: (4, 4), budget: 20, ..Case::plain() }.check(20);
 }
 
 #[test]
 fn an_item_over_the_whole_budget_passes_alone() {
     let sizes = vec![1, 50, 2, 50];
-    Case { sizes, places: (4, 4), budget: 10, ..Case::plain() }.check(60);
+    Case { sizes, slots: (4, 4), budget: 10, ..Case::plain() }.check(60);
 }
 
 #[test]
 fn a_stop_at_any_moment_ends_every_thread() {
-    let case = Case { sizes: vec![4; 4], places: (2, 2), budget: 10, ..Case::plain() };
+    let case = Case { sizes: vec![4; 4], slots: (2, 2), budget: 10, ..Case::plain() };
     model(move || {
         let mut running = case.start();
         let stop = Arc::clone(&running.stop);
@@ -306,15 +339,15 @@ fn a_stop_at_any_moment_ends_every_thread() {
 }
 
 #[test]
-fn workers_and_places_change_at_any_moment() {
-    let case = Case { workers: 2, places: (1, 1), ..Case::plain() };
+fn workers_and_slots_change_at_any_moment() {
+    let case = Case { workers: 2, slots: (1, 1), ..Case::plain() };
     model(move || {
         let mut running = case.start();
         let (gate, output) = (Arc::clone(&running.gate), Arc::clone(&running.output));
         let changes = thread::spawn(move || {
-            for (workers, places) in [(1, 3), (2, 1), (1, 2)] {
+            for (workers, slots) in [(1, 3), (2, 1), (1, 2)] {
                 gate.set_active(workers);
-                output.resize(places);
+                output.resize(slots);
             }
         });
         assert_eq!(running.take_all().unwrap(), case.expected());
@@ -324,14 +357,14 @@ fn workers_and_places_change_at_any_moment() {
 }
 
 #[test]
-fn no_look_at_the_slots_shows_two_in_training_or_more_than_the_depth() {
-    let case = Case { places: (2, 2), ..Case::plain() };
+fn the_slots_never_show_two_in_training_or_more_than_the_depth() {
+    let case = Case { slots: (2, 2), ..Case::plain() };
     model(move || {
         let mut running = case.start();
         let slots = running.slots.clone();
         let observer = thread::spawn(move || {
             for _ in 0..4 {
-                let seen = slots.look();
+                let seen = slots.snapshot();
                 let training = seen.iter().filter(|slot| slot.state == SlotState::Training);
                 assert!(training.count() <= 1);
                 assert_eq!(seen.len(), 2);
@@ -344,10 +377,10 @@ fn no_look_at_the_slots_shows_two_in_training_or_more_than_the_depth() {
 }
 
 #[test]
-fn a_pooled_buffer_has_one_holder() {
+fn a_pooled_buffer_has_one_owner() {
     model(|| {
         let pool = Pool::new(2, || 0u32);
-        let holders: Vec<_> = (0..3)
+        let owners: Vec<_> = (0..3)
             .map(|_| {
                 let pool = pool.clone();
                 thread::spawn(move || {
@@ -358,10 +391,10 @@ fn a_pooled_buffer_has_one_holder() {
                 })
             })
             .collect();
-        holders.into_iter().for_each(|holder| holder.join().unwrap());
-        let (made, mut sum) = (pool.made(), 0);
-        let spare: Vec<_> = (0..made.min(2)).map(|_| pool.take()).collect();
+        owners.into_iter().for_each(|owner| owner.join().unwrap());
+        let (created, mut sum) = (pool.created(), 0);
+        let spare: Vec<_> = (0..created.min(2)).map(|_| pool.take()).collect();
         spare.iter().for_each(|buffer| sum += **buffer);
-        assert!(made <= 3 && (made == 3 || sum == 3), "{made} made, {sum} counted");
+        assert!(created <= 3 && (created == 3 || sum == 3), "{created} created, {sum} counted");
     });
 }

@@ -1,4 +1,4 @@
-//! What a run leaves in its record: slots, stages, skips, decisions, the frozen stage.
+//! The events of a run in its record: slots, stages, skips, decisions, the frozen stage.
 
 mod kit;
 
@@ -10,7 +10,7 @@ use tandem_pipeline::{Crew, Outlet, Route, Setup, SlotState, Slowdowns, Trouble,
 use tandem_telemetry::event::{DecisionOutcome, Doing, Event, RunHeader, Stamped};
 use tandem_telemetry::record::{RecordOptions, Recording, Spans};
 
-/// Runs `body` with a recorder, and gives what was recorded.
+/// Runs `body` with a recorder, and returns the recorded events.
 fn recorded(body: impl FnOnce(tandem_telemetry::Recorder)) -> Vec<Event> {
     let file = tandem_telemetry::MemoryFile::default();
     let header = RunHeader::now("test", "0", serde_json::Value::Null);
@@ -23,7 +23,7 @@ fn recorded(body: impl FnOnce(tandem_telemetry::Recorder)) -> Vec<Event> {
 }
 
 #[test]
-fn every_slot_goes_through_its_three_states_in_the_record() {
+fn every_slot_passes_through_its_three_states_in_the_record() {
     let events = recorded(|recorder| {
         let route = Route::from(items(6), hold(2)).then(pass("pass"), hold(3));
         let mut feed = route.start(Setup { recorder, ..Setup::default() }).unwrap();
@@ -100,7 +100,7 @@ fn the_frozen_stage_is_in_the_record() {
 }
 
 #[test]
-fn a_starving_run_gets_workers_by_itself_and_keeps_its_order() {
+fn a_starving_run_gets_more_workers_and_keeps_its_order() {
     let events = recorded(|recorder| {
         let slow = || {
             Does("slow", |item: Item, out: &mut dyn Outlet<Item>| {
@@ -138,8 +138,8 @@ fn a_starving_run_gets_workers_by_itself_and_keeps_its_order() {
     assert!(outcomes.contains(&(DecisionOutcome::Kept, true)));
 }
 
-/// Milliseconds at work under each of these names, in the spans of a run.
-fn worked(events: &[Event], name: &str) -> f64 {
+/// Busy milliseconds under this name, in the spans of a run.
+fn busy_ms(events: &[Event], name: &str) -> f64 {
     let busy = events.iter().filter_map(|event| match event {
         Event::Span(span) if span.stage == name && span.doing == Doing::Busy => {
             Some((span.end.0 - span.begin.0) as f64 / 1e6)
@@ -150,7 +150,7 @@ fn worked(events: &[Event], name: &str) -> f64 {
 }
 
 #[test]
-fn the_parts_of_a_stage_are_timed_apart_and_can_be_slowed_apart() {
+fn the_parts_of_a_stage_are_timed_and_slowed_separately() {
     let run = |slowed: &str| {
         recorded(|recorder| {
             let two = Does("first", |item: Item, out: &mut dyn Outlet<Item>| {
@@ -165,9 +165,9 @@ fn the_parts_of_a_stage_are_timed_apart_and_can_be_slowed_apart() {
     };
     for slowed in ["first", "second", "train"] {
         let events = run(slowed);
-        let took = ["first", "second", "train"].map(|name| (worked(&events, name), name));
+        let took = ["first", "second", "train"].map(|name| (busy_ms(&events, name), name));
         let slowest = took.into_iter().max_by(|a, b| a.0.total_cmp(&b.0));
         assert_eq!(slowest.map(|(_, name)| name), Some(slowed), "{took:?}");
-        assert!(worked(&events, slowed) >= 30.0, "{took:?}");
+        assert!(busy_ms(&events, slowed) >= 30.0, "{took:?}");
     }
 }

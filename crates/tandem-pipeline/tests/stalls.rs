@@ -1,10 +1,8 @@
-//! Runs in which nothing moves are ended; slow runs and stopped processes are not.
+//! Runs in which nothing moves are ended; slow runs are not.
 
 mod kit;
 
 use kit::{Does, Item, all, hold, items, numbers, pass};
-use std::io::{BufRead, BufReader};
-use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 use tandem_pipeline::{Outlet, PipelineError, Route, Setup, Watch};
@@ -72,46 +70,4 @@ fn a_slow_stage_that_makes_progress_is_no_alarm() {
     let route = Route::from(items(2), hold(2)).then(slow, hold(2));
     let mut feed = route.start(watch(Duration::from_millis(800))).unwrap();
     assert_eq!(numbers(&all(&mut feed).unwrap()), [0, 1]);
-}
-
-/// Set in the process that is stopped by the test below.
-const CHILD: &str = "TANDEM_TEST_STOPPED_CHILD";
-const LIMIT: Duration = Duration::from_secs(2);
-
-#[test]
-#[cfg(unix)]
-fn a_process_that_was_stopped_for_longer_than_the_limit_continues() {
-    use rustix::process::{Pid, Signal, kill_process};
-    if std::env::var_os(CHILD).is_some() {
-        return run_until_done();
-    }
-    let name = "a_process_that_was_stopped_for_longer_than_the_limit_continues";
-    let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", name, "--nocapture"])
-        .env(CHILD, "1")
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    let inside_a_step = lines.find(|line| line.as_ref().unwrap().contains("inside a step"));
-    assert!(inside_a_step.is_some());
-    let pid = Pid::from_child(&child);
-    kill_process(pid, Signal::STOP).unwrap();
-    std::thread::sleep(2 * LIMIT);
-    kill_process(pid, Signal::CONT).unwrap();
-    let rest: Vec<String> = lines.map(|line| line.unwrap()).collect();
-    assert!(child.wait().unwrap().success(), "{rest:?}");
-}
-
-/// One step that is interrupted in its middle: many short waits, so that it is still inside the
-/// step when the process continues.
-fn run_until_done() {
-    let step = Does("step", |item: Item, out: &mut dyn Outlet<Item>| {
-        println!("inside a step");
-        (0..50).for_each(|_| std::thread::sleep(Duration::from_millis(10)));
-        out.push(item)
-    });
-    let route = Route::from(items(1), hold(2)).then(step, hold(2));
-    let mut feed = route.start(watch(LIMIT)).unwrap();
-    assert_eq!(numbers(&all(&mut feed).unwrap()), [0]);
 }

@@ -1,4 +1,4 @@
-//! Stages step back behind the consumer where they are told to, the consumer stays where it is.
+//! `ThreadPriority::BelowConsumer` changes the niceness of the stages and not of the consumer.
 #![cfg(target_os = "linux")]
 
 mod kit;
@@ -9,11 +9,11 @@ use std::sync::{Arc, Mutex};
 use tandem_pipeline::{Outlet, Route, Setup, ThreadPriority};
 
 /// Niceness of a stage's thread, and of the consumer's afterwards.
-fn places(priority: ThreadPriority) -> [i32; 2] {
+fn niceness(priority: ThreadPriority) -> [i32; 2] {
     let seen = Arc::new(Mutex::new(0));
-    let tells = Arc::clone(&seen);
-    let stage = Does("tells", move |item: Item, out: &mut dyn Outlet<Item>| {
-        *tells.lock().unwrap() = getpriority_process(None).unwrap();
+    let writer = Arc::clone(&seen);
+    let stage = Does("reads", move |item: Item, out: &mut dyn Outlet<Item>| {
+        *writer.lock().unwrap() = getpriority_process(None).unwrap();
         out.push(item)
     });
     let route = Route::from(items(3), hold(2)).then(stage, hold(2));
@@ -25,10 +25,10 @@ fn places(priority: ThreadPriority) -> [i32; 2] {
 }
 
 #[test]
-fn stages_step_back_behind_the_consumer_where_that_is_asked() {
+fn stages_get_a_lower_priority_than_the_consumer_if_set() {
     let before = getpriority_process(None).unwrap();
-    assert_eq!(places(ThreadPriority::Equal), [before; 2]);
-    let [stage, consumer] = places(ThreadPriority::BelowConsumer);
-    assert!(stage > before || before == 19, "{stage} behind {before}");
+    assert_eq!(niceness(ThreadPriority::Equal), [before; 2]);
+    let [stage, consumer] = niceness(ThreadPriority::BelowConsumer);
+    assert!(stage > before || before == 19, "{stage} against {before}");
     assert_eq!(consumer, before);
 }

@@ -1,4 +1,4 @@
-//! Items, stages and bounds for tests of whole runs.
+//! Items, stages and limits for tests of complete runs.
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
 use tandem_pipeline::{Feed, Hold, Outlet, Payload, PipelineError, Stage, Ticketed, Trouble};
@@ -27,7 +27,7 @@ pub fn hold(items: usize) -> Hold {
     Hold::bytes(Bytes::kib(64)).items(items)
 }
 
-/// A stage made of a function.
+/// A stage from a function.
 pub struct Does<F>(pub &'static str, pub F);
 
 impl<F> Stage for Does<F>

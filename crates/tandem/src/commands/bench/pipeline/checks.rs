@@ -7,8 +7,8 @@ use crate::commands::bench::target::{Limit, Target, median};
 use anyhow::Context;
 use std::time::Instant;
 use tandem_pipeline::cost::Cost;
-use tandem_pipeline::rehearse::{Spend, in_line, rehearse};
-use tandem_pipeline::simulate::{Line, Station};
+use tandem_pipeline::rehearse::{Spend, rehearse, run_serially};
+use tandem_pipeline::simulate::{RouteModel, StageModel};
 use tandem_pipeline::{Hold, Outlet, Payload, PipelineError, Route, Setup, Stage, Trouble};
 use tandem_telemetry::event::{RunHeader, Step};
 use tandem_telemetry::record::{RecordOptions, Recorder, Recording, Spans};
@@ -29,17 +29,17 @@ pub fn overlap(size: Size) -> Result<Vec<Target>, PipelineError> {
         Size::Short => 30,
         Size::Full => 200,
     };
-    let station = |name, milliseconds: f64| {
+    let stage = |name, milliseconds: f64| {
         let cost = Cost::constant(Seconds(milliseconds / 1e3));
-        Station { name, cost, workers: 1, places: 3 }
+        StageModel { name, cost, workers: 1, slots: 3 }
     };
-    let line = Line {
-        stations: vec![station("load", 20.0), station("preprocess", 10.0), station("copy", 15.0)],
+    let line = RouteModel {
+        stages: vec![stage("load", 20.0), stage("preprocess", 10.0), stage("copy", 15.0)],
         consumer: Cost::constant(Seconds(0.150)),
         wake: Seconds(0.0),
     };
     let costs = line.draw(items, Seed(1));
-    let sum = in_line(&line.draw(5, Seed(1)), Spend::Waiting).0 * 1e3;
+    let sum = run_serially(&line.draw(5, Seed(1)), Spend::Waiting).0 * 1e3;
     let measured = rehearse(&line, &costs, Spend::Waiting, Setup::default())?;
     let predicted = line.simulate(&costs).step.0 * 1e3;
     let how =

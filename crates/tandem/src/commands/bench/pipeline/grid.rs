@@ -7,7 +7,7 @@ use serde::Serialize;
 use std::sync::Mutex;
 use tandem_pipeline::cost::Cost;
 use tandem_pipeline::rehearse::{Spend, rehearse};
-use tandem_pipeline::simulate::{Line, Station};
+use tandem_pipeline::simulate::{RouteModel, StageModel};
 use tandem_pipeline::{PipelineError, Setup};
 use tandem_units::{Seconds, Seed};
 
@@ -102,9 +102,9 @@ fn measure_one(
     items: usize,
 ) -> Result<Cell, PipelineError> {
     let cost = Cost { mean: Seconds(CONSUMER.0 * mean), variation };
-    let station = Station { name: "make", cost, workers: 1, places: depth };
+    let stage = StageModel { name: "make", cost, workers: 1, slots: depth };
     let consumer = Cost { mean: CONSUMER, variation };
-    let line = Line { stations: vec![station], consumer, wake: Seconds(0.0) };
+    let line = RouteModel { stages: vec![stage], consumer, wake: Seconds(0.0) };
     let costs = line.draw(items, Seed(7));
     let predicted = line.simulate(&costs).stall * 100.0;
     let measured = rehearse(&line, &costs, Spend::Waiting, Setup::default())?.stall * 100.0;

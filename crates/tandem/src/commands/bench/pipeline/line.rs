@@ -3,8 +3,8 @@
 use serde::Serialize;
 use std::str::FromStr;
 use tandem_pipeline::cost::Cost;
-use tandem_pipeline::rehearse::{Spend, in_line, rehearse};
-use tandem_pipeline::simulate::{Line, Station, slowest};
+use tandem_pipeline::rehearse::{Spend, rehearse, run_serially};
+use tandem_pipeline::simulate::{RouteModel, StageModel, slowest};
 use tandem_pipeline::{PipelineError, Setup};
 use tandem_units::{Seconds, Seed};
 
@@ -71,15 +71,15 @@ pub fn run(
         let name = stage.name.to_string();
         Stage { name, busy: busy / all, starved: starved / all, blocked: blocked / all }
     };
-    let predict = |(station, shares): (&Station, &tandem_pipeline::simulate::Shares)| Stage {
-        name: station.name.to_string(),
+    let predict = |(stage, shares): (&StageModel, &tandem_pipeline::simulate::Shares)| Stage {
+        name: stage.name.to_string(),
         busy: shares.busy,
         starved: shares.starved,
         blocked: shares.blocked,
     };
     let (name, time) = slowest(&line);
     // A handful tells: the work is the same every time.
-    let in_line_ms = in_line(&line.draw(items.min(5), Seed(1)), spend).0 * 1e3;
+    let in_line_ms = run_serially(&line.draw(items.min(5), Seed(1)), spend).0 * 1e3;
     Ok(Outcome {
         slowest: name.to_string(),
         slowest_ms: time.0 * 1e3,
@@ -94,22 +94,22 @@ pub fn run(
             step_ms: predicted.step.0 * 1e3,
             variation: predicted.variation,
             stall: predicted.stall,
-            stages: line.stations.iter().zip(&predicted.stations).map(predict).collect(),
+            stages: line.stages.iter().zip(&predicted.stages).map(predict).collect(),
         },
     })
 }
 
-fn line(stages: &[StageArg], consumer: CostArg, depth: usize) -> Line {
+fn line(stages: &[StageArg], consumer: CostArg, depth: usize) -> RouteModel {
     let last = stages.len().saturating_sub(1);
-    let station = |(n, stage): (usize, &StageArg)| Station {
+    let stage = |(n, stage): (usize, &StageArg)| StageModel {
         // A stage's name lives as long as the program; these few come from its command line.
         name: Box::leak(stage.name.clone().into_boxed_str()),
         cost: stage.cost.cost(),
         workers: stage.workers,
-        places: if n == last { depth } else { stage.workers + 2 },
+        slots: if n == last { depth } else { stage.workers + 2 },
     };
-    let stations = stages.iter().enumerate().map(station).collect();
-    Line { stations, consumer: consumer.cost(), wake: Seconds(0.0) }
+    let stages = stages.iter().enumerate().map(stage).collect();
+    RouteModel { stages, consumer: consumer.cost(), wake: Seconds(0.0) }
 }
 
 impl Outcome {

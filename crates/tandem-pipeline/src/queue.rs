@@ -1,17 +1,16 @@
-//! The queue between two stages: bounded in places and bytes, and in order.
+//! The queue between two stages: bounded in items and bytes, and in order.
 //!
-//! In: items from any number of workers, each marked with the number of the input it was made
-//! from. Out: the same items in the order of those numbers. A worker takes a place *before* it
-//! takes its input, so every input being worked on has room for its result, and the buffer of
-//! results that came too early is bounded by the same places. A place is free again when the
-//! next stage takes the item; at the end of a route, when the consumer is done with it (there
-//! the places are the batch slots). Items never overtake each other. A skipped input travels as a
-//! marker: an entry with a ticket, without a body and without bytes, in the order of the items.
-//! Starts no thread, knows no clock. Next: [`crate::worker`].
+//! In: items from any number of workers, each with the number of the input that it results from.
+//! Out: the same items in the order of those numbers. A worker reserves a slot *before* it takes
+//! its input, so every input in work has room for its result, and the results that were finished
+//! early are bounded by the same slots. A slot is free again when the next stage takes the item;
+//! at the end of a route, when the consumer has finished it (there they are the batch slots).
+//! Items never overtake each other. A skipped input travels as a marker: an entry with a ticket,
+//! without a body and without bytes, in the order of the items. Starts no thread, knows no clock. Next: [`crate::worker`].
 
-use crate::budget::{Charge, Seat, Stopped};
+use crate::budget::{Charge, QueueBudget, Stopped};
 use crate::payload::Payload;
-use crate::places::Places;
+use crate::slot_pool::SlotPool;
 use crate::slots::{SlotState, Slots};
 use crate::sync::{Condvar, Mutex, MutexGuard, lock, wait, wait_at_most};
 use std::collections::VecDeque;
@@ -20,13 +19,13 @@ use std::time::{Duration, Instant};
 use tandem_telemetry::event::StartReason;
 use tandem_units::{Bytes, Ticket};
 
-/// Inputs that may be finished ahead of the one whose turn it is. Only inputs without a result
-/// come near it: all others are held back by the places.
+/// Inputs that may be finished before the one whose turn it is. Only inputs without a result can
+/// reach this limit: all others are limited by the slots.
 const WINDOW: usize = 1024;
 
-/// A queue and the buffer that restores the order in front of it.
-pub(crate) struct Link<T> {
-    seat: Arc<Seat>,
+/// A queue, and the buffer in which early results wait for their turn.
+pub(crate) struct Queue<T> {
+    budget: Arc<QueueBudget>,
     state: Mutex<State<T>>,
     arrived: Condvar,
     room: Condvar,
@@ -34,19 +33,19 @@ pub(crate) struct Link<T> {
 }
 
 struct State<T> {
-    ready: VecDeque<Parcel<T>>,
-    // What came early: the front belongs to the input whose turn it is.
+    ready: VecDeque<Entry<T>>,
+    // Early results; the front belongs to the input whose turn it is.
     early: VecDeque<Early<T>>,
     turn: u64,
     taken: u64,
-    places: Places,
+    slots: SlotPool,
     producers: usize,
     stopped: bool,
-    // The input whose turn it is has used its place and may need another: the next free one is
-    // kept for it, or those after it could hold all places while they wait for it.
-    bare: bool,
+    // The input whose turn it is has used its slot and may need another. The next free slot is
+    // reserved for it: otherwise later inputs could use all slots while they wait for it.
+    turn_lacks_slot: bool,
     waiting: Waiting,
-    slots: Option<Slots>,
+    display: Option<Slots>,
 }
 
 #[derive(Default)]
@@ -57,76 +56,74 @@ struct Waiting {
 }
 
 struct Early<T> {
-    parcels: Vec<Parcel<T>>,
+    entries: Vec<Entry<T>>,
     done: bool,
 }
 
-/// A place in a queue, by its number.
+/// A reserved slot of a queue, by its index.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Place(pub(crate) usize);
+pub(crate) struct QueueSlot(pub(crate) usize);
 
-/// An item in a queue, or the marker of a skipped one, with what it takes up.
-pub(crate) struct Parcel<T> {
+/// An item in a queue, or the marker of a skipped one, with its slot and its bytes.
+pub(crate) struct Entry<T> {
     /// `None` in a marker.
     pub(crate) body: Option<T>,
     pub(crate) ticket: Option<Ticket>,
     /// `None` in a marker, which has no bytes.
     pub(crate) charge: Option<Charge>,
-    pub(crate) place: Place,
+    pub(crate) slot: QueueSlot,
 }
 
-/// What [`Link::take`] found.
+/// What [`Queue::take`] found.
 pub(crate) enum Taken<T> {
     /// The next item or marker, and its number in this queue.
-    Item(u64, Parcel<T>),
-    /// There were so many items, and there will be no more.
+    Item(u64, Entry<T>),
+    /// There are no more; the number of items there were.
     End(u64),
 }
 
-/// A look at a queue.
+/// How full a queue is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Level {
-    /// Items the next stage could take now.
+    /// Items that the next stage could take now.
     pub ready: usize,
-    /// Places in use: items ready, in the works or finished early.
-    pub held: usize,
-    /// All places.
-    pub places: usize,
+    /// Slots in use: for items that are ready, in work or finished early.
+    pub in_use: usize,
+    pub slots: usize,
     /// Bytes charged to this queue.
     pub bytes: Bytes,
-    /// The most bytes it may hold.
     pub limit: Bytes,
 }
 
-impl<T: Payload> Link<T> {
-    pub(crate) fn new(seat: Arc<Seat>, places: usize, producers: usize) -> Link<T> {
+impl<T: Payload> Queue<T> {
+    pub(crate) fn new(budget: Arc<QueueBudget>, slots: usize, producers: usize) -> Queue<T> {
         let state = State {
             ready: VecDeque::new(),
             early: VecDeque::new(),
             turn: 0,
             taken: 0,
-            places: Places::new(places),
+            slots: SlotPool::new(slots),
             producers,
             stopped: false,
-            bare: false,
+            turn_lacks_slot: false,
             waiting: Waiting::default(),
-            slots: None,
+            display: None,
         };
         let (arrived, room, turn) = (Condvar::new(), Condvar::new(), Condvar::new());
-        Link { seat, state: Mutex::new(state), arrived, room, turn }
+        Queue { budget, state: Mutex::new(state), arrived, room, turn }
     }
 
-    /// From now on `slots` shows the states of the places.
-    pub(crate) fn show_on(&self, slots: Slots) {
+    /// From now on `slots` shows the states of this queue's slots.
+    pub(crate) fn show_in(&self, slots: Slots) {
         let mut state = lock(&self.state);
-        slots.resize(state.places.count());
-        state.slots = Some(slots);
+        slots.resize(state.slots.count());
+        state.display = Some(slots);
     }
 
-    /// Takes a place for the next result, unless `place` holds one already.
+    /// Reserves a slot for the next result, unless `slot` is one already.
     pub(crate) fn reserve(
         &self,
-        place: &mut Option<Place>,
+        slot: &mut Option<QueueSlot>,
         waiting: &mut dyn FnMut(),
     ) -> Result<(), Stopped> {
         let mut state = lock(&self.state);
@@ -135,10 +132,10 @@ impl<T: Payload> Link<T> {
                 return Err(Stopped);
             }
             if state.early.len() < WINDOW {
-                if place.is_none() && state.has_room() {
-                    *place = state.places.take().map(Place);
+                if slot.is_none() && state.has_room() {
+                    *slot = state.slots.take().map(QueueSlot);
                 }
-                if place.is_some() {
+                if slot.is_some() {
                     return Ok(());
                 }
             }
@@ -149,47 +146,47 @@ impl<T: Payload> Link<T> {
         }
     }
 
-    /// Passes on a result of input `input`, whose charge is `source`.
+    /// Passes on a result of input number `input`, whose charge is `source`.
     pub(crate) fn push(
         &self,
         input: u64,
         body: T,
-        place: &mut Option<Place>,
+        slot: &mut Option<QueueSlot>,
         source: &mut Option<Charge>,
         waiting: &mut dyn FnMut(),
     ) -> Result<(), Stopped> {
         let (size, ticket) = (body.size(), body.ticket());
-        let turn = place.is_some() && self.is_turn(input);
-        let early = if place.is_some() && !turn { self.seat.charge_ahead(size) } else { None };
+        let turn = slot.is_some() && self.is_turn(input);
+        let early = if slot.is_some() && !turn { self.budget.charge_ahead(size) } else { None };
         let charge = match early {
             Some(charge) => charge,
-            None if turn => self.seat.charge(size, source, waiting)?,
+            None if turn => self.budget.charge(size, source, waiting)?,
             None => {
-                self.reserve_in_turn(input, place, waiting)?;
-                self.seat.charge(size, source, waiting)?
+                self.reserve_in_turn(input, slot, waiting)?;
+                self.budget.charge(size, source, waiting)?
             }
         };
-        let Some(place) = place.take() else { return Err(Stopped) };
-        self.put(input, Parcel { body: Some(body), ticket, charge: Some(charge), place })
+        let Some(slot) = slot.take() else { return Err(Stopped) };
+        self.put(input, Entry { body: Some(body), ticket, charge: Some(charge), slot })
     }
 
-    /// Passes on that input `input` was skipped. Waits for no bytes, and for a place only where
-    /// the worker did not reserve one.
+    /// Passes on a marker: input number `input` was skipped. Waits for no bytes, and for a slot only
+    /// if the worker did not reserve one.
     pub(crate) fn push_marker(
         &self,
         input: u64,
         ticket: Option<Ticket>,
-        place: &mut Option<Place>,
+        slot: &mut Option<QueueSlot>,
         waiting: &mut dyn FnMut(),
     ) -> Result<(), Stopped> {
-        if place.is_none() {
-            self.reserve_in_turn(input, place, waiting)?;
+        if slot.is_none() {
+            self.reserve_in_turn(input, slot, waiting)?;
         }
-        let Some(place) = place.take() else { return Err(Stopped) };
-        self.put(input, Parcel { body: None, ticket, charge: None, place })
+        let Some(slot) = slot.take() else { return Err(Stopped) };
+        self.put(input, Entry { body: None, ticket, charge: None, slot })
     }
 
-    /// Input `input` will have no further results.
+    /// Input number `input` has no further results.
     pub(crate) fn complete(&self, input: u64) {
         let mut state = lock(&self.state);
         if input != state.turn {
@@ -229,7 +226,7 @@ impl<T: Payload> Link<T> {
         Ok(())
     }
 
-    /// One worker has passed on everything it ever will.
+    /// One worker has ended.
     pub(crate) fn retire(&self) {
         let mut state = lock(&self.state);
         state.producers -= 1;
@@ -240,36 +237,36 @@ impl<T: Payload> Link<T> {
         }
     }
 
-    /// Takes the next item and frees its place.
+    /// Takes the next item and frees its slot.
     pub(crate) fn take(&self, waiting: &mut dyn FnMut()) -> Result<Taken<T>, Stopped> {
         let (mut state, taken) = self.next(waiting)?;
-        if let Taken::Item(_, parcel) = &taken {
-            state.free(&parcel.place);
+        if let Taken::Item(_, entry) = &taken {
+            state.free(&entry.slot);
             self.wake_for_room(state);
         }
         Ok(taken)
     }
 
-    /// Takes the next item and keeps its place until [`Link::release`].
+    /// Takes the next item and keeps its slot until [`Queue::release`].
     pub(crate) fn take_and_keep(&self, waiting: &mut dyn FnMut()) -> Result<Taken<T>, Stopped> {
         let (mut state, taken) = self.next(waiting)?;
-        if let Taken::Item(_, parcel @ Parcel { body: Some(_), .. }) = &taken {
-            state.show(&parcel.place, SlotState::Training, parcel.ticket);
+        if let Taken::Item(_, entry @ Entry { body: Some(_), .. }) = &taken {
+            state.show(&entry.slot, SlotState::Training, entry.ticket);
         }
         Ok(taken)
     }
 
-    /// Frees a place.
-    pub(crate) fn release(&self, place: Place) {
+    /// Frees a slot.
+    pub(crate) fn release(&self, slot: QueueSlot) {
         let mut state = lock(&self.state);
-        state.show(&place, SlotState::Preparing, None);
-        state.free(&place);
+        state.show(&slot, SlotState::Preparing, None);
+        state.free(&slot);
         self.wake_for_room(state);
     }
 
-    /// Waits until `count` items are ready, every place is, the data has ended, the run is
-    /// stopped, or until the deadline. Gives the number of items ready and what ended the wait.
-    /// Markers are not counted as items, but they take up places: a queue full of them is ready.
+    /// Waits until `count` items are ready, every slot is, the data has ended, the run is
+    /// stopped, or until the deadline. Returns the number of items ready and what ended the wait.
+    /// Markers are not counted as items, but they take up slots: a queue full of them is ready.
     pub(crate) fn await_ready(
         &self,
         count: usize,
@@ -282,8 +279,8 @@ impl<T: Payload> Link<T> {
             }
             let ready = state.items_ready();
             let left = deadline.saturating_duration_since(Instant::now());
-            // More than there are places can never be ready.
-            if ready >= count || state.ready.len() >= state.places.count() {
+            // There can never be more items than slots.
+            if ready >= count || state.ready.len() >= state.slots.count() {
                 return Ok((ready, StartReason::EnoughReady));
             }
             if state.producers == 0 {
@@ -307,10 +304,10 @@ impl<T: Payload> Link<T> {
             if state.stopped {
                 return Err(Stopped);
             }
-            if let Some(parcel) = state.ready.pop_front() {
+            if let Some(entry) = state.ready.pop_front() {
                 let number = state.taken;
                 state.taken += 1;
-                return Ok((state, Taken::Item(number, parcel)));
+                return Ok((state, Taken::Item(number, entry)));
             }
             if state.producers == 0 {
                 let count = state.taken;
@@ -327,11 +324,11 @@ impl<T: Payload> Link<T> {
         lock(&self.state).turn == input
     }
 
-    /// Waits until it is this input's turn and there is a place for it.
+    /// Waits until it is this input's turn and there is a slot for it.
     pub(crate) fn reserve_in_turn(
         &self,
         input: u64,
-        place: &mut Option<Place>,
+        slot: &mut Option<QueueSlot>,
         waiting: &mut dyn FnMut(),
     ) -> Result<(), Stopped> {
         let mut state = lock(&self.state);
@@ -340,11 +337,11 @@ impl<T: Payload> Link<T> {
                 return Err(Stopped);
             }
             if state.turn == input {
-                if place.is_none() {
-                    *place = state.places.take().map(Place);
+                if slot.is_none() {
+                    *slot = state.slots.take().map(QueueSlot);
                 }
-                if place.is_some() {
-                    state.bare = false;
+                if slot.is_some() {
+                    state.turn_lacks_slot = false;
                     return Ok(());
                 }
             }
@@ -355,21 +352,21 @@ impl<T: Payload> Link<T> {
         }
     }
 
-    fn put(&self, input: u64, mut parcel: Parcel<T>) -> Result<(), Stopped> {
+    fn put(&self, input: u64, mut entry: Entry<T>) -> Result<(), Stopped> {
         let mut state = lock(&self.state);
         if state.stopped {
             return Err(Stopped);
         }
         if state.turn != input {
-            state.early_of(input).parcels.push(parcel);
+            state.early_of(input).entries.push(entry);
             return Ok(());
         }
-        parcel.settle();
-        state.deliver(parcel);
-        state.bare = true;
-        let somebody = state.waiting.arrival > 0;
+        entry.settle();
+        state.deliver(entry);
+        state.turn_lacks_slot = true;
+        let taker_waits = state.waiting.arrival > 0;
         drop(state);
-        if somebody {
+        if taker_waits {
             self.arrived.notify_one();
         }
         Ok(())
@@ -388,7 +385,7 @@ impl<T: Payload> Link<T> {
     }
 }
 
-impl<T> Parcel<T> {
+impl<T> Entry<T> {
     fn settle(&mut self) {
         if let Some(charge) = &mut self.charge {
             charge.settle();
@@ -398,33 +395,33 @@ impl<T> Parcel<T> {
 
 impl<T> State<T> {
     fn items_ready(&self) -> usize {
-        self.ready.iter().filter(|parcel| parcel.body.is_some()).count()
+        self.ready.iter().filter(|entry| entry.body.is_some()).count()
     }
 
-    /// Whether there is a place for an input that has none yet.
+    /// Whether there is a slot for an input that has none yet.
     fn has_room(&self) -> bool {
-        self.places.free() > usize::from(self.bare)
+        self.slots.free() > usize::from(self.turn_lacks_slot)
     }
 
     fn early_of(&mut self, input: u64) -> &mut Early<T> {
         let index = (input - self.turn) as usize;
         while self.early.len() <= index {
-            self.early.push_back(Early { parcels: Vec::new(), done: false });
+            self.early.push_back(Early { entries: Vec::new(), done: false });
         }
         &mut self.early[index]
     }
 
-    /// The turn's input is complete: those after it that came early go through.
+    /// Completes the input whose turn it is, and the next inputs if they were finished early.
     fn advance(&mut self) {
         self.early.pop_front();
         self.turn += 1;
-        self.bare = false;
+        self.turn_lacks_slot = false;
         while let Some(next) = self.early.front_mut() {
-            let (done, parcels) = (next.done, std::mem::take(&mut next.parcels));
-            self.bare = !done && !parcels.is_empty();
-            for mut parcel in parcels {
-                parcel.settle();
-                self.deliver(parcel);
+            let (done, entries) = (next.done, std::mem::take(&mut next.entries));
+            self.turn_lacks_slot = !done && !entries.is_empty();
+            for mut entry in entries {
+                entry.settle();
+                self.deliver(entry);
             }
             if !done {
                 break;
@@ -434,46 +431,46 @@ impl<T> State<T> {
         }
     }
 
-    fn deliver(&mut self, parcel: Parcel<T>) {
-        if parcel.body.is_some() {
-            self.show(&parcel.place, SlotState::Ready, parcel.ticket);
+    fn deliver(&mut self, entry: Entry<T>) {
+        if entry.body.is_some() {
+            self.show(&entry.slot, SlotState::Ready, entry.ticket);
         }
-        self.ready.push_back(parcel);
+        self.ready.push_back(entry);
     }
 
-    fn free(&mut self, place: &Place) {
-        self.places.give_back(place.0);
+    fn free(&mut self, slot: &QueueSlot) {
+        self.slots.put_back(slot.0);
     }
 
-    fn show(&mut self, place: &Place, state: SlotState, ticket: Option<Ticket>) {
-        if let Some(slots) = &self.slots {
-            slots.set(place.0, state, ticket);
+    fn show(&mut self, slot: &QueueSlot, state: SlotState, ticket: Option<Ticket>) {
+        if let Some(slots) = &self.display {
+            slots.set(slot.0, state, ticket);
         }
     }
 }
 
-/// What the control handle needs of a queue, whatever travels in it.
-pub(crate) trait AnyLink: Send + Sync {
+/// A queue of any item type, as the control handle needs it.
+pub(crate) trait AnyQueue: Send + Sync {
     fn level(&self) -> Level;
-    fn resize(&self, places: usize);
-    /// Sends all away who wait here, now and later.
+    fn resize(&self, slots: usize);
+    /// Ends every wait at this queue, now and later.
     fn stop(&self);
 }
 
-impl<T: Payload> AnyLink for Link<T> {
+impl<T: Payload> AnyQueue for Queue<T> {
     fn level(&self) -> Level {
         let state = lock(&self.state);
-        let (ready, held, places) =
-            (state.items_ready(), state.places.held(), state.places.count());
+        let (ready, in_use, slots) =
+            (state.items_ready(), state.slots.in_use(), state.slots.count());
         drop(state);
-        Level { ready, held, places, bytes: self.seat.used(), limit: self.seat.limit() }
+        Level { ready, in_use, slots, bytes: self.budget.used(), limit: self.budget.limit() }
     }
 
-    fn resize(&self, places: usize) {
+    fn resize(&self, slots: usize) {
         let mut state = lock(&self.state);
-        state.places.resize(places);
-        if let Some(slots) = &state.slots {
-            slots.resize(state.places.count());
+        state.slots.resize(slots);
+        if let Some(slots) = &state.display {
+            slots.resize(state.slots.count());
         }
         drop(state);
         self.room.notify_all();
@@ -482,7 +479,7 @@ impl<T: Payload> AnyLink for Link<T> {
 
     fn stop(&self) {
         lock(&self.state).stopped = true;
-        self.seat.stop();
+        self.budget.stop();
         self.arrived.notify_all();
         self.room.notify_all();
         self.turn.notify_all();
