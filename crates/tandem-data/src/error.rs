@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::PathBuf;
+use tandem_disk::retry;
 use tandem_units::Hint;
 
 /// A fault that stops the work on a corpus. A single bad row is not one: it is a
@@ -66,6 +67,8 @@ pub enum DataError {
         looked_for: Vec<String>,
         /// Folders that are there.
         near: Vec<String>,
+        /// Folders of recordings that are links to nothing, such as `wavs`.
+        broken_links: Vec<String>,
     },
     /// A setting of the corpus that makes no sense.
     #[error("`corpus.{key}` is {value}, expected {expected}")]
@@ -140,6 +143,12 @@ impl Hint for DataError {
                  that names the columns (id, text, normalised, speaker, language)"
                     .into(),
             ),
+            Self::RecordingsMissing { broken_links, .. } if !broken_links.is_empty() => {
+                Some(format!(
+                    "the link {} leads to no directory: mount the disk, or correct the link",
+                    quoted(broken_links)
+                ))
+            }
             Self::RecordingsMissing { near, .. } if near.is_empty() => {
                 Some("put the recordings into a folder `wavs` beside the manifest".into())
             }
@@ -156,6 +165,7 @@ impl Hint for DataError {
             Self::Read { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
                 Some("give yourself read permission, or run as the owner".into())
             }
+            Self::Read { source, .. } if retry::gave_up(source) => Some(retry::HINT.into()),
             Self::Read { .. } => None,
             Self::Write { source, .. } if is_full(source) => Some(
                 "free some disk space and run the same command again: finished work is kept".into(),

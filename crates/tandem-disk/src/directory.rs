@@ -1,6 +1,6 @@
 //! Names that come, go and change.
 
-use crate::watch::tell;
+use crate::watch::before_change;
 use crate::{File, Operation};
 use std::fs;
 use std::io::{self, Write};
@@ -8,7 +8,7 @@ use std::path::Path;
 
 /// Makes a directory; an error where there is something of that name.
 pub fn create_dir(path: &Path) -> io::Result<()> {
-    tell(&Operation::MakeDirectory { path })?;
+    before_change(&Operation::MakeDirectory { path })?;
     fs::create_dir(path)
 }
 
@@ -31,19 +31,19 @@ pub fn create_dir_all(path: &Path) -> io::Result<()> {
 
 /// Gives a file or directory another name, in place of what had it.
 pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
-    tell(&Operation::Rename { from, to })?;
+    before_change(&Operation::Rename { from, to })?;
     fs::rename(from, to)
 }
 
 /// Removes a file.
 pub fn remove_file(path: &Path) -> io::Result<()> {
-    tell(&Operation::RemoveFile { path })?;
+    before_change(&Operation::RemoveFile { path })?;
     fs::remove_file(path)
 }
 
 /// Removes a directory with all that is in it.
 pub fn remove_dir_all(path: &Path) -> io::Result<()> {
-    tell(&Operation::RemoveTree { path })?;
+    before_change(&Operation::RemoveTree { path })?;
     fs::remove_dir_all(path)
 }
 
@@ -54,7 +54,7 @@ pub fn write(path: &Path, contents: &[u8]) -> io::Result<()> {
 
 /// Makes the names in a directory survive a power cut.
 pub fn sync_directory(path: &Path) -> io::Result<()> {
-    tell(&Operation::SyncDirectory { path })?;
+    before_change(&Operation::SyncDirectory { path })?;
     let here = if path.as_os_str().is_empty() { Path::new(".") } else { path };
     fs::File::open(here)?.sync_all()
 }

@@ -1,7 +1,7 @@
 //! A file that is written: `std::fs::File`, with every change told to those who watch.
 
 use crate::Operation;
-use crate::watch::{is_watched, tell};
+use crate::watch::{before_change, changes_are_watched};
 use std::fs::{self, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -25,20 +25,20 @@ impl File {
     }
 
     fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
-        tell(&Operation::Create { path })?;
+        before_change(&Operation::Create { path })?;
         let inner = options.read(true).write(true).open(path)?;
         Ok(File { inner, path: path.to_path_buf() })
     }
 
     /// Makes all of it survive a power cut, once its name does.
     pub fn sync_all(&self) -> io::Result<()> {
-        tell(&Operation::Sync { path: &self.path })?;
+        before_change(&Operation::Sync { path: &self.path })?;
         self.inner.sync_all()
     }
 
     /// Makes its bytes survive a power cut.
     pub fn sync_data(&self) -> io::Result<()> {
-        tell(&Operation::Sync { path: &self.path })?;
+        before_change(&Operation::Sync { path: &self.path })?;
         self.inner.sync_data()
     }
 
@@ -55,9 +55,9 @@ impl File {
 
 impl Write for File {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if is_watched() {
+        if changes_are_watched() {
             let at = self.inner.stream_position()?;
-            tell(&Operation::Write { path: &self.path, at, bytes })?;
+            before_change(&Operation::Write { path: &self.path, at, bytes })?;
         }
         self.inner.write(bytes)
     }

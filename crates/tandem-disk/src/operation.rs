@@ -85,7 +85,7 @@ impl Operation<'_> {
 }
 
 /// The last two parts of a path, without the numbers of processes.
-fn short(path: &Path) -> PathBuf {
+pub(crate) fn short(path: &Path) -> PathBuf {
     let parts: Vec<_> = path.components().collect();
     let last = parts[parts.len().saturating_sub(2)..].iter();
     last.map(|part| without_process(&part.as_os_str().to_string_lossy())).collect()

@@ -1,66 +1,113 @@
-//! Who hears of a change before it is made. Nobody, in a usual run: that costs one look at a flag.
+//! Hooks that see disk operations before they happen.
+//!
+//! In: a hook and the directory it watches. Out: the hook's answer, where an error takes the place
+//! of the operation. Without a hook an operation costs one relaxed atomic load.
+//! Next: [`crate::File`] calls the hooks of writes, [`crate::read`] those of reads.
 
 use crate::Operation;
+use crate::read::Access;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// Told of a change before it is made. It may end the process; an error that it gives is taken for
-/// one of the disk's, and the change is not made.
+/// Called before a change. It may end the process. If it returns an error, the caller of the
+/// operation gets that error and the change does not happen.
 pub type Hook = Arc<dyn Fn(&Operation<'_>) -> io::Result<()> + Send + Sync>;
 
-static WATCHED: AtomicBool = AtomicBool::new(false);
-static HOOKS: RwLock<Vec<Entry>> = RwLock::new(Vec::new());
-static NEXT: AtomicU64 = AtomicU64::new(0);
+/// Called before a read. It may sleep; an error that it returns replaces the read.
+pub type ReadHook = Arc<dyn Fn(&Access<'_>) -> io::Result<()> + Send + Sync>;
 
-struct Entry {
-    number: u64,
-    root: PathBuf,
-    hook: Hook,
-}
+static CHANGES: Hooks<Hook> = Hooks::new();
+static READS: Hooks<ReadHook> = Hooks::new();
+static NEXT_NUMBER: AtomicU64 = AtomicU64::new(0);
 
-/// Watches until dropped.
+/// A registered hook. Dropping it removes the hook.
 #[derive(Debug)]
-#[must_use = "watching ends when this is dropped"]
+#[must_use = "the hook is removed when this is dropped"]
 pub struct Watch {
     number: u64,
 }
 
-/// Has `hook` called before every change under `root`, from whichever thread; the empty path stands
-/// for all of the disk.
+/// Calls `hook` before every change under `root`, on the thread that makes the change. The empty
+/// path means the whole disk.
 pub fn watch(root: &Path, hook: Hook) -> Watch {
-    let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    let mut hooks = HOOKS.write().unwrap_or_else(PoisonError::into_inner);
-    hooks.push(Entry { number, root: root.to_path_buf(), hook });
-    WATCHED.store(true, Ordering::Release);
-    Watch { number }
+    CHANGES.add(root, hook)
+}
+
+/// Calls `hook` before every read under `root` that goes through [`crate::read`]. The empty path
+/// means the whole disk.
+pub fn watch_reads(root: &Path, hook: ReadHook) -> Watch {
+    READS.add(root, hook)
 }
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        let mut hooks = HOOKS.write().unwrap_or_else(PoisonError::into_inner);
-        hooks.retain(|entry| entry.number != self.number);
-        WATCHED.store(!hooks.is_empty(), Ordering::Release);
+        CHANGES.remove(self.number);
+        READS.remove(self.number);
     }
 }
 
-/// Whether anybody watches.
-pub(crate) fn is_watched() -> bool {
-    WATCHED.load(Ordering::Acquire)
+pub(crate) fn changes_are_watched() -> bool {
+    CHANGES.any()
 }
 
-/// Tells those who watch of a change.
-pub(crate) fn tell(operation: &Operation<'_>) -> io::Result<()> {
-    if !is_watched() {
+pub(crate) fn before_change(operation: &Operation<'_>) -> io::Result<()> {
+    if !CHANGES.any() {
         return Ok(());
     }
-    let hooks: Vec<Hook> = {
-        let hooks = HOOKS.read().unwrap_or_else(PoisonError::into_inner);
-        let concerned = hooks.iter().filter(|entry| operation.path().starts_with(&entry.root));
-        concerned.map(|entry| Arc::clone(&entry.hook)).collect()
-    };
-    hooks.iter().try_for_each(|hook| hook(operation))
+    CHANGES.under(operation.path()).iter().try_for_each(|hook| hook(operation))
+}
+
+pub(crate) fn before_read(access: &Access<'_>) -> io::Result<()> {
+    if !READS.any() {
+        return Ok(());
+    }
+    READS.under(access.path).iter().try_for_each(|hook| hook(access))
+}
+
+struct Hooks<H> {
+    any: AtomicBool,
+    entries: RwLock<Vec<Entry<H>>>,
+}
+
+struct Entry<H> {
+    number: u64,
+    root: PathBuf,
+    hook: H,
+}
+
+impl<H: Clone> Hooks<H> {
+    const fn new() -> Self {
+        Self { any: AtomicBool::new(false), entries: RwLock::new(Vec::new()) }
+    }
+
+    // Relaxed is enough: the lock orders access to the entries, and a thread that must be watched
+    // is started, or handed its work, after the hook was added.
+    fn any(&self) -> bool {
+        self.any.load(Ordering::Relaxed)
+    }
+
+    fn add(&self, root: &Path, hook: H) -> Watch {
+        let number = NEXT_NUMBER.fetch_add(1, Ordering::Relaxed);
+        let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
+        entries.push(Entry { number, root: root.to_path_buf(), hook });
+        self.any.store(true, Ordering::Relaxed);
+        Watch { number }
+    }
+
+    fn remove(&self, number: u64) {
+        let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
+        entries.retain(|entry| entry.number != number);
+        self.any.store(!entries.is_empty(), Ordering::Relaxed);
+    }
+
+    /// Copies of the hooks that watch `path`: a hook may run long and must not hold the lock.
+    fn under(&self, path: &Path) -> Vec<H> {
+        let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
+        let watching = entries.iter().filter(|entry| path.starts_with(&entry.root));
+        watching.map(|entry| entry.hook.clone()).collect()
+    }
 }
 
 #[cfg(test)]
@@ -69,10 +116,10 @@ mod tests {
     use std::sync::Mutex;
 
     #[test]
-    fn changes_under_the_root_are_told_before_they_are_made_and_may_be_refused() {
+    fn a_hook_sees_changes_under_its_root_before_they_happen_and_may_refuse_them() {
         let dir = tempfile::tempdir().unwrap();
-        let heard = Arc::new(Mutex::new(Vec::new()));
-        let list = Arc::clone(&heard);
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let list = Arc::clone(&seen);
         let watched = dir.path().join("watched");
         let watch = watch(
             &watched,
@@ -90,10 +137,13 @@ mod tests {
         crate::write(&dir.path().join("elsewhere"), b"text").unwrap();
         drop(watch);
         crate::write(&watched.join("b"), b"text").unwrap();
-        let heard = heard.lock().unwrap().clone();
+        let seen = seen.lock().unwrap().clone();
         let names: Vec<&str> =
-            heard.iter().map(|(name, _)| name.split_once(' ').unwrap().0).collect();
+            seen.iter().map(|(name, _)| name.split_once(' ').unwrap().0).collect();
         assert_eq!(names, ["make", "create", "write"]);
-        assert_eq!(heard.iter().map(|(_, there)| *there).collect::<Vec<_>>(), [false, false, true]);
+        assert_eq!(
+            seen.iter().map(|(_, exists)| *exists).collect::<Vec<_>>(),
+            [false, false, true]
+        );
     }
 }

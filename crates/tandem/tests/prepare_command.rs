@@ -174,6 +174,45 @@ fn ids_that_lead_out_of_the_corpus_are_refused() {
 }
 
 #[test]
+fn a_linked_folder_of_recordings_is_used() {
+    let place = Place::with_clips(3, "a|one\nb|two\nc|three\n");
+    fs::rename(place.corpus().join("wavs"), place.inside("recordings")).unwrap();
+    symlink(place.inside("recordings"), place.corpus().join("wavs")).unwrap();
+    let summary = place.prepare(&[]);
+    assert_eq!((&summary["usable"], &summary["rejected"]), (&3.into(), &0.into()), "{summary}");
+}
+
+#[test]
+fn a_fifo_in_place_of_a_recording_is_one_rejected_row() {
+    let place = Place::with_clips(3, "a|one\nb|two\nc|three\n");
+    fs::remove_file(place.corpus().join("wavs/b.wav")).unwrap();
+    let made = std::process::Command::new("mkfifo").arg(place.corpus().join("wavs/b.wav")).status();
+    assert!(made.unwrap().success());
+    let summary = place.prepare(&["--max-rejected", "0.5"]);
+    let row = &summary["rejected_rows"][0];
+    assert_eq!(row["reason"].as_str(), Some("broken_audio"), "{row}");
+    assert!(row["message"].as_str().unwrap().contains("is not a regular file"), "{row}");
+}
+
+#[test]
+fn a_read_that_fails_twice_is_repeated_and_one_that_fails_four_times_costs_one_row() {
+    let place = Place::with_clips(3, "a|one\nb|two\nc|three\n");
+    for name in ["open", "read"] {
+        let trouble = format!("read-error:{name} wavs/b.wav#1-2");
+        let summary = place.prepare(&["--cache-dir", name, "--disk-trouble", &trouble]);
+        assert_eq!(summary["rejected"], 0, "{summary}");
+    }
+    let limit = ["--max-rejected", "0.5"];
+    let failing =
+        place.prepare(&[&limit[..], &["--disk-trouble", "read-error:open wavs/b.wav#1-"]].concat());
+    let row = &failing["rejected_rows"][0];
+    assert_eq!((&failing["rejected"], row["id"].as_str()), (&1.into(), Some("b")), "{failing}");
+    assert!(row["message"].as_str().unwrap().contains("tried 4 times"), "{row}");
+    // The error was the disk's, so it is not remembered as a fault of the recording.
+    assert_eq!(place.prepare(&limit)["rejected"], 0);
+}
+
+#[test]
 fn bad_lines_are_listed_with_what_is_wrong() {
     check_line(b"z|words", "missing_audio", "no recording `z`");
     check_line(b"a|again", "duplicate_id", "line 1 of `metadata.csv`");

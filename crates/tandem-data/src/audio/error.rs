@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::PathBuf;
+use tandem_disk::retry;
 use tandem_units::{Bytes, Hint, Seconds};
 
 /// What is wrong with one recording. The row it belongs to is listed and passed over.
@@ -140,6 +141,8 @@ impl Hint for AudioError {
             Self::Read { source, .. } => match source.kind() {
                 io::ErrorKind::NotFound => "check the path, or the id in the manifest",
                 io::ErrorKind::PermissionDenied => "give yourself permission to read the file",
+                io::ErrorKind::InvalidInput => "put the recording itself in its place",
+                _ if retry::gave_up(source) => retry::HINT,
                 _ => return None,
             },
             Self::FileTooLarge { .. } => {

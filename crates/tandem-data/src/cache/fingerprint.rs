@@ -5,8 +5,11 @@ use bytemuck::{Pod, Zeroable};
 use rustix::fs::{AtFlags, CWD};
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::io;
 use std::os::fd::AsFd;
 use std::path::Path;
+use tandem_disk::read::look_up;
+use tandem_disk::{AccessKind, retry};
 
 /// 128 bits of BLAKE3: two things with the same fingerprint are the same thing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Pod, Zeroable)]
@@ -68,21 +71,56 @@ impl Stamp {
     /// The stamp of a file below an open directory: one short path walk instead of a long one,
     /// which counts when a million files are looked at.
     pub fn at(directory: impl AsFd, path: &Path) -> Result<Stamp, DataError> {
-        match rustix::fs::statat(directory, path, AtFlags::empty()) {
+        let stat = retry(|| {
+            look_up(AccessKind::Stat, path, || {
+                Ok(rustix::fs::statat(&directory, path, AtFlags::empty())?)
+            })
+        });
+        match stat {
             Ok(stat) => Ok(Stamp {
                 size: stat.st_size as u64,
                 modified: stat.st_mtime.saturating_mul(1_000_000_000) + stat.st_mtime_nsec as i64,
                 inode: stat.st_ino,
             }),
-            Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => Ok(Stamp::MISSING),
-            Err(errno) => Err(DataError::Read { path: path.to_path_buf(), source: errno.into() }),
+            Err(error) if is_missing(&error) => Ok(Stamp::MISSING),
+            Err(source) => Err(DataError::Read { path: path.to_path_buf(), source }),
         }
     }
+}
+
+fn is_missing(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering};
+    use tandem_units::Hint;
+
+    #[test]
+    fn a_stat_that_fails_is_tried_again_and_then_reported() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("clip.wav");
+        std::fs::write(&path, b"one").unwrap();
+        let stamp = Stamp::of(&path).unwrap();
+        for (failures, recovers) in [(2, true), (4, false)] {
+            let tries = AtomicU32::new(0);
+            let hook = move |_: &tandem_disk::Access<'_>| match tries
+                .fetch_add(1, Ordering::Relaxed)
+                < failures
+            {
+                true => Err(rustix::io::Errno::STALE.into()),
+                false => Ok(()),
+            };
+            let _watch = tandem_disk::watch_reads(dir.path(), Arc::new(hook));
+            match Stamp::of(&path) {
+                Ok(found) => assert!(recovers && found == stamp),
+                Err(error) => assert!(!recovers && error.hint().is_some(), "{error}"),
+            }
+        }
+    }
 
     #[test]
     fn moving_a_boundary_between_parts_changes_the_fingerprint() {

@@ -13,10 +13,10 @@ use crate::cache::{Fingerprint, Record, Stamp};
 use bytemuck::{Pod, Zeroable};
 use memmap2::Mmap;
 use serde::{Deserialize, Serialize};
-use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::path::Path;
+use tandem_disk::{ReadFile, retry};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// File name inside the settings directory.
@@ -110,7 +110,8 @@ pub struct Index {
 impl Index {
     /// Opens an index; the error is a sentence about what is wrong with it.
     pub fn open(directory: &Path, settings: Fingerprint) -> Result<Index, String> {
-        let file = File::open(directory.join(FILE_NAME)).map_err(|e| e.to_string())?;
+        let path = directory.join(FILE_NAME);
+        let file = retry(|| ReadFile::open(&path)).map_err(|e| e.to_string())?.into_inner();
         // SAFETY: an index is written as a draft and renamed, never changed in place; all of it is
         // checked below before anything is used.
         let map = unsafe { Mmap::map(&file) }.map_err(|e| e.to_string())?;

@@ -9,9 +9,10 @@ use crate::cache::Fingerprint;
 use bytemuck::{Pod, Zeroable};
 use memmap2::{Mmap, UncheckedAdvice};
 use serde::{Deserialize, Serialize};
-use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
+use tandem_disk::retry::RetryRead;
+use tandem_disk::{ReadFile, retry};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64, xxh3_64_with_seed};
 
 const ALIGN: u64 = 64;
@@ -190,7 +191,8 @@ impl SegmentFile {
         number: u32,
         settings: Fingerprint,
     ) -> Option<SegmentFile> {
-        let file = File::open(directory.join(file_name(kind, number))).ok()?;
+        let path = directory.join(file_name(kind, number));
+        let file = retry(|| ReadFile::open(&path)).ok()?.into_inner();
         // SAFETY: segments are only appended to and then left alone; every entry is checked
         // against its checksum before use. Only a file cut by somebody else while it is mapped
         // could fault, which no reader of mapped files can prevent.
@@ -244,10 +246,11 @@ pub fn scan(
     settings: Fingerprint,
     mut found: impl FnMut(Fingerprint, Place, &[u8]),
 ) {
-    let Ok(file) = File::open(directory.join(file_name(kind, number))) else { return };
-    // The length of the file bounds what a damaged header can make us allocate.
-    let Ok(total) = file.metadata().map(|meta| meta.len()) else { return };
-    let mut reader = BufReader::with_capacity(1 << 20, file);
+    let path = directory.join(file_name(kind, number));
+    let Ok(file) = retry(|| ReadFile::open(&path)) else { return };
+    // The size of the file limits what a damaged header can make us allocate.
+    let total = file.size();
+    let mut reader = BufReader::with_capacity(1 << 20, RetryRead(file));
     let mut head = [0u8; ALIGN as usize];
     let expected = header(kind, number, settings);
     if reader.read_exact(&mut head).is_err() || head != bytemuck::bytes_of(&expected) {

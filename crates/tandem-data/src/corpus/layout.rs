@@ -7,6 +7,7 @@ use crate::DataError;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use tandem_disk::retry;
 
 const WHOLE: &str = "metadata.csv";
 const TRAIN: &str = "metadata_train.csv";
@@ -48,7 +49,7 @@ impl Place {
 
 /// Finds the manifests of the corpus at `path`, or takes `path` itself for one.
 pub(super) fn find(path: &Path) -> Result<Place, DataError> {
-    let kind = fs::metadata(path).map_err(|source| missing_or_closed(path, source))?;
+    let kind = retry(|| fs::metadata(path)).map_err(|source| missing_or_closed(path, source))?;
     let (folder, sources) =
         if kind.is_dir() { (path, sources_in(path)?) } else { single_manifest(path) };
     let root = folder.canonicalize().map_err(|source| closed(folder, source))?;

@@ -12,9 +12,10 @@ use super::rejected::{Fault, RejectReason, RejectedRow, short};
 use super::{Corpus, CorpusConfig, Split, TextColumn, Utterance};
 use crate::DataError;
 use hashbrown::HashTable;
-use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
+use tandem_disk::retry::RetryRead;
+use tandem_disk::{ReadFile, retry};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// Lines that are looked at to learn the columns.
@@ -48,7 +49,8 @@ impl<'a> Reading<'a> {
         self.corpus.manifests.push(source.file.clone());
         self.uses.push(source.rows);
         let closed = |source: io::Error| DataError::Read { path: path.clone(), source };
-        let mut bytes = BufReader::with_capacity(1 << 16, File::open(&path).map_err(closed)?);
+        let file = retry(|| ReadFile::open(&path)).map_err(closed)?;
+        let mut bytes = BufReader::with_capacity(1 << 16, RetryRead(file));
         refuse_utf16(&path, bytes.fill_buf().map_err(closed)?)?;
         let mut lines = Lines::new(bytes);
         let sample = Sample::take(&mut lines).map_err(closed)?;
@@ -77,6 +79,7 @@ impl<'a> Reading<'a> {
                     .filter(|n| n != "/")
                     .collect(),
                 near: layout::folders_in(&self.corpus.root),
+                broken_links: self.recordings.broken_links().to_vec(),
                 root: self.corpus.root,
             });
         }

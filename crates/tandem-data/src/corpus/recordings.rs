@@ -1,13 +1,19 @@
 //! Finds the recording of a clip, and nothing outside of the corpus.
 //!
-//! In: an id as a manifest writes it. Out: a path relative to the corpus directory. Lists
-//! each folder once and asks the system about a single file only where it is a symbolic
-//! link. `..`, absolute paths and links that leave the corpus are refused.
+//! In: an id as a manifest writes it. Out: a path relative to the corpus directory. Lists each
+//! folder once; only a symbolic link costs a system call of its own.
+//!
+//! The user's own links are followed once: the corpus directory itself, and a folder of recordings
+//! in it (`wavs -> /data/wavs`). Nothing else leads out of those directories: `..`, absolute paths
+//! and links below them that leave are refused.
 
 use super::rejected::{Fault, RejectReason, short};
 use hashbrown::HashMap;
 use std::borrow::Cow;
+use std::io;
 use std::path::{Path, PathBuf};
+use tandem_disk::read::look_up;
+use tandem_disk::{AccessKind, retry};
 use unicode_normalization::UnicodeNormalization;
 
 /// Where recordings are looked for, in this order; the last is the corpus directory itself.
@@ -18,7 +24,11 @@ pub(super) const KINDS: [&str; 4] = ["wav", "flac", "mp3", "ogg"];
 /// The recordings of one corpus, listed folder by folder as they are asked for.
 pub(super) struct Recordings {
     root: PathBuf,
+    /// The corpus directory, and the targets of those of [`FOLDERS`] that are links. No recording
+    /// lies outside of these directories. None of them contains a symbolic link.
+    allowed: Vec<PathBuf>,
     folders: Vec<&'static str>,
+    broken_links: Vec<String>,
     listings: Vec<Listing>,
     by_place: HashMap<String, usize>,
     /// Clips of one folder mostly follow each other: the place asked for last, by folder.
@@ -28,10 +38,32 @@ pub(super) struct Recordings {
 impl Recordings {
     /// `root` must be free of symbolic links.
     pub(super) fn new(root: &Path) -> Self {
-        let there = |name: &&str| name.is_empty() || root.join(name).is_dir();
+        let mut allowed = vec![root.to_path_buf()];
+        let mut broken_links = Vec::new();
+        let folders = FOLDERS.into_iter().filter(|name| {
+            let path = root.join(name);
+            // A folder of recordings may be the user's own link to another disk. It is followed
+            // here, once; what it leads to limits all links and ids below it.
+            match retry(|| path.canonicalize()) {
+                Ok(target) if target.is_dir() => {
+                    if !target.starts_with(root) {
+                        allowed.push(target);
+                    }
+                    true
+                }
+                Err(_) if path.is_symlink() => {
+                    broken_links.push((*name).to_owned());
+                    false
+                }
+                _ => name.is_empty(),
+            }
+        });
+        let folders = folders.collect();
         Self {
             root: root.into(),
-            folders: FOLDERS.into_iter().filter(there).collect(),
+            allowed,
+            folders,
+            broken_links,
             listings: Vec::new(),
             by_place: HashMap::new(),
             last: Default::default(),
@@ -43,18 +75,30 @@ impl Recordings {
         self.folders.len() > 1
     }
 
+    /// Those of [`FOLDERS`] that are links to nothing.
+    pub(super) fn broken_links(&self) -> &[String] {
+        &self.broken_links
+    }
+
     /// The recording of the clip `id`, which must come from [`clean`].
     pub(super) fn find(&mut self, id: &str) -> Result<PathBuf, Fault> {
         let (folder, name) = id.rsplit_once('/').unwrap_or(("", id));
+        // Something that has the right name but is no recording; reported if no folder has one.
+        let mut unusable = None;
         for at in 0..self.folders.len() {
             let Some(listing) = self.listing(at, folder)? else { continue };
-            if let Some((path, entry)) = self.listings[listing].pick(name)
-                && (entry == Entry::File || self.link_leads_to_file(&path)?)
-            {
-                return Ok(PathBuf::from(path));
+            let Some((path, entry)) = self.listings[listing].pick(name) else { continue };
+            let why = match entry {
+                Entry::Link => self.follow(&path)?,
+                Entry::Special => Some(Fault::not_regular(&path)),
+                _ => None,
+            };
+            match why {
+                None => return Ok(PathBuf::from(path)),
+                Some(why) => unusable = unusable.or(Some(why)),
             }
         }
-        Err(self.not_found(id))
+        Err(unusable.unwrap_or_else(|| self.not_found(id)))
     }
 
     /// The listing of a sub-folder of one of our folders, if it exists.
@@ -86,7 +130,10 @@ impl Recordings {
             match self.listings[above].folders.get(name) {
                 None => return Ok(None),
                 Some(Entry::Link) if !self.by_place.contains_key(here) => {
-                    self.refuse_outside(here)?;
+                    // A link to a file or to nothing is noticed when it is listed.
+                    if let Ok(target) = self.resolve(here) {
+                        self.check_inside(here, &target)?;
+                    }
                 }
                 Some(_) => {}
             }
@@ -99,7 +146,7 @@ impl Recordings {
         if let Some(known) = self.by_place.get(place) {
             return Ok(*known);
         }
-        let listing = Listing::read(&self.root, place).map_err(|fault| {
+        let listing = retry(|| Listing::read(&self.root, place)).map_err(|fault| {
             Fault::new(
                 RejectReason::MissingAudio,
                 format!("the folder `{}` cannot be listed: {fault}", short(place)),
@@ -111,19 +158,27 @@ impl Recordings {
         Ok(self.listings.len() - 1)
     }
 
-    fn refuse_outside(&self, place: &str) -> Result<(), Fault> {
-        match self.root.join(place).canonicalize() {
-            Ok(target) if !target.starts_with(&self.root) => Err(Fault::leaves_corpus(place)),
-            _ => Ok(()),
-        }
+    /// Follows a link in place of a recording: nothing where it leads to a file, otherwise why it
+    /// is unusable. A link that leaves the corpus is an error: no other folder is tried.
+    fn follow(&self, link: &str) -> Result<Option<Fault>, Fault> {
+        let target = match self.resolve(link) {
+            Ok(target) => target,
+            Err(error) => return Ok(Some(Fault::broken_link(link, &error))),
+        };
+        self.check_inside(link, &target)?;
+        Ok((!target.is_file()).then(|| Fault::not_regular(link)))
     }
 
-    /// False where the link is broken or leads to something that is no file.
-    fn link_leads_to_file(&self, path: &str) -> Result<bool, Fault> {
-        match self.root.join(path).canonicalize() {
-            Ok(target) if !target.starts_with(&self.root) => Err(Fault::leaves_corpus(path)),
-            Ok(target) => Ok(target.is_file()),
-            Err(_) => Ok(false),
+    /// The target of a path, through all links on the way.
+    fn resolve(&self, path: &str) -> io::Result<PathBuf> {
+        let path = self.root.join(path);
+        retry(|| look_up(AccessKind::Stat, &path, || path.canonicalize()))
+    }
+
+    fn check_inside(&self, link: &str, target: &Path) -> Result<(), Fault> {
+        match self.allowed.iter().any(|root| target.starts_with(root)) {
+            true => Ok(()),
+            false => Err(Fault::link_leaves_corpus(link, target)),
         }
     }
 
@@ -133,14 +188,18 @@ impl Recordings {
             .iter()
             .map(|name| if name.is_empty() { "./".into() } else { format!("{name}/") })
             .collect();
+        let mut message = format!(
+            "no recording `{}` (.{}) in {}",
+            short(id),
+            KINDS.join(", ."),
+            places.join(", ")
+        );
+        if !self.broken_links.is_empty() {
+            message += &format!("; the link `{}` is broken", self.broken_links.join("`, `"));
+        }
         Fault::new(
             RejectReason::MissingAudio,
-            format!(
-                "no recording `{}` (.{}) in {}",
-                short(id),
-                KINDS.join(", ."),
-                places.join(", ")
-            ),
+            message,
             "add the recording, correct the id, or delete the row",
         )
     }
@@ -205,6 +264,8 @@ enum Entry {
     File,
     Folder,
     Link,
+    /// A FIFO, a socket or a device.
+    Special,
 }
 
 /// What one folder holds: recordings by the name without ending, and sub-folders.
@@ -224,7 +285,8 @@ impl Listing {
             odd_names: HashMap::new(),
             folders: HashMap::new(),
         };
-        for entry in std::fs::read_dir(root.join(place))? {
+        let path = root.join(place);
+        for entry in look_up(AccessKind::List, &path, || std::fs::read_dir(&path))? {
             let entry = entry?;
             // A name that is no UTF-8 cannot stand in a manifest.
             let Ok(name) = entry.file_name().into_string() else { continue };
@@ -236,6 +298,8 @@ impl Listing {
                 listing.folders.insert(name.into(), Entry::Link);
             } else if kind.is_file() {
                 listing.add(&name, Entry::File);
+            } else {
+                listing.add(&name, Entry::Special);
             }
         }
         Ok(listing)
@@ -247,7 +311,7 @@ impl Listing {
         let is_plain = key == stem && name.ends_with(KINDS[kind]);
         let known = self.recordings.entry(key.as_ref().into()).or_default();
         if !is_plain && known[kind].is_some() {
-            return; // the plain spelling goes first
+            return; // the plain spelling has priority
         }
         known[kind] = Some(entry);
         if !is_plain {
@@ -267,7 +331,9 @@ impl Listing {
     fn pick_stem(&self, stem: &str, first: Option<usize>) -> Option<(String, Entry)> {
         let stem = composed(stem);
         let known = self.recordings.get(stem.as_ref())?;
-        let kind = first.into_iter().chain(0..KINDS.len()).find(|&kind| known[kind].is_some())?;
+        let kinds = || first.into_iter().chain(0..KINDS.len());
+        let usable = |&kind: &usize| known[kind].is_some_and(|entry| entry != Entry::Special);
+        let kind = kinds().find(usable).or_else(|| kinds().find(|&kind| known[kind].is_some()))?;
         let odd = match self.odd_names.is_empty() {
             true => None,
             false => self.odd_names.get(&(stem.as_ref().into(), kind)),
@@ -285,111 +351,4 @@ impl Listing {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::fs;
-
-    fn corpus(files: &[&str]) -> (tempfile::TempDir, Recordings) {
-        let folder = tempfile::tempdir().expect("a place for the test");
-        for file in files {
-            let path = folder.path().join(file);
-            fs::create_dir_all(path.parent().expect("inside")).expect("created");
-            fs::write(path, "").expect("written");
-        }
-        let root = folder.path().canonicalize().expect("it exists");
-        (folder, Recordings::new(&root))
-    }
-
-    fn find(recordings: &mut Recordings, id: &str) -> Result<String, RejectReason> {
-        let found = clean(id).and_then(|id| recordings.find(&id));
-        found.map(|path| path.display().to_string()).map_err(|fault| fault.reason)
-    }
-
-    #[track_caller]
-    fn check(files: &[&str], id: &str, expected: &str) {
-        let (_folder, mut recordings) = corpus(files);
-        assert_eq!(find(&mut recordings, id), Ok(expected.to_owned()), "for `{id}`");
-    }
-
-    #[test]
-    fn an_id_may_have_an_ending_a_folder_or_neither() {
-        check(&["wavs/a.wav"], "a", "wavs/a.wav");
-        check(&["wavs/a.wav"], "a.wav", "wavs/a.wav");
-        check(&["wavs/a.wav"], "wavs/a.wav", "wavs/a.wav");
-        check(&["wavs/a.wav"], "./wavs//a", "wavs/a.wav");
-        check(&["wavs/v1/d/a.flac"], "v1/d/a", "wavs/v1/d/a.flac");
-        check(&["wavs/v1/a.ogg"], "v1\\a.ogg", "wavs/v1/a.ogg");
-        check(&["wavs/a.1.wav"], "a.1", "wavs/a.1.wav");
-        check(&["wavs/a.mp3.wav"], "a.mp3", "wavs/a.mp3.wav");
-    }
-
-    #[test]
-    fn folders_and_endings_have_an_order() {
-        check(&["a.wav", "clips/a.wav", "wavs/a.mp3"], "a", "wavs/a.mp3");
-        check(&["a.wav", "clips/a.wav"], "a", "clips/a.wav");
-        check(&["a.wav", "wavs/b.wav"], "a", "a.wav");
-        check(&["wavs/a.ogg", "wavs/a.flac"], "a", "wavs/a.flac");
-        check(&["wavs/a.ogg", "wavs/a.flac"], "a.ogg", "wavs/a.ogg");
-        check(&["wavs/a.flac"], "a.wav", "wavs/a.flac");
-    }
-
-    #[test]
-    fn endings_in_capitals_and_decomposed_names_are_found() {
-        check(&["wavs/a.WAV"], "a", "wavs/a.WAV");
-        check(&["wavs/a.WAV", "wavs/a.wav"], "a.WAV", "wavs/a.wav");
-        check(&["wavs/cafe\u{301}.wav"], "café", "wavs/cafe\u{301}.wav");
-        check(&["wavs/café.wav"], "cafe\u{301}", "wavs/café.wav");
-        check(&["wavs/می\u{200c}روم.wav"], "می\u{200c}روم", "wavs/می\u{200c}روم.wav");
-    }
-
-    #[test]
-    fn a_path_that_leaves_the_corpus_is_refused() {
-        let (_folder, mut recordings) = corpus(&["wavs/a.wav"]);
-        for id in ["../a", "v/../../a", "..\\a", "/etc/a.wav", "C:\\a.wav", "\\\\host\\a", ".."] {
-            assert_eq!(find(&mut recordings, id), Err(RejectReason::LeavesCorpus), "for `{id}`");
-        }
-        assert_eq!(find(&mut recordings, "a..b"), Err(RejectReason::MissingAudio));
-        assert_eq!(find(&mut recordings, " ./ "), Err(RejectReason::EmptyId));
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn links_are_followed_inside_the_corpus_only() {
-        use std::os::unix::fs::symlink;
-        let (folder, mut recordings) = corpus(&["wavs/a.wav", "deep/b.wav"]);
-        let outside = corpus(&["wavs/secret.wav"]).0;
-        let wavs = folder.path().join("wavs");
-        symlink("a.wav", wavs.join("inner.wav")).expect("linked");
-        symlink("../deep", wavs.join("inner_folder")).expect("linked");
-        symlink(outside.path().join("wavs/secret.wav"), wavs.join("out.wav")).expect("linked");
-        symlink(outside.path().join("wavs"), wavs.join("out_folder")).expect("linked");
-        symlink("nowhere.wav", wavs.join("broken.wav")).expect("linked");
-        symlink("loop.wav", wavs.join("loop.wav")).expect("linked");
-        assert_eq!(find(&mut recordings, "inner"), Ok("wavs/inner.wav".into()));
-        assert_eq!(find(&mut recordings, "inner_folder/b"), Ok("wavs/inner_folder/b.wav".into()));
-        assert_eq!(find(&mut recordings, "out"), Err(RejectReason::LeavesCorpus));
-        assert_eq!(find(&mut recordings, "out_folder/secret"), Err(RejectReason::LeavesCorpus));
-        assert_eq!(find(&mut recordings, "broken"), Err(RejectReason::MissingAudio));
-        assert_eq!(find(&mut recordings, "loop"), Err(RejectReason::MissingAudio));
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn a_folder_of_recordings_that_is_a_link_out_of_the_corpus_is_refused() {
-        let outside = corpus(&["wavs/a.wav"]).0;
-        let (folder, _) = corpus(&["metadata.csv"]);
-        std::os::unix::fs::symlink(outside.path().join("wavs"), folder.path().join("wavs"))
-            .expect("linked");
-        let mut recordings = Recordings::new(&folder.path().canonicalize().expect("it exists"));
-        assert_eq!(find(&mut recordings, "a"), Err(RejectReason::LeavesCorpus));
-    }
-
-    #[test]
-    fn made_up_paths_are_missing_and_nothing_worse() {
-        let (_folder, mut recordings) = corpus(&["wavs/a.wav"]);
-        let deep = "x/".repeat(100_000) + "a";
-        for id in [deep.as_str(), "a/b", "a.wav/b", "\0", "\0/a", "wavs", &"n".repeat(5000)] {
-            assert_eq!(find(&mut recordings, id), Err(RejectReason::MissingAudio));
-        }
-    }
-}
+mod tests;

@@ -4,6 +4,8 @@
 //! that they end in one table and one file. A row here never stops a run by itself.
 
 use serde::{Deserialize, Serialize};
+use std::io;
+use std::path::Path;
 
 /// A row that is passed over: where it is, why, and what to do about it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -71,6 +73,36 @@ impl Fault {
             RejectReason::LeavesCorpus,
             format!("`{}` leaves the corpus directory", short(what)),
             "copy the recording into the corpus and write its path relative to it",
+        )
+    }
+
+    /// A link below the corpus directory or below a linked folder of recordings.
+    pub(super) fn link_leaves_corpus(link: &str, target: &Path) -> Self {
+        Self::new(
+            RejectReason::LeavesCorpus,
+            format!(
+                "the link `{}` leaves the corpus directory: it leads to `{}`",
+                short(link),
+                short(&target.display().to_string())
+            ),
+            "replace the link by the recording (`cp -L`, `git annex unlock`), or link the whole \
+             folder `wavs` instead",
+        )
+    }
+
+    pub(super) fn not_regular(path: &str) -> Self {
+        Self::new(
+            RejectReason::BrokenAudio,
+            format!("`{}` is not a regular file", short(path)),
+            "put the recording itself in its place",
+        )
+    }
+
+    pub(super) fn broken_link(link: &str, why: &io::Error) -> Self {
+        Self::new(
+            RejectReason::MissingAudio,
+            format!("the link `{}` cannot be followed: {why}", short(link)),
+            "restore what it leads to (`git annex get`), or put the recording in its place",
         )
     }
 }

@@ -3,6 +3,7 @@
 use super::*;
 use proptest::prelude::*;
 use std::fs;
+use std::os::unix::fs::symlink;
 use tandem_units::Hint;
 
 /// A corpus on disk for one test.
@@ -174,6 +175,26 @@ fn a_corpus_without_recordings_is_one_error_that_names_the_folders() {
     check_fault(&made, "`wavs/`, `wav/`, `audio/`, `clips/`", "`recordings`");
     let made = Made::with(&[("metadata.csv", b"a|b\n")]);
     check_fault(&made, "holds no recordings", "folder `wavs`");
+}
+
+#[test]
+fn a_linked_corpus_with_a_linked_folder_is_read() {
+    let disk = Made::with(&[("LJSpeech/wavs/a.wav", b""), ("outside.wav", b"")]);
+    let home = Made::with(&[("voice/metadata.csv", b"a|one word\n../outside|two words\n")]);
+    symlink(disk.0.path().join("LJSpeech/wavs"), home.0.path().join("voice/wavs")).expect("linked");
+    symlink("voice", home.0.path().join("link")).expect("linked");
+    let path = home.0.path().join("link");
+    let corpus = Corpus::read(&path, &CorpusConfig::default()).expect("a corpus");
+    assert_eq!(corpus.utterances.len(), 1);
+    assert!(corpus.audio_path(&corpus.utterances[0]).is_file());
+    assert_eq!(corpus.rejected[0].reason, RejectReason::LeavesCorpus);
+}
+
+#[test]
+fn a_folder_of_recordings_on_a_missing_disk_is_one_error_that_names_the_link() {
+    let made = Made::with(&[("metadata.csv", b"a|b\n")]);
+    symlink("/no/such/disk/wavs", made.0.path().join("wavs")).expect("linked");
+    check_fault(&made, "holds no recordings", "the link `wavs` leads to no directory");
 }
 
 #[test]

@@ -244,7 +244,14 @@ impl Examine {
         let path = self.around.root_path.join(&row.audio);
         let bytes = match self.file.read(&path, &self.around.settings.audio) {
             Ok(bytes) => bytes,
-            Err(error) => return Ok(Heard::Settled(rejected(record, audio_fault(&error)))),
+            Err(error) => {
+                // A failed read says nothing about the recording: without its stamp, the next
+                // start reads it again.
+                if matches!(error, AudioError::Read { .. }) {
+                    record.audio = Stamp::MISSING;
+                }
+                return Ok(Heard::Settled(rejected(record, audio_fault(&error))));
+            }
         };
         record.audio_hash = Fingerprint::of(bytes);
         if let Some((old, note)) = &old
