@@ -9,6 +9,7 @@ mod detect; // which one this is
 mod folding; // one way to write each character
 mod scan; // a place in a text
 mod numeral; // digits as written
+mod number_words; // digits as words, from the tables of a language
 mod spoken; // words and marks with their spaces
 mod english; // read aloud, on paper
 mod persian; // read aloud, on paper

@@ -12,13 +12,13 @@ mod years; // is 1984 a year or a quantity
 
 use super::folding::push_lower;
 use super::numeral::vulgar;
-use super::scan::{Scan, letters};
+use super::scan::{DashMeaning, Scan, letters};
 use super::spoken::Spoken;
 use super::symbols::ZWNJ;
 use abbreviations::Dot;
 use unicode_normalization::char::{decompose_canonical, is_combining_mark};
 
-/// Reads folded text aloud, on paper.
+/// Writes folded text as it is spoken.
 pub fn normalize(folded: &str) -> String {
     // Accents go first, so that no later rule sees a word with and without them.
     if folded.is_ascii() { read(folded) } else { read(&without_accents(folded)) }
@@ -26,15 +26,15 @@ pub fn normalize(folded: &str) -> String {
 
 fn read(folded: &str) -> String {
     let shouted = !folded.bytes().any(|b| b.is_ascii_lowercase());
-    let mut reader = Reader {
+    let mut normalizer = Normalizer {
         scan: Scan::new(folded),
         out: Spoken::with_capacity(folded.len()),
         case: if shouted { Case::AllCapitals } else { Case::Mixed },
     };
-    while let Some(next) = reader.scan.peek() {
-        reader.step(next);
+    while let Some(next) = normalizer.scan.peek() {
+        normalizer.step(next);
     }
-    reader.out.finish()
+    normalizer.out.finish()
 }
 
 /// Whether capitals mean something in this text.
@@ -44,13 +44,13 @@ enum Case {
     AllCapitals,
 }
 
-struct Reader<'a> {
+struct Normalizer<'a> {
     scan: Scan<'a>,
     out: Spoken,
     case: Case,
 }
 
-impl Reader<'_> {
+impl Normalizer<'_> {
     fn step(&mut self, next: char) {
         match next {
             'a'..='z' | 'A'..='Z' => self.word(),
@@ -278,23 +278,11 @@ impl Reader<'_> {
     }
 
     fn dash(&mut self, mark: char) {
-        let rest = self.scan.rest();
-        let run = rest.len() - rest.trim_start_matches(mark).len();
-        let count = run / mark.len_utf8();
-        let next = rest[run..].chars().next();
-        let before = self.scan.before();
-        self.scan.skip(run);
-        let number_next = next.is_some_and(|c| c.is_ascii_digit() || units::currency(c).is_some());
-        let free = before.is_none_or(|c| c.is_whitespace() || matches!(c, '(' | '[' | '"'));
-        match (mark, count) {
-            ('−', _) => self.out.phrase("minus"),
-            ('-' | '–', 1) if number_next && free => self.out.phrase("minus"),
-            ('-', 1) => match next {
-                Some(c) if c.is_alphanumeric() => self.out.hyphen(),
-                Some(' ') | None if free => self.out.dash(),
-                _ => self.out.gap(),
-            },
-            _ => self.out.dash(),
+        match self.scan.take_dash(mark, |c| units::currency(c).is_some()) {
+            DashMeaning::Minus => self.out.phrase("minus"),
+            DashMeaning::Hyphen => self.out.hyphen(),
+            DashMeaning::Pause => self.out.dash(),
+            DashMeaning::Space => self.out.gap(),
         }
     }
 
@@ -308,8 +296,7 @@ impl Reader<'_> {
                 return amounts::money(&mut self.scan, &mut self.out, kind);
             }
         }
-        let between_letters = self.scan.before().is_some_and(char::is_alphabetic)
-            && after.peek().is_some_and(char::is_alphabetic);
+        let between_letters = self.scan.is_between_letters(sign);
         self.scan.skip_char(sign);
         match sign {
             '\'' | '`' => self.out.gap(),

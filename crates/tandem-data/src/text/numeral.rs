@@ -42,6 +42,15 @@ impl<'a> Numeral<'a> {
         if self.fraction.is_empty() { self.whole.parse().ok() } else { None }
     }
 
+    /// The words of a whole number or of a decimal, by the rules of a language.
+    pub fn words(&self, cardinal: fn(&str) -> String, decimal: fn(&str, &str) -> String) -> String {
+        if self.fraction.is_empty() {
+            cardinal(&self.whole)
+        } else {
+            decimal(&self.whole, self.fraction)
+        }
+    }
+
     /// True where a counted noun stays singular: exactly 1.
     pub fn is_one(&self) -> bool {
         self.value() == Some(1)

@@ -13,27 +13,27 @@ mod numbers; // number words
 use super::DiacriticsPolicy;
 use super::folding::push_lower;
 use super::numeral::vulgar;
-use super::scan::Scan;
+use super::scan::{DashMeaning, Scan};
 use super::spoken::Spoken;
 use super::symbols::ZWNJ;
 
-/// Reads folded text aloud, on paper.
+/// Writes folded text as it is spoken.
 pub fn normalize(folded: &str, policy: DiacriticsPolicy) -> String {
     let spelled = letters::fold_text(folded, policy);
-    let mut reader =
-        Reader { scan: Scan::new(&spelled), out: Spoken::with_capacity(spelled.len()) };
-    while let Some(next) = reader.scan.peek() {
-        reader.step(next);
+    let mut normalizer =
+        Normalizer { scan: Scan::new(&spelled), out: Spoken::with_capacity(spelled.len()) };
+    while let Some(next) = normalizer.scan.peek() {
+        normalizer.step(next);
     }
-    reader.out.finish()
+    normalizer.out.finish()
 }
 
-struct Reader<'a> {
+struct Normalizer<'a> {
     scan: Scan<'a>,
     out: Spoken,
 }
 
-impl Reader<'_> {
+impl Normalizer<'_> {
     fn step(&mut self, next: char) {
         match next {
             ' ' | '\t' | '\n' | '\r' => {
@@ -154,21 +154,11 @@ impl Reader<'_> {
     }
 
     fn dash(&mut self, mark: char) {
-        let rest = self.scan.rest();
-        let run = rest.len() - rest.trim_start_matches(mark).len();
-        let next = rest[run..].chars().next();
-        let before = self.scan.before();
-        self.scan.skip(run);
-        let number_next = next.is_some_and(|c| c.is_ascii_digit() || names::currency(c).is_some());
-        let free = before.is_none_or(|c| c.is_whitespace() || matches!(c, '(' | '[' | '"'));
-        match (mark, run / mark.len_utf8()) {
-            ('-' | '–', 1) if number_next && free => self.say("منفی"),
-            ('-', 1) => match next {
-                Some(c) if c.is_alphanumeric() => self.out.hyphen(),
-                Some(' ') | None if free => self.out.dash(),
-                _ => self.out.gap(),
-            },
-            _ => self.out.dash(),
+        match self.scan.take_dash(mark, |c| names::currency(c).is_some()) {
+            DashMeaning::Minus => self.say("منفی"),
+            DashMeaning::Hyphen => self.out.hyphen(),
+            DashMeaning::Pause => self.out.dash(),
+            DashMeaning::Space => self.out.gap(),
         }
     }
 
@@ -187,8 +177,7 @@ impl Reader<'_> {
             self.scan.skip(1);
             return self.money("درصد", "");
         }
-        let between_letters = self.scan.before().is_some_and(char::is_alphabetic)
-            && after.peek().is_some_and(char::is_alphabetic);
+        let between_letters = self.scan.is_between_letters(sign);
         self.scan.skip_char(sign);
         match sign {
             '\'' | '`' | '¿' | '¡' => self.out.gap(),

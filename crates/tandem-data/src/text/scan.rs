@@ -69,6 +69,42 @@ impl<'a> Scan<'a> {
         '…'
     }
 
+    /// Moves past a run of `mark` (a hyphen, dash or minus sign) and decides what it means.
+    pub fn take_dash(&mut self, mark: char, is_currency: impl Fn(char) -> bool) -> DashMeaning {
+        let rest = self.rest();
+        let run = rest.len() - rest.trim_start_matches(mark).len();
+        let next = rest[run..].chars().next();
+        let before = self.before();
+        self.skip(run);
+        let number_next = next.is_some_and(|c| c.is_ascii_digit() || is_currency(c));
+        let free = before.is_none_or(|c| c.is_whitespace() || matches!(c, '(' | '[' | '"'));
+        match (mark, run / mark.len_utf8()) {
+            ('−', _) => DashMeaning::Minus,
+            ('-' | '–', 1) if number_next && free => DashMeaning::Minus,
+            ('-', 1) => match next {
+                Some(c) if c.is_alphanumeric() => DashMeaning::Hyphen,
+                Some(' ') | None if free => DashMeaning::Pause,
+                _ => DashMeaning::Space,
+            },
+            _ => DashMeaning::Pause,
+        }
+    }
+
+    /// Moves past the mark of `10-20` or `3:1`, where the number before it has just been read.
+    pub fn take_range_mark(&mut self) -> Option<char> {
+        let mut chars = self.rest().chars();
+        let mark = chars.next().filter(|c| matches!(c, '-' | '–' | ':'))?;
+        chars.next().filter(char::is_ascii_digit)?;
+        self.skip_char(mark);
+        Some(mark)
+    }
+
+    /// Whether `sign`, which is next, has a letter on each side.
+    pub fn is_between_letters(&self, sign: char) -> bool {
+        let after = self.rest()[sign.len_utf8()..].chars().next();
+        self.before().is_some_and(char::is_alphabetic) && after.is_some_and(char::is_alphabetic)
+    }
+
     /// The run of letters next, and moves past it.
     pub fn take_letters(&mut self) -> &'a str {
         let run = letters(self.rest());
@@ -94,6 +130,19 @@ impl<'a> Scan<'a> {
     pub fn at_end(&self) -> bool {
         self.rest().chars().all(|c| c.is_whitespace() || matches!(c, '"' | '\'' | ')' | ']' | '.'))
     }
+}
+
+/// What a hyphen, dash or minus sign stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DashMeaning {
+    /// Said as a word: `-5`.
+    Minus,
+    /// Inside a compound word.
+    Hyphen,
+    /// A dash between words.
+    Pause,
+    /// Nothing but a gap between words.
+    Space,
 }
 
 /// The letters a text begins with.

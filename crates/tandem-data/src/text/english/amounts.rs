@@ -53,11 +53,7 @@ pub fn money(scan: &mut Scan<'_>, out: &mut Spoken, kind: Currency) {
 }
 
 fn value(numeral: &Numeral<'_>) -> String {
-    if numeral.fraction.is_empty() {
-        cardinal(&numeral.whole)
-    } else {
-        decimal(&numeral.whole, numeral.fraction)
-    }
+    numeral.words(cardinal, decimal)
 }
 
 fn try_clock(scan: &mut Scan<'_>, out: &mut Spoken) -> bool {
@@ -316,9 +312,7 @@ fn currency_after(text: &str) -> Option<(Currency, usize)> {
 
 /// `10-20`: the mark between two numbers is said `to`; the second number is read next.
 fn range(scan: &mut Scan<'_>, out: &mut Spoken) {
-    let mut chars = scan.rest().chars();
-    if let (Some(mark @ ('-' | '–' | ':')), Some('0'..='9')) = (chars.next(), chars.next()) {
-        scan.skip_char(mark);
+    if scan.take_range_mark().is_some() {
         out.number("to");
     }
 }

@@ -2,101 +2,75 @@
 //!
 //! American wording: no "and" after hundred. Knows no context; [`super::amounts`] does.
 
-use super::super::numeral::thousands;
+use super::super::number_words::NumberWords;
 
-const ONES: [&str; 20] = [
-    "zero",
-    "one",
-    "two",
-    "three",
-    "four",
-    "five",
-    "six",
-    "seven",
-    "eight",
-    "nine",
-    "ten",
-    "eleven",
-    "twelve",
-    "thirteen",
-    "fourteen",
-    "fifteen",
-    "sixteen",
-    "seventeen",
-    "eighteen",
-    "nineteen",
-];
-const TENS: [&str; 10] =
-    ["", "", "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"];
-const SCALES: [&str; 12] = [
-    "",
-    "thousand",
-    "million",
-    "billion",
-    "trillion",
-    "quadrillion",
-    "quintillion",
-    "sextillion",
-    "septillion",
-    "octillion",
-    "nonillion",
-    "decillion",
-];
-
-/// More digits than this have no usual name; they are read one by one.
-const MOST_DIGITS: usize = 36;
+const WORDS: NumberWords = NumberWords {
+    ones: [
+        "zero",
+        "one",
+        "two",
+        "three",
+        "four",
+        "five",
+        "six",
+        "seven",
+        "eight",
+        "nine",
+        "ten",
+        "eleven",
+        "twelve",
+        "thirteen",
+        "fourteen",
+        "fifteen",
+        "sixteen",
+        "seventeen",
+        "eighteen",
+        "nineteen",
+    ],
+    tens: ["", "", "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"],
+    hundreds: [
+        "",
+        "one hundred",
+        "two hundred",
+        "three hundred",
+        "four hundred",
+        "five hundred",
+        "six hundred",
+        "seven hundred",
+        "eight hundred",
+        "nine hundred",
+    ],
+    scales: [
+        "",
+        "thousand",
+        "million",
+        "billion",
+        "trillion",
+        "quadrillion",
+        "quintillion",
+        "sextillion",
+        "septillion",
+        "octillion",
+        "nonillion",
+        "decillion",
+    ],
+    after_tens: "-",
+    between: " ",
+    bare_thousand: false,
+};
 
 /// `1234` -> `one thousand two hundred thirty-four`. `digits` are ASCII digits.
 pub fn cardinal(digits: &str) -> String {
-    let digits = trim_zeros(digits);
-    if digits == "0" || digits.len() > MOST_DIGITS {
-        return one_by_one(digits);
-    }
-    let mut out = String::new();
-    for (group, power) in thousands(digits) {
-        if group > 0 {
-            hundreds(group, &mut out);
-            if power > 0 {
-                append(SCALES[power], &mut out);
-            }
-        }
-    }
-    out
+    WORDS.cardinal(digits)
 }
 
 fn cardinal_of(value: u32) -> String {
     cardinal(&value.to_string())
 }
 
-fn hundreds(group: usize, out: &mut String) {
-    if group >= 100 {
-        append(ONES[group / 100], out);
-        append("hundred", out);
-    }
-    match group % 100 {
-        0 => {}
-        small @ 1..20 => append(ONES[small], out),
-        rest => {
-            append(TENS[rest / 10], out);
-            if rest % 10 > 0 {
-                out.push('-');
-                out.push_str(ONES[rest % 10]);
-            }
-        }
-    }
-}
-
-fn append(word: &str, out: &mut String) {
-    if !out.is_empty() {
-        out.push(' ');
-    }
-    out.push_str(word);
-}
-
 /// `007` -> `zero zero seven`.
 pub fn one_by_one(digits: &str) -> String {
-    let words: Vec<_> = digits.bytes().map(|b| ONES[usize::from(b - b'0') % 10]).collect();
-    words.join(" ")
+    WORDS.one_by_one(digits)
 }
 
 /// `22` -> `twenty-second`.
@@ -161,11 +135,6 @@ pub fn fraction(numerator: u32, denominator: u32) -> String {
     }
 }
 
-fn trim_zeros(digits: &str) -> &str {
-    let trimmed = digits.trim_start_matches('0');
-    if trimmed.is_empty() { &digits[digits.len() - 1..] } else { trimmed }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -174,6 +143,8 @@ mod tests {
     fn cardinals_reach_past_a_quintillion() {
         for (digits, words) in [
             ("0", "zero"),
+            ("00", "zero"),
+            ("007", "seven"),
             ("13", "thirteen"),
             ("40", "forty"),
             ("99", "ninety-nine"),

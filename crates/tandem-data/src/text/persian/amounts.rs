@@ -1,16 +1,16 @@
 //! Persian numbers where they stand: times, dates, money, units, ordinals.
 //!
-//! In: a reader that stands before a digit. Out: words. Each `try_*` reads one shape and
+//! In: a normalizer whose scan stands before a digit. Out: words. Each `try_*` reads one shape and
 //! leaves the text alone where it has another.
 
 use super::super::numeral::{Clock, Groups, Numeral, digits, vulgar};
 use super::super::symbols::ZWNJ;
-use super::Reader;
+use super::Normalizer;
 use super::letters::is_mark;
 use super::names::{currency, is_measured, month, unit};
 use super::numbers::{cardinal, decimal, fraction, one_by_one, ordinal};
 
-impl Reader<'_> {
+impl Normalizer<'_> {
     /// Reads the number that is next.
     pub(super) fn number(&mut self) {
         if let Some(next) = self.scan.peek()
@@ -191,12 +191,7 @@ impl Reader<'_> {
 
     /// `10-20` -> «ده تا بیست», `3-2` -> «سه بر دو» (a score), `3:1` -> «سه به یک».
     fn range(&mut self, first: &Numeral<'_>) {
-        let mut chars = self.scan.rest().chars();
-        let (Some(mark @ ('-' | '–' | ':')), Some('0'..='9')) = (chars.next(), chars.next())
-        else {
-            return;
-        };
-        self.scan.skip_char(mark);
+        let Some(mark) = self.scan.take_range_mark() else { return };
         let second = Numeral::parse(self.scan.rest());
         self.say(match mark {
             ':' => "به",
@@ -207,11 +202,7 @@ impl Reader<'_> {
 }
 
 fn value(numeral: &Numeral<'_>) -> String {
-    if numeral.fraction.is_empty() {
-        cardinal(&numeral.whole)
-    } else {
-        decimal(&numeral.whole, numeral.fraction)
-    }
+    numeral.words(cardinal, decimal)
 }
 
 fn part(top: u32, bottom: u32) -> String {

@@ -2,106 +2,61 @@
 //!
 //! Knows no context; [`super::amounts`] does.
 
-use super::super::numeral::thousands;
+use super::super::number_words::NumberWords;
 
-const ONES: [&str; 20] = [
-    "صفر",
-    "یک",
-    "دو",
-    "سه",
-    "چهار",
-    "پنج",
-    "شش",
-    "هفت",
-    "هشت",
-    "نه",
-    "ده",
-    "یازده",
-    "دوازده",
-    "سیزده",
-    "چهارده",
-    "پانزده",
-    "شانزده",
-    "هفده",
-    "هجده",
-    "نوزده",
-];
-const TENS: [&str; 10] = ["", "", "بیست", "سی", "چهل", "پنجاه", "شصت", "هفتاد", "هشتاد", "نود"];
-const HUNDREDS: [&str; 10] =
-    ["", "صد", "دویست", "سیصد", "چهارصد", "پانصد", "ششصد", "هفتصد", "هشتصد", "نهصد"];
-const SCALES: [&str; 12] = [
-    "",
-    "هزار",
-    "میلیون",
-    "میلیارد",
-    "تریلیون",
-    "کوادریلیون",
-    "کوینتیلیون",
-    "سکستیلیون",
-    "سپتیلیون",
-    "اکتیلیون",
-    "نونیلیون",
-    "دسیلیون",
-];
-
-/// More digits than this have no usual name; they are read one by one.
-const MOST_DIGITS: usize = 36;
+const WORDS: NumberWords = NumberWords {
+    ones: [
+        "صفر",
+        "یک",
+        "دو",
+        "سه",
+        "چهار",
+        "پنج",
+        "شش",
+        "هفت",
+        "هشت",
+        "نه",
+        "ده",
+        "یازده",
+        "دوازده",
+        "سیزده",
+        "چهارده",
+        "پانزده",
+        "شانزده",
+        "هفده",
+        "هجده",
+        "نوزده",
+    ],
+    tens: ["", "", "بیست", "سی", "چهل", "پنجاه", "شصت", "هفتاد", "هشتاد", "نود"],
+    hundreds: ["", "صد", "دویست", "سیصد", "چهارصد", "پانصد", "ششصد", "هفتصد", "هشتصد", "نهصد"],
+    scales: [
+        "",
+        "هزار",
+        "میلیون",
+        "میلیارد",
+        "تریلیون",
+        "کوادریلیون",
+        "کوینتیلیون",
+        "سکستیلیون",
+        "سپتیلیون",
+        "اکتیلیون",
+        "نونیلیون",
+        "دسیلیون",
+    ],
+    after_tens: " و ",
+    between: " و ",
+    // One thousand is just «هزار», one million keeps its «یک».
+    bare_thousand: true,
+};
 
 /// `123` -> `صد و بیست و سه`. `digits` are ASCII digits.
 pub fn cardinal(digits: &str) -> String {
-    let trimmed = digits.trim_start_matches('0');
-    if trimmed.is_empty() {
-        return ONES[0].into();
-    }
-    if trimmed.len() > MOST_DIGITS {
-        return one_by_one(trimmed);
-    }
-    let mut out = String::new();
-    for (group, power) in thousands(trimmed).filter(|(group, _)| *group > 0) {
-        // One thousand is just «هزار», one million keeps its «یک».
-        if (group, power) != (1, 1) {
-            hundreds(group, &mut out);
-        }
-        match power {
-            0 => {}
-            _ if (group, power) == (1, 1) => append(SCALES[1], &mut out),
-            _ => {
-                out.push(' ');
-                out.push_str(SCALES[power]);
-            }
-        }
-    }
-    out
-}
-
-fn hundreds(group: usize, out: &mut String) {
-    if group >= 100 {
-        append(HUNDREDS[group / 100], out);
-    }
-    match group % 100 {
-        0 => {}
-        small @ 1..20 => append(ONES[small], out),
-        rest => {
-            append(TENS[rest / 10], out);
-            if rest % 10 > 0 {
-                append(ONES[rest % 10], out);
-            }
-        }
-    }
-}
-
-/// Parts of a number are joined with «و».
-fn append(word: &str, out: &mut String) {
-    if !out.is_empty() {
-        out.push_str(" و ");
-    }
-    out.push_str(word);
+    WORDS.cardinal(digits)
 }
 
 /// `021` -> `صفر دو یک`.
 pub fn one_by_one(digits: &str) -> String {
-    let words: Vec<_> = digits.bytes().map(|b| ONES[usize::from(b - b'0') % 10]).collect();
-    words.join(" ")
+    WORDS.one_by_one(digits)
 }
 
 /// `23` -> `بیست و سوم`, `30` -> `سی‌ام`.
