@@ -15,7 +15,7 @@
 //! ```
 
 pub mod fingerprint; // 1. what a thing is known by
-pub mod place; // 2. which directory
+pub mod location; // 2. which directory holds the cache
 pub mod segment; // 3. checked entries, appended
 pub mod text_entry; // 4. a row's text as bytes
 pub mod record; // 5. one row, fixed size
@@ -26,7 +26,7 @@ pub mod store; // 8. the current state, being read
 pub use draft::{Draft, Leftovers, NewRow};
 pub use fingerprint::{Fingerprint, Stamp};
 pub use index::Meta;
-pub use place::CachePlace;
+pub use location::CacheLocation;
 pub use record::{Record, RowState};
 pub use store::{Cache, Found, Row};
 pub use text_entry::CachedText;

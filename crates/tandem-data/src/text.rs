@@ -1,6 +1,6 @@
 //! Turns written words into the symbols the model reads.
 //!
-//! In: raw text, and its language where the corpus names it. Out: [`Reading`], with the
+//! In: raw text, and its language where the corpus names it. Out: [`ProcessedText`], with the
 //! [`Transcript`] in it. Reads no corpus, starts no thread; one [`FrontEnd`] serves all
 //! workers. Next on the path: [`crate::audio`].
 
@@ -105,7 +105,7 @@ pub enum Detection {
 
 /// A text, read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Reading {
+pub struct ProcessedText {
     /// The language it was read in.
     pub language: Language,
     /// How that was found.
@@ -208,7 +208,7 @@ impl FrontEnd {
     }
 
     /// Reads one text.
-    pub fn read(&self, raw: &str, language: Option<Language>) -> Result<Reading, TextError> {
+    pub fn read(&self, raw: &str, language: Option<Language>) -> Result<ProcessedText, TextError> {
         let draft = self.draft(raw, language)?;
         let phonemes = match (&self.espeak, &draft.plan) {
             (Some(espeak), Some(plan)) => {
@@ -226,7 +226,7 @@ impl FrontEnd {
     pub fn read_many(
         &self,
         texts: &[(&str, Option<Language>)],
-    ) -> Result<Vec<Result<Reading, TextError>>, TextError> {
+    ) -> Result<Vec<Result<ProcessedText, TextError>>, TextError> {
         let drafts = texts.iter().map(|(raw, language)| self.draft(raw, *language));
         let Some(espeak) = &self.espeak else {
             return Ok(drafts.map(|draft| self.finish(draft?, None)).collect());
@@ -303,7 +303,7 @@ impl FrontEnd {
         sentences
     }
 
-    fn finish(&self, draft: Draft, phonemes: Option<String>) -> Result<Reading, TextError> {
+    fn finish(&self, draft: Draft, phonemes: Option<String>) -> Result<ProcessedText, TextError> {
         let transcript = match &phonemes {
             Some(sounds) => Transcript::parse(sounds, &self.table)?,
             None => draft.transcript,
@@ -314,11 +314,11 @@ impl FrontEnd {
             return Err(TextError::TooLong { symbols, limit });
         }
         let Draft { language, detected, normalized, .. } = draft;
-        Ok(Reading { language, detected, normalized, phonemes, transcript })
+        Ok(ProcessedText { language, detected, normalized, phonemes, transcript })
     }
 }
 
-/// A text on its way to a [`Reading`].
+/// A text on its way to a [`ProcessedText`].
 struct Draft {
     language: Language,
     detected: Detection,
@@ -343,7 +343,7 @@ fn in_raw_text(error: TextError, raw: &str, language: Language) -> TextError {
     let TextError::UnknownSymbol { symbol, .. } = error else { return error };
     let position = folding::locate(raw, symbol);
     if symbol.is_ascii_digit() && language.level() == Level::Basic {
-        return TextError::NoNumberReader { language, position };
+        return TextError::NumbersUnsupported { language, position };
     }
     TextError::UnknownSymbol { symbol, position }
 }

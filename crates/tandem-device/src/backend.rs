@@ -21,13 +21,13 @@ use std::collections::HashMap;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::{LazyLock, Mutex, PoisonError};
-use tandem_data::foreign::caught;
+use tandem_data::panic_guard::catch_panic;
 
 /// Runs `work` inside a device library; a panic in it becomes [`DeviceError::Broke`] with what `doing` names.
 ///
 /// The caller must throw away whatever `work` could have left half done.
 pub fn guarded<T>(doing: &'static str, work: impl FnOnce() -> T) -> Result<T, DeviceError> {
-    caught(work).map_err(|why| DeviceError::Broke { doing, why })
+    catch_panic(work).map_err(|why| DeviceError::Broke { doing, why })
 }
 
 /// A way to reach devices; each but the CPU is a cargo feature of the same name.

@@ -23,7 +23,7 @@ use tandem_data::DataError;
 use tandem_data::audio::mel::MelExtractor;
 use tandem_data::cache::index::Source;
 use tandem_data::cache::{
-    Cache, CachePlace, Draft, Fingerprint, Found, Meta, Row, RowState, Stamp,
+    Cache, CacheLocation, Draft, Fingerprint, Found, Meta, Row, RowState, Stamp,
 };
 use tandem_data::corpus::{Corpus, RejectReason, RejectedRow, Utterance};
 use tandem_data::text::FrontEnd;
@@ -103,7 +103,7 @@ pub fn prepare(
     let front_end = Arc::new(FrontEnd::new(&settings.text)?);
     MelExtractor::new(settings.mel.clone())?;
     let (root, manifests) = Corpus::locate(corpus)?;
-    let place = CachePlace::find(&root, options.cache_dir.as_deref())?;
+    let place = CacheLocation::find(&root, options.cache_dir.as_deref())?;
     let fingerprint = settings.fingerprint(&front_end)?;
     let work = Work {
         corpus,
@@ -145,7 +145,7 @@ struct Work<'a> {
     corpus: &'a Path,
     root: &'a Path,
     manifests: Vec<PathBuf>,
-    place: CachePlace,
+    place: CacheLocation,
     directory: PathBuf,
     fingerprint: Fingerprint,
     settings: &'a DataSettings,

@@ -87,8 +87,8 @@ fn a_language_may_be_given_by_name() {
     insta::assert_snapshot!(text(&["Ich habe 3", "--lang", "de"]), @r"
     exit 1
     text        Ich habe 3
-    refused     the number at character 10 cannot be read: no number reader for `de` yet
-    hint        write numbers as words: there is no number reader for `de` yet
+    refused     the number at character 10 cannot be read: numbers in `de` are not supported yet
+    hint        write numbers as words: they are not supported yet in `de`
     ");
     insta::assert_snapshot!(text(&["x", "--lang", "klingon"]), @r"
     exit 2

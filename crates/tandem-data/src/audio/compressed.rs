@@ -3,7 +3,7 @@
 //! In: bytes already known to be one of these. Out: mono samples at the file's own rate.
 //! Never allocates from a header's claim: samples are counted as they come, and decoding stops
 //! at the first one past the limit, so that a small file cannot become hours of sound.
-//! May panic on crafted files: the caller runs it inside [`crate::foreign::caught`].
+//! May panic on crafted files: the caller runs it inside [`crate::panic_guard::catch_panic`].
 
 use super::limits::check_layout;
 use super::sniff::Kind;

@@ -11,7 +11,7 @@ use super::resample::Resampler;
 use super::sniff::{Kind, sniff};
 use super::wav::{Encoding, WavFile};
 use super::{AudioError, AudioLimits, Sound};
-use crate::foreign::caught;
+use crate::panic_guard::catch_panic;
 use tandem_units::SampleRate;
 
 /// Owns every buffer decoding needs; one per worker.
@@ -71,7 +71,7 @@ impl Decoder {
         bytes: &'a [u8],
         hint: Option<&str>,
     ) -> Result<Sound<'a>, AudioError> {
-        let placed = caught(|| self.place(bytes, hint))
+        let placed = catch_panic(|| self.place(bytes, hint))
             .unwrap_or_else(|message| Err(AudioError::Panicked { message }));
         if matches!(placed, Err(AudioError::Panicked { .. })) {
             *self = Self::new(self.rate, self.limits);

@@ -6,7 +6,7 @@
 
 use crate::DataError;
 use crate::cache::index::{self, Meta, RECORDS_AT, SegmentUse};
-use crate::cache::segment::{self, Place, SegmentKind, SegmentWriter};
+use crate::cache::segment::{self, EntryLocation, SegmentKind, SegmentWriter};
 use crate::cache::store::{Cache, Found};
 use crate::cache::text_entry::CachedText;
 use crate::cache::{Fingerprint, Record};
@@ -60,14 +60,14 @@ pub struct Leftovers {
     /// Text entries: place, frames, symbols, language.
     pub text: HashMap<Fingerprint, LeftText>,
     /// Mel entries.
-    pub mel: HashMap<Fingerprint, Place>,
+    pub mel: HashMap<Fingerprint, EntryLocation>,
 }
 
 /// A text entry of an unfinished build.
 #[derive(Clone, Debug)]
 pub struct LeftText {
     /// Where it is.
-    pub place: Place,
+    pub place: EntryLocation,
     /// Mel frames of the recording.
     pub frames: u32,
     /// Symbols of the transcript.
@@ -152,13 +152,13 @@ impl Draft {
         &mut self,
         key: Fingerprint,
         text: &CachedText<'_>,
-    ) -> Result<Place, DataError> {
+    ) -> Result<EntryLocation, DataError> {
         let mut head = Vec::new();
         self.add(SegmentKind::Text, key, &text.encode(&mut head))
     }
 
     /// Writes the mel frames of a row under its key. Its text comes first.
-    pub fn add_mel(&mut self, key: Fingerprint, mel: &[f32]) -> Result<Place, DataError> {
+    pub fn add_mel(&mut self, key: Fingerprint, mel: &[f32]) -> Result<EntryLocation, DataError> {
         // Texts reach the disk before the mebibyte of mel that belongs to them, so that a build
         // that is killed or fills the disk leaves whole rows behind, not mel frames alone.
         let passes = |mel_file: &SegmentWriter| mel_file.passes_mebibyte(size_of_val(mel) as u64);
@@ -175,7 +175,7 @@ impl Draft {
         kind: SegmentKind,
         key: Fingerprint,
         parts: &[&[u8]],
-    ) -> Result<Place, DataError> {
+    ) -> Result<EntryLocation, DataError> {
         let number = self.next_segment;
         let slot = match kind {
             SegmentKind::Text => &mut self.text,

@@ -1,6 +1,6 @@
 //! One row of the corpus as the index keeps it: fixed size, no pointers.
 
-use crate::cache::segment::Place;
+use crate::cache::segment::EntryLocation;
 use crate::cache::{Fingerprint, Stamp};
 use bytemuck::{Pod, Zeroable};
 
@@ -68,13 +68,13 @@ impl Record {
     }
 
     /// Where the text entry is.
-    pub fn text(&self) -> Place {
-        Place { segment: self.text_segment, offset: self.text_offset }
+    pub fn text(&self) -> EntryLocation {
+        EntryLocation { segment: self.text_segment, offset: self.text_offset }
     }
 
     /// Where the mel entry is.
-    pub fn mel(&self) -> Place {
-        Place { segment: self.mel_segment, offset: self.mel_offset }
+    pub fn mel(&self) -> EntryLocation {
+        EntryLocation { segment: self.mel_segment, offset: self.mel_offset }
     }
 
     /// What both entries are filed under. Settings are not part of it: they choose the directory.

@@ -33,7 +33,7 @@ pub enum SegmentKind {
 
 /// Where an entry is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct EntryLocation {
     /// Number of the segment, from 1; 0 means nowhere.
     pub segment: u32,
     /// Byte of the entry's header.
@@ -125,8 +125,12 @@ impl SegmentWriter {
     }
 
     /// Appends one entry made of parts.
-    pub fn append(&mut self, key: Fingerprint, parts: &[&[u8]]) -> Result<Place, DataError> {
-        let place = Place { segment: self.number, offset: self.at };
+    pub fn append(
+        &mut self,
+        key: Fingerprint,
+        parts: &[&[u8]],
+    ) -> Result<EntryLocation, DataError> {
+        let place = EntryLocation { segment: self.number, offset: self.at };
         self.write(key, parts)
             .map_err(|source| DataError::Write { path: self.path.clone(), source })?;
         Ok(place)
@@ -244,7 +248,7 @@ pub fn scan(
     kind: SegmentKind,
     number: u32,
     settings: Fingerprint,
-    mut found: impl FnMut(Fingerprint, Place, &[u8]),
+    mut found: impl FnMut(Fingerprint, EntryLocation, &[u8]),
 ) {
     let path = directory.join(file_name(kind, number));
     let Ok(file) = retry(|| ReadFile::open(&path)) else { return };
@@ -272,7 +276,7 @@ pub fn scan(
         if !entry.fits(None, body) {
             return;
         }
-        found(entry.key, Place { segment: number, offset: at }, body);
+        found(entry.key, EntryLocation { segment: number, offset: at }, body);
         at = end;
     }
 }
@@ -310,7 +314,7 @@ mod tests {
 
     const SETTINGS: Fingerprint = Fingerprint([7; 16]);
 
-    fn write(directory: &Path, payloads: &[Vec<u8>]) -> Vec<Place> {
+    fn write(directory: &Path, payloads: &[Vec<u8>]) -> Vec<EntryLocation> {
         let mut writer = SegmentWriter::create(directory, SegmentKind::Text, 1, SETTINGS).unwrap();
         let places =
             payloads.iter().map(|p| writer.append(Fingerprint::of(p), &[p]).unwrap()).collect();

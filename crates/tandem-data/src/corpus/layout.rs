@@ -1,6 +1,6 @@
 //! Where the manifests of a corpus are, and what each is for.
 //!
-//! In: what the user typed. Out: [`Place`]. A path that leads nowhere is an error that
+//! In: what the user typed. Out: [`CorpusFiles`]. A path that leads nowhere is an error that
 //! lists what was looked for and what lies there instead.
 
 use crate::DataError;
@@ -15,7 +15,7 @@ const EVAL: [&str; 2] = ["metadata_eval.csv", "metadata_val.csv"];
 
 /// A corpus directory and its manifests, in reading order.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct CorpusFiles {
     /// Without symbolic links, so that "inside" can be decided by prefix.
     pub root: PathBuf,
     pub sources: Vec<Source>,
@@ -40,7 +40,7 @@ pub(super) enum Rows {
     Mixed,
 }
 
-impl Place {
+impl CorpusFiles {
     /// No manifest says which rows are held out.
     pub(super) fn splits_itself(&self) -> bool {
         self.sources.iter().any(|source| source.rows == Rows::Mixed)
@@ -48,12 +48,12 @@ impl Place {
 }
 
 /// Finds the manifests of the corpus at `path`, or takes `path` itself for one.
-pub(super) fn find(path: &Path) -> Result<Place, DataError> {
+pub(super) fn find(path: &Path) -> Result<CorpusFiles, DataError> {
     let kind = retry(|| fs::metadata(path)).map_err(|source| missing_or_closed(path, source))?;
     let (folder, sources) =
         if kind.is_dir() { (path, sources_in(path)?) } else { single_manifest(path) };
     let root = folder.canonicalize().map_err(|source| closed(folder, source))?;
-    Ok(Place { root, sources })
+    Ok(CorpusFiles { root, sources })
 }
 
 fn sources_in(folder: &Path) -> Result<Vec<Source>, DataError> {

@@ -31,9 +31,9 @@ pub enum TextError {
     },
     /// A digit in a language whose numbers cannot be read yet.
     #[error(
-        "the number at character {position} cannot be read: no number reader for `{language}` yet"
+        "the number at character {position} cannot be read: numbers in `{language}` are not supported yet"
     )]
-    NoNumberReader {
+    NumbersUnsupported {
         /// The language of the text.
         language: Language,
         /// Which character of the text, counted from 1.
@@ -180,7 +180,7 @@ impl TextError {
             Self::Empty
                 | Self::NothingToSay { .. }
                 | Self::UnknownSymbol { .. }
-                | Self::NoNumberReader { .. }
+                | Self::NumbersUnsupported { .. }
                 | Self::TooLong { .. }
                 | Self::UnknownLanguage { .. }
                 | Self::LanguageNotConfigured { .. }
@@ -199,8 +199,8 @@ impl Hint for TextError {
                 "write it as it is spoken, or remove it; `tandem text` shows what a text becomes"
                     .into()
             }
-            Self::NoNumberReader { language, .. } => {
-                format!("write numbers as words: there is no number reader for `{language}` yet")
+            Self::NumbersUnsupported { language, .. } => {
+                format!("write numbers as words: they are not supported yet in `{language}`")
             }
             Self::TooLong { .. } => {
                 "split the recording at a pause, or raise `--max-text-length`".into()

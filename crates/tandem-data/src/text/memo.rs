@@ -3,14 +3,14 @@
 //! Owned by one worker, so nobody waits for it; bounded, so it never grows with the corpus.
 
 use super::language::Language;
-use super::{FrontEnd, Reading, TextError};
+use super::{FrontEnd, ProcessedText, TextError};
 use std::collections::HashMap;
 
 /// The last readings of one worker.
 #[derive(Debug)]
 pub struct Memo {
     /// By the language that was given, then by raw text.
-    readings: HashMap<Option<Language>, HashMap<Box<str>, Reading>>,
+    readings: HashMap<Option<Language>, HashMap<Box<str>, ProcessedText>>,
     held: usize,
     capacity: usize,
 }
@@ -27,7 +27,7 @@ impl Memo {
         &mut self,
         front_end: &FrontEnd,
         texts: &[(&str, Option<Language>)],
-    ) -> Result<Vec<Result<Reading, TextError>>, TextError> {
+    ) -> Result<Vec<Result<ProcessedText, TextError>>, TextError> {
         let mut readings: Vec<_> =
             texts.iter().map(|(raw, language)| self.known(raw, *language).map(Ok)).collect();
         let new: Vec<_> = (0..texts.len()).filter(|&place| readings[place].is_none()).collect();
@@ -41,11 +41,11 @@ impl Memo {
         Ok(readings.into_iter().flatten().collect())
     }
 
-    fn known(&self, raw: &str, language: Option<Language>) -> Option<Reading> {
+    fn known(&self, raw: &str, language: Option<Language>) -> Option<ProcessedText> {
         self.readings.get(&language)?.get(raw).cloned()
     }
 
-    fn hold(&mut self, (raw, language): (&str, Option<Language>), reading: &Reading) {
+    fn hold(&mut self, (raw, language): (&str, Option<Language>), reading: &ProcessedText) {
         if self.held >= self.capacity {
             self.readings.clear();
             self.held = 0;

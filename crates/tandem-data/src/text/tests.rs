@@ -56,7 +56,8 @@ fn digits_need_a_number_reader() {
     let config = TextConfig { languages: vec![Language::German], ..TextConfig::default() };
     let front_end = FrontEnd::new(&config).unwrap();
     let error = front_end.read("Ich habe 3 Äpfel", None).unwrap_err();
-    let message = "the number at character 10 cannot be read: no number reader for `de` yet";
+    let message =
+        "the number at character 10 cannot be read: numbers in `de` are not supported yet";
     assert_eq!(error.to_string(), message);
     assert!(error.hint().unwrap().contains("write numbers as words"));
     assert_eq!(
@@ -268,7 +269,7 @@ proptest! {
                 prop_assert_eq!(shown, reading.normalized);
                 prop_assert!(reading.transcript.len() <= 200 + Transcript::EDGES);
             }
-            Err(TextError::UnknownSymbol { position, .. } | TextError::NoNumberReader { position, .. }) => {
+            Err(TextError::UnknownSymbol { position, .. } | TextError::NumbersUnsupported { position, .. }) => {
                 prop_assert!((1..=raw.chars().count()).contains(&position));
             }
             Err(error) => prop_assert!(!error.stops_the_run()),

@@ -20,7 +20,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use tandem_data::audio::mel::MelExtractor;
 use tandem_data::audio::{AudioLimits, Decoder, FileReader};
-use tandem_data::text::{FrontEnd, Language, Reading, TextError};
+use tandem_data::text::{FrontEnd, Language, ProcessedText, TextError};
 use tandem_device::backend::guarded;
 use tandem_units::Seconds;
 
@@ -182,7 +182,7 @@ impl Synthesizer {
     }
 
     /// Reads a text the way this voice was trained.
-    pub fn read(&self, text: &str, language: Option<Language>) -> Result<Reading, TextError> {
+    pub fn read(&self, text: &str, language: Option<Language>) -> Result<ProcessedText, TextError> {
         self.front_end.read(text, language)
     }
 

@@ -16,7 +16,7 @@ use tandem_data::audio::mel::MelKernel;
 use tandem_data::audio::{AudioError, Decoder, FileReader, Sound};
 use tandem_data::cache::{Cache, Fingerprint, Leftovers, Record, Row, RowState, Stamp};
 use tandem_data::corpus::{RejectReason, Split, Utterance};
-use tandem_data::text::{FrontEnd, Language, Memo, Reading, TextError};
+use tandem_data::text::{FrontEnd, Language, Memo, ProcessedText, TextError};
 use tandem_pipeline::{Outlet, Payload, Stage, Trouble};
 use tandem_units::{Bytes, Hint, Samples};
 
@@ -137,7 +137,7 @@ pub enum Content {
 /// A row made anew.
 pub struct Built {
     /// What it says.
-    pub reading: Reading,
+    pub reading: ProcessedText,
     /// What it sounds like, where features are kept.
     pub mel: Option<Vec<f32>>,
 }
@@ -306,7 +306,7 @@ impl Examine {
         &mut self,
         rows: &[Utterance],
         heard: &[Heard],
-    ) -> Result<Vec<Result<Reading, Fault>>, Trouble> {
+    ) -> Result<Vec<Result<ProcessedText, Fault>>, Trouble> {
         let waiting = rows.iter().zip(heard).filter(|(_, heard)| matches!(heard, Heard::Sound(..)));
         let mut readings = Vec::new();
         let mut asked = Vec::new();
@@ -426,7 +426,7 @@ fn audio_fault(error: &AudioError) -> Fault {
 fn text_fault(error: &TextError) -> Fault {
     let reason = match error {
         TextError::TooLong { .. } => RejectReason::TextTooLong,
-        TextError::UnknownSymbol { .. } | TextError::NoNumberReader { .. } => {
+        TextError::UnknownSymbol { .. } | TextError::NumbersUnsupported { .. } => {
             RejectReason::UnknownSymbol
         }
         TextError::Empty | TextError::NothingToSay { .. } => RejectReason::EmptyText,

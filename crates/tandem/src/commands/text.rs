@@ -10,7 +10,7 @@ use serde::Serialize;
 use std::io::BufRead;
 use std::path::PathBuf;
 use tandem_data::text::{
-    Detection, DiacriticsPolicy, FrontEnd, Language, Level, Reading, SymbolId, SymbolMode,
+    Detection, DiacriticsPolicy, FrontEnd, Language, Level, ProcessedText, SymbolId, SymbolMode,
     SymbolTable, TextConfig, TextError,
 };
 use tandem_units::Hint;
@@ -165,7 +165,7 @@ struct Symbol {
 }
 
 impl<'a> Answer<'a> {
-    fn new(text: &'a str, read: &Result<Reading, TextError>, front_end: &FrontEnd) -> Self {
+    fn new(text: &'a str, read: &Result<ProcessedText, TextError>, front_end: &FrontEnd) -> Self {
         let outcome = match read {
             Ok(reading) => Outcome::Read {
                 language: reading.language,
@@ -180,7 +180,7 @@ impl<'a> Answer<'a> {
     }
 }
 
-fn symbols(reading: &Reading, table: &SymbolTable) -> Vec<Symbol> {
+fn symbols(reading: &ProcessedText, table: &SymbolTable) -> Vec<Symbol> {
     let ids = reading.transcript.ids().iter();
     ids.map(|id| Symbol { symbol: table.name(*id), id: *id }).collect()
 }

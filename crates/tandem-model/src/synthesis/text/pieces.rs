@@ -2,7 +2,7 @@
 
 use super::SynthesisError;
 use tandem_data::text::sentences::split_sentences;
-use tandem_data::text::{FrontEnd, Language, Reading, TextError};
+use tandem_data::text::{FrontEnd, Language, ProcessedText, TextError};
 
 /// A sentence or a part of one, read.
 pub struct Piece {
@@ -71,7 +71,7 @@ pub fn read(
     Ok((pieces, unsaid))
 }
 
-fn piece(text: &str, reading: Reading, after: Silent) -> Piece {
+fn piece(text: &str, reading: ProcessedText, after: Silent) -> Piece {
     let symbols = reading.transcript.ids().iter().map(|id| i32::from(id.0)).collect();
     Piece { text: text.to_owned(), language: reading.language, symbols, after }
 }

@@ -12,16 +12,16 @@ pub const DIRECTORY: &str = ".tandem-cache";
 
 /// Where the cache of one corpus lives.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CachePlace {
+pub struct CacheLocation {
     /// The directory, which exists and can be written.
     pub root: PathBuf,
     /// Why it is there.
-    pub kind: PlaceKind,
+    pub kind: LocationKind,
 }
 
 /// Why a cache is where it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PlaceKind {
+pub enum LocationKind {
     /// The user named it.
     Named,
     /// Inside the corpus: the usual place.
@@ -30,20 +30,20 @@ pub enum PlaceKind {
     UserCache,
 }
 
-impl CachePlace {
+impl CacheLocation {
     /// Finds and creates the directory for a corpus. `named` is the user's own choice, which is
     /// used or an error, never replaced by another.
-    pub fn find(corpus: &Path, named: Option<&Path>) -> Result<CachePlace, DataError> {
+    pub fn find(corpus: &Path, named: Option<&Path>) -> Result<CacheLocation, DataError> {
         if let Some(root) = named {
             let root = root.join(corpus_name(corpus)?);
             return match writable(&root) {
-                Ok(()) => Ok(CachePlace { root, kind: PlaceKind::Named }),
+                Ok(()) => Ok(CacheLocation { root, kind: LocationKind::Named }),
                 Err(source) => Err(DataError::Write { path: root, source }),
             };
         }
         let beside = corpus.join(DIRECTORY);
         match writable(&beside) {
-            Ok(()) => return Ok(CachePlace { root: beside, kind: PlaceKind::BesideCorpus }),
+            Ok(()) => return Ok(CacheLocation { root: beside, kind: LocationKind::BesideCorpus }),
             Err(error) if is_read_only(&error) => {}
             Err(source) => return Err(DataError::Write { path: beside, source }),
         }
@@ -51,7 +51,7 @@ impl CachePlace {
             .map_err(|_| DataError::NoHome { corpus: corpus.to_path_buf() })?;
         let root = base.cache_dir().join("tandem").join(corpus_name(corpus)?);
         match writable(&root) {
-            Ok(()) => Ok(CachePlace { root, kind: PlaceKind::UserCache }),
+            Ok(()) => Ok(CacheLocation { root, kind: LocationKind::UserCache }),
             Err(source) => Err(DataError::Write { path: root, source }),
         }
     }
@@ -93,10 +93,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let corpus = dir.path().join("voices");
         fs::create_dir(&corpus).unwrap();
-        let beside = CachePlace::find(&corpus, None).unwrap();
-        assert_eq!((beside.root, beside.kind), (corpus.join(DIRECTORY), PlaceKind::BesideCorpus));
-        let named = CachePlace::find(&corpus, Some(&dir.path().join("fast-disk"))).unwrap();
-        assert_eq!(named.kind, PlaceKind::Named);
+        let beside = CacheLocation::find(&corpus, None).unwrap();
+        assert_eq!(
+            (beside.root, beside.kind),
+            (corpus.join(DIRECTORY), LocationKind::BesideCorpus)
+        );
+        let named = CacheLocation::find(&corpus, Some(&dir.path().join("fast-disk"))).unwrap();
+        assert_eq!(named.kind, LocationKind::Named);
         assert!(named.root.starts_with(dir.path().join("fast-disk")));
     }
 
@@ -105,6 +108,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("file");
         fs::write(&file, b"").unwrap();
-        assert!(matches!(CachePlace::find(dir.path(), Some(&file)), Err(DataError::Write { .. })));
+        assert!(matches!(
+            CacheLocation::find(dir.path(), Some(&file)),
+            Err(DataError::Write { .. })
+        ));
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Decoders read hostile bytes; device libraries panic where a driver is missing or memory runs out. A panic hook belongs
 //! to the whole process, so one is installed once, in front of whatever was there, and keeps quiet only on a thread that
-//! is inside [`caught`]. Panics elsewhere look as they always did.
+//! is inside [`catch_panic`]. Panics elsewhere look as they always did.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -16,7 +16,7 @@ thread_local! {
 /// Runs `work`; what a panic in it said is the error.
 ///
 /// The caller must throw away whatever `work` could have left half done.
-pub fn caught<T>(work: impl FnOnce() -> T) -> Result<T, String> {
+pub fn catch_panic<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     install_hook();
     let before = QUIET.replace(true);
     let outcome = panic::catch_unwind(AssertUnwindSafe(work));
@@ -48,13 +48,13 @@ mod tests {
 
     #[test]
     fn a_panic_becomes_an_error_that_keeps_its_words() {
-        let said = caught(|| -> () { panic!("index {} of 3", 7) });
+        let said = catch_panic(|| -> () { panic!("index {} of 3", 7) });
         assert_eq!(said, Err("index 7 of 3".to_owned()));
         assert!(!QUIET.get(), "the thread stays quiet after the panic");
-        let said = caught(|| -> () { panic!("lost") });
+        let said = catch_panic(|| -> () { panic!("lost") });
         assert_eq!(said, Err("lost".to_owned()));
-        let said = caught(|| -> () { panic::panic_any(7) });
+        let said = catch_panic(|| -> () { panic::panic_any(7) });
         assert_eq!(said, Err("no reason given".to_owned()));
-        assert_eq!(caught(|| 5), Ok(5));
+        assert_eq!(catch_panic(|| 5), Ok(5));
     }
 }
