@@ -1,16 +1,15 @@
-//! From a recording to what the model learns from.
+//! From a recording to mel frames.
 //!
 //! In: the bytes of a WAV, FLAC, MP3 or OGG file, at any rate, with any number of channels.
-//! Out: [`Sound`], mono at the corpus rate. Nothing is ever played at the wrong speed, and no
-//! file, however broken, takes the process down: it costs one [`AudioError`].
-//! Then [`mel`], what the model learns from. Starts no thread. Next on the path: [`crate::cache`].
+//! Out: [`Sound`], mono at the corpus rate; then [`mel`] frames. A broken file never ends the process:
+//! it is one [`AudioError`]. Starts no thread. Next on the path: [`crate::cache`].
 
-pub mod limits; // what a recording may be
-pub mod error; // why one is refused, and the way out
+pub mod limits; // limits on a recording
+pub mod error; // why a recording is refused, with a hint
 pub mod file; // path to bytes
 pub mod sniff; // bytes to format, by content
-pub mod wav; // PCM WAV, without a copy where possible
-mod vorbis_setup; // how much memory a Vorbis header asks for
+pub mod wav; // PCM WAV, without a copy if possible
+mod vorbis_setup; // memory limit for Vorbis codebooks
 pub mod compressed; // FLAC, MP3, OGG and the rest of WAV
 pub mod resample; // any rate to the corpus rate
 pub mod decode; // all of the above, in order
@@ -23,13 +22,12 @@ pub use limits::AudioLimits;
 
 use tandem_units::Samples;
 
-/// Raised whenever some recording is decoded to other samples than before: old caches are then
-/// rebuilt.
+/// Incremented when a recording is decoded to other samples than before: old caches are then rebuilt.
 pub const AUDIO_VERSION: u32 = 1;
 
-/// Mono sound at the corpus rate, lent by the [`Decoder`] until its next recording.
+/// Mono samples at the corpus rate, borrowed from the [`Decoder`] until its next recording.
 ///
-/// 16-bit where the file is, so that nothing is converted twice.
+/// 16-bit if the file is, so that nothing is converted twice.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Sound<'a> {
     /// Full scale is 32768.
@@ -39,7 +37,7 @@ pub enum Sound<'a> {
 }
 
 impl Sound<'_> {
-    /// How many samples there are; the [`Decoder`] never gives none.
+    /// Number of samples; never zero from the [`Decoder`].
     pub fn len(&self) -> Samples {
         Samples(match self {
             Self::I16(samples) => samples.len(),
@@ -47,12 +45,11 @@ impl Sound<'_> {
         })
     }
 
-    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.len() == Samples(0)
     }
 
-    /// The same sound with full scale at 1.0, for callers that want one type.
+    /// The samples as floats, full scale at 1.0.
     pub fn to_f32(&self) -> Vec<f32> {
         match self {
             Self::I16(samples) => samples.iter().map(|&s| f32::from(s) / 32768.0).collect(),

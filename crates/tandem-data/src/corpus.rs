@@ -1,17 +1,17 @@
-//! Who said what, in which file: a corpus in LJSpeech layout becomes a list of utterances.
+//! Reads a corpus in LJSpeech layout into a list of utterances.
 //!
 //! In: a directory with `metadata.csv` and `wavs/` (or the manifest itself). Out: [`Corpus`],
 //! with one [`Utterance`] per usable row and one [`RejectedRow`] per other row. Opens no
-//! recording, changes no text, and never leaves the corpus directory.
-//! Next on the path: [`crate::text`] for the words, [`crate::audio`] for the recordings.
+//! recording, changes no text, and never leaves the corpus directory and its linked folders.
+//! Next on the path: [`crate::text`] for the texts, [`crate::audio`] for the recordings.
 
-mod lines; // bytes to lines, however long and broken
-mod columns; // which column is what
-mod layout; // where manifests are, and near misses
-mod recordings; // where recordings are, and what leaves the corpus
+mod lines; // bytes to lines, with a limit on their length
+mod columns; // the role of each column
+mod layout; // where manifests are, and similar names
+mod recordings; // ids to files, inside the corpus only
 mod manifest; // one manifest to utterances
 mod split; // which rows are held out
-mod rejected; // why a row is not used
+mod rejected; // why a row is rejected
 
 pub use rejected::{RejectReason, RejectedRow};
 
@@ -21,22 +21,21 @@ use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use tandem_units::Seed;
 
-/// Raised whenever some manifest is read in another way than before: old caches are then rebuilt.
+/// Incremented when a manifest is interpreted differently than before: old caches are then rebuilt.
 pub const CORPUS_VERSION: u32 = 1;
 
-/// How a corpus is to be read.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CorpusConfig {
-    /// What stands between two columns of a manifest.
+    /// The character between two columns of a manifest.
     pub separator: char,
-    /// Which column is spoken where a row has both.
+    /// Which text column is used if a row has both.
     pub text_column: TextColumn,
-    /// Share of the rows that is held out where no manifest says which; 0 holds out none.
+    /// Share of the rows that is held out if there is no eval manifest; 0 holds out none.
     pub eval_share: f64,
-    /// Decides, with the id alone, which rows are held out.
+    /// Selects the held-out rows, together with their ids alone.
     pub seed: Seed,
-    /// Language of rows that name none; without it, it is found from the text.
+    /// Language of rows without one; by default it is detected from the text.
     pub default_language: Option<String>,
 }
 
@@ -52,21 +51,21 @@ impl Default for CorpusConfig {
     }
 }
 
-/// The column the words are taken from.
+/// The column that the text is taken from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TextColumn {
-    /// The normalised reading; the raw text where there is none or it is empty.
+    /// The normalised text; the raw text if there is none or it is empty.
     #[default]
     Normalised,
-    /// The raw text, always: our own front end does the normalising.
+    /// Always the raw text: the text front end normalises it.
     Text,
 }
 
-/// A corpus as its manifests describe it, with every recording found.
+/// The rows of a corpus, with every recording found.
 #[derive(Clone, Debug)]
 pub struct Corpus {
-    /// The directory everything else is relative to, without symbolic links.
+    /// The corpus directory, with symbolic links resolved; all paths are relative to it.
     pub root: PathBuf,
     /// The manifests that were read, relative to [`Corpus::root`].
     pub manifests: Vec<PathBuf>,
@@ -76,45 +75,43 @@ pub struct Corpus {
     pub rejected: Vec<RejectedRow>,
 }
 
-/// One usable row: words, and the recording they are spoken in.
+/// One usable row: a text and its recording.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Utterance {
-    /// Name of the clip, unique in the corpus, `/` between folders, without extension.
+    /// Name of the clip: unique in the corpus, `/` between folders, no extension.
     pub id: String,
     /// Which of [`Corpus::manifests`] it is from.
     pub manifest: u16,
     /// Line in that manifest, counted from one.
     pub line: u32,
-    /// The words, as they stand in the manifest.
+    /// The text as written in the manifest.
     pub text: String,
-    /// The recording, relative to [`Corpus::root`] and known to lie inside it.
+    /// The recording, relative to [`Corpus::root`]. It is inside the corpus or a linked folder of
+    /// recordings.
     pub audio: PathBuf,
-    /// Who speaks, where a column says so.
     pub speaker: Option<String>,
-    /// The language a column or the configuration names.
+    /// The language from its column or from the configuration.
     pub language: Option<String>,
-    /// What the row is used for.
     pub split: Split,
 }
 
-/// What a row is used for.
+/// Whether a row is for training or validation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Split {
-    /// Learned from.
     Train,
-    /// Held out, to see what was learned.
+    /// Held out for validation.
     Eval,
 }
 
 impl Corpus {
     /// Reads the manifests of a corpus and finds its recordings.
     ///
-    /// `root` is a corpus directory or a manifest in one. In a directory,
-    /// `metadata_train.csv` and `metadata_eval.csv` (or `metadata_val.csv`) are taken at
-    /// their word; an eval manifest beside `metadata.csv` alone is taken out of the latter;
-    /// without an eval manifest a share is held out by a hash of the id, so that a row
-    /// stays where it is when others come or go.
+    /// `root` is a corpus directory or a manifest in one. In a directory, `metadata_train.csv` and
+    /// `metadata_eval.csv` (or `metadata_val.csv`) are used as they are. With an eval manifest and
+    /// `metadata.csv`, the eval rows are excluded from the latter. Without an eval manifest a share
+    /// is held out by a hash of the id, so that a row keeps its split when others are added or
+    /// removed.
     pub fn read(root: &Path, config: &CorpusConfig) -> Result<Corpus, DataError> {
         check(config)?;
         let place = layout::find(root)?;
@@ -129,13 +126,12 @@ impl Corpus {
         Ok(corpus)
     }
 
-    /// Where a corpus is and which manifests it has, relative to that, without reading them.
+    /// The root of a corpus and its manifests, relative to the root; reads no manifest.
     pub fn locate(path: &Path) -> Result<(PathBuf, Vec<PathBuf>), DataError> {
         let place = layout::find(path)?;
         Ok((place.root, place.sources.into_iter().map(|source| source.file).collect()))
     }
 
-    /// Where the recording of an utterance lies.
     pub fn audio_path(&self, utterance: &Utterance) -> PathBuf {
         self.root.join(&utterance.audio)
     }
@@ -177,7 +173,7 @@ fn check(config: &CorpusConfig) -> Result<(), DataError> {
         return Err(DataError::CorpusSetting {
             key: "separator",
             value: format!("{:?}", config.separator),
-            expected: "one character that is no letter, digit or line end",
+            expected: "one character other than a letter, digit or line end",
         });
     }
     Ok(())

@@ -1,117 +1,83 @@
-//! What can go wrong between a corpus and its batches, as a fact, a cause and a way out.
+//! Errors between a corpus and its batches: the fact, the cause and a hint.
 
 use std::io;
 use std::path::PathBuf;
 use tandem_disk::retry;
 use tandem_units::Hint;
 
-/// A fault that stops the work on a corpus. A single bad row is not one: it is a
-/// rejected row, listed and passed over.
+/// An error that stops the work on a corpus. A single bad row is not an error: it is listed as a
+/// rejected row and left out.
 #[derive(Debug, thiserror::Error)]
 pub enum DataError {
-    /// There is nothing at the path of the corpus.
     #[error("there is no corpus at `{}`", path.display())]
     CorpusMissing {
-        /// What was typed.
         path: PathBuf,
-        /// Names beside it that look alike.
+        /// Similar names in the same directory.
         near: Vec<String>,
     },
-    /// A directory without a manifest.
     #[error("`{}` holds no manifest (looked for {})", root.display(), quoted(looked_for))]
     ManifestMissing {
-        /// The directory.
         root: PathBuf,
-        /// The names of manifests.
         looked_for: Vec<String>,
-        /// Files there that may be one under another name.
+        /// Files that may be a manifest under another name.
         near: Vec<String>,
     },
-    /// A manifest without a single row.
     #[error("manifest `{}` has no rows", manifest.display())]
-    ManifestEmpty {
-        /// Which manifest.
-        manifest: PathBuf,
-    },
-    /// A manifest whose bytes are not UTF-8 from the start.
+    ManifestEmpty { manifest: PathBuf },
     #[error("manifest `{}` is not UTF-8 text but {found}", manifest.display())]
     ManifestEncoding {
-        /// Which manifest.
         manifest: PathBuf,
-        /// What it looks like instead.
+        /// The encoding that it seems to have.
         found: String,
     },
-    /// A manifest none of whose lines has the columns it should have.
     #[error(
         "no line of `{}` has {expected} columns between {separator:?}; most have {found}",
         manifest.display()
     )]
     ManifestColumns {
-        /// Which manifest.
         manifest: PathBuf,
-        /// How many columns are needed.
         expected: String,
-        /// How many were found in most lines.
+        /// The number of columns of most lines.
         found: usize,
-        /// What stands between columns.
         separator: char,
-        /// A character that would fit better.
+        /// A separator that would fit every sampled line.
         likely: Option<char>,
     },
-    /// No folder of recordings, and no recording beside the manifest either.
+    /// No folder of recordings, and no recording in the corpus directory either.
     #[error("`{}` holds no recordings (looked for {})", root.display(), quoted(looked_for))]
     RecordingsMissing {
-        /// The corpus directory.
         root: PathBuf,
-        /// The names of folders.
         looked_for: Vec<String>,
-        /// Folders that are there.
+        /// Folders that exist in the corpus.
         near: Vec<String>,
         /// Folders of recordings that are links to nothing, such as `wavs`.
         broken_links: Vec<String>,
     },
-    /// A setting of the corpus that makes no sense.
     #[error("`corpus.{key}` is {value}, expected {expected}")]
     CorpusSetting {
-        /// Which one.
         key: &'static str,
         /// What it was set to.
         value: String,
-        /// What it may be.
         expected: &'static str,
     },
-    /// A file of the corpus or the cache could not be read.
     #[error("cannot read `{}`", path.display())]
     Read {
-        /// Which file.
         path: PathBuf,
-        /// What the system said.
         #[source]
         source: io::Error,
     },
-    /// A file of the cache could not be written.
     #[error("cannot write `{}`", path.display())]
     Write {
-        /// Which file.
         path: PathBuf,
-        /// What the system said.
         #[source]
         source: io::Error,
     },
-    /// The corpus is read-only and there is no user directory to keep its cache in.
+    /// The corpus is read-only and there is no user directory for its cache.
     #[error("`{}` cannot be written and this user has no home directory", corpus.display())]
-    NoHome {
-        /// The corpus.
-        corpus: PathBuf,
-    },
-    /// The cache was written and is not readable right after.
+    NoHome { corpus: PathBuf },
+    /// The cache was written, but cannot be opened right afterwards.
     #[error("the cache just written at `{}` cannot be used: {why}", path.display())]
-    CacheLost {
-        /// The index.
-        path: PathBuf,
-        /// What is wrong with it.
-        why: String,
-    },
+    CacheLost { path: PathBuf, why: String },
 }
 
 impl Hint for DataError {
@@ -150,7 +116,7 @@ impl Hint for DataError {
                 ))
             }
             Self::RecordingsMissing { near, .. } if near.is_empty() => {
-                Some("put the recordings into a folder `wavs` beside the manifest".into())
+                Some("put the recordings into a folder `wavs` next to the manifest".into())
             }
             Self::RecordingsMissing { near, .. } => Some(format!(
                 "if they are in {}, rename it to `wavs`, or write its name before the ids",
@@ -159,7 +125,7 @@ impl Hint for DataError {
             Self::CorpusSetting { key, .. } => {
                 Some(format!("correct `corpus.{key}`, or leave it out for the default"))
             }
-            Self::Read { source, .. } if is_nowhere(source) => {
+            Self::Read { source, .. } if is_missing(source) => {
                 Some("check the path for typing errors".into())
             }
             Self::Read { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
@@ -168,7 +134,8 @@ impl Hint for DataError {
             Self::Read { source, .. } if retry::gave_up(source) => Some(retry::HINT.into()),
             Self::Read { .. } => None,
             Self::Write { source, .. } if is_full(source) => Some(
-                "free some disk space and run the same command again: finished work is kept".into(),
+                "free some disk space and run the same command again: finished work is not lost"
+                    .into(),
             ),
             Self::Write { source, .. } if source.kind() == io::ErrorKind::FileTooLarge => Some(
                 "raise the limit for the size of a file (`ulimit -f`), or name another disk with \
@@ -185,12 +152,12 @@ impl Hint for DataError {
     }
 }
 
-/// A path that leads nowhere, at its end or on the way.
-fn is_nowhere(error: &io::Error) -> bool {
+/// The path does not exist, at its end or before.
+fn is_missing(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
-/// No room on the disk, or none that this user may have.
+/// The disk or the quota of this user is full.
 fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }

@@ -1,27 +1,26 @@
-//! Turns written words into the symbols the model reads.
+//! Turns raw text into the input symbols of the model.
 //!
-//! In: raw text, and its language where the corpus names it. Out: [`ProcessedText`], with the
-//! [`Transcript`] in it. Reads no corpus, starts no thread; one [`FrontEnd`] serves all
-//! workers. Next on the path: [`crate::audio`].
+//! In: raw text, and its language if the corpus has one. Out: [`ProcessedText`], with the
+//! [`Transcript`] in it. Reads no corpus and starts no thread; all workers share one [`FrontEnd`]. Next on the path: [`crate::audio`].
 
-mod language; // which languages there are
-mod detect; // which one this is
-mod folding; // one way to write each character
-mod scan; // a place in a text
+mod language; // the supported languages
+mod detect; // language detection
+mod folding; // Unicode normalisation
+mod scan; // a cursor in a text
 mod numeral; // digits as written
 mod number_words; // digits as words, from the tables of a language
-mod spoken; // words and marks with their spaces
-mod english; // read aloud, on paper
-mod persian; // read aloud, on paper
-mod other; // tidied only
-mod words; // sentences taken apart
-pub mod sentences; // long texts taken apart, before all of the above
-mod lexicon; // the user's own spellings
-mod pronounce; // the hook for ezafe and homographs
+mod spoken; // output with correct spaces
+mod english; // English normalisation
+mod persian; // Persian normalisation
+mod other; // other languages: letters and punctuation only
+mod words; // sentences to words
+pub mod sentences; // long texts to sentences, before all of the above
+mod lexicon; // the user's spellings and pronunciations
+mod pronounce; // hook for ezafe and homographs
 mod phonemes; // espeak-ng
-mod symbols; // the model's alphabet
-mod memo; // texts that come again
-mod error; // what can go wrong, with the way out
+mod symbols; // the symbol table of the model
+mod memo; // cache of repeated texts
+mod error; // errors with hints
 
 pub use error::{LexiconFault, TextError};
 pub use language::{Language, Level, Script};
@@ -30,28 +29,26 @@ pub use pronounce::Pronounce;
 pub use symbols::{SymbolId, SymbolTable, TABLE_VERSION, Transcript, ZWNJ};
 pub use words::{Sentence, Word};
 
+use crate::cache::Fingerprint;
 use detect::Detector;
 use lexicon::Lexicon;
 use phonemes::{Espeak, Plan};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// Raised whenever some text is read in another way than before: old caches are then rebuilt.
+/// Incremented when a text is processed differently than before: old caches are then rebuilt.
 pub const TEXT_VERSION: u32 = 1;
 
 /// Settings of the text front end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TextConfig {
-    /// Languages of the corpus; the first one takes texts without letters.
+    /// Languages of the corpus; the first one is used for texts without letters.
     pub languages: Vec<Language>,
-    /// What a symbol stands for.
     pub symbols: SymbolMode,
-    /// What becomes of vowel signs in Arabic script.
     pub diacritics: DiacriticsPolicy,
-    /// The user's own spellings and pronunciations.
     pub lexicon: Option<PathBuf>,
-    /// Longer texts are refused.
+    /// Longer texts are an error.
     pub max_symbols: usize,
 }
 
@@ -67,29 +64,29 @@ impl Default for TextConfig {
     }
 }
 
-/// What a symbol stands for.
+/// What one symbol represents.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SymbolMode {
-    /// A letter as written.
+    /// A written letter.
     #[default]
     Characters,
-    /// A sound, as espeak-ng writes it in IPA.
+    /// A phoneme, in the IPA of espeak-ng.
     Phonemes,
 }
 
-/// What becomes of vowel signs in Arabic script.
+/// Whether vowel signs in Arabic script are removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DiacriticsPolicy {
-    /// They go, as most texts do not have them. Persian keeps the tanvin of «حتماً».
+    /// Removed, because most texts do not have them. Persian keeps the tanvin of «حتماً».
     #[default]
     Strip,
-    /// They stay, for corpora that are written with them throughout.
+    /// Kept, for corpora that have them throughout.
     Keep,
 }
 
-/// How the language of a text was found.
+/// How the language of a text was determined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Detection {
@@ -97,28 +94,26 @@ pub enum Detection {
     Given,
     /// Its letters belong to one configured language only.
     Script,
-    /// Several configured languages share its letters: most probable of these.
+    /// The most probable of several configured languages that share its letters.
     Statistics,
-    /// Nothing to tell by: the first configured language.
+    /// The text has no letters: the first configured language.
     Default,
 }
 
-/// A text, read.
+/// The result of the front end for one text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ProcessedText {
-    /// The language it was read in.
     pub language: Language,
-    /// How that was found.
     pub detected: Detection,
-    /// The words as they are spoken.
+    /// The text with numbers and abbreviations as words.
     pub normalized: String,
-    /// Their sounds, in phoneme mode.
+    /// IPA, in phoneme mode.
     pub phonemes: Option<String>,
-    /// What the model gets.
+    /// The input of the model.
     pub transcript: Transcript,
 }
 
-/// Reads texts by one set of settings. Shared by all workers.
+/// Processes texts with one set of settings. Shared by all workers.
 pub struct FrontEnd {
     config: TextConfig,
     detector: Detector,
@@ -129,7 +124,7 @@ pub struct FrontEnd {
 }
 
 impl FrontEnd {
-    /// Reads the lexicon, and looks for espeak-ng where phonemes are asked for.
+    /// Reads the lexicon, and in phoneme mode finds espeak-ng.
     pub fn new(config: &TextConfig) -> Result<Self, TextError> {
         let table = SymbolTable::standard();
         let lexicon = match &config.lexicon {
@@ -139,8 +134,8 @@ impl FrontEnd {
         Self::build(config, table, lexicon)
     }
 
-    /// The same with the text of a lexicon that was read before: [`TextConfig::lexicon`] only
-    /// names it in errors, and no file is read.
+    /// Like [`Self::new`], with the text of a lexicon that was read before. [`TextConfig::lexicon`] is
+    /// used in error messages only; no file is read.
     pub fn with_lexicon(config: &TextConfig, lexicon: &str) -> Result<Self, TextError> {
         let table = SymbolTable::standard();
         let path = config.lexicon.clone().unwrap_or_default();
@@ -164,50 +159,44 @@ impl FrontEnd {
         })
     }
 
-    /// The lexicon's text, as it was read; none where there is no lexicon.
+    /// The text of the lexicon; `None` without a lexicon.
     pub fn lexicon(&self) -> Option<&str> {
         Some(self.lexicon.text()).filter(|text| !text.is_empty())
     }
 
-    /// Adds a reader for ezafe, homographs or names.
-    pub fn with_pronounce(mut self, reader: Box<dyn Pronounce>) -> Self {
-        self.pronounce = Some(reader);
+    /// Adds a hook for ezafe, homographs or names.
+    pub fn with_pronounce(mut self, hook: Box<dyn Pronounce>) -> Self {
+        self.pronounce = Some(hook);
         self
     }
 
-    /// The alphabet; saved with the model.
+    /// The symbol table; it is saved with the model.
     pub fn table(&self) -> &SymbolTable {
         &self.table
     }
 
-    /// The most symbols a text may have.
     pub fn max_symbols(&self) -> usize {
         self.config.max_symbols
     }
 
-    /// Changes whenever some text may be read in another way: part of the cache key.
+    /// Changes whenever a text may be processed differently; part of the cache key.
     pub fn fingerprint(&self) -> [u8; 16] {
         let TextConfig { languages, symbols, diacritics, lexicon: _, max_symbols } = &self.config;
         let settings = format!("{languages:?} {symbols:?} {diacritics:?} {max_symbols}");
         let version = self.espeak.as_ref().map_or("", Espeak::version);
-        let reader = self.pronounce.as_ref().map_or_else(String::new, |reader| reader.name());
-        let mut hasher = blake3::Hasher::new();
-        for part in [
+        let hook = self.pronounce.as_ref().map_or_else(String::new, |hook| hook.name());
+        let fingerprint = Fingerprint::of_parts(&[
             &TEXT_VERSION.to_le_bytes()[..],
             settings.as_bytes(),
             self.lexicon.text().as_bytes(),
             self.table.contents().as_bytes(),
             version.as_bytes(),
-            reader.as_bytes(),
-        ] {
-            hasher.update(&(part.len() as u64).to_le_bytes()).update(part);
-        }
-        let mut short = [0; 16];
-        short.copy_from_slice(&hasher.finalize().as_bytes()[..16]);
-        short
+            hook.as_bytes(),
+        ]);
+        fingerprint.0
     }
 
-    /// Reads one text.
+    /// Processes one text.
     pub fn read(&self, raw: &str, language: Option<Language>) -> Result<ProcessedText, TextError> {
         let draft = self.draft(raw, language)?;
         let phonemes = match (&self.espeak, &draft.plan) {
@@ -221,8 +210,8 @@ impl FrontEnd {
         self.finish(draft, phonemes)
     }
 
-    /// Reads many texts; in phoneme mode one espeak-ng process per language reads them all.
-    /// The outer error stops the run, an inner one is a row that cannot be used.
+    /// Processes many texts; phoneme mode starts one espeak-ng process per language. The outer error
+    /// stops the run; an inner error is an unusable row.
     pub fn read_many(
         &self,
         texts: &[(&str, Option<Language>)],
@@ -250,7 +239,7 @@ impl FrontEnd {
         Ok(finished.map(|(draft, phonemes)| self.finish(draft?, phonemes)).collect())
     }
 
-    /// Everything up to the phonemes.
+    /// All steps before the phonemes.
     fn draft(&self, raw: &str, given: Option<Language>) -> Result<Draft, TextError> {
         if raw.trim().is_empty() {
             return Err(TextError::Empty);
@@ -296,8 +285,8 @@ impl FrontEnd {
         let mut sentences = words::sentences(normalized);
         for sentence in &mut sentences {
             self.lexicon.apply(language, sentence);
-            if let Some(reader) = &self.pronounce {
-                reader.pronounce(language, sentence);
+            if let Some(hook) = &self.pronounce {
+                hook.pronounce(language, sentence);
             }
         }
         sentences
@@ -318,17 +307,17 @@ impl FrontEnd {
     }
 }
 
-/// A text on its way to a [`ProcessedText`].
+/// An intermediate result.
 struct Draft {
     language: Language,
     detected: Detection,
     normalized: String,
     transcript: Transcript,
-    /// What to ask espeak-ng, in phoneme mode.
+    /// The input of espeak-ng, in phoneme mode.
     plan: Option<Plan>,
 }
 
-/// Raw text as it is spoken in `language`. What nobody can say stays in it.
+/// Writes raw text as it is spoken in `language`. Unknown signs stay in the text.
 pub fn normalize(raw: &str, language: Language, policy: DiacriticsPolicy) -> String {
     let folded = folding::fold(raw);
     match language {
@@ -338,7 +327,7 @@ pub fn normalize(raw: &str, language: Language, policy: DiacriticsPolicy) -> Str
     }
 }
 
-/// The error of a symbol in normalised text, told in terms of the text the user wrote.
+/// Translates an error in normalised text to the position in the raw text.
 fn in_raw_text(error: TextError, raw: &str, language: Language) -> TextError {
     let TextError::UnknownSymbol { symbol, .. } = error else { return error };
     let position = folding::locate(raw, symbol);

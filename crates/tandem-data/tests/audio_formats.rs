@@ -1,5 +1,5 @@
-//! Every promised format, rate and channel count, against a sine computed here; and every kind
-//! of broken file, against the line it must cost.
+//! Every supported format, rate and channel count against a computed sine; and every kind of broken
+//! file against its error message.
 
 use hound::{SampleFormat, WavSpec, WavWriter};
 use std::f64::consts::TAU;
@@ -46,7 +46,7 @@ fn wav(rate: u32, channels: u16, bits: u16, sample_format: SampleFormat) -> Vec<
     bytes.into_inner()
 }
 
-/// Length to the sample, and signal to error away from the ends, in dB.
+/// Checks the exact length, and the signal-to-error ratio away from the ends in dB.
 #[track_caller]
 fn check(bytes: &[u8], hint: &str, at_least: f64) {
     let sound = decode(bytes, hint).unwrap();
@@ -54,7 +54,7 @@ fn check(bytes: &[u8], hint: &str, at_least: f64) {
     assert!(decibels > at_least, "{decibels:.1} dB, expected {at_least}");
 }
 
-/// The same for formats that may change the level a little, but never the time.
+/// Like [`check`], for formats that may change the level slightly, but not the time.
 #[track_caller]
 fn check_lossy(bytes: &[u8], hint: &str, at_least: f64) {
     let sound = decode(bytes, hint).unwrap();
@@ -90,7 +90,7 @@ fn refused(bytes: &[u8], line: &str) {
 }
 
 #[test]
-fn wav_of_every_depth_is_read_to_its_own_precision() {
+fn wav_of_every_bit_depth_keeps_its_precision() {
     // Six decibels a bit, less the headroom of half scale; f32 arithmetic ends near 140.
     let depths = [
         (8, SampleFormat::Int, 38.0),
@@ -113,14 +113,14 @@ fn one_to_eight_channels_are_mixed_to_their_mean() {
 }
 
 #[test]
-fn every_rate_comes_out_at_the_right_speed() {
+fn every_rate_is_resampled_to_the_right_speed() {
     for rate in [8_000, 16_000, 22_050, 24_000, 32_000, 44_100, 48_000, 96_000, 192_000] {
         check(&wav(rate, 1, 16, SampleFormat::Int), "wav", 80.0);
     }
 }
 
 #[test]
-fn sixteen_bit_mono_at_the_corpus_rate_is_lent_as_it_is() {
+fn sixteen_bit_mono_at_the_corpus_rate_is_not_copied() {
     let bytes = wav(RATE.0, 1, 16, SampleFormat::Int);
     let mut decoder = Decoder::new(RATE, AudioLimits::default());
     let Sound::I16(samples) = decoder.decode(&bytes, None).unwrap() else { panic!("converted") };
@@ -144,21 +144,21 @@ fn flac_mp3_ogg_and_mulaw_agree_with_the_sine_they_were_made_from() {
 }
 
 #[test]
-fn an_mp3_without_a_length_in_it_is_read_to_its_end() {
-    // Encoder delay and filling stay in, since nothing says how long they are.
+fn an_mp3_without_a_length_tag_is_decoded_to_its_end() {
+    // Encoder delay and padding stay, because their length is unknown.
     let sound = decode(&fixture("tone_44k_untagged.mp3"), "mp3").unwrap();
     assert!((11_025..=11_025 + 1_200).contains(&sound.len()), "{}", sound.len());
 }
 
 #[test]
-fn a_name_that_lies_about_the_content_changes_nothing() {
+fn a_wrong_extension_changes_nothing() {
     check(&fixture("tone_22k_16.flac"), "wav", 85.0);
     check_lossy(&fixture("tone_44k.mp3"), "ogg", 40.0);
     check(&wav(RATE.0, 1, 16, SampleFormat::Int), "mp3", 85.0);
 }
 
 #[test]
-fn files_cut_short_are_refused() {
+fn truncated_files_are_refused() {
     let cut = |name: &str, share: f64| {
         let bytes = fixture(name);
         decode(&bytes[..(bytes.len() as f64 * share) as usize], name).unwrap_err().to_string()
@@ -179,10 +179,10 @@ fn files_cut_short_are_refused() {
 }
 
 #[test]
-fn what_is_no_recording_is_refused_with_its_reason() {
+fn files_that_are_not_audio_are_refused_with_a_reason() {
     refused(b"", "the file is empty");
     refused(b"<!DOCTYPE html><html>not found</html>", "the content is not audio in a known format");
-    refused(&fixture("tone.opus"), "Opus is not read");
+    refused(&fixture("tone.opus"), "Opus is not supported");
     let silent = {
         let mut bytes = wav(RATE.0, 1, 16, SampleFormat::Int);
         bytes[44..].fill(0);
@@ -198,17 +198,17 @@ fn what_is_no_recording_is_refused_with_its_reason() {
 }
 
 #[test]
-fn floats_that_are_no_numbers_or_no_scale_are_refused() {
+fn non_finite_and_out_of_scale_floats_are_refused() {
     let mut bytes = wav(RATE.0, 1, 32, SampleFormat::Float);
     let at = bytes.len() - 4 * (RATE.0 as usize / 4);
     bytes[at..at + 4].copy_from_slice(&f32::NAN.to_le_bytes());
-    refused(&bytes, "the sample at 250.02 ms is not a number");
+    refused(&bytes, "the sample at 250.02 ms is NaN or infinite");
     bytes[at..at + 4].copy_from_slice(&20_000f32.to_le_bytes());
     refused(&bytes, "the loudest sample is 2.000e4 times full scale");
 }
 
 #[test]
-fn hours_of_sound_stop_at_the_limit_whether_or_not_the_header_admits_them() {
+fn hours_of_sound_stop_at_the_limit_with_or_without_a_length_in_the_header() {
     let mut bytes = fixture("hours_of_silence.flac");
     refused(&bytes, "lasts 3.0 h, the limit is 2.0 min");
     // The low 36 bits of eight bytes at 18 are the length: zero is "unknown".
@@ -225,7 +225,7 @@ fn hours_of_sound_stop_at_the_limit_whether_or_not_the_header_admits_them() {
 }
 
 #[test]
-fn a_header_with_an_impossible_rate_is_never_played() {
+fn a_header_with_an_impossible_rate_is_refused() {
     let mut bytes = wav(RATE.0, 1, 16, SampleFormat::Int);
     bytes[24..28].fill(0);
     refused(&bytes, "the header gives a sample rate of 0 Hz, which cannot be right");

@@ -1,5 +1,5 @@
-//! Broken and hostile recordings: never a panic, never more memory than the limits allow; and
-//! good ones: no memory at all once the buffers have grown.
+//! Broken and hostile recordings cause no panic and use no more memory than the limits allow. Good ones
+//! allocate nothing once the buffers have grown.
 
 use proptest::prelude::*;
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -7,7 +7,7 @@ use std::cell::Cell;
 use tandem_data::audio::{AudioError, AudioLimits, Decoder, FileReader};
 use tandem_units::{SampleRate, Seconds};
 
-/// Counts what the current thread holds, its peak, and how often it asked.
+/// Counts the allocated bytes of the current thread, their peak, and the number of allocations.
 struct Counting;
 
 thread_local! {
@@ -26,12 +26,12 @@ fn count(change: isize) {
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size() as isize);
-        // SAFETY: the caller's promise is passed on.
+        // SAFETY: the caller's guarantee is passed on.
         unsafe { System.alloc(layout) }
     }
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
         count(-(layout.size() as isize));
-        // SAFETY: the caller's promise is passed on.
+        // SAFETY: the caller's guarantee is passed on.
         unsafe { System.dealloc(memory, layout) }
     }
 }
@@ -39,8 +39,8 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// The most one recording may take on top of its own bytes, with two seconds allowed: two
-/// seconds at the fastest rate believed, as it grows, and the resampler's tables.
+/// The most memory of one recording beyond its own bytes, with a limit of two seconds: a growing buffer
+/// for two seconds at the highest rate, and the tables of the resampler.
 const MOST: isize = 64 << 20;
 
 const FIXTURES: [&[u8]; 7] = [
@@ -58,7 +58,7 @@ fn decoder() -> Decoder {
     Decoder::new(SampleRate(22_050), limits)
 }
 
-/// Decodes within the memory limit; a panic inside would come back as its own error.
+/// Decodes within the memory limit; a panic would be a separate error.
 #[track_caller]
 fn survives(bytes: &[u8], hint: Option<&str>) {
     let mut decoder = decoder();
@@ -76,7 +76,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
 
     #[test]
-    fn arbitrary_bytes_are_survived(
+    fn arbitrary_bytes_cause_no_panic(
         head in prop::sample::select(vec![
             &b""[..], b"fLaC", b"OggS", b"RIFF\xFF\xFF\0\0WAVEfmt ", b"\xFF\xFB\x90\x64", b"ID3\x04\0\0",
         ]),
@@ -86,13 +86,13 @@ proptest! {
     }
 
     #[test]
-    fn files_cut_anywhere_are_survived(which in 0..FIXTURES.len(), share in 0.0..1.0f64) {
+    fn truncated_files_cause_no_panic(which in 0..FIXTURES.len(), share in 0.0..1.0f64) {
         let bytes = FIXTURES[which];
         survives(&bytes[..(bytes.len() as f64 * share) as usize], None);
     }
 
     #[test]
-    fn files_with_flipped_bits_are_survived(
+    fn files_with_flipped_bits_cause_no_panic(
         which in 0..FIXTURES.len(),
         flips in prop::collection::vec((0.0..1.0f64, 0..8u32, any::<bool>()), 1..12),
     ) {
@@ -126,7 +126,7 @@ impl Bits {
     }
 }
 
-/// One Ogg page around whole packets, its checksum right (RFC 3533).
+/// One Ogg page around whole packets, with a correct checksum (RFC 3533).
 fn page(kind: u8, sequence: u32, packets: &[&[u8]]) -> Vec<u8> {
     let mut lacing = Vec::new();
     for packet in packets {
@@ -175,13 +175,13 @@ fn codebook_bomb(books: u64, bits: usize, dimensions: u64) -> Vec<u8> {
 }
 
 #[test]
-fn a_vorbis_header_that_unfolds_into_gigabytes_is_refused() {
+fn a_vorbis_header_that_expands_to_gigabytes_is_refused() {
     for file in [codebook_bomb(256, 17, 24), codebook_bomb(256, 17, 18), codebook_bomb(4, 15, 24)] {
         survives(&file, None);
         let error = decoder().decode(&file, None).unwrap_err().to_string();
         assert_eq!(error, "broken file: its Vorbis codebooks would fill the memory");
     }
-    // The most that is let through.
+    // The largest accepted header.
     survives(&codebook_bomb(5, 13, 24), None);
     survives(&codebook_bomb(1, 15, 24), None);
 }
@@ -189,7 +189,7 @@ fn a_vorbis_header_that_unfolds_into_gigabytes_is_refused() {
 #[test]
 fn a_decoder_that_panics_costs_one_recording() {
     // Two to the power of 32 overflows in symphonia 0.6.1. Should a later version refuse such a
-    // file properly, this test needs another one that breaks it.
+    // file properly, this test needs another one that causes a panic.
     let mut decoder = decoder();
     let error = decoder.decode(&codebook_bomb(1, 10, 32), None).unwrap_err();
     assert!(matches!(error, AudioError::Panicked { .. }), "{error}");
@@ -214,7 +214,7 @@ fn wav(rate: u32, samples: usize) -> Vec<u8> {
 }
 
 #[test]
-fn the_usual_clip_is_read_and_decoded_without_allocating() {
+fn a_common_clip_is_read_and_decoded_without_allocation() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("clip.wav");
     std::fs::write(&path, wav(22_050, 40_000)).unwrap();
@@ -243,7 +243,7 @@ fn other_rates_and_depths_allocate_only_while_buffers_grow() {
 }
 
 #[test]
-fn a_refused_recording_leaves_the_decoder_good_for_the_next() {
+fn after_a_refused_recording_the_decoder_works() {
     let mut decoder = decoder();
     for bytes in FIXTURES {
         let cut = decoder.decode(&bytes[..bytes.len() / 2], None);

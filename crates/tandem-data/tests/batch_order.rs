@@ -1,5 +1,5 @@
-//! The promises of batch order, for arbitrary corpora: every utterance exactly once, resumable
-//! at any batch, within budget, in few shapes; and one plan pinned for all time.
+//! The guarantees of batch order for arbitrary corpora: every utterance exactly once, resumable at any
+//! batch, within the budget, in few shapes; and one fixed plan that never changes.
 
 use proptest::prelude::*;
 use std::collections::HashSet;
@@ -49,7 +49,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_utterance_that_fits_comes_exactly_once(
+    fn every_utterance_that_fits_occurs_exactly_once(
         (frames, symbols) in lengths(), config in config(), epoch in 0..5u32,
     ) {
         let fits = |row: u32| {
@@ -69,7 +69,7 @@ proptest! {
     }
 
     #[test]
-    fn batches_keep_to_the_caps_the_budget_and_a_few_shapes(
+    fn batches_respect_the_limits_the_budget_and_a_few_shapes(
         (frames, symbols) in lengths(), config in config(), epoch in 0..5u32,
     ) {
         let Ok(batches) = batches(&frames, &symbols, &config) else { return Ok(()) };
@@ -95,7 +95,7 @@ proptest! {
     }
 
     #[test]
-    fn tight_batches_are_the_same_rows_and_no_larger_than_they_must_be(
+    fn tight_batches_have_the_same_rows_and_the_smallest_shape(
         (frames, symbols) in lengths(), config in config(), epoch in 0..5u32,
     ) {
         let Ok(fixed) = batches(&frames, &symbols, &config) else { return Ok(()) };
@@ -120,7 +120,7 @@ proptest! {
     ) {
         let Ok(first) = batches(&frames, &symbols, &config) else { return Ok(()) };
         let whole = [order(&first, 0, 0), order(&first, 1, 0), order(&first, 2, 0)].concat();
-        // The run is stopped; its position goes through a file; another process goes on.
+        // The run stops; its position is saved to a file; another process continues.
         let mut position = Position::start(config.seed);
         let stop = stop % order(&first, 0, 0).len().max(1) * 2;
         for _ in 0..stop {
@@ -139,9 +139,8 @@ proptest! {
 }
 
 #[test]
-fn a_small_plan_is_fixed_for_all_time() {
-    // A change here means that runs made before it cannot be resumed: raise the version of the
-    // checkpoint with it.
+fn a_small_plan_never_changes() {
+    // After a change here, earlier runs cannot be resumed: increment the checkpoint version too.
     let (frames, symbols) = corpus(20);
     let config = BatchConfig {
         batch_size: 4,
@@ -167,7 +166,7 @@ fn epochs_differ_and_seeds_differ() {
 }
 
 #[test]
-fn long_batches_do_not_come_in_a_row() {
+fn long_batches_are_not_consecutive() {
     // Within an epoch the buckets are mixed, or the loss would swing with length.
     let (frames, symbols) = corpus(5_000);
     let plan = batches(&frames, &symbols, &BatchConfig::default()).unwrap().epoch(Epoch(0));

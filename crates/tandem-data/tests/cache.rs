@@ -1,4 +1,4 @@
-//! The cache as its users see it: whatever happens to its files, what is read is right.
+//! The public interface of the cache: after any damage to its files, everything it returns is correct.
 
 mod cache_kit;
 
@@ -24,7 +24,7 @@ fn what_was_committed_is_read_back_after_a_restart() {
 }
 
 #[test]
-fn other_settings_see_nothing_of_it() {
+fn other_settings_do_not_see_the_cache() {
     let dir = tempfile::tempdir().unwrap();
     build(dir.path(), &clips(3));
     let found = Cache::open(&settings_dir(dir.path()), Fingerprint([4; 16]));
@@ -32,7 +32,7 @@ fn other_settings_see_nothing_of_it() {
 }
 
 #[test]
-fn a_damaged_block_takes_only_its_own_rows() {
+fn a_damaged_block_loses_only_its_own_rows() {
     let dir = tempfile::tempdir().unwrap();
     let clips = clips(3000);
     build(dir.path(), &clips);
@@ -43,12 +43,12 @@ fn a_damaged_block_takes_only_its_own_rows() {
     let cache = open(dir.path()).unwrap();
     assert_eq!(cache.damaged_blocks(), 1);
     let whole = check_what_is_readable(&cache, &clips);
-    // 64 KiB hold 512 records; one more may straddle each edge.
+    // 64 KiB contain 512 records; one more may cross each edge.
     assert!((3000 - 514..3000).contains(&whole), "{whole} rows left");
 }
 
 #[test]
-fn a_stopped_build_leaves_the_old_state_and_its_entries_are_picked_up() {
+fn a_stopped_build_leaves_the_old_state_and_its_entries_are_reused() {
     let dir = tempfile::tempdir().unwrap();
     let clips = clips(50);
     build(dir.path(), &clips[..10]);
@@ -76,7 +76,7 @@ fn a_killed_build_leaves_texts_for_the_mel_frames_it_wrote() {
     let clips: Vec<_> = clips(12).into_iter().map(long).collect();
     let mut draft = begin(dir.path(), None);
     clips.iter().for_each(|clip| add(&mut draft, clip));
-    // What a kill at this moment leaves on the disk, seen from another place: the lock is held.
+    // A copy of what a kill at this moment leaves on the disk; the original directory is locked.
     let after = tempfile::tempdir().unwrap();
     fs::create_dir(settings_dir(after.path())).unwrap();
     for file in files(dir.path()) {
@@ -88,7 +88,7 @@ fn a_killed_build_leaves_texts_for_the_mel_frames_it_wrote() {
 }
 
 #[test]
-fn segments_that_are_mostly_garbage_are_copied_together() {
+fn mostly_unused_segments_are_compacted() {
     let dir = tempfile::tempdir().unwrap();
     let all = clips(20);
     build(dir.path(), &all);
@@ -152,7 +152,7 @@ proptest! {
     }
 
     #[test]
-    fn a_file_cut_anywhere_is_never_trusted(
+    fn a_truncated_file_is_never_trusted(
         file in any::<prop::sample::Index>(),
         at in any::<prop::sample::Index>(),
     ) {

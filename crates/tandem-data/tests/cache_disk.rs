@@ -1,6 +1,6 @@
-//! The cache on a disk that fails it: power cuts between any two changes, and each change refused.
-//! What a disk may do at a power cut is said in [`tandem_disk::power_loss`]; a killed process leaves the
-//! states in which all changes are done.
+//! The cache on a failing disk: a power cut between any two changes, and an error at each change.
+//! [`tandem_disk::power_loss`] describes what a power cut may leave; a killed process leaves the states in
+//! which all changes are complete.
 
 mod cache_kit;
 
@@ -28,8 +28,8 @@ fn long_clips(count: usize) -> Vec<Clip> {
     clips
 }
 
-/// Brings the cache up to these clips as `prepare` does: rows that are whole stay, entries of an
-/// unfinished build are taken over, the rest is made.
+/// Updates the cache to these clips like `prepare`: complete rows stay, entries of an unfinished build
+/// are reused, the rest is computed.
 fn bring_up_to(dir: &Path, clips: &[Clip]) -> Result<Cache, DataError> {
     tandem_disk::create_dir_all(dir).unwrap();
     let Attempt::Held(lock) = DirectoryLock::try_take(dir).unwrap() else {
@@ -40,7 +40,7 @@ fn bring_up_to(dir: &Path, clips: &[Clip]) -> Result<Cache, DataError> {
     match push_all(&mut draft, old.as_ref(), clips) {
         Ok(()) => draft.commit(meta()),
         Err(error) => {
-            // As `prepare` does, whose first error is the one that counts.
+            // Like `prepare`, which reports the first error.
             let _ = draft.suspend();
             Err(error)
         }
@@ -80,13 +80,13 @@ fn whole_row(old: &Cache, wanted: &Record) -> Option<Record> {
         .map(|(_, record)| record)
 }
 
-/// The corpus as it was at three times: rows come, most of them go, others come.
+/// Three versions of a corpus: rows are added, most are removed, others are added.
 fn times() -> [Vec<Clip>; 3] {
     let all = long_clips(14);
     [all[..11].to_vec(), all[8..12].to_vec(), all[10..].to_vec()]
 }
 
-/// The time that a cache is of, whole; none: it is of none of them.
+/// The version that a cache contains completely; `None` for any other state.
 fn time_of(cache: &Cache, times: &[Vec<Clip>]) -> Option<usize> {
     let fits = |clips: &Vec<Clip>| {
         let ids = clips.iter().map(|clip| Some(clip.id.as_str()));
@@ -118,7 +118,7 @@ fn a_power_cut_leaves_the_old_cache_or_the_new_one_whole() {
         let done = finished.iter().filter(|count| **count <= state.after).count();
         check(&copy.join("corpus/cache"), &state, &times, done);
     }
-    assert!(distinct.len() >= 300, "only {} states were looked at", distinct.len());
+    assert!(distinct.len() >= 300, "only {} states were tested", distinct.len());
 }
 
 #[track_caller]
@@ -138,12 +138,12 @@ fn check(dir: &Path, state: &State, times: &[Vec<Clip>], done: usize) {
 }
 
 #[test]
-fn a_full_disk_at_any_change_costs_a_message_and_no_finished_row() {
+fn a_full_disk_at_any_change_is_an_error_and_loses_no_finished_row() {
     refused_at_any_change(ENOSPC);
 }
 
 #[test]
-fn a_broken_disk_at_any_change_costs_a_message_and_no_finished_row() {
+fn a_broken_disk_at_any_change_is_an_error_and_loses_no_finished_row() {
     refused_at_any_change(EIO);
 }
 

@@ -1,6 +1,6 @@
-//! Every mel kernel against librosa's numbers, made by `scripts/make_mel_goldens.py`.
+//! Every mel kernel against the output of librosa, computed by `scripts/make_mel_goldens.py`.
 //!
-//! The files hold the samples as well, so nothing depends on two sine functions agreeing.
+//! The files contain the samples as well, so that nothing depends on two implementations of sine.
 
 use std::fs;
 use std::path::PathBuf;
@@ -10,8 +10,8 @@ use tandem_data::audio::mel::{MelConfig, MelExtractor, MelKernel};
 /// Largest and mean difference allowed, in natural logarithm.
 const LARGEST: f64 = 1e-3;
 const MEAN: f64 = 1e-5;
-/// Beside a pure tone most bands are rounding noise of the tone, in any single-precision
-/// transform: realfft is as far off (1.2e-5 for the tone).
+/// Next to a pure tone most bands are rounding noise of the tone in any single-precision transform:
+/// realfft has the same error (1.2e-5 for the tone).
 const MEAN_OF_A_TONE: f64 = 3e-5;
 
 #[track_caller]

@@ -1,4 +1,4 @@
-//! Names that come, go and change.
+//! Creating, renaming and removing files and directories, with the hooks called first.
 
 use crate::watch::before_change;
 use crate::{File, Operation};
@@ -6,14 +6,14 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
 
-/// Makes a directory; an error where there is something of that name.
+/// Creates a directory; an error if the name exists.
 pub fn create_dir(path: &Path) -> io::Result<()> {
     before_change(&Operation::MakeDirectory { path })?;
     fs::create_dir(path)
 }
 
-/// Makes a directory with those above it, where they are not there. New ones survive a power cut:
-/// otherwise all that is later synced inside could be gone with them.
+/// Creates a directory and its missing parents. New directories are synced: otherwise a power cut
+/// could remove them together with files that were synced inside.
 pub fn create_dir_all(path: &Path) -> io::Result<()> {
     if path.as_os_str().is_empty() || path.is_dir() {
         return Ok(());
@@ -22,45 +22,44 @@ pub fn create_dir_all(path: &Path) -> io::Result<()> {
         create_dir_all(parent)?;
     }
     match create_dir(path) {
-        // Another process at the same work was faster.
+        // Another process created it first.
         Err(_) if path.is_dir() => Ok(()),
         Err(error) => Err(error),
         Ok(()) => sync_names_of(path),
     }
 }
 
-/// Gives a file or directory another name, in place of what had it.
+/// Renames a file or directory; it replaces what had the new name.
 pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
     before_change(&Operation::Rename { from, to })?;
     fs::rename(from, to)
 }
 
-/// Removes a file.
 pub fn remove_file(path: &Path) -> io::Result<()> {
     before_change(&Operation::RemoveFile { path })?;
     fs::remove_file(path)
 }
 
-/// Removes a directory with all that is in it.
+/// Removes a directory with its contents.
 pub fn remove_dir_all(path: &Path) -> io::Result<()> {
     before_change(&Operation::RemoveTree { path })?;
     fs::remove_dir_all(path)
 }
 
-/// Writes a file that needs no care: readers may see half of it, a power cut may leave none.
+/// Writes a file without care: a reader may see half of it, and a power cut may lose it.
 pub fn write(path: &Path, contents: &[u8]) -> io::Result<()> {
     File::create(path)?.write_all(contents)
 }
 
-/// Makes the names in a directory survive a power cut.
+/// The names in a directory survive a power cut afterwards.
 pub fn sync_directory(path: &Path) -> io::Result<()> {
     before_change(&Operation::SyncDirectory { path })?;
     let here = if path.as_os_str().is_empty() { Path::new(".") } else { path };
     fs::File::open(here)?.sync_all()
 }
 
-/// Makes the name of `path` itself survive. A directory that may be written but not read cannot be
-/// synced, and is used all the same.
+/// Syncs the name of `path` itself. A directory that may be written but not read cannot be synced;
+/// that is not an error.
 fn sync_names_of(path: &Path) -> io::Result<()> {
     match path.parent().map_or(Ok(()), sync_directory) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
@@ -73,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn directories_are_made_with_those_above_and_twice_is_no_error() {
+    fn missing_parents_are_created_and_an_existing_directory_is_not_an_error() {
         let dir = tempfile::tempdir().unwrap();
         let deep = dir.path().join("a/b/c");
         create_dir_all(&deep).unwrap();

@@ -1,39 +1,39 @@
-//! One writer at a time: who builds a cache, who trains in a run directory. The system's own file
-//! lock ends with its process, however that dies; the file's text only tells a waiting user whom
-//! they wait for.
+//! One writer per directory: the process that builds a cache, or that trains in a run directory.
+//!
+//! In: a directory. Out: the lock, or a description of the process that holds it. The system's file
+//! lock ends with its process, however that ends. The text in the file is only for people who wait.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The right to write in one directory, until dropped.
+/// The lock on one directory, until dropped.
 #[derive(Debug)]
 pub struct DirectoryLock {
     file: File,
     path: PathBuf,
 }
 
-/// What came of asking for the lock.
+/// The result of [`DirectoryLock::try_take`].
 #[derive(Debug)]
 pub enum Attempt {
-    /// It is ours.
     Held(DirectoryLock),
-    /// Another process writes there; in words, such as `process 812, for 14 s`.
+    /// Another process holds it; described like `process 812, for 14 s`.
     Busy(String),
 }
 
 impl DirectoryLock {
-    /// Takes the lock if nobody has it. Whoever wants to wait asks again: a wait inside the system
-    /// could not be cancelled.
+    /// Takes the lock if it is free. A caller that wants to wait calls again: a wait inside the
+    /// system call could not be cancelled.
     pub fn try_take(directory: &Path) -> io::Result<Attempt> {
         let path = lock_path(directory);
         let mut file =
             OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path)?;
         match file.try_lock() {
             Ok(()) => {
-                // The note is for people; that it cannot be written (a full disk) will be said
-                // by the first write that matters.
+                // The note is for people. If it cannot be written (a full disk), the first write that
+                // matters reports the error.
                 let _ = file.set_len(0);
                 let _ = writeln!(file, "{} {}", std::process::id(), now());
                 Ok(Attempt::Held(DirectoryLock { file, path }))
@@ -43,7 +43,6 @@ impl DirectoryLock {
         }
     }
 
-    /// The lock file.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -56,7 +55,7 @@ pub fn lock_path(directory: &Path) -> PathBuf {
 
 impl Drop for DirectoryLock {
     fn drop(&mut self) {
-        // Closing the file would do; unlocking first makes the order plain.
+        // Closing the file would be enough; the explicit unlock makes the order clear.
         let _ = self.file.unlock();
     }
 }
@@ -82,10 +81,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_second_writer_is_told_who_the_first_is_and_gets_the_lock_after_it() {
+    fn the_second_writer_learns_who_the_first_is_and_gets_the_lock_afterwards() {
         let dir = tempfile::tempdir().unwrap();
         let Attempt::Held(first) = DirectoryLock::try_take(dir.path()).unwrap() else {
-            panic!("nobody else holds it")
+            panic!("no other process holds it")
         };
         match DirectoryLock::try_take(dir.path()).unwrap() {
             Attempt::Busy(who) => {

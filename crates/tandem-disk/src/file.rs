@@ -1,4 +1,6 @@
-//! A file that is written: `std::fs::File`, with every change told to those who watch.
+//! A file that is written: `std::fs::File`, with the hooks called before every change.
+//!
+//! In and out: as `std::fs::File`. Without a hook nothing is different.
 
 use crate::Operation;
 use crate::watch::{before_change, changes_are_watched};
@@ -6,7 +8,7 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-/// A file open for writing, and for reading what was written.
+/// A file open for writing, and for reading back what was written.
 #[derive(Debug)]
 pub struct File {
     inner: fs::File,
@@ -14,12 +16,12 @@ pub struct File {
 }
 
 impl File {
-    /// Opens a file for writing; an old one becomes empty.
+    /// Opens a file for writing; an existing one is truncated.
     pub fn create(path: &Path) -> io::Result<File> {
         File::open(path, OpenOptions::new().create(true).truncate(true))
     }
 
-    /// Opens a new file for writing; an error where there is one.
+    /// Opens a new file for writing; an existing one is an error.
     pub fn create_new(path: &Path) -> io::Result<File> {
         File::open(path, OpenOptions::new().create_new(true))
     }
@@ -30,24 +32,24 @@ impl File {
         Ok(File { inner, path: path.to_path_buf() })
     }
 
-    /// Makes all of it survive a power cut, once its name does.
+    /// Bytes and metadata survive a power cut afterwards; the name survives once its directory is
+    /// synced.
     pub fn sync_all(&self) -> io::Result<()> {
         before_change(&Operation::Sync { path: &self.path })?;
         self.inner.sync_all()
     }
 
-    /// Makes its bytes survive a power cut.
+    /// The bytes survive a power cut afterwards.
     pub fn sync_data(&self) -> io::Result<()> {
         before_change(&Operation::Sync { path: &self.path })?;
         self.inner.sync_data()
     }
 
-    /// Another handle with the same position.
+    /// A second handle that shares the position.
     pub fn try_clone(&self) -> io::Result<File> {
         Ok(File { inner: self.inner.try_clone()?, path: self.path.clone() })
     }
 
-    /// What the system knows of it.
     pub fn metadata(&self) -> io::Result<fs::Metadata> {
         self.inner.metadata()
     }

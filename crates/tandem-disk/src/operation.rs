@@ -1,60 +1,33 @@
-//! One change of the disk, and the name by which a test asks for it.
+//! One change of the disk, and the name by which a test selects it.
+//!
+//! In: a path and what is about to happen to it. Out: a name that is the same in every run. Changes
+//! nothing itself. Next: [`crate::watch`].
 
 use std::path::{Path, PathBuf};
 
-/// A change that is about to be made.
+/// A change that is about to happen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Operation<'a> {
-    /// A directory appears.
-    MakeDirectory {
-        /// Which.
-        path: &'a Path,
-    },
-    /// A file appears, or an old one becomes empty.
-    Create {
-        /// Which.
-        path: &'a Path,
-    },
-    /// Bytes go to a file.
-    Write {
-        /// Which.
-        path: &'a Path,
-        /// Where they begin.
-        at: u64,
-        /// What they are.
-        bytes: &'a [u8],
-    },
-    /// A file's bytes are made to survive a power cut.
-    Sync {
-        /// Which.
-        path: &'a Path,
-    },
-    /// A directory's names are made to survive a power cut.
-    SyncDirectory {
-        /// Which.
-        path: &'a Path,
-    },
-    /// A file or directory gets another name, in place of what had it.
-    Rename {
-        /// The old name.
-        from: &'a Path,
-        /// The new one.
-        to: &'a Path,
-    },
-    /// A file goes.
-    RemoveFile {
-        /// Which.
-        path: &'a Path,
-    },
-    /// A directory goes with all that is in it.
-    RemoveTree {
-        /// Which.
-        path: &'a Path,
-    },
+    /// A directory is created.
+    MakeDirectory { path: &'a Path },
+    /// A file is created, or an existing one is truncated.
+    Create { path: &'a Path },
+    /// Bytes are written at an offset.
+    Write { path: &'a Path, at: u64, bytes: &'a [u8] },
+    /// A file is synced: its bytes survive a power cut afterwards.
+    Sync { path: &'a Path },
+    /// A directory is synced: the names in it survive a power cut afterwards.
+    SyncDirectory { path: &'a Path },
+    /// A file or directory gets a new name and replaces what had that name.
+    Rename { from: &'a Path, to: &'a Path },
+    /// A file is removed.
+    RemoveFile { path: &'a Path },
+    /// A directory is removed with its contents.
+    RemoveTree { path: &'a Path },
 }
 
 impl Operation<'_> {
-    /// What changes; of a rename, the new name.
+    /// The path that changes; for a rename, the new name.
     pub fn path(&self) -> &Path {
         match self {
             Operation::MakeDirectory { path }
@@ -84,14 +57,14 @@ impl Operation<'_> {
     }
 }
 
-/// The last two parts of a path, without the numbers of processes.
+/// The last two parts of a path, without process ids.
 pub(crate) fn short(path: &Path) -> PathBuf {
     let parts: Vec<_> = path.components().collect();
     let last = parts[parts.len().saturating_sub(2)..].iter();
-    last.map(|part| without_process(&part.as_os_str().to_string_lossy())).collect()
+    last.map(|part| without_process_id(&part.as_os_str().to_string_lossy())).collect()
 }
 
-fn without_process(name: &str) -> String {
+fn without_process_id(name: &str) -> String {
     let marks = [".draft-", ".probe-"].into_iter();
     let mut cut = marks.filter_map(|mark| Some((name.split_once(mark)?.0, mark)));
     match cut.next() {
@@ -105,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_does_not_tell_which_process_or_where() {
+    fn a_name_does_not_depend_on_the_process_or_the_location() {
         let path = Path::new("/tmp/x1/run/.step-00000002.draft-77/weights.safetensors");
         let write = Operation::Write { path, at: 3, bytes: b"abc" };
         assert_eq!(write.name(), "write .step-00000002.draft/weights.safetensors");

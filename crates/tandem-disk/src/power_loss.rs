@@ -1,23 +1,24 @@
 //! What a power cut may leave of a list of changes.
 //!
-//! In: the changes of a directory, heard by a [`Recorder`] while a program made them. Out: every
-//! [`State`] worth looking at, to be put on a real disk and read by the program under test.
+//! In: the changes of a directory, recorded by a [`Recorder`] while a program runs. Out: the
+//! [`State`]s worth testing, to be written to a real disk and read by the program under test.
 //!
-//! The disk of this model promises less than any file system in use:
+//! The modelled disk guarantees less than any file system in use:
 //!
-//! - What was there before the recording stays, until it is changed.
-//! - Bytes are safe when their file was synced after they were written. Until then each write by
-//!   itself is there, lost, torn (the first half of it), or there in length only (zeros); a later one
-//!   may be there without an earlier one. Emptying a file counts as a write.
-//! - A name (made, changed, removed) is safe when its directory was synced afterwards. Until then each
-//!   change by itself is there or lost, in any combination: syncing a file saves its bytes, not its
-//!   name. Only this is promised: a rename happens as a whole or not at all.
-//! - Removing a tree is one removal for each file, in an order that is not ours to choose.
+//! - What existed before the recording stays until it is changed.
+//! - Bytes are safe once their file was synced after the write. Until then each write is, by itself,
+//!   complete, lost, torn (only its first half) or present in length only (zeros). A later write may
+//!   survive without an earlier one. Truncating a file counts as a write.
+//! - A name (created, changed, removed) is safe once its directory was synced afterwards. Until then
+//!   each change is, by itself, complete or lost, in any combination: syncing a file saves its bytes,
+//!   not its name. Only a rename is guaranteed to happen as a whole or not at all.
+//! - Removing a tree is one removal per file, in an unspecified order.
 //!
-//! The power is cut between any two changes. There all undone, all done, each one alone done, each one
-//! alone undone, torn or emptied, and some combinations by chance are tried; equal states count once.
+//! The power is cut between any two changes. At each cut these fates of unsafe changes are tried: all
+//! lost; all complete; each one alone complete; each one alone lost, torn or zeroed; and some random
+//! combinations. Equal states count once.
 
-mod disk; // files and names, with what is safe and what is not
+mod disk; // files and names, safe and unsafe
 
 use crate::operation::Operation;
 use crate::watch::{Watch, watch};
@@ -29,10 +30,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Files with their bytes, and directories without any, by path below the root.
+/// Files with their bytes, and directories (`None`), by path below the root.
 pub type Tree = BTreeMap<PathBuf, Option<Vec<u8>>>;
 
-/// A change that was made; paths are below the root.
+/// A recorded change; paths are below the root.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Change {
     Make(PathBuf),
@@ -44,7 +45,7 @@ enum Change {
     Remove(PathBuf),
 }
 
-/// Hears what happens below a directory.
+/// Records the changes below a directory.
 #[derive(Debug)]
 pub struct Recorder {
     before: Tree,
@@ -52,7 +53,7 @@ pub struct Recorder {
     _watch: Watch,
 }
 
-/// What happened there.
+/// The recorded changes.
 #[derive(Debug)]
 pub struct Changes {
     before: Tree,
@@ -62,33 +63,33 @@ pub struct Changes {
 /// What a power cut may leave.
 #[derive(Debug)]
 pub struct State {
-    /// Changes that were made before the cut, of those that [`Recorder::count`] counts.
+    /// How many of the changes that [`Recorder::count`] counts came before the cut.
     pub after: usize,
-    /// What became of those that were not safe, for messages.
+    /// The fates of the unsafe changes, for messages.
     pub how: String,
     tree: Tree,
 }
 
 impl Recorder {
-    /// Listens below `root`, which exists.
+    /// Starts recording below `root`, which must exist.
     pub fn start(root: &Path) -> io::Result<Recorder> {
         let before = read_tree(root)?;
         let list = Arc::new(Mutex::new(Vec::new()));
-        let (heard, base) = (Arc::clone(&list), root.to_path_buf());
+        let (recorded, base) = (Arc::clone(&list), root.to_path_buf());
         let hook = move |operation: &Operation<'_>| {
             let changes = Change::of(operation, &base)?;
-            heard.lock().unwrap_or_else(PoisonError::into_inner).extend(changes);
+            recorded.lock().unwrap_or_else(PoisonError::into_inner).extend(changes);
             Ok(())
         };
         Ok(Recorder { before, list, _watch: watch(root, Arc::new(hook)) })
     }
 
-    /// How many changes there were so far.
+    /// How many changes have been recorded so far.
     pub fn count(&self) -> usize {
         self.list.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
-    /// Listens no more.
+    /// Ends the recording.
     pub fn finish(self) -> Changes {
         let list = self.list.lock().unwrap_or_else(PoisonError::into_inner).clone();
         Changes { before: self.before, list }
@@ -96,8 +97,8 @@ impl Recorder {
 }
 
 impl Changes {
-    /// Every state worth looking at, none twice; `chances` combinations by chance at every cut.
-    pub fn states(&self, chances: u64) -> Vec<State> {
+    /// Every state worth testing, each once; `random` random combinations at every cut.
+    pub fn states(&self, random: u64) -> Vec<State> {
         let mut disk = Disk::of(&self.before);
         let mut seen = HashSet::new();
         let mut states = Vec::new();
@@ -105,7 +106,7 @@ impl Changes {
             if after > 0 {
                 disk.apply(&self.list[after - 1]);
             }
-            for (how, fates) in fates(&disk.open_fates(), chances, after as u64) {
+            for (how, fates) in fates(&disk.possible_fates(), random, after as u64) {
                 let tree = disk.after_cut(&fates);
                 let mut hash = DefaultHasher::new();
                 (&tree, after).hash(&mut hash);
@@ -119,7 +120,7 @@ impl Changes {
 }
 
 impl State {
-    /// Puts it on the disk, in place of whatever is at `root`.
+    /// Writes the state to the disk and replaces what is at `root`.
     pub fn put(&self, root: &Path) -> io::Result<()> {
         if root.exists() {
             fs::remove_dir_all(root)?;
@@ -134,7 +135,7 @@ impl State {
         Ok(())
     }
 
-    /// A number that only equal trees share, to count those that differ.
+    /// A hash of the tree, to count the trees that differ.
     pub fn fingerprint(&self) -> u64 {
         let mut hash = DefaultHasher::new();
         self.tree.hash(&mut hash);
@@ -166,12 +167,12 @@ impl Change {
     }
 }
 
-/// The combinations that are tried for changes that are not safe and may each have such fates.
-fn fates(possible: &[&[Fate]], chances: u64, seed: u64) -> Vec<(String, Vec<Fate>)> {
+/// The combinations of fates that are tried; `possible` lists the fates of each unsafe change.
+fn fates(possible: &[&[Fate]], random: u64, seed: u64) -> Vec<(String, Vec<Fate>)> {
     let count = possible.len();
     let mut tried = vec![
-        ("all done".into(), vec![Fate::Done; count]),
-        ("all undone".into(), vec![Fate::Undone; count]),
+        ("all complete".into(), vec![Fate::Complete; count]),
+        ("all lost".into(), vec![Fate::Lost; count]),
     ];
     let but = |others: Fate, one: usize, fate: Fate| {
         let mut fates = vec![others; count];
@@ -179,20 +180,20 @@ fn fates(possible: &[&[Fate]], chances: u64, seed: u64) -> Vec<(String, Vec<Fate
         (format!("all {others:?}, but number {one} {fate:?}"), fates)
     };
     for (one, possible) in possible.iter().enumerate() {
-        tried.push(but(Fate::Undone, one, Fate::Done));
-        let other = possible.iter().filter(|fate| **fate != Fate::Done);
-        tried.extend(other.map(|fate| but(Fate::Done, one, *fate)));
+        tried.push(but(Fate::Lost, one, Fate::Complete));
+        let other = possible.iter().filter(|fate| **fate != Fate::Complete);
+        tried.extend(other.map(|fate| but(Fate::Complete, one, *fate)));
     }
-    // A generator of no quality is enough to mix them.
-    let mut chance = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
-    for number in 0..chances {
+    // A simple xorshift generator is enough to mix them.
+    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    for number in 0..random {
         let mut pick = |possible: &&[Fate]| {
-            chance ^= chance << 13;
-            chance ^= chance >> 7;
-            chance ^= chance << 17;
-            possible[(chance % possible.len() as u64) as usize]
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            possible[(state % possible.len() as u64) as usize]
         };
-        tried.push((format!("by chance, {number}"), possible.iter().map(&mut pick).collect()));
+        tried.push((format!("random, {number}"), possible.iter().map(&mut pick).collect()));
     }
     tried
 }

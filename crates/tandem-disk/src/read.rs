@@ -52,7 +52,7 @@ impl<'p> ReadFile<'p> {
     /// Opens a regular file. Anything else is an error with the kind `InvalidInput`.
     pub fn open(path: &'p Path) -> io::Result<ReadFile<'p>> {
         before_read(&Access { kind: AccessKind::Open, path })?;
-        // Without O_NONBLOCK, opening a FIFO that nobody writes to would block for ever. For a
+        // Without O_NONBLOCK, opening a FIFO without a writer would block for ever. For a
         // regular file the flag has no effect.
         let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits() as i32;
         let opened = OpenOptions::new().read(true).custom_flags(flags).open(path);

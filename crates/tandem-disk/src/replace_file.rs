@@ -1,10 +1,12 @@
-//! How a file changes at once or not at all: draft, sync, rename, sync the directory.
+//! Replaces a file atomically: write a draft, sync it, rename it, sync the directory.
+//!
+//! In: a path and its new contents. Out: the old file or the new one, after any crash.
 
 use crate::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// Readers see the old file or the new one, never half of it.
+/// A reader sees the old file or the new one, never half of it.
 pub fn replace_file(path: &Path, contents: &[u8]) -> io::Result<()> {
     let draft = draft_path(path);
     let written = File::create(&draft).and_then(|mut file| {
@@ -14,27 +16,27 @@ pub fn replace_file(path: &Path, contents: &[u8]) -> io::Result<()> {
     match written.and_then(|()| commit(&draft, path)) {
         Ok(()) => Ok(()),
         Err(error) => {
-            // The draft is useless now; failing to remove it must not hide the first error.
+            // The draft is useless now. An error while removing it must not hide the first error.
             let _ = crate::remove_file(&draft);
             Err(error)
         }
     }
 }
 
-/// Puts a finished, synced draft in the place of `path`.
+/// Renames a finished, synced draft to `path`.
 pub fn commit(draft: &Path, path: &Path) -> io::Result<()> {
     crate::rename(draft, path)?;
     sync_directory(path)
 }
 
-/// Where the draft of a file is written: beside it, since a rename works on one disk only, and
-/// named by process, since two may write at once.
+/// The path of the draft of a file: in the same directory, because a rename works on one disk only,
+/// and with the process id, because two processes may write at once.
 pub fn draft_path(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     path.with_file_name(format!(".{name}.draft-{}", std::process::id()))
 }
 
-/// Makes a rename or a new file in `path`'s directory survive a power loss.
+/// A rename or a new file in `path`'s directory survives a power cut afterwards.
 pub fn sync_directory(path: &Path) -> io::Result<()> {
     crate::sync_directory(path.parent().unwrap_or(Path::new("")))
 }

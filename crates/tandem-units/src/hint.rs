@@ -1,9 +1,9 @@
-//! The way out that goes with an error.
+//! Advice that goes with an error.
 
-/// An error that can tell the user what to do about it.
+/// An error with advice for the user.
 ///
-/// The fact stays in `Display`, the cause in `source`; only the advice is here.
+/// `Display` states the fact and `source` the cause; the hint states only what to do.
 pub trait Hint {
-    /// One sentence in the imperative, or nothing where there is no good advice.
+    /// One sentence in the imperative, or `None` without good advice.
     fn hint(&self) -> Option<String>;
 }

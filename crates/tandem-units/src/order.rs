@@ -1,4 +1,4 @@
-//! What decides order and chance: a seed, an epoch, a ticket. Never a thread.
+//! Seed, epoch and ticket: they decide order and randomness. The thread never does.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 #[serde(transparent)]
 pub struct Epoch(pub u32);
 
-/// The place of an item in a run. Order and randomness follow it, so that one worker or
-/// sixteen give the same batches.
+/// The position of an item in a run. Order and randomness depend on it alone, so that one worker
+/// and sixteen workers produce the same batches.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -21,7 +21,7 @@ pub struct Ticket {
     pub seq: u64,
 }
 
-/// The number a whole run's chance is drawn from.
+/// The seed of all random numbers of a run.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -29,10 +29,10 @@ pub struct Ticket {
 pub struct Seed(pub u64);
 
 impl Seed {
-    /// A seed for one purpose, independent of all others drawn from the same one.
+    /// A seed for one purpose, independent of all others derived from the same seed.
     ///
-    /// Two rounds of the SplitMix64 finaliser (Steele, Lea and Flood 2014): enough to part
-    /// neighbouring numbers; the result feeds a real generator.
+    /// Two rounds of the SplitMix64 finaliser (Steele, Lea and Flood 2014) separate neighbouring
+    /// values well enough; the result seeds a real generator.
     pub fn derive(self, purpose: u64) -> Seed {
         Seed(mix(mix(self.0) ^ purpose.wrapping_mul(0x9E37_79B9_7F4A_7C15)))
     }
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn neighbouring_tickets_draw_unrelated_seeds() {
+    fn neighbouring_tickets_get_unrelated_seeds() {
         let seeds: std::collections::HashSet<u64> = (0..1000)
             .flat_map(|seq| (0..4).map(move |epoch| Ticket { epoch: Epoch(epoch), seq }))
             .map(|ticket| Seed(7).for_ticket(ticket).0)
@@ -64,8 +64,8 @@ mod tests {
     }
 
     #[test]
-    fn the_same_ticket_always_draws_the_same_seed() {
-        // Fixed numbers: a change here reorders every run that is resumed.
+    fn the_same_ticket_always_gets_the_same_seed() {
+        // Fixed values: a change here reorders every resumed run.
         let ticket = Ticket { epoch: Epoch(3), seq: 41 };
         assert_eq!(Seed(7).for_ticket(ticket), Seed(7).for_ticket(ticket));
         assert_eq!(mix(0), 0xE220_A839_7B1D_CDAF, "first output of SplitMix64 seeded with 0");

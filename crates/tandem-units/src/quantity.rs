@@ -1,11 +1,11 @@
-//! Seconds, samples, frames and bytes, and what relates them.
+//! Seconds, samples, frames and bytes, and the rates that convert them.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Sub};
 
-/// A stretch of sound or time, in seconds.
+/// A duration in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Seconds(pub f64);
@@ -42,31 +42,29 @@ pub struct SampleRate(pub u32);
 pub struct Hop(pub usize);
 
 impl SampleRate {
-    /// How long so many samples last.
+    /// The duration of `samples`.
     pub fn seconds(self, samples: Samples) -> Seconds {
         Seconds(samples.0 as f64 / f64::from(self.0))
     }
 
-    /// How many samples so long a stretch has, to the nearest.
+    /// The number of samples in `length`, rounded to the nearest.
     pub fn samples(self, length: Seconds) -> Samples {
         Samples((length.0 * f64::from(self.0)).round().max(0.0) as usize)
     }
 }
 
 impl Hop {
-    /// Frames of a centred transform over so many samples: one per hop begun, and one more.
+    /// Frames of a centred transform over `samples`: one per whole hop, and one more.
     pub fn frames(self, samples: Samples) -> Frames {
         Frames(samples.0 / self.0 + 1)
     }
 }
 
 impl Bytes {
-    /// So many times 1024 bytes.
     pub const fn kib(count: u64) -> Bytes {
         Bytes(count << 10)
     }
 
-    /// So many times 1024 * 1024 bytes.
     pub const fn mib(count: u64) -> Bytes {
         Bytes(count << 20)
     }
@@ -116,7 +114,7 @@ impl fmt::Display for SampleRate {
     }
 }
 
-macro_rules! adds_up {
+macro_rules! arithmetic {
     ($($quantity:ident),*) => {$(
         impl Add for $quantity {
             type Output = $quantity;
@@ -137,7 +135,7 @@ macro_rules! adds_up {
     )*};
 }
 
-adds_up!(Seconds, Samples, Frames, Bytes);
+arithmetic!(Seconds, Samples, Frames, Bytes);
 
 #[cfg(test)]
 mod tests {
@@ -151,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn quantities_print_in_the_unit_a_person_would_use() {
+    fn quantities_print_in_a_readable_unit() {
         assert_eq!(Bytes(999).to_string(), "999 B");
         assert_eq!(Bytes::mib(512).to_string(), "512.0 MiB");
         assert_eq!(Seconds(0.0123).to_string(), "12.30 ms");

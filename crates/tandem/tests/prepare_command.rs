@@ -127,7 +127,7 @@ fn broken_recordings_are_listed_with_what_is_wrong() {
     let silence = wav_of(Kind::Int(16), 22_050, 1, std::iter::repeat_n(0.0, 22_050));
     check_refused(&silence, "broken_audio", "silent");
     let nan = (0..22_050).map(|at| if at == 11_025 { f64::NAN } else { 0.1 });
-    check_refused(&wav_of(Kind::Float, 22_050, 1, nan), "broken_audio", "not a number");
+    check_refused(&wav_of(Kind::Float, 22_050, 1, nan), "broken_audio", "is NaN or infinite");
     let loud = std::iter::repeat_n(20_000.0, 22_050);
     check_refused(&wav_of(Kind::Float, 22_050, 1, loud), "broken_audio", "");
 }

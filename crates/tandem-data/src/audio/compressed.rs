@@ -1,8 +1,8 @@
 //! FLAC, MP3, OGG Vorbis, and the telephone codecs inside WAV, through symphonia.
 //!
 //! In: bytes already known to be one of these. Out: mono samples at the file's own rate.
-//! Never allocates from a header's claim: samples are counted as they come, and decoding stops
-//! at the first one past the limit, so that a small file cannot become hours of sound.
+//! Never allocates by the length in a header: samples are counted while they are decoded, and decoding
+//! stops at the limit, so that a small file cannot expand to hours of sound.
 //! May panic on crafted files: the caller runs it inside [`crate::panic_guard::catch_panic`].
 
 use super::limits::check_layout;
@@ -24,20 +24,20 @@ pub struct CompressedReader {
     packet: Vec<f32>,
 }
 
-/// What the header of an opened stream said.
+/// An opened stream and its header.
 struct Stream<'a> {
     reader: Box<dyn FormatReader + 'a>,
     decoder: Box<dyn AudioDecoder>,
     track: u32,
     rate: SampleRate,
     channels: usize,
-    /// Frames by the header, where it can be believed.
+    /// Frames by the header, if that is reliable.
     claimed: Option<u64>,
     size: Bytes,
 }
 
 impl CompressedReader {
-    /// Decodes everything, mixed to mono with full scale at 1.0, in place of what `mono` held.
+    /// Decodes everything to mono, full scale at 1.0, and replaces the contents of `mono`.
     pub fn decode(
         &mut self,
         kind: Kind,
@@ -69,7 +69,7 @@ impl CompressedReader {
         let packet = match s.reader.next_packet() {
             Ok(Some(packet)) => packet,
             Ok(None) => return Ok(false),
-            // The end came early: what is missing is named by the check of the whole length.
+            // The stream ended early: the check of the whole length reports what is missing.
             Err(Error::IoError(error)) if error.kind() == ErrorKind::UnexpectedEof => {
                 return s.check_complete(mono.len()).and_then(|()| {
                     Err(AudioError::Malformed { reason: "the stream ends without its last page" })
@@ -124,9 +124,9 @@ impl<'a> Stream<'a> {
         Ok(Self { reader, decoder, track, rate, channels, claimed, size: Bytes::of_slice(bytes) })
     }
 
-    /// Refuses a stream that ended before its header said it would.
+    /// Refuses a stream that is shorter than its header says.
     fn check_complete(&self, held: usize) -> Result<(), AudioError> {
-        // Encoders disagree by a frame on what an MP3 header counts: one frame is 1152 samples.
+        // Encoders differ by one frame (1152 samples) in the length of an MP3 header.
         const SLACK: u64 = 1152;
         match self.claimed {
             Some(claimed) if held as u64 + SLACK < claimed => Err(AudioError::TruncatedSound {
@@ -140,9 +140,8 @@ impl<'a> Stream<'a> {
 
 fn open_reader(kind: Kind, bytes: &[u8]) -> Result<Box<dyn FormatReader + '_>, Error> {
     let options = FormatOptions::default();
-    // Without a tag that gives it, an MP3's length would be guessed from a source that can seek,
-    // and the end of the sound cut by the guess. FLAC needs no seeking either; Ogg looks for its
-    // last page.
+    // Without a length tag, the length of an MP3 would be estimated from a seekable source, and the
+    // sound would be cut at the estimate. FLAC needs no seeking either; Ogg seeks to its last page.
     let source: Box<dyn MediaSource + '_> = match kind {
         Kind::Flac | Kind::Mp3 => Box::new(ReadOnlySource::new(Cursor::new(bytes))),
         Kind::Wav | Kind::Ogg => Box::new(Cursor::new(bytes)),

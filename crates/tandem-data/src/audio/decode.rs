@@ -1,9 +1,8 @@
-//! The whole way from a recording's bytes to mono sound at the corpus rate.
+//! Decodes the bytes of a recording to mono samples at the corpus rate.
 //!
-//! In: bytes, and the file name's extension as a hint. Out: [`Sound`], checked: not silent,
-//! every sample a number, neither too short nor too long.
-//! Allocates nothing per clip once its buffers have grown to the longest, and in the usual case
-//! (16-bit mono WAV at the corpus rate) does not even copy. Opens no file.
+//! In: bytes, and the file extension as a hint. Out: [`Sound`] that is not silent, finite, and neither
+//! too short nor too long. Allocates nothing per clip once the buffers fit the longest clip. The common
+//! case (16-bit mono WAV at the corpus rate) is not even copied. Opens no file.
 
 use super::compressed::CompressedReader;
 use super::limits::peak;
@@ -14,23 +13,22 @@ use super::{AudioError, AudioLimits, Sound};
 use crate::panic_guard::catch_panic;
 use tandem_units::SampleRate;
 
-/// Owns every buffer decoding needs; one per worker.
+/// Owns all decoding buffers; one per worker.
 #[derive(Debug)]
 pub struct Decoder {
     rate: SampleRate,
     limits: AudioLimits,
     compressed: CompressedReader,
     resampler: Resampler,
-    /// 16-bit samples, where they could not be lent from the file's own bytes.
+    /// 16-bit samples that could not be borrowed from the bytes of the file.
     whole: Vec<i16>,
     /// Mono at the file's rate.
     mono: Vec<f32>,
-    /// Mono at the corpus rate, where that is another.
+    /// Mono at the corpus rate, if that differs.
     resampled: Vec<f32>,
 }
 
-/// Where the finished sound lies: said without borrowing, so that a panic's wreck can be
-/// cleared before anything is lent.
+/// The buffer with the result. It borrows nothing, so that the buffers can be cleared after a panic.
 enum Place<'a> {
     Bytes(&'a [i16]),
     Whole,
@@ -39,7 +37,7 @@ enum Place<'a> {
 }
 
 impl Decoder {
-    /// A decoder towards one rate, refusing what is outside the limits.
+    /// A decoder to `rate` that refuses recordings outside the limits.
     pub fn new(rate: SampleRate, limits: AudioLimits) -> Self {
         Self {
             rate,
@@ -52,20 +50,19 @@ impl Decoder {
         }
     }
 
-    /// The rate every sound comes out at.
+    /// The rate of the output.
     pub fn rate(&self) -> SampleRate {
         self.rate
     }
 
-    /// The limits recordings are held to.
     pub fn limits(&self) -> &AudioLimits {
         &self.limits
     }
 
-    /// The recording's sound, lent until the next call.
+    /// Decodes one recording; the result is borrowed until the next call.
     ///
-    /// The content decides the format; `hint`, a file extension, is asked only where it says
-    /// nothing. Any fault costs this recording alone: the decoder goes on with the next one.
+    /// The content decides the format; `hint`, a file extension, is used only if the content is
+    /// ambiguous. After an error the decoder can be used for the next recording.
     pub fn decode<'a>(
         &'a mut self,
         bytes: &'a [u8],
@@ -102,7 +99,7 @@ impl Decoder {
         self.finish(rate)
     }
 
-    /// Lends the file's own bytes where they are 16-bit samples in memory already.
+    /// Borrows the bytes of the file if they are 16-bit mono samples already.
     fn sixteen_bits<'a>(&mut self, data: &'a [u8]) -> Result<Place<'a>, AudioError> {
         let lent = bytemuck::try_cast_slice::<u8, i16>(data).ok();
         if cfg!(target_endian = "little")
@@ -118,7 +115,7 @@ impl Decoder {
         Ok(Place::Whole)
     }
 
-    /// Checks the mono sound and brings it to the corpus rate.
+    /// Checks the mono samples and resamples them to the corpus rate.
     fn finish(&mut self, rate: SampleRate) -> Result<Place<'static>, AudioError> {
         self.limits.check_length(self.mono.len() as u64, rate)?;
         self.limits.check_peak(peak(&self.mono, rate)?)?;
@@ -132,8 +129,8 @@ impl Decoder {
 }
 
 fn peak_of_i16(samples: &[i16]) -> f32 {
-    // Both ends apart, since every vector unit has a signed 16-bit minimum and maximum, while
-    // the absolute value of -32768 is no i16.
+    // Minimum and maximum separately: every vector unit has both for signed 16-bit values, while the
+    // absolute value of -32768 does not fit an i16.
     let (low, high) =
         samples.iter().fold((0i16, 0i16), |(low, high), &s| (low.min(s), high.max(s)));
     f32::from(low.unsigned_abs().max(high.unsigned_abs())) / 32768.0

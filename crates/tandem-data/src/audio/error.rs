@@ -1,138 +1,88 @@
-//! Why a recording is refused: one line of fact, the cause, and the way out.
+//! Why a recording is refused: the fact, the cause and a hint.
 
 use std::io;
 use std::path::PathBuf;
 use tandem_disk::retry;
 use tandem_units::{Bytes, Hint, Seconds};
 
-/// What is wrong with one recording. The row it belongs to is listed and passed over.
+/// What is wrong with one recording. Its row is listed as rejected and left out.
 #[derive(Debug, thiserror::Error)]
 pub enum AudioError {
-    /// The file could not be opened or read.
     #[error("cannot read recording `{}`", path.display())]
     Read {
-        /// Which file.
         path: PathBuf,
-        /// What the system said.
         #[source]
         source: io::Error,
     },
-    /// The file is larger than is worth reading.
     #[error("the file has {size}, the limit is {limit}")]
-    FileTooLarge {
-        /// What the file has.
-        size: Bytes,
-        /// What is accepted.
-        limit: Bytes,
-    },
-    /// There is not one byte in it.
+    FileTooLarge { size: Bytes, limit: Bytes },
     #[error("the file is empty")]
     EmptyFile,
-    /// The content is of no audio format known here, whatever the name says.
+    /// The content is not in a known audio format, whatever the file name says.
     #[error("the content is not audio in a known format")]
     NotAudio,
-    /// The content is recognised, but not read.
-    #[error("{format} is not read")]
-    Unsupported {
-        /// What it is.
-        format: String,
-    },
-    /// The file breaks the rules of its own format.
+    /// The format is recognised, but not supported.
+    #[error("{format} is not supported")]
+    Unsupported { format: String },
+    /// The file violates its own format.
     #[error("broken file: {reason}")]
-    Malformed {
-        /// Which rule.
-        reason: &'static str,
-    },
-    /// The decoder gave up part of the way.
+    Malformed { reason: &'static str },
     #[error("broken file: decoding fails after {at}")]
     Undecodable {
-        /// How much was decoded before.
+        /// The duration that was decoded before the error.
         at: Seconds,
-        /// What the decoder said.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// The data ends before the header says it does.
+    /// The data is shorter than the header says.
     #[error("truncated: the header says {claimed} of samples, the file holds {held}")]
-    TruncatedData {
-        /// What the header says.
-        claimed: Bytes,
-        /// What is there.
-        held: Bytes,
-    },
-    /// The sound ends before the header says it does.
+    TruncatedData { claimed: Bytes, held: Bytes },
+    /// The decoded sound is shorter than the header says.
     #[error("truncated: the header says {claimed}, the file holds {held}")]
-    TruncatedSound {
-        /// What the header says.
-        claimed: Seconds,
-        /// What could be decoded.
-        held: Seconds,
-    },
-    /// The header's rate cannot be true.
+    TruncatedSound { claimed: Seconds, held: Seconds },
     #[error("the header gives a sample rate of {rate} Hz, which cannot be right")]
-    Rate {
-        /// What the header says.
-        rate: u32,
-    },
-    /// The header's channel count cannot be true.
+    Rate { rate: u32 },
     #[error("the header gives {channels} channels, which cannot be right")]
-    Channels {
-        /// What the header says.
-        channels: usize,
-    },
-    /// There is a header, but nothing to hear.
+    Channels { channels: usize },
     #[error("there are no samples in it")]
     NoSamples,
-    /// Longer than an utterance can be.
     #[error("lasts {length}, the limit is {limit}")]
     TooLong {
-        /// How long it is by its header.
+        /// The length in the header.
         length: Seconds,
-        /// What is accepted.
         limit: Seconds,
     },
-    /// Its header does not say how long it is, and it did not end in time.
+    /// The header has no length, and the sound did not end before the limit.
     #[error("still not at its end after {limit} of sound, the limit, from a file of {size}")]
     Endless {
-        /// What is accepted.
         limit: Seconds,
-        /// How small the file is that holds so much.
+        /// Size of the file.
         size: Bytes,
     },
-    /// Shorter than anything one can say.
     #[error("lasts {length}, the minimum is {limit}")]
-    TooShort {
-        /// How long it is.
-        length: Seconds,
-        /// What is accepted.
-        limit: Seconds,
-    },
+    TooShort { length: Seconds, limit: Seconds },
     /// Nothing to hear in it.
     #[error("silent: the loudest sample is at {} of full scale, below {}", decibels(*peak), decibels(*limit))]
     Silent {
-        /// The loudest sample, full scale at 1.0.
+        /// The peak, full scale at 1.0.
         peak: f32,
-        /// What is accepted.
         limit: f32,
     },
-    /// A float file whose values are not between -1 and 1.
+    /// A float file whose values are far outside -1 to 1.
     #[error("the loudest sample is {peak:.3e} times full scale")]
     OutOfScale {
-        /// The loudest sample, full scale at 1.0.
+        /// The peak, full scale at 1.0.
         peak: f32,
     },
-    /// A float file holds NaN or an infinity.
-    #[error("the sample at {at} is not a number")]
-    NotANumber {
-        /// Where the first one is.
+    /// A float file contains NaN or an infinity.
+    #[error("the sample at {at} is NaN or infinite")]
+    NonFinite {
+        /// Position of the first one.
         at: Seconds,
     },
-    /// The decoder has a fault that this file triggers.
-    #[error("the decoder broke down on this file: {message}")]
-    Panicked {
-        /// What the decoder said.
-        message: String,
-    },
+    /// The file triggers a bug in the decoder.
+    #[error("the decoder panicked on this file: {message}")]
+    Panicked { message: String },
 }
 
 impl Hint for AudioError {
@@ -165,7 +115,7 @@ impl Hint for AudioError {
             Self::Rate { .. } | Self::Channels { .. } => {
                 "export the file again: its header is damaged"
             }
-            Self::OutOfScale { .. } | Self::NotANumber { .. } => {
+            Self::OutOfScale { .. } | Self::NonFinite { .. } => {
                 "export it as 16-bit, or as float between -1 and 1"
             }
             Self::Panicked { .. } => {
@@ -187,11 +137,11 @@ mod tests {
     #[track_caller]
     fn check(error: AudioError, line: &str) {
         assert_eq!(error.to_string(), line);
-        assert!(error.hint().is_some(), "{error} has no way out");
+        assert!(error.hint().is_some(), "{error} has no hint");
     }
 
     #[test]
-    fn every_refusal_says_what_was_found_and_what_was_expected() {
+    fn every_refusal_states_the_found_and_the_expected_value() {
         check(
             AudioError::TooLong { length: Seconds(36_000.0), limit: Seconds(120.0) },
             "lasts 10.0 h, the limit is 2.0 min",

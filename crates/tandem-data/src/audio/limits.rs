@@ -1,30 +1,32 @@
-//! What a recording may be before it is refused. Never decides what is done with a refused one.
+//! Limits on a recording: length, file size, rate, channels, level.
+//!
+//! In: what a header or the samples say. Out: nothing, or an [`AudioError`].
 
 use super::AudioError;
 use serde::{Deserialize, Serialize};
 use tandem_units::{Bytes, SampleRate, Seconds};
 
-/// The slowest rate a header is believed with: below it lie telephone codecs and typing errors.
+/// The lowest plausible sample rate in Hz.
 const SLOWEST: u32 = 4_000;
-/// The fastest rate a header is believed with: above it nothing records.
+/// The highest plausible sample rate in Hz.
 const FASTEST: u32 = 768_000;
-/// The most channels that are mixed: more than any microphone array in a corpus.
+/// The most channels: more than any microphone array in a corpus.
 const MOST_CHANNELS: usize = 64;
-/// The loudest a float recording may be. Some room above full scale is normal in float files;
-/// far above it the file holds integers written as floats, and its level means nothing.
+/// The highest peak of a float recording. Peaks slightly above full scale are normal in float files;
+/// far above it, the file contains integers written as floats.
 const LOUDEST: f32 = 16.0;
 
-/// Bounds on one recording, checked while it is read and decoded, never after.
+/// Limits on one recording, checked while it is read and decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AudioLimits {
-    /// The longest recording accepted. Decoding stops as soon as it is passed.
+    /// The longest accepted recording. Decoding stops at this limit.
     pub max_length: Seconds,
-    /// The shortest recording accepted.
+    /// The shortest accepted recording.
     pub min_length: Seconds,
-    /// The largest file read.
+    /// The largest accepted file.
     pub max_file: Bytes,
-    /// A recording whose loudest sample stays below this share of full scale is silent.
+    /// A recording whose peak is below this share of full scale counts as silent.
     pub min_peak: f32,
 }
 
@@ -41,12 +43,12 @@ impl Default for AudioLimits {
 }
 
 impl AudioLimits {
-    /// Frames at this rate after which decoding stops.
+    /// Decoding stops after this many frames.
     pub(super) fn max_frames(&self, rate: SampleRate) -> usize {
         rate.samples(self.max_length).0
     }
 
-    /// Refuses a length known before decoding.
+    /// Checks a length that is known before decoding.
     pub(super) fn check_length(&self, frames: u64, rate: SampleRate) -> Result<(), AudioError> {
         let length = Seconds(frames as f64 / f64::from(rate.0));
         if frames == 0 {
@@ -61,7 +63,7 @@ impl AudioLimits {
         Ok(())
     }
 
-    /// Refuses silence, and floats whose scale cannot be right.
+    /// Refuses silence, and floats with an implausible scale.
     pub(super) fn check_peak(&self, peak: f32) -> Result<(), AudioError> {
         if peak < self.min_peak {
             return Err(AudioError::Silent { peak, limit: self.min_peak });
@@ -73,7 +75,7 @@ impl AudioLimits {
     }
 }
 
-/// A rate and channel count that can be believed.
+/// Checks that rate and channel count are plausible.
 pub(super) fn check_layout(rate: u32, channels: usize) -> Result<SampleRate, AudioError> {
     if !(SLOWEST..=FASTEST).contains(&rate) {
         return Err(AudioError::Rate { rate });
@@ -84,16 +86,16 @@ pub(super) fn check_layout(rate: u32, channels: usize) -> Result<SampleRate, Aud
     Ok(SampleRate(rate))
 }
 
-/// The largest absolute sample, or where the first one is that is not a number.
+/// The largest absolute sample; the error is the position of the first NaN or infinity.
 pub(super) fn peak(samples: &[f32], rate: SampleRate) -> Result<f32, AudioError> {
-    // One comparison-free pass that vectorises; the place is looked for only when it is needed.
+    // One pass without branches, which vectorises; the position is searched only if needed.
     let top = samples.iter().fold(0u32, |top, s| top.max(s.to_bits() & 0x7FFF_FFFF));
     let peak = f32::from_bits(top);
     if peak.is_finite() {
         return Ok(peak);
     }
     let at = samples.iter().position(|s| !s.is_finite()).unwrap_or(0);
-    Err(AudioError::NotANumber { at: rate.seconds(tandem_units::Samples(at)) })
+    Err(AudioError::NonFinite { at: rate.seconds(tandem_units::Samples(at)) })
 }
 
 #[cfg(test)]
@@ -101,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_header_without_a_sane_rate_is_not_believed() {
+    fn a_header_with_an_implausible_rate_is_refused() {
         for rate in [0, 1, 3_999, 768_001, u32::MAX] {
             assert!(matches!(check_layout(rate, 1), Err(AudioError::Rate { .. })), "{rate}");
         }
@@ -110,12 +112,12 @@ mod tests {
     }
 
     #[test]
-    fn the_first_sample_that_is_no_number_is_named_by_its_time() {
+    fn the_error_names_the_time_of_the_first_non_finite_sample() {
         for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, -f32::NAN] {
             let mut samples = vec![0.5f32; 100];
             samples[50] = bad;
             let error = peak(&samples, SampleRate(100)).unwrap_err();
-            assert!(matches!(error, AudioError::NotANumber { at } if at == Seconds(0.5)));
+            assert!(matches!(error, AudioError::NonFinite { at } if at == Seconds(0.5)));
         }
         assert_eq!(peak(&[0.25, -0.75, 0.5], SampleRate(100)).unwrap(), 0.75);
     }

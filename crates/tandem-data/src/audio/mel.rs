@@ -1,8 +1,8 @@
-//! Samples to mel frames: the features the model learns from and speaks in.
+//! Computes log-mel frames from samples: the features of the model.
 //!
-//! In: [`Sound`] at the configured rate. Out: log-mel values, `[frames, bands]`, written straight
+//! In: [`Sound`] at the configured rate. Out: log-mel values, `[frames, bands]`, written directly
 //! into the caller's memory. Opens no file, starts no thread, allocates nothing after the first
-//! call. The definition is that of [`MelConfig`]; all kernels compute the same.
+//! call. [`MelConfig`] has the definition; all kernels compute the same.
 //! Next on the path: the cache.
 
 mod butterfly;
@@ -27,7 +27,7 @@ use super::Sound;
 use kernel::Engine;
 use tandem_units::{Frames, Samples};
 
-/// Beyond this a square would leave single precision; full scale is one.
+/// The square of a larger sample would overflow single precision; full scale is one.
 const LARGEST_SAMPLE: f32 = 1e15;
 
 /// Log-mel features of one recording. Shape: `[frames, bands]`, frame after frame.
@@ -38,12 +38,10 @@ pub struct Mel {
 }
 
 impl Mel {
-    /// Number of frames.
     pub fn frames(&self) -> Frames {
         Frames(self.values.len() / self.bands)
     }
 
-    /// Bands per frame.
     pub fn bands(&self) -> usize {
         self.bands
     }
@@ -58,43 +56,39 @@ impl Mel {
         self.values.chunks_exact(self.bands)
     }
 
-    /// The values, given away.
     pub fn into_values(self) -> Vec<f32> {
         self.values
     }
 }
 
-/// Makes mel features with one setting. Owns its tables and scratch: one per thread.
+/// Computes mel features with one setting. Owns its tables and scratch memory: one per thread.
 pub struct MelExtractor {
     config: MelConfig,
     engine: Engine,
 }
 
 impl MelExtractor {
-    /// With the fastest kernel that this CPU and these settings allow.
+    /// Uses the fastest kernel for this CPU and these settings.
     pub fn new(config: MelConfig) -> Result<Self, MelError> {
         let kernel = MelKernel::best_for(&config);
         Self::with_kernel(config, kernel)
     }
 
-    /// With the kernel named; an error if it cannot run here.
+    /// Uses the given kernel; an error if it cannot run here.
     pub fn with_kernel(config: MelConfig, kernel: MelKernel) -> Result<Self, MelError> {
         config.validate()?;
         let engine = Engine::new(&config, kernel)?;
         Ok(Self { config, engine })
     }
 
-    /// The settings.
     pub fn config(&self) -> &MelConfig {
         &self.config
     }
 
-    /// The kernel in use.
     pub fn kernel(&self) -> MelKernel {
         self.engine.kernel()
     }
 
-    /// Frames that so many samples give.
     pub fn frames(&self, samples: Samples) -> Frames {
         self.config.frames(samples)
     }
@@ -117,7 +111,6 @@ impl MelExtractor {
         Ok(frames)
     }
 
-    /// The features as a value of their own.
     pub fn extract(&mut self, sound: Sound<'_>) -> Result<Mel, MelError> {
         let bands = self.config.bands;
         let mut values = vec![0.0; self.frames(sound.len()).0 * bands];
@@ -133,10 +126,10 @@ impl std::fmt::Debug for MelExtractor {
     }
 }
 
-/// Refuses what would give features that are no numbers.
+/// Refuses samples that would give non-finite features.
 fn check_samples(samples: &[f32]) -> Result<(), MelError> {
     const PART: usize = 1024;
-    // NaN compares as not usable. Whole parts first: this loop becomes vector instructions.
+    // NaN fails the comparison. Whole chunks first: this loop is vectorised.
     let usable = |sample: &f32| sample.abs() <= LARGEST_SAMPLE;
     for (part, values) in samples.chunks(PART).enumerate() {
         if values.iter().fold(0, |bad, sample| bad | u32::from(!usable(sample))) == 0 {

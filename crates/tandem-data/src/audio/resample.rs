@@ -1,25 +1,25 @@
-//! Any rate to the corpus rate, with nothing shifted in time and no length guessed.
+//! Resamples to the corpus rate without a shift in time and with an exact length.
 //!
 //! In: mono samples at one rate. Out: `round(n * to / from)` samples at the other; sample `i`
 //! of the output is the sound at time `i / to`, to a fraction of a sample.
 //!
-//! By FFT (rubato): flat to 95 % of the lower of the two bandwidths, everything that would
-//! fold back more than 80 dB down. Plans are kept per rate, since a corpus has few.
+//! By FFT (rubato): flat up to 95 % of the lower of the two bandwidths, aliasing below -80 dB. One plan
+//! per rate is cached, because a corpus has few rates.
 
 use super::AudioError;
 use rubato::audioadapter_buffers::direct::SequentialSlice;
 use rubato::{Fft, FixedSync, Resampler as _, WindowFunction};
 use tandem_units::SampleRate;
 
-/// The shorter side of a block, at least: it sets how steep the filter is.
+/// The minimum length of the shorter side of a block; it determines the steepness of the filter.
 const BLOCK: usize = 1024;
-/// Plans kept at once. A corpus with more rates than this works, only slower.
+/// The most cached plans. A corpus with more rates works, but slower.
 const PLANS: usize = 4;
 
-/// Owns one plan per rate seen; one per worker.
+/// Owns one plan per source rate; one resampler per worker.
 pub struct Resampler {
     to: SampleRate,
-    /// The plan used last stands first.
+    /// The most recently used plan is first.
     plans: Vec<(SampleRate, Fft<f32>)>,
 }
 
@@ -31,12 +31,12 @@ impl std::fmt::Debug for Resampler {
 }
 
 impl Resampler {
-    /// Towards this rate. Plans are made when a rate is first met.
+    /// A resampler to this rate. A plan is created when a source rate first occurs.
     pub fn new(to: SampleRate) -> Self {
         Self { to, plans: Vec::new() }
     }
 
-    /// Puts `input`, recorded at `from`, into `output` in place of what it held.
+    /// Resamples `input` from the rate `from` and replaces the contents of `output`.
     pub fn convert(
         &mut self,
         input: &[f32],
@@ -77,8 +77,8 @@ fn make_plan(from: SampleRate, to: SampleRate) -> Result<Fft<f32>, AudioError> {
     let (from, to) = (from.0 as usize, to.0 as usize);
     let shared = greatest_common_divisor(from, to);
     let shorter = from.min(to) / shared;
-    // An even number of units: the filter's delay is half a block, and must be a whole number of
-    // samples on both sides or the sound would be half a sample late.
+    // An even number of units: the delay of the filter is half a block and must be a whole number of
+    // samples at both rates. Otherwise the output would be half a sample late.
     let units = BLOCK.div_ceil(shorter).next_multiple_of(2);
     let chunk = units * from / shared;
     Fft::new_custom(from, to, chunk, 1, 1, WindowFunction::BlackmanHarris2, FixedSync::Both)
@@ -111,7 +111,7 @@ mod tests {
         (0..length).map(|i| (0.5 * (step * i as f64 + 0.3).sin()) as f32).collect()
     }
 
-    /// Signal to error in dB between the middle parts: the ends ring, the tone began nowhere.
+    /// Signal-to-error ratio in dB of the middle parts: the filter rings at both ends.
     fn agreement(found: &[f32], expected: &[f32]) -> f64 {
         let middle = found.len() / 4..found.len() * 3 / 4;
         let (mut signal, mut error) = (0.0, 0.0);
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_fold_back_is_taken_away() {
+    fn aliasing_is_removed() {
         for from in [44_100, 48_000, 96_000] {
             for hertz in [11_700.0, 14_000.0, 21_000.0] {
                 let output = convert(&tone(hertz, from, from as usize), from, 22_050);
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_click_stays_where_it_was() {
+    fn a_click_keeps_its_position() {
         for from in RATES {
             for second in [0.1, 0.5, 0.9] {
                 let mut input = vec![0.0; from as usize];
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn one_recording_leaves_no_trace_in_the_next() {
+    fn a_recording_does_not_affect_the_next() {
         let mut resampler = Resampler::new(SampleRate(22_050));
         let mut output = Vec::new();
         let clip = tone(440.0, 48_000, 30_000);

@@ -1,25 +1,23 @@
-//! Tells what a file is by its first bytes. Its name is asked only where the bytes say nothing.
+//! Detects the format of a file by its first bytes; the extension is used only if they are ambiguous.
 //!
-//! Signatures are from the formats' own specifications (RIFF, RFC 9639, RFC 3533, ID3v2,
+//! In: bytes and an extension. Out: the format, and the bytes after leading tags. Signatures are from the formats' own specifications (RIFF, RFC 9639, RFC 3533, ID3v2,
 //! ISO/IEC 11172-3 and 14496-12).
 
 use super::AudioError;
 
-/// What the content turned out to be.
+/// The detected format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// RIFF or RF64 with a WAVE form.
     Wav,
-    /// Native FLAC.
     Flac,
-    /// MPEG audio.
     Mp3,
-    /// An Ogg stream; what is inside is seen later.
+    /// An Ogg stream; its codec is checked later.
     Ogg,
 }
 
-/// The format, and the bytes from where it begins: tags in front are passed over unread, so
-/// that a picture in them is never parsed.
+/// The format, and the bytes from its start. Leading tags are skipped, so that a picture in them is
+/// never parsed.
 pub fn sniff<'a>(bytes: &'a [u8], hint: Option<&str>) -> Result<(Kind, &'a [u8]), AudioError> {
     if bytes.is_empty() {
         return Err(AudioError::EmptyFile);
@@ -36,7 +34,7 @@ pub fn sniff<'a>(bytes: &'a [u8], hint: Option<&str>) -> Result<(Kind, &'a [u8])
     Ok((kind, body))
 }
 
-/// A name helps only where an MP3 stream begins with junk before its first frame.
+/// The extension matters only for an MP3 stream with junk before its first frame.
 fn other<'a>(body: &'a [u8], hint: Option<&str>) -> Result<(Kind, &'a [u8]), AudioError> {
     if let Some(format) = known_but_unread(body) {
         return Err(AudioError::Unsupported { format: format.into() });
@@ -62,9 +60,9 @@ fn known_but_unread(body: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// Passes over ID3v2 tags: ten bytes of header, then a length of four times seven bits.
+/// Skips ID3v2 tags: ten bytes of header with a length of four times seven bits.
 fn after_tags(mut bytes: &[u8]) -> &[u8] {
-    // A file has one such tag, two when a careless program adds its own.
+    // A file has one such tag, or two if a program added its own.
     for _ in 0..4 {
         let [b'I', b'D', b'3', _, _, flags, a, b, c, d, ..] = *bytes else { break };
         if (a | b | c | d) & 0x80 != 0 {
@@ -77,7 +75,7 @@ fn after_tags(mut bytes: &[u8]) -> &[u8] {
     bytes
 }
 
-/// Eleven bits of synchronisation, then a version, layer, bit rate and rate that exist.
+/// Eleven sync bits, then a valid version, layer, bit rate and sample rate.
 fn starts_mpeg_frame(bytes: &[u8]) -> bool {
     let [0xFF, second, third, _, ..] = *bytes else { return false };
     second & 0xE0 == 0xE0
@@ -98,19 +96,19 @@ mod tests {
     }
 
     #[test]
-    fn content_decides_even_where_the_name_lies() {
+    fn content_decides_despite_a_wrong_extension() {
         check(b"fLaC....", Some("wav"), Ok(Kind::Flac));
         check(b"RIFF....WAVEfmt ", Some("mp3"), Ok(Kind::Wav));
         check(b"OggS....", None, Ok(Kind::Ogg));
         check(&[0xFF, 0xFB, 0x90, 0x64], Some("ogg"), Ok(Kind::Mp3));
         check(b"RIFF....AVI LIST", Some("wav"), Err("the content is not audio in a known format"));
         check(b"<html>", Some("wav"), Err("the content is not audio in a known format"));
-        check(b"\0\0\0\x20ftypM4A ", Some("mp3"), Err("MP4/M4A is not read"));
+        check(b"\0\0\0\x20ftypM4A ", Some("mp3"), Err("MP4/M4A is not supported"));
         check(b"", None, Err("the file is empty"));
     }
 
     #[test]
-    fn tags_in_front_are_passed_over_unread() {
+    fn leading_tags_are_skipped() {
         let mut bytes = b"ID3\x04\0\0\0\0\x01\x02".to_vec();
         bytes.extend([0xAA; 130]);
         bytes.extend(b"fLaC");

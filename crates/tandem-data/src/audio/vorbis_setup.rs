@@ -1,24 +1,24 @@
-//! Counts what a Vorbis header asks for before it gets it.
+//! Computes the memory that a Vorbis header needs before the decoder allocates it.
 //!
-//! A setup header holds up to 256 codebooks, and one of 24 bytes can unfold into 16 MiB of
-//! vectors and 128 MiB of decoding tables: gigabytes from a file of six kilobytes. The decoder
-//! bounds each codebook, not their sum. The layout is that of the Vorbis I specification, sections 3.2.1 and 4.2.4.
+//! In: the bytes of an Ogg file. Out: nothing, or an error. A setup header has up to 256 codebooks, and
+//! one of 24 bytes can expand to 16 MiB of vectors and 128 MiB of decoding tables: gigabytes from a
+//! file of six kilobytes. The decoder limits each codebook, but not their sum. The layout is that of the Vorbis I specification, sections 3.2.1 and 4.2.4.
 
 use super::AudioError;
 use symphonia::core::io::{BitReaderRtl, ReadBitsRtl};
 
-/// Entries of all codebooks together, at most. An entry costs the decoder up to a kibibyte;
-/// libvorbis asks for 19413 entries and 85928 numbers where it asks for most (six channels,
-/// quality 10, 44.1 kHz).
+/// The most entries of all codebooks together. An entry costs the decoder up to a kibibyte. The
+/// largest setup of libvorbis has 19413 entries and 85928 vector values (six channels, quality 10,
+/// 44.1 kHz).
 const MOST_ENTRIES: u64 = 48 << 10;
-/// Numbers in the vectors of all codebooks together, at most, four bytes each.
+/// The most vector values of all codebooks together, four bytes each.
 const MOST_NUMBERS: u64 = 4 << 20;
-/// The identification header, which stands in front of the setup header.
+/// The identification header, which comes before the setup header.
 const IDENTIFICATION: usize = 30;
 /// The setup header's type and signature.
 const SIGNATURE: usize = 7;
 
-/// What the codebooks passed so far ask for.
+/// The memory demand of the codebooks so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Demand {
     entries: u64,
@@ -31,8 +31,8 @@ impl Demand {
     }
 }
 
-/// Refuses codebooks that are too large together. Anything else that is wrong with the header is
-/// left for the decoder to find: it reads no further than this does.
+/// Refuses codebooks that are too large together. The decoder reports all other faults of the header:
+/// it reads no further than this function.
 pub(super) fn check_setup(headers: &[u8]) -> Result<(), AudioError> {
     if demand(headers.get(IDENTIFICATION + SIGNATURE..).unwrap_or(&[])).is_too_much() {
         let reason = "its Vorbis codebooks would fill the memory";
@@ -41,7 +41,7 @@ pub(super) fn check_setup(headers: &[u8]) -> Result<(), AudioError> {
     Ok(())
 }
 
-/// The demand of all codebooks, up to the first that is broken or too much.
+/// The demand of all codebooks, up to the first that is invalid or too large.
 fn demand(setup: &[u8]) -> Demand {
     let mut bits = BitReaderRtl::new(setup);
     let mut sum = Demand::default();
@@ -54,7 +54,7 @@ fn demand(setup: &[u8]) -> Demand {
     sum
 }
 
-/// Adds one codebook's demand and goes to its end; nothing where there is no going on.
+/// Adds the demand of one codebook and moves to its end; `None` if it is invalid.
 fn pass_codebook(bits: &mut BitReaderRtl<'_>, sum: &mut Demand) -> Option<()> {
     let _sync = bits.read_bits_leq32(24).ok()?;
     let dimensions = bits.read_bits_leq32(16).ok()?;
@@ -85,7 +85,7 @@ fn pass_code_lengths(bits: &mut BitReaderRtl<'_>, entries: u32) -> Option<()> {
         let mut passed = 0;
         while passed < entries {
             let width = 32 - (entries - passed).leading_zeros();
-            // A length no code has adds nothing; each such step still uses up bits.
+            // An unused length adds nothing; each such step still consumes bits.
             passed += bits.read_bits_leq32(width).ok()?;
         }
         return Some(());
@@ -121,7 +121,7 @@ mod tests {
     fn a_header_from_an_encoder_stays_far_below_the_limit() {
         let file = include_bytes!("../../tests/audio/tone_44k.ogg");
         let at = file.windows(SIGNATURE).position(|bytes| bytes == b"\x05vorbis").unwrap();
-        // It lies in one page, so its bits are in one piece. Counted by a separate program too.
+        // The header is in one page, so its bits are contiguous. A separate program gave the same counts.
         let found = demand(&file[at + SIGNATURE..]);
         assert_eq!(found, Demand { entries: 4110, numbers: 7388 });
     }

@@ -1,13 +1,13 @@
-//! Reads PCM and float WAV, the format nearly every corpus is in, without a copy where possible.
+//! Parses PCM and float WAV, the most common format, without a copy if possible.
 //!
-//! In: the bytes of a RIFF or RF64 file. Out: [`WavFile`], a description and the span of its
-//! samples, later mixed to mono. Other encodings inside WAV go to [`super::compressed`].
-//! Never believes a size without looking at the bytes it speaks of.
+//! In: the bytes of a RIFF or RF64 file. Out: [`WavFile`], the header fields and the
+//! samples, which are later mixed to mono. Other encodings in WAV go to [`super::compressed`].
+//! Never trusts a size in a header without comparing it with the bytes that exist.
 //!
-//! Why this exists beside the general decoder: 16-bit mono at the corpus rate, header to peak,
-//! costs 1.5 us per second of audio here and 85 to 105 us there (one core, interleaved, clips of
-//! 4.7 s, in memory; reading the file costs 6.5 us). Nor does the general decoder say how many
-//! bytes are missing from a file that ends early.
+//! Reason for a separate parser: 16-bit mono at the corpus rate, from header to peak, costs 1.5 us per
+//! second of audio here and 85 to 105 us in the general decoder (one core, interleaved, clips of 4.7 s,
+//! in memory; reading the file costs 6.5 us). The general decoder also does not report how many bytes
+//! are missing from a truncated file.
 
 use super::AudioError;
 use super::limits::check_layout;
@@ -18,11 +18,8 @@ use tandem_units::{Bytes, SampleRate};
 pub enum Encoding {
     /// Unsigned, 128 is silence.
     U8,
-    /// Two bytes.
     I16,
-    /// Three bytes.
     I24,
-    /// Four bytes.
     I32,
     /// Four bytes, full scale at 1.0.
     F32,
@@ -30,21 +27,20 @@ pub enum Encoding {
     F64,
 }
 
-/// A WAV file whose header held true: every frame it speaks of is there.
+/// A WAV file whose header is correct: every frame that it announces exists.
 #[derive(Clone, Copy, Debug)]
 pub struct WavFile<'a> {
     /// Frames per second.
     pub rate: SampleRate,
     /// Samples in a frame.
     pub channels: usize,
-    /// How a sample is stored.
     pub encoding: Encoding,
-    /// Whole frames, nothing else.
+    /// The sample data: whole frames only.
     pub data: &'a [u8],
 }
 
 impl<'a> WavFile<'a> {
-    /// The parsed header, or nothing where the samples are neither PCM nor float.
+    /// The parsed header, or `None` if the samples are neither PCM nor float.
     pub fn parse(bytes: &'a [u8]) -> Result<Option<Self>, AudioError> {
         let chunks = Chunks::find(bytes)?;
         let Some(format) = Format::parse(chunks.format)? else { return Ok(None) };
@@ -58,12 +54,11 @@ impl<'a> WavFile<'a> {
         }))
     }
 
-    /// How many frames there are.
     pub fn frames(&self) -> usize {
         self.data.len() / (self.channels * self.encoding.size())
     }
 
-    /// The mean of all channels, full scale at 1.0, in place of what `mono` held.
+    /// Replaces the contents of `mono` by the mean of all channels, full scale at 1.0.
     pub fn mix_into(&self, mono: &mut Vec<f32>) {
         let (data, channels) = (self.data, self.channels);
         match self.encoding {
@@ -108,7 +103,7 @@ fn mix<const SIZE: usize>(
     let share = 1.0 / channels as f32;
     match channels {
         1 => mono.extend(samples.iter().map(|&bytes| decode(bytes))),
-        // A count known to the compiler lets it use the vector unit: stereo is common enough.
+        // A constant channel count lets the compiler vectorise: stereo is common.
         2 => {
             let (frames, _) = samples.as_chunks::<2>();
             mono.extend(frames.iter().map(|&[left, right]| (decode(left) + decode(right)) * share));
@@ -121,20 +116,19 @@ fn mix<const SIZE: usize>(
     }
 }
 
-/// The two chunks that matter, wherever they stand among others.
+/// The two chunks that matter, in any position.
 struct Chunks<'a> {
     format: &'a [u8],
     data: &'a [u8],
 }
 
-/// From here on a 32-bit size is a placeholder of a program that wrote to a pipe and could not
-/// come back to fill it in (0xFFFFFFFF: ffmpeg, 0x7FFFF000 and up: SoX). Files of that size are
-/// far past the limit for a recording.
+/// A 32-bit size from here on is a placeholder of a program that wrote to a pipe and could not fill in
+/// the size (0xFFFFFFFF: ffmpeg, 0x7FFFF000 and up: SoX). Files of that size are far above the limit.
 const PLACEHOLDER: u64 = 0x7FFF_F000;
 
 impl<'a> Chunks<'a> {
     fn find(bytes: &'a [u8]) -> Result<Self, AudioError> {
-        // A header left as it was when writing began: sizes of zero mean "not filled in".
+        // Sizes of zero were never filled in by the program that wrote the file.
         let unfinished = matches!(u32_at(bytes, 4), Some(0 | u32::MAX));
         let (mut format, mut wide_size) = (None, None);
         let mut rest = bytes.get(12..).unwrap_or(&[]);
@@ -160,11 +154,11 @@ impl<'a> Chunks<'a> {
             };
             match id {
                 b"fmt " => format = Some(content),
-                // RF64 keeps sizes that do not fit 32 bits here: the file's, then the data's.
+                // RF64 stores 64-bit sizes here: of the file, then of the data.
                 b"ds64" => wide_size = u64_at(content, 8),
                 _ => {}
             }
-            // Chunks begin at even places; the last one may lack its filling byte.
+            // Chunks begin at even offsets; the last one may lack its padding byte.
             rest = body.get(size as usize + (size & 1) as usize..).unwrap_or(&[]);
         }
         Err(AudioError::Malformed { reason: "no `data` chunk: the file ends in its header" })
@@ -178,7 +172,7 @@ struct Format {
 }
 
 impl Format {
-    /// Nothing where the encoding is not PCM or float.
+    /// `None` if the encoding is not PCM or float.
     fn parse(chunk: &[u8]) -> Result<Option<Self>, AudioError> {
         const SHORT: AudioError = AudioError::Malformed { reason: "the `fmt ` chunk is too short" };
         const PCM: u16 = 1;
@@ -186,14 +180,14 @@ impl Format {
         const EXTENSIBLE: u16 = 0xFFFE;
         let mut tag = u16_at(chunk, 0).ok_or(SHORT)?;
         if tag == EXTENSIBLE {
-            // The real tag is the head of the identifier that ends the chunk.
+            // The real format tag is in the first bytes of the GUID at the end of the chunk.
             tag = u16_at(chunk, 24).ok_or(SHORT)?;
         }
         let channels = usize::from(u16_at(chunk, 2).ok_or(SHORT)?);
         let rate = u32_at(chunk, 4).ok_or(SHORT)?;
         let frame = usize::from(u16_at(chunk, 12).ok_or(SHORT)?);
         let rate = check_layout(rate, channels)?;
-        // Samples fill whole bytes from the top, so 20 bits in three bytes are 24 bits.
+        // Samples are left-aligned in whole bytes, so 20 bits in three bytes are read as 24 bits.
         let encoding = match (tag, frame / channels) {
             _ if frame % channels != 0 => return Err(BLOCK),
             (PCM, 1) => Encoding::U8,
@@ -206,7 +200,7 @@ impl Format {
             _ => return Ok(None),
         };
         let bits = usize::from(u16_at(chunk, 14).ok_or(SHORT)?);
-        // Some writers leave the field empty; one that contradicts the frame cannot be read.
+        // Some writers leave the field empty; a value that contradicts the frame size is an error.
         if bits != 0 && bits.div_ceil(8) != encoding.size() {
             return Err(BLOCK);
         }
@@ -233,7 +227,7 @@ fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// A file of the given chunks, its outer size right.
+    /// A file of the given chunks with a correct outer size.
     fn riff(chunks: &[(&[u8; 4], &[u8])]) -> Vec<u8> {
         let mut body = b"WAVE".to_vec();
         for (id, content) in chunks {
@@ -264,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn odd_chunks_around_the_samples_are_passed_over() {
+    fn unknown_chunks_are_skipped() {
         let bytes = riff(&[
             (b"JUNK", &[1, 2, 3]),
             (b"fmt ", &MONO()),
@@ -278,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_data_chunk_cut_short_says_how_much_is_missing() {
+    fn the_error_for_a_truncated_data_chunk_has_both_sizes() {
         let bytes = riff(&[(b"fmt ", &MONO()), (b"data", &[0; 2000])]);
         refused(
             &bytes[..bytes.len() - 1500],
@@ -289,12 +283,12 @@ mod tests {
     }
 
     #[test]
-    fn a_size_left_open_by_a_pipe_means_to_the_end_of_the_file() {
+    fn a_placeholder_size_means_to_the_end_of_the_file() {
         for (outer, inner) in [(u32::MAX, u32::MAX), (0, 0), (0x7FFF_F024, 0x7FFF_F000)] {
             let mut bytes = riff(&[(b"fmt ", &MONO()), (b"data", &[3; 9])]);
             bytes[4..8].copy_from_slice(&outer.to_le_bytes());
             bytes[40..44].copy_from_slice(&inner.to_le_bytes());
-            // Nine bytes and one of filling: five whole samples.
+            // Nine bytes and one padding byte: five whole samples.
             assert_eq!(WavFile::parse(&bytes).unwrap().unwrap().frames(), 5, "{inner:x}");
         }
         let empty = riff(&[(b"fmt ", &MONO()), (b"data", &[]), (b"LIST", &[0; 40])]);
@@ -302,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wide_file_takes_its_size_from_its_own_chunk() {
+    fn an_rf64_file_takes_its_size_from_the_ds64_chunk() {
         let mut sizes = [0u8; 28];
         sizes[8] = 4;
         let mut bytes =

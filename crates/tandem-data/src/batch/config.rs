@@ -1,29 +1,30 @@
-//! What the user decides about batches, and which decisions cannot be carried out.
+//! The batch settings and their validation.
+//!
+//! In: settings from the user. Out: [`BatchConfig`], or a [`BatchError`] with a hint.
 
 use serde::{Deserialize, Serialize};
 use tandem_units::{Hint, Seed};
 
-/// The most padded lengths a user may list: each is one more set of kernels to compile.
+/// The most padded lengths a user may list: each one needs another set of compiled kernels.
 pub(super) const MOST_EDGES: usize = 64;
 
-/// How batches are made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct BatchConfig {
-    /// Utterances in a batch, at most.
+    /// The most utterances in a batch.
     pub batch_size: usize,
-    /// Frames in a batch, at most, padding included. Unset: `batch_size * max_mel_frames`, so
-    /// that the batch size alone decides.
+    /// The most frames in a batch, with padding. Unset: `batch_size * max_mel_frames`, so that the
+    /// batch size alone decides.
     pub frame_budget: Option<usize>,
     /// Utterances with more mel frames are left out.
     pub max_mel_frames: usize,
     /// Utterances with more symbols are left out.
     pub max_text_length: usize,
-    /// Padded lengths, at most. The lengths themselves are fitted to the corpus.
+    /// The most padded lengths. The lengths themselves are fitted to the corpus.
     pub max_buckets: usize,
-    /// Padded lengths by hand, rising, ending at `max_mel_frames`. Unset: fitted.
+    /// Explicit padded lengths: increasing, ending at `max_mel_frames`. Unset: fitted.
     pub bucket_edges: Option<Vec<usize>>,
-    /// What the order of every epoch is drawn from.
+    /// The seed of the order of every epoch.
     pub seed: Seed,
 }
 
@@ -42,7 +43,7 @@ impl Default for BatchConfig {
 }
 
 impl BatchConfig {
-    /// Refuses what cannot be carried out, before any work is done.
+    /// Checks the settings before any work is done.
     pub fn validate(&self) -> Result<(), BatchError> {
         let sizes = [
             ("batch_size", self.batch_size),
@@ -69,7 +70,7 @@ impl BatchConfig {
         self.bucket_edges.as_deref().map_or(Ok(()), |edges| self.validate_edges(edges))
     }
 
-    /// Rows in a batch whose rows are this long: the batch size, or what the budget allows.
+    /// Rows in a batch of this length: the batch size, or fewer if the frame budget requires it.
     pub fn rows_of(&self, frames: usize) -> usize {
         let fitting = self.frame_budget.map_or(self.batch_size, |budget| budget / frames.max(1));
         fitting.clamp(1, self.batch_size)
@@ -93,63 +94,28 @@ impl BatchConfig {
     }
 }
 
-/// Batches kept ready where the user says nothing: many small ones, few large ones.
+/// The default number of prefetched batches: many small ones, few large ones.
 pub fn auto_prefetch(batch_size: usize) -> usize {
     (64 / batch_size.max(1)).clamp(2, 8)
 }
 
-/// Why no batches can be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BatchError {
-    /// A size of zero.
     #[error("`{key}` is 0")]
-    Zero {
-        /// Which setting.
-        key: &'static str,
-    },
-    /// A size past what makes sense.
+    Zero { key: &'static str },
     #[error("`{key}` is {size}, the limit is {most}")]
-    TooLarge {
-        /// Which setting.
-        key: &'static str,
-        /// What it is.
-        size: usize,
-        /// What it may be.
-        most: usize,
-    },
-    /// Not even one of the longest utterances fits.
+    TooLarge { key: &'static str, size: usize, most: usize },
     #[error("`frame_budget` is {budget}, less than one utterance of `max_mel_frames` {frames}")]
-    Budget {
-        /// What was asked for.
-        budget: usize,
-        /// The longest utterance.
-        frames: usize,
-    },
-    /// The padded lengths are not a rising list.
-    #[error("`bucket_edges` must be a list of rising frame counts above 0")]
+    Budget { budget: usize, frames: usize },
+    #[error("`bucket_edges` must be a list of increasing frame counts above 0")]
     Edges,
-    /// Utterances between the last padded length and the longest allowed have no place.
+    /// Utterances between the last padded length and the longest allowed one have no bucket.
     #[error("`bucket_edges` ends at {last}, `max_mel_frames` is {frames}")]
-    LastEdge {
-        /// Where the list ends.
-        last: usize,
-        /// Where it must end.
-        frames: usize,
-    },
-    /// The two lists of lengths are not of one corpus.
+    LastEdge { last: usize, frames: usize },
     #[error("{frames} frame counts, but {symbols} symbol counts")]
-    Uneven {
-        /// How many frame counts.
-        frames: usize,
-        /// How many symbol counts.
-        symbols: usize,
-    },
-    /// There is nothing to make batches of.
+    Uneven { frames: usize, symbols: usize },
     #[error("none of {rows} utterances fits the limits")]
-    Nothing {
-        /// How many were looked at.
-        rows: usize,
-    },
+    Nothing { rows: usize },
 }
 
 impl Hint for BatchError {
@@ -179,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn the_defaults_are_the_promised_ones() {
+    fn the_defaults_are_as_documented() {
         let config = BatchConfig::default();
         assert_eq!(config.validate(), Ok(()));
         let sizes = (config.batch_size, config.max_mel_frames, config.max_text_length);
@@ -198,7 +164,7 @@ mod tests {
             "`frame_budget` is 799, less than one utterance of `max_mel_frames` 800",
         );
         let edges = |list: &[usize]| BatchConfig { bucket_edges: Some(list.into()), ..config() };
-        let rising = "`bucket_edges` must be a list of rising frame counts above 0";
+        let rising = "`bucket_edges` must be a list of increasing frame counts above 0";
         check(edges(&[]), rising);
         check(edges(&[0, 800]), rising);
         check(edges(&[400, 400, 800]), rising);
@@ -207,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn prefetch_follows_its_rule() {
+    fn the_default_prefetch_follows_its_formula() {
         let found = [1, 4, 8, 9, 16, 24, 32, 64, 1000].map(auto_prefetch);
         assert_eq!(found, [8, 8, 8, 7, 4, 2, 2, 2, 2]);
     }

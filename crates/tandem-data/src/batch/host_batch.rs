@@ -1,32 +1,30 @@
-//! One padded batch in memory, used again and again.
+//! One padded batch in memory; the buffers are reused.
 //!
-//! In: rows of mel and symbols, written in place by whoever has them. Out: flat arrays, ready to
-//! be copied to a device. Nothing is cleared that is about to be overwritten: only what lies
-//! behind a row's end is filled. Knows no corpus and no order.
+//! In: rows of mel frames and symbols, written in place by the caller. Out: flat arrays, ready to be
+//! copied to a device. Only the padding after each row is filled; data that will be overwritten is not
+//! cleared first. Knows no corpus and no order.
 
 use super::BatchShape;
 use crate::audio::mel::MelConfig;
 use tandem_units::Bytes;
 
-/// What fills symbols behind the end of a text; never a symbol itself.
+/// Fills the symbols after the end of a text; it is never a real symbol.
 pub const SYMBOL_PADDING: i32 = 0;
 
-/// What is known of one row besides its arrays.
+/// The metadata of one row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RowInfo {
-    /// Which utterance of the corpus.
+    /// Index of the utterance in the corpus.
     pub row: u32,
-    /// Mel frames that are sound.
+    /// Mel frames without padding.
     pub frames: usize,
-    /// Symbols that are text.
+    /// Symbols without padding.
     pub symbols: usize,
-    /// Who speaks.
     pub speaker: u32,
-    /// In which language.
     pub language: u32,
 }
 
-/// The memory of one row up to its own end, to be overwritten whole.
+/// The memory of one row without padding. The caller must overwrite all of it.
 #[derive(Debug, PartialEq)]
 pub struct RowMut<'a> {
     /// `[frames, bands]`.
@@ -35,15 +33,15 @@ pub struct RowMut<'a> {
     pub symbols: &'a mut [i32],
 }
 
-/// The buffers of one batch: [`reset`](Self::reset), [`push_row`](Self::push_row) for each
-/// utterance, [`finish`](Self::finish), read, and again.
+/// The buffers of one batch. Call [`reset`](Self::reset), [`push_row`](Self::push_row) for each
+/// utterance and [`finish`](Self::finish), then read the arrays.
 #[derive(Clone, Debug)]
 pub struct HostBatch {
     shape: BatchShape,
     bands: usize,
-    /// What fills mel behind the end of an utterance: the value of silence.
+    /// Fills the frames after the end of an utterance: the log-mel value of silence.
     silence: f32,
-    /// This and the next grow and never shrink: the accessors lend the part in use.
+    /// This and the next one never shrink; the accessors return the part in use.
     mel: Vec<f32>,
     symbols: Vec<i32>,
     row_ids: Vec<u32>,
@@ -54,7 +52,7 @@ pub struct HostBatch {
 }
 
 impl HostBatch {
-    /// Empty buffers for features of this kind; padding is the floor of their logarithm.
+    /// Empty buffers; the padding is the logarithm of `mel.floor`.
     pub fn new(mel: &MelConfig) -> Self {
         Self {
             shape: BatchShape::default(),
@@ -70,7 +68,7 @@ impl HostBatch {
         }
     }
 
-    /// Begins a batch of this shape. Allocates only where no earlier one was as large.
+    /// Starts a batch of this shape. Allocates only if no earlier batch was as large.
     pub fn reset(&mut self, shape: BatchShape) {
         self.shape = shape;
         grow(&mut self.mel, shape.rows * shape.frames * self.bands, self.silence);
@@ -81,15 +79,15 @@ impl HostBatch {
         }
     }
 
-    /// Enters the next utterance and lends its memory, which holds whatever an earlier batch
-    /// left there; what lies behind its end is padded already.
+    /// Adds an utterance and returns its memory, which contains data of an earlier batch. The padding
+    /// after it is already filled.
     ///
     /// # Panics
-    /// Where the shape has no place for it: that is a plan made for other lengths.
+    /// If the utterance does not fit the shape, because the plan was for other lengths.
     pub fn push_row(&mut self, info: RowInfo) -> RowMut<'_> {
         let (shape, at) = (self.shape, self.row_ids.len());
         let fits = at < shape.rows && info.frames <= shape.frames && info.symbols <= shape.symbols;
-        assert!(fits, "{info:?} does not fit place {at} of {shape:?}");
+        assert!(fits, "{info:?} does not fit row {at} of {shape:?}");
         self.row_ids.push(info.row);
         let values = [info.frames, info.symbols, info.speaker as usize, info.language as usize];
         for (list, value) in self.lists_mut().into_iter().zip(values) {
@@ -104,8 +102,8 @@ impl HostBatch {
         RowMut { mel, symbols }
     }
 
-    /// The rows entered so far, each with its own memory, so that several threads may fill
-    /// them at once.
+    /// The rows added so far, each with its own memory, so that several threads can fill them at
+    /// once.
     pub fn rows_mut(&mut self) -> impl Iterator<Item = RowMut<'_>> {
         let (shape, bands) = (self.shape, self.bands);
         let mel = self.mel.chunks_mut((shape.frames * bands).max(1));
@@ -117,7 +115,7 @@ impl HostBatch {
         })
     }
 
-    /// Ends the batch: places no utterance came for get padding, and lengths of zero.
+    /// Ends the batch: unused rows get padding and a length of zero.
     pub fn finish(&mut self) {
         let (shape, used, mel_row) = (self.shape, self.used(), self.shape.frames * self.bands);
         self.mel[used * mel_row..shape.rows * mel_row].fill(self.silence);
@@ -127,17 +125,15 @@ impl HostBatch {
         }
     }
 
-    /// The shape of the batch under way.
     pub fn shape(&self) -> BatchShape {
         self.shape
     }
 
-    /// Bands of a mel frame.
     pub fn bands(&self) -> usize {
         self.bands
     }
 
-    /// Places that hold an utterance; those after them are empty.
+    /// Rows with an utterance; the rows after them are empty.
     pub fn used(&self) -> usize {
         self.row_ids.len()
     }
@@ -154,36 +150,36 @@ impl HostBatch {
         &self.symbols[..self.shape.rows * self.shape.symbols]
     }
 
-    /// Real frames of each place, zero where it is empty: `[rows]`.
+    /// Frames of each row without padding, zero for an empty row: `[rows]`.
     pub fn frame_counts(&self) -> &[i32] {
         self.assert_finished();
         &self.frame_counts
     }
 
-    /// Real symbols of each place, zero where it is empty: `[rows]`.
+    /// Symbols of each row without padding, zero for an empty row: `[rows]`.
     pub fn symbol_counts(&self) -> &[i32] {
         self.assert_finished();
         &self.symbol_counts
     }
 
-    /// Who speaks in each place: `[rows]`.
+    /// `[rows]`.
     pub fn speakers(&self) -> &[i32] {
         self.assert_finished();
         &self.speakers
     }
 
-    /// The language of each place: `[rows]`.
+    /// `[rows]`.
     pub fn languages(&self) -> &[i32] {
         self.assert_finished();
         &self.languages
     }
 
-    /// The utterances in it, one per used place: `[used]`.
+    /// Indices of the utterances in the corpus: `[used]`.
     pub fn row_ids(&self) -> &[u32] {
         &self.row_ids
     }
 
-    /// The memory held, whether in use or kept for a larger batch.
+    /// Allocated memory, in use or not.
     pub fn size(&self) -> Bytes {
         let lists = [&self.frame_counts, &self.symbol_counts, &self.speakers, &self.languages];
         let four_bytes = self.mel.capacity()
@@ -198,13 +194,13 @@ impl HostBatch {
         [frame_counts, symbol_counts, speakers, languages]
     }
 
-    /// A full batch is finished by itself; any other would show an earlier batch's rows.
+    /// A partial batch must be finished first: otherwise it would contain rows of an earlier batch.
     fn assert_finished(&self) {
         assert_eq!(self.frame_counts.len(), self.shape.rows, "the batch is not finished");
     }
 }
 
-/// Only growth past the largest batch so far costs a fill.
+/// Fills only the growth beyond the largest batch so far.
 fn grow<T: Clone>(list: &mut Vec<T>, length: usize, value: T) {
     if list.len() < length {
         list.resize(length, value);
@@ -236,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_lies_behind_an_utterance_is_padding() {
+    fn only_the_rest_of_a_row_is_padding() {
         let mut batch = two_bands();
         fill(&mut batch, SHAPE, &[info(7, 3, 5), info(8, 4, 1)]);
         let p = 1e-5f32.ln();
@@ -251,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_shows_nothing_of_the_ones_before_it() {
+    fn a_batch_contains_nothing_of_earlier_batches() {
         let mut used = two_bands();
         fill(&mut used, BatchShape { rows: 5, frames: 9, symbols: 9 }, &[info(9, 9, 9); 5]);
         let size = used.size();
@@ -286,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "does not fit place 0")]
+    #[should_panic(expected = "does not fit row 0")]
     fn a_row_longer_than_the_shape_is_a_fault_of_the_plan() {
         let mut batch = two_bands();
         batch.reset(SHAPE);

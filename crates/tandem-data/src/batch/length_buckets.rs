@@ -1,21 +1,21 @@
-//! The few lengths batches are padded to, fitted to the corpus.
+//! Chooses the few lengths that batches are padded to.
 //!
-//! In: the frame counts of a corpus. Out: rising edges; an utterance belongs to the first one
-//! that is not below its length. Few edges, because every shape is compiled and tuned once;
-//! well-placed ones, because padding is computed like sound and thrown away.
+//! In: the frame counts of a corpus. Out: increasing edges; an utterance belongs to the first edge that
+//! is not below its length. Few edges, because kernels are compiled and tuned for every shape. Their
+//! positions minimise padding, because padded frames cost as much time as real ones.
 
 use super::BatchConfig;
 
-/// Edges lie on multiples of this, which suits vector units and fused kernels.
+/// Edges are multiples of this, which suits vector units and fused kernels.
 const STEP: usize = 8;
-/// Possible edges, at most: bounds the search, whatever the longest utterance.
+/// The most candidates for edges: limits the search, however long the longest utterance is.
 const CANDIDATES: usize = 160;
-/// A further edge must save at least this share of all frames, or it is not worth its kernels.
+/// One more edge must save at least this share of all frames to be worth its compiled kernels.
 const WORTH: f64 = 0.005;
 
-/// The edges of the configuration, or those with the least padding for these lengths.
+/// The edges from the configuration, or those with the least padding for these lengths.
 ///
-/// `frames` holds the lengths of usable utterances: none above `max_mel_frames`.
+/// `frames` are the lengths of usable utterances: none is above `max_mel_frames`.
 pub(super) fn edges(frames: impl Iterator<Item = u32>, config: &BatchConfig) -> Vec<usize> {
     if let Some(edges) = &config.bucket_edges {
         return edges.clone();
@@ -37,12 +37,12 @@ fn fit(counts: &[u64], config: &BatchConfig, edge: impl Fn(usize) -> usize) -> V
     for bin in 0..bins {
         before[bin + 1] = before[bin] + counts[bin];
     }
-    // Frames computed for the bins from..=to in one bucket, short last batch included.
+    // Frames computed for the bins from..=to in one bucket, with its partial last batch.
     let cost = |from: usize, to: usize| {
         let rows = config.rows_of(edge(to)) as u64;
         (before[to + 1] - before[from]).div_ceil(rows) * rows * edge(to) as u64
     };
-    // best[k][to]: least cost of bins 0..=to in k + 1 buckets, and where the last one begins.
+    // best[k][to]: least cost of bins 0..=to in k + 1 buckets, and the first bin of the last one.
     let mut best: Vec<Vec<(u64, usize)>> = vec![(0..bins).map(|to| (cost(0, to), 0)).collect()];
     for k in 1..config.max_buckets.min(bins) {
         let previous = &best[k - 1];
@@ -58,14 +58,14 @@ fn fit(counts: &[u64], config: &BatchConfig, edge: impl Fn(usize) -> usize) -> V
     trace_back(&best, last)
 }
 
-/// The fewest buckets whose cost is near the least, and their last bins, rising.
+/// The last bins of the fewest buckets whose cost is near the minimum, in increasing order.
 fn trace_back(best: &[Vec<(u64, usize)>], last: usize) -> Vec<usize> {
     let least = best[best.len() - 1][last].0 as f64;
     let enough = best.iter().position(|row| row[last].0 as f64 <= least * (1.0 + WORTH));
     let (mut k, mut to) = (enough.unwrap_or(best.len() - 1), last);
     let mut ends = vec![to];
     loop {
-        // A row that did not improve repeats the one with fewer buckets: go down to that.
+        // A row without improvement repeats the row with fewer buckets: use that one.
         while k > 0 && best[k - 1][to] == best[k][to] {
             k -= 1;
         }
@@ -103,13 +103,13 @@ mod tests {
     }
 
     #[test]
-    fn a_tiny_corpus_is_not_cut_into_batches_of_one() {
-        // Four rows of one batch: every further bucket would add a batch of its own.
+    fn a_tiny_corpus_is_not_split_into_batches_of_one() {
+        // Four rows fit in one batch: every further bucket would add a batch.
         assert_eq!(fitted(&[300, 310, 320, 500], &BatchConfig::default()), [504]);
     }
 
     #[test]
-    fn the_search_finds_what_trying_everything_finds() {
+    fn the_search_finds_the_optimum_of_an_exhaustive_search() {
         let config = BatchConfig { batch_size: 2, max_buckets: 3, ..BatchConfig::default() };
         for seed in 0..50u64 {
             let counts: Vec<u64> = (0..9).map(|bin| (seed * 31 + bin * bin * 17) % 5).collect();
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn edges_by_hand_are_taken_as_they_are() {
+    fn configured_edges_are_used_unchanged() {
         let config = BatchConfig { bucket_edges: Some(vec![300, 800]), ..BatchConfig::default() };
         assert_eq!(fitted(&[10], &config), [300, 800]);
     }

@@ -1,18 +1,18 @@
-//! Seed and epoch to an order, the same on every machine and for any number of workers.
+//! A random order from seed and epoch: the same on every machine and for any number of workers.
 //!
-//! ChaCha with 8 rounds draws the numbers, seeded by [`Seed::derive`]; the shuffle is that of
-//! Fisher and Yates, the bounded draw Lemire's ("Fast random integer generation in an
-//! interval", 2019). All three are spelled out here, since a library that improves its own
-//! shuffle would reorder every run that is resumed.
+//! In: a seed and an epoch. Out: a permutation. ChaCha with 8 rounds, seeded by [`Seed::derive`],
+//! generates the random numbers; the shuffle is Fisher-Yates; bounded integers use Lemire's method
+//! ("Fast random integer generation in an interval", 2019). The shuffle is implemented here because a
+//! library that changes its own shuffle would reorder every resumed run.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 use tandem_units::{Epoch, Seed};
 
-/// What the seed of an order is derived for; other draws from the run's seed use other numbers.
+/// The purpose of the derived seed; other uses of the run's seed have other numbers.
 const PURPOSE: u64 = 0x6F72_6465_7200_0001;
 
-/// Draws for one epoch.
+/// Random numbers for one epoch.
 pub(super) struct Shuffler(ChaCha8Rng);
 
 impl Shuffler {
@@ -25,7 +25,7 @@ impl Shuffler {
         Self(ChaCha8Rng::from_seed(key))
     }
 
-    /// Brings the items into an order in which every one is equally likely.
+    /// Shuffles the items; every order is equally likely.
     pub(super) fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
             let other = self.below(last as u32 + 1) as usize;
@@ -33,10 +33,10 @@ impl Shuffler {
         }
     }
 
-    /// A number below `end`, each equally likely.
+    /// A uniform random number below `end`.
     fn below(&mut self, end: u32) -> u32 {
-        // The product's high half is the number; its low half tells the few draws that would
-        // favour some numbers, and those are drawn again.
+        // The high half of the product is the result. The low half identifies the few values that
+        // would bias it; those are drawn again.
         let unfair = end.wrapping_neg() % end;
         loop {
             let product = u64::from(self.0.next_u32()) * u64::from(end);
@@ -58,29 +58,29 @@ mod tests {
     }
 
     #[test]
-    fn the_order_of_an_epoch_is_fixed_for_all_time() {
-        // Fixed numbers, computed a second time by a separate program from the definitions of
-        // SplitMix64, ChaCha8 and the two papers: a change reorders every run that is resumed.
+    fn the_order_of_an_epoch_never_changes() {
+        // Fixed values, also computed by a separate program from the definitions of SplitMix64,
+        // ChaCha8 and the two papers. A change reorders every resumed run.
         assert_eq!(order(7, 0, 10), [5, 1, 3, 6, 2, 0, 8, 4, 7, 9]);
         assert_eq!(order(7, 1, 10), [1, 0, 6, 3, 4, 2, 5, 9, 8, 7]);
     }
 
     #[test]
-    fn every_place_is_equally_likely() {
+    fn every_position_is_equally_likely() {
         let mut counts = [[0u32; 5]; 5];
         for epoch in 0..10_000 {
             for (place, &item) in order(1, epoch, 5).iter().enumerate() {
                 counts[place][item as usize] += 1;
             }
         }
-        // 2000 expected, 40 the standard deviation: five of them.
+        // 2000 are expected, the standard deviation is 40; the limit is five deviations.
         for count in counts.as_flattened() {
             assert!(count.abs_diff(2_000) < 200, "{counts:?}");
         }
     }
 
     #[test]
-    fn seeds_and_epochs_draw_unrelated_orders() {
+    fn seeds_and_epochs_give_unrelated_orders() {
         assert_ne!(order(1, 0, 100), order(2, 0, 100));
         assert_ne!(order(1, 0, 100), order(1, 1, 100));
         assert_eq!(order(1, 0, 100), order(1, 0, 100));

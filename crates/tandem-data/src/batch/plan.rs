@@ -1,8 +1,9 @@
-//! Which utterances share a batch, and in which order the batches come.
+//! Plans which utterances share a batch, and the order of the batches.
 //!
-//! In: lengths, configuration, epoch. Out: an [`EpochPlan`]: every usable row exactly once, each
-//! batch in one of a few fixed shapes, or no larger than it must be. A pure function: nothing is kept between epochs, so a
-//! run resumes anywhere from its [`Position`] alone. Next on the path: [`super::HostBatch`].
+//! In: lengths, configuration, epoch. Out: an [`EpochPlan`] with every usable row exactly once; each
+//! batch has one of a few fixed shapes, or the smallest shape that fits. A pure function without state
+//! between epochs, so that a run can resume from its [`Position`] alone. Next on the path:
+//! [`super::HostBatch`].
 
 use super::length_buckets::edges;
 use super::order::Shuffler;
@@ -12,65 +13,54 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tandem_units::{Epoch, Seed};
 
-/// How long every utterance is, in corpus order: row `i` is entry `i` of both lists.
+/// The lengths of all utterances in corpus order: row `i` is entry `i` of both lists.
 #[derive(Clone, Copy, Debug)]
 pub struct Lengths<'a> {
-    /// Mel frames of each utterance.
     pub frames: &'a [u32],
-    /// Symbols of each utterance.
     pub symbols: &'a [u32],
 }
 
-/// The memory one batch takes: `[rows, frames]` of mel, `[rows, symbols]` of text.
+/// The padded size of one batch: `[rows, frames]` for mel, `[rows, symbols]` for text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct BatchShape {
-    /// Places for utterances; the last batch of a bucket leaves some empty.
+    /// Utterances at most; the last batch of a bucket may have fewer.
     pub rows: usize,
-    /// Padded mel frames.
     pub frames: usize,
-    /// Padded symbols.
     pub symbols: usize,
 }
 
-/// An utterance that is in no batch, and why.
+/// An utterance that is in no batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeftOut {
-    /// Which one.
     pub row: u32,
-    /// What is wrong with it.
     pub why: Unfit,
 }
 
-/// Why an utterance is in no batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unfit {
-    /// Nothing to hear.
     #[error("no mel frames")]
     NoFrames,
-    /// Nothing to say.
     #[error("no symbols")]
     NoSymbols,
-    /// Over `max_mel_frames`.
     #[error("{0} mel frames, more than `max_mel_frames`")]
     TooManyFrames(u32),
-    /// Over `max_text_length`.
     #[error("{0} symbols, more than `max_text_length`")]
     TooManySymbols(u32),
 }
 
-/// A corpus sorted into buckets, once; every epoch is planned from it.
+/// A corpus sorted into buckets once; every epoch is planned from it.
 #[derive(Clone, Debug)]
 pub struct Batches {
     seed: Seed,
-    /// One per bucket, rising in frames.
+    /// One per bucket, in increasing order of frames.
     shapes: Vec<BatchShape>,
-    /// The bucket of each row; [`NO_BUCKET`] for those left out.
+    /// The bucket of each row; [`NO_BUCKET`] for a row that is left out.
     bucket_of: Vec<u8>,
     /// Rows in each bucket.
     counts: Vec<u32>,
     left_out: Vec<LeftOut>,
     real_frames: u64,
-    /// Frames and symbols of each row, where batches are laid out no larger than they must be.
+    /// Frames and symbols of each row, if every batch gets the smallest shape that fits.
     tight: Option<Arc<[(u32, u32)]>>,
 }
 
@@ -100,7 +90,7 @@ impl Batches {
             tight: None,
         };
         for row in 0..frames {
-            batches.place(lengths, row, config);
+            batches.assign_bucket(lengths, row, config);
         }
         if batches.counts.iter().all(|&count| count == 0) {
             return Err(BatchError::Nothing { rows: frames });
@@ -108,7 +98,7 @@ impl Batches {
         Ok(batches)
     }
 
-    /// The same batches, each laid out for its own longest utterance instead of in a fixed shape.
+    /// The same batches, each padded to its own longest utterance instead of to a fixed shape.
     pub fn tight(self, lengths: Lengths<'_>) -> Self {
         let pairs = lengths.frames.iter().copied().zip(lengths.symbols.iter().copied());
         Self { tight: Some(pairs.collect()), ..self }
@@ -121,7 +111,7 @@ impl Batches {
             .filter(|&row| self.bucket_of[row as usize] != NO_BUCKET)
             .collect();
         shuffler.shuffle(&mut permuted);
-        // Counting sort by bucket: stable, so each bucket keeps the permuted order.
+        // Counting sort by bucket: it is stable, so each bucket keeps the shuffled order.
         let mut next: Vec<u32> = Vec::with_capacity(self.counts.len());
         let mut total = 0;
         for &count in &self.counts {
@@ -135,7 +125,7 @@ impl Batches {
             rows[*place as usize] = row;
             *place += 1;
         }
-        let mut batches = self.cut(&starts);
+        let mut batches = self.split(&starts);
         shuffler.shuffle(&mut batches);
         EpochPlan {
             epoch,
@@ -147,8 +137,7 @@ impl Batches {
         }
     }
 
-    /// The shapes that occur, shortest first: as many as there are buckets in use. None is larger where batches are
-    /// tight.
+    /// The shapes of the buckets in use, shortest first. With [`Self::tight`], these are upper bounds.
     pub fn shapes(&self) -> impl Iterator<Item = BatchShape> {
         let used = self.shapes.iter().zip(&self.counts).filter(|(_, count)| **count > 0);
         used.map(|(shape, _)| *shape)
@@ -159,7 +148,7 @@ impl Batches {
         &self.left_out
     }
 
-    fn place(&mut self, lengths: Lengths<'_>, row: usize, config: &BatchConfig) {
+    fn assign_bucket(&mut self, lengths: Lengths<'_>, row: usize, config: &BatchConfig) {
         if let Some(why) = unfit(lengths, row, config) {
             self.left_out.push(LeftOut { row: row as u32, why });
             self.bucket_of.push(NO_BUCKET);
@@ -168,7 +157,7 @@ impl Batches {
         let (frames, symbols) = (lengths.frames[row] as usize, lengths.symbols[row] as usize);
         let bucket = self.shapes.partition_point(|shape| shape.frames < frames);
         let shape = &mut self.shapes[bucket];
-        // One width per bucket, that of its longest text: a second shape would be compiled too.
+        // One width per bucket, that of its longest text: a second shape would be compiled as well.
         let width = symbols.next_multiple_of(8).min(most_symbols(config));
         shape.symbols = shape.symbols.max(width);
         self.counts[bucket] += 1;
@@ -176,8 +165,8 @@ impl Batches {
         self.real_frames += frames as u64;
     }
 
-    /// Every bucket in batches of its capacity; the last of each takes what is left.
-    fn cut(&self, starts: &[u32]) -> Vec<BatchSpan> {
+    /// Splits every bucket into batches of its capacity; the last batch of each takes the rest.
+    fn split(&self, starts: &[u32]) -> Vec<BatchSpan> {
         let mut spans = Vec::new();
         for (bucket, (&start, &count)) in starts.iter().zip(&self.counts).enumerate() {
             let capacity = self.shapes[bucket].rows as u32;
@@ -190,7 +179,7 @@ impl Batches {
     }
 }
 
-/// The limit counts characters; the silence at both ends comes on top.
+/// The limit counts characters; the silence symbols at both ends are added to it.
 fn most_symbols(config: &BatchConfig) -> usize {
     config.max_text_length + Transcript::EDGES
 }
@@ -214,7 +203,7 @@ fn shape_of(frames: usize, config: &BatchConfig) -> BatchShape {
     BatchShape { rows: config.rows_of(frames), frames, symbols: 0 }
 }
 
-/// Where a batch's rows lie in the plan.
+/// The rows of a batch in the plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct BatchSpan {
     start: u32,
@@ -222,7 +211,7 @@ struct BatchSpan {
     bucket: u8,
 }
 
-/// One epoch: every usable row exactly once.
+/// The batches of one epoch: every usable row exactly once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EpochPlan {
     epoch: Epoch,
@@ -233,42 +222,39 @@ pub struct EpochPlan {
     tight: Option<Arc<[(u32, u32)]>>,
 }
 
-/// One batch of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlannedBatch<'a> {
-    /// The memory it is laid out in; `rows.len()` may be less than `shape.rows`.
+    /// The padded size; `rows.len()` may be less than `shape.rows`.
     pub shape: BatchShape,
-    /// The utterances in it, in the order of their places.
+    /// The utterances in it, in order.
     pub rows: &'a [u32],
 }
 
-/// How much of what is computed is sound.
+/// The cost of padding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Padding {
-    /// Frames of sound in an epoch.
+    /// Real frames in an epoch.
     pub real_frames: u64,
-    /// Frames computed in an epoch, empty places included.
+    /// Frames computed in an epoch, with padding and empty rows.
     pub padded_frames: u64,
 }
 
 impl EpochPlan {
-    /// Which epoch this is the plan of.
     pub fn epoch(&self) -> Epoch {
         self.epoch
     }
 
-    /// How many batches there are: never zero.
+    /// Number of batches; never zero.
     #[expect(clippy::len_without_is_empty, reason = "a plan without batches is an error")]
     pub fn len(&self) -> usize {
         self.batches.len()
     }
 
-    /// How many utterances there are.
     pub fn utterances(&self) -> usize {
         self.rows.len()
     }
 
-    /// The batch at this place, or nothing past the end.
+    /// The batch at this index, or `None` past the end.
     pub fn batch(&self, index: usize) -> Option<PlannedBatch<'_>> {
         let span = self.batches.get(index)?;
         let (start, length) = (span.start as usize, span.length as usize);
@@ -280,12 +266,11 @@ impl EpochPlan {
         Some(PlannedBatch { shape, rows })
     }
 
-    /// The batches from this place to the end: from zero for a whole epoch.
+    /// The batches from this index to the end.
     pub fn batches_from(&self, index: usize) -> impl Iterator<Item = PlannedBatch<'_>> {
         (index..self.len()).filter_map(|at| self.batch(at))
     }
 
-    /// What padding costs in this epoch.
     pub fn padding(&self) -> Padding {
         let frames = |batch: PlannedBatch<'_>| (batch.shape.rows * batch.shape.frames) as u64;
         let padded_frames = self.batches_from(0).map(frames).sum();
@@ -293,7 +278,7 @@ impl EpochPlan {
     }
 }
 
-/// The smallest shape these rows fit.
+/// The smallest shape that fits these rows.
 fn tight_shape(rows: &[u32], lengths: &[(u32, u32)]) -> BatchShape {
     let lengths = || rows.iter().map(|&row| lengths[row as usize]);
     BatchShape {
@@ -304,21 +289,21 @@ fn tight_shape(rows: &[u32], lengths: &[(u32, u32)]) -> BatchShape {
 }
 
 impl Padding {
-    /// The share of all computed frames that is not sound, from 0 to 1.
+    /// The share of padding in all computed frames, from 0 to 1.
     pub fn waste(&self) -> f64 {
         1.0 - self.real_frames as f64 / self.padded_frames.max(1) as f64
     }
 }
 
-/// Where a run stands: with the same corpus and configuration, all it takes to resume.
+/// The position of a run. With the same corpus and configuration, it is enough to resume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Position {
-    /// What the order is drawn from.
+    /// The seed of the order.
     pub seed: Seed,
-    /// The epoch under way.
+    /// The current epoch.
     pub epoch: Epoch,
-    /// The next batch of it.
+    /// The next batch of that epoch.
     pub batch: u64,
 }
 
@@ -328,7 +313,7 @@ impl Position {
         Self { seed, epoch: Epoch(0), batch: 0 }
     }
 
-    /// After one more batch of the plan: at the first of the next epoch when it was the last.
+    /// The position after one more batch: the start of the next epoch after the last one.
     pub fn after_batch(self, plan: &EpochPlan) -> Self {
         let batch = self.batch + 1;
         if batch < plan.len() as u64 {

@@ -1,8 +1,8 @@
-//! The next state of a prepared corpus, being written.
+//! Writes the next state of a prepared corpus.
 //!
-//! Rows are pushed in corpus order; text and mel go to new segments, kept rows refer to the old
-//! ones. Nothing is visible to readers before [`Draft::commit`]; a crash leaves the old state and
-//! segments from which the work is picked up again ([`Leftovers`]).
+//! In: rows in corpus order. Out: a new index, committed atomically. Text and mel frames go to new
+//! segments; unchanged rows refer to the old ones. Nothing is visible before [`Draft::commit`]. A crash
+//! leaves the old state, and segments from which the next build continues ([`Leftovers`]).
 
 use crate::DataError;
 use crate::cache::index::{self, Meta, RECORDS_AT, SegmentUse};
@@ -18,13 +18,13 @@ use tandem_disk::File;
 use tandem_disk::directory_lock::DirectoryLock;
 use tandem_disk::replace_file::{self, draft_path};
 
-/// Segments of which less than this share is in use are copied together.
-const WORTH_KEEPING: f64 = 0.5;
+/// Segments with a smaller share of entries in use are compacted into new ones.
+const MIN_LIVE_SHARE: f64 = 0.5;
 
-/// Where names are collected until the records before them are complete.
+/// Temporary file for the names until all records are written.
 const NAMES: &str = "names";
 
-/// A state being written. Holds the lock: there is one at a time.
+/// The next state. It owns the lock, so there is one at a time.
 #[derive(Debug)]
 pub struct Draft {
     directory: PathBuf,
@@ -41,43 +41,38 @@ pub struct Draft {
     sparse: HashSet<(SegmentKind, u32)>,
 }
 
-/// A row to be pushed: its record without places in the index, and its words.
+/// A row to append: its record without index offsets, and its strings.
 #[derive(Clone, Copy, Debug)]
 pub struct NewRow<'a> {
-    /// Lengths, stamps and places of text and mel.
+    /// Lengths, stamps and locations of text and mel frames.
     pub record: Record,
-    /// The utterance's id.
     pub id: &'a str,
-    /// The recording, relative to the corpus; empty where none was found.
+    /// The recording, relative to the corpus; empty if none was found.
     pub audio: &'a str,
     /// Why the row is rejected, as JSON; empty for a usable row.
     pub note: &'a str,
 }
 
-/// Whole entries of a build that did not finish, by row key.
+/// Complete entries of a build that did not finish, by row key.
 #[derive(Debug, Default)]
 pub struct Leftovers {
-    /// Text entries: place, frames, symbols, language.
     pub text: HashMap<Fingerprint, LeftText>,
-    /// Mel entries.
     pub mel: HashMap<Fingerprint, EntryLocation>,
 }
 
 /// A text entry of an unfinished build.
 #[derive(Clone, Debug)]
 pub struct LeftText {
-    /// Where it is.
     pub place: EntryLocation,
     /// Mel frames of the recording.
     pub frames: u32,
     /// Symbols of the transcript.
     pub symbols: u32,
-    /// Language tag.
     pub language: String,
 }
 
 impl Draft {
-    /// Starts the next state in a settings directory. `old` is the current one, if any.
+    /// Starts the next state in a settings directory. `old` is the current state, if any.
     pub fn begin(
         directory: &Path,
         settings: Fingerprint,
@@ -104,7 +99,7 @@ impl Draft {
         for used in old.iter().flat_map(|cache| &cache.meta().segments) {
             let id = (used.kind, used.number);
             draft.uses.insert(id, SegmentUse { live: 0, ..*used });
-            if (used.live as f64) < WORTH_KEEPING * used.written as f64 {
+            if (used.live as f64) < MIN_LIVE_SHARE * used.written as f64 {
                 draft.sparse.insert(id);
             }
         }
@@ -114,8 +109,8 @@ impl Draft {
         Ok(draft)
     }
 
-    /// Entries of segments that no index refers to: an earlier build was killed. `old` is the
-    /// current state, whose own segments are not looked at again.
+    /// Entries of segments that no index refers to, because an earlier build was killed. `old` is
+    /// the current state, whose segments are skipped.
     pub fn leftovers(&self, old: Option<&Cache>) -> Result<Leftovers, DataError> {
         let known: HashSet<_> = old
             .iter()
@@ -127,22 +122,25 @@ impl Draft {
             if known.contains(&(kind, number)) {
                 continue;
             }
-            segment::scan(&self.directory, kind, number, self.settings, |key, place, body| match (
+            segment::scan(
+                &self.directory,
                 kind,
-                CachedText::decode(body),
-            ) {
-                (SegmentKind::Mel, _) => _ = left.mel.insert(key, place),
-                (SegmentKind::Text, Some(text)) => {
-                    let text = LeftText {
-                        place,
-                        frames: text.frames,
-                        symbols: text.symbol_count() as u32,
-                        language: text.language.to_string(),
-                    };
-                    left.text.insert(key, text);
-                }
-                (SegmentKind::Text, None) => {}
-            });
+                number,
+                self.settings,
+                |key, location, body| match (kind, CachedText::decode(body)) {
+                    (SegmentKind::Mel, _) => _ = left.mel.insert(key, location),
+                    (SegmentKind::Text, Some(text)) => {
+                        let text = LeftText {
+                            place: location,
+                            frames: text.frames,
+                            symbols: text.symbol_count() as u32,
+                            language: text.language.to_string(),
+                        };
+                        left.text.insert(key, text);
+                    }
+                    (SegmentKind::Text, None) => {}
+                },
+            );
         }
         Ok(left)
     }
@@ -157,13 +155,13 @@ impl Draft {
         self.add(SegmentKind::Text, key, &text.encode(&mut head))
     }
 
-    /// Writes the mel frames of a row under its key. Its text comes first.
+    /// Writes the mel frames of a row under its key. Its text must be written first.
     pub fn add_mel(&mut self, key: Fingerprint, mel: &[f32]) -> Result<EntryLocation, DataError> {
-        // Texts reach the disk before the mebibyte of mel that belongs to them, so that a build
-        // that is killed or fills the disk leaves whole rows behind, not mel frames alone.
-        let passes = |mel_file: &SegmentWriter| mel_file.passes_mebibyte(size_of_val(mel) as u64);
+        // Texts reach the disk before the mebibyte of mel frames that belongs to them. A build that
+        // is killed or fills the disk then leaves complete rows, not mel frames alone.
+        let crosses = |mel_file: &SegmentWriter| mel_file.crosses_mebibyte(size_of_val(mel) as u64);
         if let (Some(mel_file), Some(text)) = (&self.mel, &mut self.text)
-            && passes(mel_file)
+            && crosses(mel_file)
         {
             text.flush()?;
         }
@@ -191,8 +189,8 @@ impl Draft {
         writer.append(key, parts)
     }
 
-    /// Appends a row. Its entries in segments that are mostly garbage move to the new one;
-    /// `old` is the state they are read from.
+    /// Appends a row. Entries in mostly unused segments are copied to the new segment; `old` is the
+    /// state that they are read from.
     pub fn push(&mut self, row: NewRow<'_>, old: Option<&Cache>) -> Result<(), DataError> {
         let mut record = row.record;
         if let Some(old) = old {
@@ -204,12 +202,12 @@ impl Draft {
         record.note_length = row.note.len() as u32;
         let path = self.index_draft();
         let failed = |source| DataError::Write { path, source };
-        let words = [row.id, row.audio, row.note];
-        let written = words.iter().try_for_each(|word| self.names.write_all(word.as_bytes()));
+        let names = [row.id, row.audio, row.note];
+        let written = names.iter().try_for_each(|name| self.names.write_all(name.as_bytes()));
         written
             .and_then(|()| self.records.write_all(bytemuck::bytes_of(&record)))
             .map_err(failed)?;
-        self.names_length += words.iter().map(|word| word.len() as u64).sum::<u64>();
+        self.names_length += names.iter().map(|name| name.len() as u64).sum::<u64>();
         self.rows += 1;
         self.count_use(SegmentKind::Text, record.text_segment);
         self.count_use(SegmentKind::Mel, record.mel_segment);
@@ -224,7 +222,7 @@ impl Draft {
             (record.text_segment, record.text_offset) = (place.segment, place.offset);
         }
         if self.sparse.contains(&(SegmentKind::Mel, record.mel_segment))
-            && let Some(mel) = old.mel_unlisted(record)
+            && let Some(mel) = old.mel_of_record(record)
         {
             let place = self.add_mel(record.key(), mel)?;
             (record.mel_segment, record.mel_offset) = (place.segment, place.offset);
@@ -242,8 +240,8 @@ impl Draft {
         used.written = used.written.max(used.live);
     }
 
-    /// Makes the draft the current state, at once or not at all, and removes what it no longer
-    /// refers to. The lock is given back.
+    /// Makes the draft the current state atomically, and removes files that are no longer used. The
+    /// lock is released.
     pub fn commit(mut self, mut meta: Meta) -> Result<Cache, DataError> {
         for writer in [self.text.take(), self.mel.take()].into_iter().flatten() {
             writer.finish()?;
@@ -254,7 +252,7 @@ impl Draft {
         let failed = |source| DataError::Write { path: path.clone(), source };
         let mut file = self.join_names().map_err(failed)?;
         index::seal(&mut file, &path, self.settings, self.rows, self.names_length, &meta)?;
-        // The names of new segments are on the disk before the index that refers to them.
+        // The names of new segments are synced before the index that refers to them.
         tandem_disk::sync_directory(&self.directory)
             .and_then(|()| replace_file::commit(&path, &self.directory.join(index::FILE_NAME)))
             .map_err(failed)?;
@@ -267,11 +265,11 @@ impl Draft {
         }
     }
 
-    /// Ends an unfinished build so that the next one can pick up its entries.
+    /// Ends an unfinished build so that the next one can use its entries.
     pub fn suspend(mut self) -> Result<(), DataError> {
         let finish = |writer: Option<SegmentWriter>| writer.map_or(Ok(0), SegmentWriter::finish);
         let (text, mel) = (finish(self.text.take()), finish(self.mel.take()));
-        // Also where a full disk was the reason: that room is wanted.
+        // Drafts are removed even after a full disk: their space is needed.
         remove_drafts(&self.directory).and(text).and(mel).map(|_| ())
     }
 
@@ -324,8 +322,8 @@ fn list_segments(directory: &Path) -> Result<Vec<(SegmentKind, u32)>, DataError>
     Ok(found)
 }
 
-/// Drafts of builds that were killed. The lock is ours, so nobody writes to them any more; drafts
-/// of other files are not the lock's business.
+/// Removes the drafts of builds that were killed. This process has the lock, so no other process
+/// writes to them. Drafts of other files are not protected by the lock and stay.
 fn remove_drafts(directory: &Path) -> Result<(), DataError> {
     let ours = [index::FILE_NAME, NAMES].map(|name| format!(".{name}.draft-"));
     let failed = |source| DataError::Read { path: directory.to_path_buf(), source };

@@ -1,4 +1,6 @@
-//! What a thing is known by: content by its hash, a file quickly by its stamp.
+//! Identifies content by its hash, and a file quickly by its stamp.
+//!
+//! In: bytes, or a path. Out: [`Fingerprint`], [`Stamp`]. Reads no file contents.
 
 use crate::DataError;
 use bytemuck::{Pod, Zeroable};
@@ -11,19 +13,18 @@ use std::path::Path;
 use tandem_disk::read::look_up;
 use tandem_disk::{AccessKind, retry};
 
-/// 128 bits of BLAKE3: two things with the same fingerprint are the same thing.
+/// 128 bits of BLAKE3: equal fingerprints mean equal content.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(transparent)]
 pub struct Fingerprint(pub [u8; 16]);
 
 impl Fingerprint {
-    /// Of one piece of content.
     pub fn of(content: &[u8]) -> Fingerprint {
         Fingerprint::truncate(blake3::hash(content))
     }
 
-    /// Of several parts. Each part's length is hashed too, so that moving a boundary between
-    /// two parts changes the result.
+    /// The fingerprint of several parts. Each part's length is hashed too, so that moving a boundary
+    /// between two parts changes the result.
     pub fn of_parts(parts: &[&[u8]]) -> Fingerprint {
         let mut hasher = blake3::Hasher::new();
         for part in parts {
@@ -46,16 +47,15 @@ impl fmt::Display for Fingerprint {
     }
 }
 
-/// Size, time and inode of a file: equal stamps mean that nobody touched it. A different stamp
-/// means only that its bytes must be looked at.
+/// Size, time and inode of a file. Equal stamps mean that the file is unchanged. A different stamp
+/// means only that its bytes must be compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable, Serialize, Deserialize)]
 #[repr(C)]
 pub struct Stamp {
-    /// Bytes in the file.
     pub size: u64,
-    /// Nanoseconds since 1970 of the last change of content.
+    /// Time of the last change of content, in nanoseconds since 1970.
     pub modified: i64,
-    /// Which file it is, should another one be moved into its place.
+    /// Changes if another file is moved to the same path.
     pub inode: u64,
 }
 
@@ -63,13 +63,13 @@ impl Stamp {
     /// The stamp of a file that does not exist.
     pub const MISSING: Stamp = Stamp { size: 0, modified: 0, inode: 0 };
 
-    /// The stamp of a file, [`Stamp::MISSING`] where there is none.
+    /// The stamp of a file; [`Stamp::MISSING`] if it does not exist.
     pub fn of(path: &Path) -> Result<Stamp, DataError> {
         Stamp::at(CWD, path)
     }
 
-    /// The stamp of a file below an open directory: one short path walk instead of a long one,
-    /// which counts when a million files are looked at.
+    /// The stamp of a file below an open directory. The shorter path lookup matters for a million
+    /// files.
     pub fn at(directory: impl AsFd, path: &Path) -> Result<Stamp, DataError> {
         let stat = retry(|| {
             look_up(AccessKind::Stat, path, || {

@@ -1,11 +1,11 @@
-//! All rows of a prepared corpus in one file, mapped into memory and checked in blocks.
+//! All rows of a prepared corpus in one memory-mapped file, with a checksum per block.
 //!
 //! ```text
 //! header | records, 128 bytes each | names | meta (JSON) | one checksum per 64 KiB | their checksum
 //! ```
 //!
-//! A block whose checksum does not fit takes only its own rows with it; a damaged header, meta or
-//! checksum table takes the whole index, and the segments are scanned instead.
+//! A block whose checksum does not match loses only its own rows. If the header, meta or checksum
+//! table is damaged, the whole index is unusable and the segments are scanned instead.
 
 use crate::DataError;
 use crate::cache::segment::SegmentKind;
@@ -21,49 +21,44 @@ use xxhash_rust::xxh3::xxh3_64;
 
 /// File name inside the settings directory.
 pub const FILE_NAME: &str = "index";
-/// Where records begin: a page, so that they are aligned in the mapped file.
+/// Offset of the first record: one page, so that records are aligned in the mapped file.
 pub const RECORDS_AT: u64 = 4096;
 
 const MAGIC: [u8; 8] = *b"TANDIDX1";
 const BLOCK: usize = 64 << 10;
 
-/// What holds for all rows.
+/// Properties of the whole cache.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Meta {
     /// Manifests, relative to the corpus, with their stamps when they were read.
     pub sources: Vec<Source>,
-    /// Speaker names; a record holds the position.
+    /// Speaker names; a record has the index.
     pub speakers: Vec<String>,
-    /// Language tags; a record holds the position.
+    /// Language tags; a record has the index.
     pub languages: Vec<String>,
-    /// Whether mel frames are kept too.
+    /// Whether mel frames are stored too.
     pub features: bool,
     /// Mel bands of a frame.
     pub bands: u32,
-    /// The segments in use.
     pub segments: Vec<SegmentUse>,
 }
 
-/// A manifest and when it was read.
+/// A manifest and its stamp when it was read.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Source {
-    /// Relative to the corpus.
     pub path: String,
-    /// Its stamp.
     pub stamp: Stamp,
 }
 
 /// How much of a segment is still in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SegmentUse {
-    /// What it holds.
     pub kind: SegmentKind,
-    /// Its number.
     pub number: u32,
-    /// Rows that refer to it.
+    /// Rows that refer to it now.
     pub live: u64,
-    /// Rows that ever did.
+    /// The largest number of rows that referred to it.
     pub written: u64,
 }
 
@@ -96,7 +91,6 @@ impl Header {
     }
 }
 
-/// An index open for reading.
 #[derive(Debug)]
 pub struct Index {
     map: Mmap,
@@ -108,7 +102,7 @@ pub struct Index {
 }
 
 impl Index {
-    /// Opens an index; the error is a sentence about what is wrong with it.
+    /// Opens an index; the error is a sentence that describes the fault.
     pub fn open(directory: &Path, settings: Fingerprint) -> Result<Index, String> {
         let path = directory.join(FILE_NAME);
         let file = retry(|| ReadFile::open(&path)).map_err(|e| e.to_string())?.into_inner();
@@ -126,17 +120,17 @@ impl Index {
         Ok(Index { rows: header.rows as usize, names_at, names_end: meta_at, meta, damaged, map })
     }
 
-    /// How many rows it has, damaged ones included.
+    /// Number of rows, with damaged ones.
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// What holds for all rows.
+    /// Properties of the whole cache.
     pub fn meta(&self) -> &Meta {
         &self.meta
     }
 
-    /// A row's record, if its part of the file is whole.
+    /// A row's record; `None` if its part of the file is damaged.
     pub fn record(&self, row: usize) -> Option<&Record> {
         let start = RECORDS_AT as usize + row.checked_mul(size_of::<Record>())?;
         let range = start..start + size_of::<Record>();
@@ -159,13 +153,13 @@ impl Index {
         Some([text(start..id_end)?, text(id_end..audio_end)?, text(audio_end..end)?])
     }
 
-    /// How many 64 KiB blocks are damaged.
+    /// Number of damaged 64 KiB blocks.
     pub fn damaged_blocks(&self) -> usize {
         self.damaged.iter().filter(|bad| **bad).count()
     }
 }
 
-/// Finishes an index whose records and names are in `file` already, from [`RECORDS_AT`] on.
+/// Completes an index whose records and names are already in `file`, from [`RECORDS_AT`] on.
 pub fn seal(
     file: &mut tandem_disk::File,
     path: &Path,
@@ -187,7 +181,7 @@ pub fn seal(
         total: checked + (blocks + 1) * 8,
         check: 0,
     };
-    let write = || -> io::Result<()> {
+    let mut write = || -> io::Result<()> {
         file.seek(SeekFrom::End(0))?;
         file.write_all(&meta)?;
         file.seek(SeekFrom::Start(0))?;
@@ -198,7 +192,6 @@ pub fn seal(
         file.write_all(bytemuck::cast_slice(&checks))?;
         file.sync_all()
     };
-    let mut write = write;
     write().map_err(failed)
 }
 

@@ -1,4 +1,7 @@
-//! Which directory holds the cache of a corpus: beside it, or the user's own where it is read-only.
+//! Chooses the directory of a corpus's cache.
+//!
+//! In: the corpus and the user's choice, if any. Out: [`CacheLocation`], a directory that exists and
+//! can be written: inside the corpus, or in the user's cache directory if the corpus is read-only.
 
 use crate::DataError;
 use crate::cache::Fingerprint;
@@ -10,29 +13,27 @@ use std::path::{Path, PathBuf};
 /// Name of the cache directory inside a corpus.
 pub const DIRECTORY: &str = ".tandem-cache";
 
-/// Where the cache of one corpus lives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CacheLocation {
-    /// The directory, which exists and can be written.
+    /// It exists and can be written.
     pub root: PathBuf,
-    /// Why it is there.
     pub kind: LocationKind,
 }
 
-/// Why a cache is where it is.
+/// Why this directory was chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LocationKind {
     /// The user named it.
     Named,
-    /// Inside the corpus: the usual place.
-    BesideCorpus,
-    /// In the user's cache directory, since the corpus cannot be written.
+    /// Inside the corpus directory; the default.
+    InCorpus,
+    /// In the user's cache directory, because the corpus cannot be written.
     UserCache,
 }
 
 impl CacheLocation {
-    /// Finds and creates the directory for a corpus. `named` is the user's own choice, which is
-    /// used or an error, never replaced by another.
+    /// Finds and creates the directory. `named` is the user's choice: if it cannot be used, that is
+    /// an error, never another directory.
     pub fn find(corpus: &Path, named: Option<&Path>) -> Result<CacheLocation, DataError> {
         if let Some(root) = named {
             let root = root.join(corpus_name(corpus)?);
@@ -41,11 +42,11 @@ impl CacheLocation {
                 Err(source) => Err(DataError::Write { path: root, source }),
             };
         }
-        let beside = corpus.join(DIRECTORY);
-        match writable(&beside) {
-            Ok(()) => return Ok(CacheLocation { root: beside, kind: LocationKind::BesideCorpus }),
+        let inside = corpus.join(DIRECTORY);
+        match writable(&inside) {
+            Ok(()) => return Ok(CacheLocation { root: inside, kind: LocationKind::InCorpus }),
             Err(error) if is_read_only(&error) => {}
-            Err(source) => return Err(DataError::Write { path: beside, source }),
+            Err(source) => return Err(DataError::Write { path: inside, source }),
         }
         let base = etcetera::choose_base_strategy()
             .map_err(|_| DataError::NoHome { corpus: corpus.to_path_buf() })?;
@@ -56,13 +57,14 @@ impl CacheLocation {
         }
     }
 
-    /// The directory for one set of settings. Others stay, so that going back costs nothing.
+    /// The directory for one set of settings. Those of other settings stay, so that going back to
+    /// them costs nothing.
     pub fn for_settings(&self, settings: Fingerprint) -> PathBuf {
         self.root.join(settings.to_string())
     }
 }
 
-/// A name for a corpus that differs for every path: its folder's name and a hash of the whole.
+/// A name that is unique per corpus path: the folder's name and a hash of the whole path.
 fn corpus_name(corpus: &Path) -> Result<String, DataError> {
     let whole = fs::canonicalize(corpus)
         .map_err(|source| DataError::Read { path: corpus.to_path_buf(), source })?;
@@ -71,7 +73,7 @@ fn corpus_name(corpus: &Path) -> Result<String, DataError> {
     Ok(format!("{folder}-{}", &hash[..12]))
 }
 
-/// Creates the directory and proves by doing it that a file can be written there.
+/// Creates the directory and tests that a file can be written there.
 fn writable(root: &Path) -> io::Result<()> {
     tandem_disk::create_dir_all(root)?;
     let probe =
@@ -89,22 +91,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_cache_lives_beside_the_corpus_unless_another_place_is_named() {
+    fn the_cache_is_inside_the_corpus_unless_the_user_names_a_directory() {
         let dir = tempfile::tempdir().unwrap();
         let corpus = dir.path().join("voices");
         fs::create_dir(&corpus).unwrap();
-        let beside = CacheLocation::find(&corpus, None).unwrap();
-        assert_eq!(
-            (beside.root, beside.kind),
-            (corpus.join(DIRECTORY), LocationKind::BesideCorpus)
-        );
+        let inside = CacheLocation::find(&corpus, None).unwrap();
+        assert_eq!((inside.root, inside.kind), (corpus.join(DIRECTORY), LocationKind::InCorpus));
         let named = CacheLocation::find(&corpus, Some(&dir.path().join("fast-disk"))).unwrap();
         assert_eq!(named.kind, LocationKind::Named);
         assert!(named.root.starts_with(dir.path().join("fast-disk")));
     }
 
     #[test]
-    fn a_named_place_that_cannot_be_used_is_an_error_not_another_place() {
+    fn a_named_directory_that_cannot_be_used_is_an_error() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("file");
         fs::write(&file, b"").unwrap();

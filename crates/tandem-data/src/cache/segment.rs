@@ -1,8 +1,8 @@
-//! Files of checked entries, appended and never changed.
+//! Append-only files of entries with checksums.
 //!
-//! An entry is a 64-byte header (length, key, checksum) and its payload, padded to 64 bytes so
-//! that features can be used in place. A reader believes an entry only if key, length and checksum
-//! fit; after a crash [`scan`] finds every entry that was written whole.
+//! In: payloads with keys. Out: payloads, memory-mapped. An entry is a 64-byte header (length, key,
+//! checksum) and its payload, padded to 64 bytes so that features can be used in place. An entry is
+//! used only if key, length and checksum match. After a crash [`scan`] finds every complete entry.
 
 use crate::DataError;
 use crate::cache::Fingerprint;
@@ -18,10 +18,9 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64, xxh3_64_with_seed};
 const ALIGN: u64 = 64;
 const FILE_MAGIC: [u8; 8] = *b"TANDSEG1";
 const ENTRY_MAGIC: u32 = 0x5444_4E45;
-// Entries are used in place: a machine of the other byte order must not open them.
+// Entries are used in place: a big-endian machine must not open them.
 const _: () = assert!(cfg!(target_endian = "little"), "the cache is little-endian");
 
-/// What a segment holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SegmentKind {
@@ -34,9 +33,9 @@ pub enum SegmentKind {
 /// Where an entry is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EntryLocation {
-    /// Number of the segment, from 1; 0 means nowhere.
+    /// Number of the segment, from 1; 0 means that there is no entry.
     pub segment: u32,
-    /// Byte of the entry's header.
+    /// Byte offset of the entry's header.
     pub offset: u64,
 }
 
@@ -63,13 +62,12 @@ struct EntryHeader {
 }
 
 impl EntryHeader {
-    /// The checksum binds the payload to its key and length, so that a whole entry moved to
-    /// another place or key is not believed either.
+    /// The checksum covers key and length too, so that a payload under another key does not match.
     fn seed(length: u64, key: &Fingerprint) -> u64 {
         xxh3_64_with_seed(&key.0, length)
     }
 
-    fn fits(&self, key: Option<&Fingerprint>, payload: &[u8]) -> bool {
+    fn matches(&self, key: Option<&Fingerprint>, payload: &[u8]) -> bool {
         self.magic == ENTRY_MAGIC
             && self.length == payload.len() as u64
             && key.is_none_or(|key| *key == self.key)
@@ -85,7 +83,7 @@ pub fn file_name(kind: SegmentKind, number: u32) -> String {
     }
 }
 
-/// Kind and number of a segment's file, if it is one.
+/// Kind and number of a segment, if the file name is that of a segment.
 pub fn parse_file_name(name: &str) -> Option<(SegmentKind, u32)> {
     let (kind, number) = name.strip_suffix(".seg")?.split_once('-')?;
     let kind = match kind {
@@ -94,7 +92,7 @@ pub fn parse_file_name(name: &str) -> Option<(SegmentKind, u32)> {
         _ => return None,
     };
     let number = number.parse().ok()?;
-    // Another spelling of a number (`text-7.seg`) is somebody else's file. The last number has no
+    // Another spelling of a number (`text-7.seg`) is not one of our files. The largest number has no
     // successor.
     (file_name(kind, number) == name && number < u32::MAX).then_some((kind, number))
 }
@@ -109,7 +107,7 @@ pub struct SegmentWriter {
 }
 
 impl SegmentWriter {
-    /// Starts a segment; an existing file of that number is an error, never overwritten.
+    /// Creates a segment; an existing file of that number is an error and is never overwritten.
     pub fn create(
         directory: &Path,
         kind: SegmentKind,
@@ -124,16 +122,16 @@ impl SegmentWriter {
         Ok(SegmentWriter { file, path: path.clone(), number, at: ALIGN })
     }
 
-    /// Appends one entry made of parts.
+    /// Appends one entry that consists of `parts`.
     pub fn append(
         &mut self,
         key: Fingerprint,
         parts: &[&[u8]],
     ) -> Result<EntryLocation, DataError> {
-        let place = EntryLocation { segment: self.number, offset: self.at };
+        let location = EntryLocation { segment: self.number, offset: self.at };
         self.write(key, parts)
             .map_err(|source| DataError::Write { path: self.path.clone(), source })?;
-        Ok(place)
+        Ok(location)
     }
 
     fn write(&mut self, key: Fingerprint, parts: &[&[u8]]) -> io::Result<()> {
@@ -157,23 +155,22 @@ impl SegmentWriter {
         Ok(())
     }
 
-    /// Whether an entry of this length goes past another mebibyte of the file.
-    pub fn passes_mebibyte(&self, length: u64) -> bool {
+    /// Whether an entry of this length crosses a mebibyte boundary of the file.
+    pub fn crosses_mebibyte(&self, length: u64) -> bool {
         self.at >> 20 != entry_end(self.at, length) >> 20
     }
 
-    /// Hands everything appended to the system, which keeps it when this process is killed.
+    /// Passes everything to the system, so that it survives if this process is killed.
     pub fn flush(&mut self) -> Result<(), DataError> {
         let flushed = self.file.flush();
         flushed.map_err(|source| DataError::Write { path: self.path.clone(), source })
     }
 
-    /// Number of the segment.
     pub fn number(&self) -> u32 {
         self.number
     }
 
-    /// Makes everything appended survive a power loss. Returns the length of the file.
+    /// Syncs the file, so that it survives a power cut. Returns its length.
     pub fn finish(mut self) -> Result<u64, DataError> {
         let synced = self.file.flush().and_then(|()| self.file.get_ref().sync_all());
         synced.map_err(|source| DataError::Write { path: self.path.clone(), source })?;
@@ -188,7 +185,7 @@ pub struct SegmentFile {
 }
 
 impl SegmentFile {
-    /// Opens a segment that belongs to these settings; anything else is `None`, to be made anew.
+    /// Opens a segment of these settings; `None` for anything else, which is then built again.
     pub fn open(
         directory: &Path,
         kind: SegmentKind,
@@ -198,38 +195,38 @@ impl SegmentFile {
         let path = directory.join(file_name(kind, number));
         let file = retry(|| ReadFile::open(&path)).ok()?.into_inner();
         // SAFETY: segments are only appended to and then left alone; every entry is checked
-        // against its checksum before use. Only a file cut by somebody else while it is mapped
-        // could fault, which no reader of mapped files can prevent.
+        // against its checksum before use. Only truncation by another program while the file is
+        // mapped could fault, which no user of mapped files can prevent.
         let map = unsafe { Mmap::map(&file) }.ok()?;
         let expected = header(kind, number, settings);
         (map.get(..ALIGN as usize)? == bytemuck::bytes_of(&expected)).then_some(SegmentFile { map })
     }
 
-    /// The payload of an entry, if it is whole and the one looked for.
+    /// The payload of an entry, if it is complete and has this key.
     pub fn get(&self, offset: u64, key: &Fingerprint) -> Option<&[u8]> {
         let (header, payload) = self.entry(offset)?;
-        header.fits(Some(key), payload).then_some(payload)
+        header.matches(Some(key), payload).then_some(payload)
     }
 
-    /// The payload of an entry that [`SegmentFile::get`] has found whole before: the header is
-    /// still compared, the payload not hashed again.
-    pub fn get_checked_before(&self, offset: u64, key: &Fingerprint) -> Option<&[u8]> {
+    /// The payload of an entry that [`SegmentFile::get`] has verified before: the header is still
+    /// compared, but the payload is not hashed again.
+    pub fn get_verified(&self, offset: u64, key: &Fingerprint) -> Option<&[u8]> {
         let (header, payload) = self.entry(offset)?;
         (header.magic == ENTRY_MAGIC && header.key == *key).then_some(payload)
     }
 
-    /// Whether an entry of this length would lie inside the file; nothing of it is read.
-    pub fn has_room_for(&self, offset: u64, length: u64) -> bool {
+    /// Whether an entry of this length would be inside the file; reads nothing.
+    pub fn contains_range(&self, offset: u64, length: u64) -> bool {
         let end = offset.checked_add(ALIGN).and_then(|body| body.checked_add(length));
         end.is_some_and(|end| end <= self.map.len() as u64)
     }
 
-    /// Gives the memory of pages looked at back to the system; they are read again when needed.
-    pub fn forget(&self) {
+    /// Releases the memory of the pages that were read; they are read again when needed.
+    pub fn release_pages(&self) {
         // SAFETY: the mapping is read-only and backed by its file, so dropped pages come back with
-        // the same contents at the next look.
+        // the same contents at the next access.
         let advised = unsafe { self.map.unchecked_advise(UncheckedAdvice::DontNeed) };
-        // Only memory is at stake: a system that cannot do it keeps the pages.
+        // Not an error: a system that cannot do it only keeps the pages in memory.
         let _ = advised;
     }
 
@@ -242,7 +239,7 @@ impl SegmentFile {
     }
 }
 
-/// Every whole entry of a segment from its start, as a crash may have left it.
+/// Calls `found` for every complete entry of a segment that a crash may have left.
 pub fn scan(
     directory: &Path,
     kind: SegmentKind,
@@ -252,7 +249,7 @@ pub fn scan(
 ) {
     let path = directory.join(file_name(kind, number));
     let Ok(file) = retry(|| ReadFile::open(&path)) else { return };
-    // The size of the file limits what a damaged header can make us allocate.
+    // The size of the file limits the allocation that a damaged header can cause.
     let total = file.size();
     let mut reader = BufReader::with_capacity(1 << 20, RetryRead(file));
     let mut head = [0u8; ALIGN as usize];
@@ -273,7 +270,7 @@ pub fn scan(
             return;
         }
         let body = &payload[..entry.length as usize];
-        if !entry.fits(None, body) {
+        if !entry.matches(None, body) {
             return;
         }
         found(entry.key, EntryLocation { segment: number, offset: at }, body);
@@ -395,7 +392,7 @@ mod tests {
             for (payload, place) in payloads.iter().zip(&places) {
                 let found = open(dir.path())
                     .and_then(|s| s.get(place.offset, &Fingerprint::of(payload)).map(<[u8]>::to_vec));
-                // Damage elsewhere leaves an entry readable; what is read is always right.
+                // Damage elsewhere leaves an entry readable; a returned entry is always correct.
                 prop_assert!(found.is_none() || found.as_ref() == Some(payload));
             }
         }

@@ -1,7 +1,8 @@
-//! The current state of a prepared corpus, being read.
+//! Reads the current state of a prepared corpus.
 //!
-//! Opening costs one pass over the index; text and mel of a row are looked up in mapped
-//! segments. A mel entry is hashed the first time it is read, so that later epochs only copy.
+//! In: a cache directory. Out: [`Cache`], with text and mel frames by row. Opening costs one pass over
+//! the index; text and mel frames are in memory-mapped segments. A mel entry is verified at its first
+//! use, so that later epochs only copy it.
 
 use crate::DataError;
 use crate::cache::index::{self, Index, Meta};
@@ -14,9 +15,9 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Texts looked at before their memory is given back: a look at a million rows would otherwise
-/// keep half a gigabyte.
-const ROWS_IN_MEMORY: usize = 1 << 14;
+/// Rows that are checked before the memory of their texts is released: a check of a million rows
+/// would otherwise keep half a gigabyte in memory.
+const ROWS_PER_RELEASE: usize = 1 << 14;
 
 /// A prepared corpus. Any number of threads may read it at once.
 #[derive(Debug)]
@@ -28,32 +29,27 @@ pub struct Cache {
     mel_checked: Vec<AtomicBool>,
 }
 
-/// One row of it.
 #[derive(Clone, Copy, Debug)]
 pub struct Row<'a> {
-    /// Lengths and places.
     pub record: &'a Record,
-    /// The utterance's id.
     pub id: &'a str,
-    /// The recording, relative to the corpus; empty where none was found.
+    /// The recording, relative to the corpus; empty if none was found.
     pub audio: &'a str,
-    /// Why the row is rejected, as its JSON; empty for a usable row.
+    /// Why the row is rejected, as JSON; empty for a usable row.
     pub note: &'a str,
 }
 
-/// What was found in the cache directory.
 #[derive(Debug)]
 pub enum Found {
-    /// Nothing yet.
     Nothing,
-    /// An index that cannot be used, and why.
+    /// The index cannot be used; the reason.
     Unusable(String),
-    /// A prepared corpus; some rows of it may be damaged.
+    /// Some rows may be damaged.
     Ready(Box<Cache>),
 }
 
 impl Cache {
-    /// Opens what a settings directory holds.
+    /// Opens the cache in a settings directory.
     pub fn open(directory: &Path, settings: Fingerprint) -> Found {
         if !directory.join(index::FILE_NAME).exists() {
             return Found::Nothing;
@@ -83,56 +79,53 @@ impl Cache {
         }
     }
 
-    /// Where it is.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// What holds for all rows.
     pub fn meta(&self) -> &Meta {
         self.index.meta()
     }
 
-    /// How many rows it has, rejected and damaged ones included.
+    /// Number of rows, with rejected and damaged ones.
     pub fn len(&self) -> usize {
         self.index.rows()
     }
 
-    /// Whether it has no row.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How many 64 KiB blocks of the index are damaged.
+    /// Number of damaged 64 KiB blocks of the index.
     pub fn damaged_blocks(&self) -> usize {
         self.index.damaged_blocks()
     }
 
-    /// A row, unless its part of the index is damaged.
+    /// A row; `None` if its part of the index is damaged.
     pub fn row(&self, row: usize) -> Option<Row<'_>> {
         let record = self.index.record(row)?;
         let [id, audio, note] = self.index.names(record)?;
         Some(Row { record, id, audio, note })
     }
 
-    /// A row's record alone, unless its part of the index is damaged.
+    /// A row's record; `None` if its part of the index is damaged.
     pub fn record(&self, row: usize) -> Option<&Record> {
         self.index.record(row)
     }
 
-    /// The text of a usable row, unless it is damaged.
+    /// The text of a usable row; `None` if it is damaged.
     pub fn text(&self, record: &Record) -> Option<CachedText<'_>> {
         let segment = self.text.get(&record.text_segment)?;
         CachedText::decode(segment.get(record.text_offset, &record.key())?)
     }
 
-    /// The mel frames of a row, `[frames, bands]`, unless there are none or they are damaged.
+    /// The mel frames of a row, `[frames, bands]`; `None` if there are none or they are damaged.
     pub fn mel(&self, row: usize, record: &Record) -> Option<&[f32]> {
         let segment = self.mel.get(&record.mel_segment)?;
         let key = record.key();
         let checked = &self.mel_checked[row];
         let payload = if checked.load(Ordering::Relaxed) {
-            segment.get_checked_before(record.mel_offset, &key)?
+            segment.get_verified(record.mel_offset, &key)?
         } else {
             let payload = segment.get(record.mel_offset, &key)?;
             checked.store(true, Ordering::Relaxed);
@@ -143,32 +136,32 @@ impl Cache {
         (frames.len() == expected).then_some(frames)
     }
 
-    /// Whether the file that holds a row's mel frames is there and long enough. Their bytes are
-    /// checked when they are used: looking at them here would read the whole cache.
+    /// Whether the file of a row's mel frames exists and is long enough. Their bytes are verified
+    /// when they are used: a check here would read the whole cache.
     pub fn has_mel(&self, record: &Record) -> bool {
         let length = u64::from(record.frames) * u64::from(self.meta().bands) * 4;
         let segment = self.mel.get(&record.mel_segment);
-        segment.is_some_and(|segment| segment.has_room_for(record.mel_offset, length))
+        segment.is_some_and(|segment| segment.contains_range(record.mel_offset, length))
     }
 
-    /// The mel frames of a record wherever it stands, always hashed.
-    pub(super) fn mel_unlisted(&self, record: &Record) -> Option<&[f32]> {
+    /// The mel frames of a record without a row number, always verified.
+    pub(super) fn mel_of_record(&self, record: &Record) -> Option<&[f32]> {
         let segment = self.mel.get(&record.mel_segment)?;
         bytemuck::try_cast_slice(segment.get(record.mel_offset, &record.key())?).ok()
     }
 
-    /// Whether every row of a range can be used as it is: whole in the index and the text, its
-    /// mel frames in place where it has any, its recording untouched since. `root` is the corpus.
+    /// Whether every row of a range can be used without work: its index entry and text are complete,
+    /// its mel frames exist if it has any, and its recording is unchanged. `root` is the corpus.
     pub fn all_fresh(&self, root: &File, rows: Range<usize>) -> Result<bool, DataError> {
         for row in rows {
             if !self.is_fresh(root, row)? {
                 return Ok(false);
             }
-            if row.is_multiple_of(ROWS_IN_MEMORY) {
-                self.text.values().for_each(SegmentFile::forget);
+            if row.is_multiple_of(ROWS_PER_RELEASE) {
+                self.text.values().for_each(SegmentFile::release_pages);
             }
         }
-        self.text.values().for_each(SegmentFile::forget);
+        self.text.values().for_each(SegmentFile::release_pages);
         Ok(true)
     }
 
@@ -181,7 +174,7 @@ impl Cache {
             let segment = self.text.get(&record.text_segment);
             segment.is_some_and(|text| text.get(record.text_offset, &record.key()).is_some())
         };
-        let whole = || text() && (record.mel_segment == 0 || self.has_mel(record));
-        Ok(record.state() == RowState::Rejected || whole())
+        let complete = || text() && (record.mel_segment == 0 || self.has_mel(record));
+        Ok(record.state() == RowState::Rejected || complete())
     }
 }

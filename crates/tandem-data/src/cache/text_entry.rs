@@ -1,9 +1,11 @@
-//! The text of one row as bytes: lengths, symbols, normalised words, phonemes.
+//! The text of one row as bytes: lengths, symbols, normalised text, phonemes.
+//!
+//! In and out: [`CachedText`]. Knows no file; [`super::segment`] stores the bytes.
 
 use bytemuck::{Pod, Zeroable};
 
-/// What is kept of a row's text, and the length of its sound, which the index needs again when it
-/// must be rebuilt from the segments.
+/// The stored text of a row, and the length of its recording, which is needed if the index must be
+/// rebuilt from the segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CachedText<'a> {
     /// Mel frames of the recording.
@@ -12,9 +14,9 @@ pub struct CachedText<'a> {
     pub language: &'a str,
     /// Symbol ids of the transcript, two little-endian bytes each; see [`CachedText::symbols`].
     symbol_bytes: &'a [u8],
-    /// What will be spoken, in words.
+    /// The normalised text.
     pub normalized: &'a str,
-    /// The phonemes, where they were asked for.
+    /// The phonemes; empty in character mode.
     pub phonemes: &'a str,
 }
 
@@ -29,7 +31,7 @@ struct Head {
 }
 
 impl<'a> CachedText<'a> {
-    /// Joins the parts of a row's text. `symbols` are the transcript's ids.
+    /// `symbols` are the symbol ids of the transcript.
     pub fn new(
         frames: u32,
         language: &'a str,
@@ -41,12 +43,11 @@ impl<'a> CachedText<'a> {
         CachedText { frames, language, symbol_bytes, normalized, phonemes }
     }
 
-    /// How many symbols the transcript has.
     pub fn symbol_count(&self) -> usize {
         self.symbol_bytes.len() / 2
     }
 
-    /// The transcript's symbol ids.
+    /// The symbol ids of the transcript.
     pub fn symbols(&self) -> impl ExactSizeIterator<Item = u16> + 'a {
         self.symbol_bytes.as_chunks::<2>().0.iter().map(|pair| u16::from_le_bytes(*pair))
     }
@@ -71,7 +72,7 @@ impl<'a> CachedText<'a> {
         ]
     }
 
-    /// The text in a payload whose checksum fits; `None` if it was written by something else.
+    /// The text in a verified payload; `None` if it was written by another program.
     pub fn decode(payload: &'a [u8]) -> Option<CachedText<'a>> {
         let (head, rest) = payload.split_at_checked(size_of::<Head>())?;
         let head: Head = bytemuck::pod_read_unaligned(head);

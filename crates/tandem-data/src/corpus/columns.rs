@@ -1,8 +1,8 @@
-//! Which column of a manifest is what.
+//! Finds the role of each column of a manifest.
 //!
 //! In: the first lines of a manifest. Out: [`Columns`], which cuts every line into a [`Row`].
-//! A header line settles it by name. Without one, place decides, and the columns after the
-//! text are looked at, because manifests in the wild disagree:
+//! A header line names the columns. Without one, the position decides, and the contents of the
+//! columns after the text, because real manifests differ:
 //!
 //! ```text
 //! id|text                      id|text|normalised
@@ -12,14 +12,13 @@
 //! ```
 //!
 //! - A language column holds an ISO 639 tag (`fa`, `en-US`) in every sampled row.
-//! - Where one further column is left, it is a speaker if it is a single word in every
-//!   sampled row beside a text of several words; otherwise it is the normalised reading.
-//! - Where two are left, the first is the normalised reading and the second the speaker,
-//!   unless the first is such a single word: then it is the speaker and the second is unused.
+//! - If one column is left, it is a speaker if it is a single word in every sampled row and the texts
+//!   have several words; otherwise it is the normalised text.
+//! - If two are left, the first is the normalised text and the second the speaker, unless the first is
+//!   such a single word: then it is the speaker and the second is unused.
 //!
-//! Quotes mean nothing: LJSpeech has never had CSV quoting, and texts begin with quotes.
+//! Quotes have no meaning: LJSpeech has no CSV quoting, and texts may begin with quotes.
 
-/// What a column holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     Id,
@@ -34,7 +33,7 @@ pub(super) enum Role {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Columns(Vec<Role>);
 
-/// A line cut into what its columns mean; a column that is not there is empty.
+/// The fields of a line by role; a missing column is empty.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Row<'a> {
     pub id: &'a str,
@@ -45,19 +44,18 @@ pub(super) struct Row<'a> {
 }
 
 impl Columns {
-    /// The columns a header line names; nothing if the line is no header, that is, unless
-    /// it names an id and a text.
+    /// The columns that a header line names; `None` unless it names an id and a text.
     pub(super) fn from_header(line: &str, separator: char) -> Option<Columns> {
         let names: Vec<String> = line.split(separator).map(column_name).collect();
         let mut roles: Vec<Role> = names.iter().map(|name| role_of(name)).collect();
-        // `transcription` is the raw text in LJSpeech's own naming, the normalised reading
-        // beside a `text` column in others.
+        // `transcription` is the raw text in LJSpeech's naming, and the normalised text in manifests
+        // that also have a `text` column.
         if let Some(at) = names.iter().position(|name| name == "transcription") {
             let taken = roles.contains(&Role::Text);
             roles[at] = if taken { Role::Normalised } else { Role::Text };
         }
         keep_first_of_each(&mut roles);
-        // A reading without a raw text is the text.
+        // A normalised text without a raw text is the text.
         if !roles.contains(&Role::Text) {
             let only = roles.iter_mut().find(|role| **role == Role::Normalised)?;
             *only = Role::Text;
@@ -65,8 +63,8 @@ impl Columns {
         roles.contains(&Role::Id).then_some(Columns(roles))
     }
 
-    /// The columns by place and content, as the module's header describes; the number of
-    /// columns most lines have where that makes no sense.
+    /// The columns by position and content, as the module's header describes. The error is the
+    /// number of columns that most lines have.
     pub(super) fn guess(sample: &[&str], separator: char) -> Result<Columns, usize> {
         let count = usual_count(sample, separator);
         if !(2..=5).contains(&count) {
@@ -92,14 +90,14 @@ impl Columns {
             [first, second, ..] => {
                 roles[first] = Role::Normalised;
                 roles[second] = Role::Speaker;
-                // Five columns whose last holds no tag: a language by another name.
+                // Five columns without a language tag: the last one is a language name.
                 rest.get(2).inspect(|&&third| roles[third] = Role::Language);
             }
         }
         Ok(Columns(roles))
     }
 
-    /// Cuts one line; the number of columns found where it is not the right one.
+    /// Splits one line; the error is a wrong number of columns.
     pub(super) fn cut<'a>(&self, line: &'a str, separator: char) -> Result<Row<'a>, usize> {
         let mut row = Row::default();
         let mut found = 0;
@@ -123,7 +121,7 @@ impl Columns {
     }
 }
 
-/// Another character that would cut every line into the same two to five columns.
+/// Another character that would split every line into the same two to five columns.
 pub(super) fn likely_separator(sample: &[&str], separator: char) -> Option<char> {
     ['|', '\t', ';', ','].into_iter().filter(|&other| other != separator).find(|&other| {
         let count = usual_count(sample, other);
@@ -131,7 +129,7 @@ pub(super) fn likely_separator(sample: &[&str], separator: char) -> Option<char>
     })
 }
 
-/// The number of columns most lines have, the smaller one where two are as common.
+/// The most common number of columns; the smaller one of a tie.
 fn usual_count(sample: &[&str], separator: char) -> usize {
     let mut lines_by_count = std::collections::BTreeMap::<usize, usize>::new();
     for line in sample {
@@ -164,7 +162,7 @@ fn role_of(name: &str) -> Role {
     }
 }
 
-/// Of two columns with one role, the left one has it.
+/// Of two columns with the same role, the left one keeps it.
 fn keep_first_of_each(roles: &mut [Role]) {
     for at in 1..roles.len() {
         if roles[..at].contains(&roles[at]) {
@@ -243,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_third_column_of_tags_or_names_is_never_read_aloud() {
+    fn a_third_column_of_tags_or_names_is_not_a_text() {
         check(&["a|some words|en", "b|چند کلمه|fa"], &[Id, Text, Language]);
         check(&["a|some words|p225", "b|more words|p226"], &[Id, Text, Speaker]);
         check(&["a|some words|ali", "b|more words|bob"], &[Id, Text, Speaker]);
@@ -273,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_separator_is_noticed_and_the_right_one_named() {
+    fn a_wrong_separator_is_detected_and_the_right_one_suggested() {
         let lines = ["a\tsome words\tbob", "b\tmore, words\tbob"];
         assert_eq!(Columns::guess(&lines, '|'), Err(1));
         assert_eq!(likely_separator(&lines, '|'), Some('\t'));

@@ -1,7 +1,7 @@
-//! Where the manifests of a corpus are, and what each is for.
+//! Finds the manifests of a corpus and the use of each.
 //!
-//! In: what the user typed. Out: [`CorpusFiles`]. A path that leads nowhere is an error that
-//! lists what was looked for and what lies there instead.
+//! In: a path from the user. Out: [`CorpusFiles`]. A path that does not exist is an error that lists
+//! the expected names and what is there instead.
 
 use crate::DataError;
 use std::fs;
@@ -13,10 +13,10 @@ const WHOLE: &str = "metadata.csv";
 const TRAIN: &str = "metadata_train.csv";
 const EVAL: [&str; 2] = ["metadata_eval.csv", "metadata_val.csv"];
 
-/// A corpus directory and its manifests, in reading order.
+/// A corpus directory and its manifests, in the order in which they are read.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct CorpusFiles {
-    /// Without symbolic links, so that "inside" can be decided by prefix.
+    /// Symbolic links are resolved, so that a prefix decides what is inside.
     pub root: PathBuf,
     pub sources: Vec<Source>,
 }
@@ -29,25 +29,24 @@ pub(super) struct Source {
     pub rows: Rows,
 }
 
-/// What the rows of a manifest are for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rows {
     Train,
     Eval,
-    /// Training, except for the rows that an eval manifest lists too.
+    /// Training, except for the rows that are also in an eval manifest.
     TrainOutsideEval,
-    /// Both: a hash of the id decides.
+    /// Both; a hash of the id decides.
     Mixed,
 }
 
 impl CorpusFiles {
-    /// No manifest says which rows are held out.
+    /// There is no eval manifest.
     pub(super) fn splits_itself(&self) -> bool {
         self.sources.iter().any(|source| source.rows == Rows::Mixed)
     }
 }
 
-/// Finds the manifests of the corpus at `path`, or takes `path` itself for one.
+/// Finds the manifests of the corpus at `path`, or uses `path` as the manifest.
 pub(super) fn find(path: &Path) -> Result<CorpusFiles, DataError> {
     let kind = retry(|| fs::metadata(path)).map_err(|source| missing_or_closed(path, source))?;
     let (folder, sources) =
@@ -67,7 +66,7 @@ fn sources_in(folder: &Path) -> Result<Vec<Source>, DataError> {
         return Ok([source(TRAIN, rows)].into_iter().chain(evals()).collect());
     }
     if there(&WHOLE) {
-        // The eval manifests first: their rows are then known when the whole is read.
+        // Eval manifests first: their ids must be known when `metadata.csv` is read.
         let rows = if alone { Rows::Mixed } else { Rows::TrainOutsideEval };
         return Ok(evals().chain([source(WHOLE, rows)]).collect());
     }
@@ -78,7 +77,7 @@ fn sources_in(folder: &Path) -> Result<Vec<Source>, DataError> {
     })
 }
 
-/// A manifest that was named itself keeps the meaning of its name.
+/// A manifest that the user names keeps the meaning of its file name.
 fn single_manifest(path: &Path) -> (&Path, Vec<Source>) {
     let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     let name = path.file_name().unwrap_or(path.as_os_str());
@@ -101,14 +100,14 @@ fn closed(path: &Path, source: io::Error) -> DataError {
     DataError::Read { path: path.into(), source }
 }
 
-/// Names beside `path` that look like a slip of the finger away from it, the nearest first.
+/// Names in the same directory that may be what the user meant, the most similar first.
 fn near_names(path: &Path) -> Vec<String> {
     let Some(wanted) = path.file_name().and_then(|name| name.to_str()) else { return Vec::new() };
     let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     let mut near: Vec<(f64, String)> = names_in(folder.unwrap_or(Path::new(".")))
         .into_iter()
         .map(|name| (strsim::jaro_winkler(&wanted.to_lowercase(), &name.to_lowercase()), name))
-        .filter(|(likeness, _)| *likeness > 0.85)
+        .filter(|(similarity, _)| *similarity > 0.85)
         .collect();
     near.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
     near.into_iter().take(3).map(|(_, name)| name).collect()
@@ -127,7 +126,7 @@ fn files_that_may_be_manifests(folder: &Path) -> Vec<String> {
     names
 }
 
-/// The folders in `folder`, for an error that says what is there.
+/// The folders in `folder`, for an error message.
 pub(super) fn folders_in(folder: &Path) -> Vec<String> {
     let mut names = names_in(folder);
     names.retain(|name| !name.starts_with('.') && folder.join(name).is_dir());
@@ -136,7 +135,7 @@ pub(super) fn folders_in(folder: &Path) -> Vec<String> {
     names
 }
 
-/// Only for advice: a directory that cannot be listed has no names.
+/// For hints only: a directory that cannot be listed has no names.
 fn names_in(folder: &Path) -> Vec<String> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
     entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect()
@@ -148,7 +147,7 @@ mod tests {
     use tandem_units::Hint;
 
     fn folder_with(files: &[&str]) -> tempfile::TempDir {
-        let folder = tempfile::tempdir().expect("a place for the test");
+        let folder = tempfile::tempdir().expect("a directory");
         for file in files {
             fs::write(folder.path().join(file), "a|b\n").expect("written");
         }
@@ -165,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn manifests_are_used_for_what_their_names_say() {
+    fn the_name_of_a_manifest_decides_its_use() {
         check(&["metadata.csv"], &[("metadata.csv", Rows::Mixed)]);
         check(
             &["metadata.csv", "metadata_train.csv", "metadata_eval.csv"],
@@ -179,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_manifest_can_be_named_itself() {
+    fn the_user_may_name_a_manifest() {
         let folder = folder_with(&["lines.txt", "metadata_eval.csv"]);
         for (file, rows) in [("lines.txt", Rows::Mixed), ("metadata_eval.csv", Rows::Eval)] {
             let found = find(&folder.path().join(file)).expect("a manifest");
@@ -189,17 +188,20 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_without_manifest_says_what_was_looked_for_and_what_is_there() {
+    fn the_error_for_a_missing_manifest_lists_expected_and_existing_files() {
         let folder = folder_with(&["transcripts.txt", "README.txt"]);
         let fault = find(folder.path()).expect_err("no manifest");
-        let words = fault.to_string();
-        assert!(words.contains("metadata.csv") && words.contains("metadata_train.csv"), "{words}");
-        let hint = fault.hint().expect("there is a way out");
+        let message = fault.to_string();
+        assert!(
+            message.contains("metadata.csv") && message.contains("metadata_train.csv"),
+            "{message}"
+        );
+        let hint = fault.hint().expect("a hint");
         assert!(hint.contains("transcripts.txt") && !hint.contains("README"), "{hint}");
     }
 
     #[test]
-    fn a_mistyped_corpus_names_the_near_one() {
+    fn the_hint_for_a_mistyped_corpus_names_a_similar_one() {
         let folder = folder_with(&[]);
         fs::create_dir(folder.path().join("ljspeech")).expect("created");
         let fault = find(&folder.path().join("LJspech")).expect_err("not there");

@@ -1,11 +1,11 @@
-//! Cuts a manifest into lines without holding it in memory.
+//! Splits a manifest into lines without loading it into memory.
 //!
 //! In: any bytes. Out: [`Line`]s with their number and offset. A line that is too long is
 //! reported, not stored, so that a file without line ends costs no memory.
 
 use std::io::{self, BufRead};
 
-/// Longer than any row of a real manifest by far, short enough to be held.
+/// The longest line in bytes: far longer than a row of a real manifest, short enough for memory.
 pub(super) const LONGEST: usize = 1 << 20;
 
 /// One line, without its line end and without the byte order mark of the file.
@@ -13,11 +13,11 @@ pub(super) const LONGEST: usize = 1 << 20;
 pub(super) struct Line<'a> {
     /// Counted from one.
     pub number: u32,
-    /// Where the line begins in the file.
+    /// Byte offset of the line in the file.
     pub offset: u64,
-    /// The content; only its beginning where `overlong`.
+    /// The content; only its beginning if `overlong`.
     pub bytes: &'a [u8],
-    /// The line goes on past [`LONGEST`].
+    /// The line is longer than [`LONGEST`].
     pub overlong: bool,
 }
 
@@ -34,7 +34,7 @@ impl<R: BufRead> Lines<R> {
         Self { source, buffer: Vec::new(), number: 0, offset: 0 }
     }
 
-    /// The next line, or nothing at the end of the source.
+    /// The next line, or `None` at the end of the source.
     pub(super) fn next(&mut self) -> io::Result<Option<Line<'_>>> {
         self.buffer.clear();
         let length = self.fill()?;
@@ -54,8 +54,8 @@ impl<R: BufRead> Lines<R> {
         Ok(Some(Line { number: self.number, offset, bytes, overlong }))
     }
 
-    /// Takes one line from the source and says how many bytes it had. Keeps at most one
-    /// piece more than [`LONGEST`] of it.
+    /// Reads one line and returns its length in bytes. Stores at most one buffer more than
+    /// [`LONGEST`] of it.
     fn fill(&mut self) -> io::Result<u64> {
         let mut length = 0;
         loop {
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn both_line_ends_and_a_missing_last_one_are_understood() {
+    fn lines_end_in_lf_or_crlf_or_at_the_end() {
         check(b"ab\r\n\ncd", &[(1, 0, b"ab"), (2, 4, b""), (3, 5, b"cd")]);
         check(b"", &[]);
     }

@@ -1,8 +1,8 @@
 //! Reads manifests row by row into a corpus.
 //!
-//! In: the sources that [`super::layout`] found. Out: [`Corpus`]. A row is used or rejected,
-//! never dropped; only a manifest that makes no sense as a whole is an error. Holds one line
-//! at a time, apart from a sample of the first lines that shows which column is what.
+//! In: the sources that [`super::layout`] found. Out: [`Corpus`]. A row is used or rejected, never
+//! dropped; only a manifest that is invalid as a whole is an error. Keeps one line in memory at a
+//! time, apart from a sample of the first lines, which shows the role of each column.
 
 use super::columns::{Columns, Row, likely_separator};
 use super::layout::{self, Rows, Source};
@@ -18,10 +18,9 @@ use tandem_disk::retry::RetryRead;
 use tandem_disk::{ReadFile, retry};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Lines that are looked at to learn the columns.
+/// Lines that are sampled to find the columns.
 const SAMPLE: usize = 200;
 
-/// A corpus that is being read.
 pub(super) struct Reading<'a> {
     config: &'a CorpusConfig,
     corpus: Corpus,
@@ -31,7 +30,7 @@ pub(super) struct Reading<'a> {
 }
 
 impl<'a> Reading<'a> {
-    /// Begins with no rows; `root` must be free of symbolic links.
+    /// Starts without rows; symbolic links in `root` must be resolved.
     pub(super) fn start(root: &Path, config: &'a CorpusConfig) -> Self {
         let corpus = Corpus {
             root: root.into(),
@@ -65,7 +64,7 @@ impl<'a> Reading<'a> {
         tally.check(path, &columns, self.config.separator)
     }
 
-    /// The corpus, unless it has no place for recordings at all.
+    /// The corpus; an error if there is no recording and no folder for them.
     pub(super) fn finish(self) -> Result<Corpus, DataError> {
         let missing = |row: &RejectedRow| row.reason == RejectReason::MissingAudio;
         if self.corpus.utterances.is_empty()
@@ -101,7 +100,7 @@ impl<'a> Reading<'a> {
         };
         let start = &line.bytes[..line.bytes.len().min(400)];
         let start = String::from_utf8_lossy(start);
-        // Whatever stands first names the row, even where it cannot be read further.
+        // The first field identifies the row, even if the rest is invalid.
         let id = start.split(self.config.separator).next().unwrap_or_default().trim();
         let id = columns.cut(&start, self.config.separator).map_or(id, |row| row.id.trim());
         self.corpus.rejected.push(RejectedRow {
@@ -114,7 +113,7 @@ impl<'a> Reading<'a> {
         });
     }
 
-    /// The utterance of a line; nothing where an eval manifest has it already.
+    /// The utterance of a line; `None` if an eval manifest already has it.
     fn utterance(
         &mut self,
         line: &Line<'_>,
@@ -144,8 +143,8 @@ impl<'a> Reading<'a> {
     }
 
     fn spoken<'r>(&self, row: &Row<'r>) -> Result<&'r str, Fault> {
-        let wants_reading = self.config.text_column == TextColumn::Normalised;
-        let text = match wants_reading && !is_blank(row.normalised) {
+        let wants_normalised = self.config.text_column == TextColumn::Normalised;
+        let text = match wants_normalised && !is_blank(row.normalised) {
             true => row.normalised,
             false => row.text,
         };
@@ -203,7 +202,7 @@ fn cut<'l>(
     })
 }
 
-/// Nothing but spaces and marks that have no sound (joiners, direction, byte order).
+/// Only spaces and invisible marks (joiners, direction, byte order).
 fn is_blank(text: &str) -> bool {
     text.chars().all(|c| {
         c.is_whitespace()
@@ -211,7 +210,7 @@ fn is_blank(text: &str) -> bool {
     })
 }
 
-/// Rows so far, and how many of them did not have the right columns.
+/// Rows so far, and how many of them had a wrong number of columns.
 #[derive(Default)]
 struct Tally {
     rows: usize,
@@ -220,7 +219,7 @@ struct Tally {
 }
 
 impl Tally {
-    /// One error instead of a list as long as the manifest.
+    /// One error instead of one rejected row per line.
     fn check(self, manifest: PathBuf, columns: &Columns, separator: char) -> Result<(), DataError> {
         if self.rows == 0 {
             return Err(DataError::ManifestEmpty { manifest });
@@ -270,7 +269,7 @@ impl Sample {
         Ok(Sample { lines: sample })
     }
 
-    /// The columns, and how many lines of the sample are header.
+    /// The columns, and the number of header lines in the sample.
     fn columns(&self, path: &Path, separator: char) -> Result<(Columns, usize), DataError> {
         let manifest = path.to_path_buf();
         if self.lines.is_empty() {
@@ -284,7 +283,7 @@ impl Sample {
             .filter_map(|line| std::str::from_utf8(&line.bytes).ok())
             .collect();
         if texts.is_empty() {
-            let found = "bytes of another encoding, in every line looked at".into();
+            let found = "bytes of another encoding, in every sampled line".into();
             return Err(DataError::ManifestEncoding { manifest, found });
         }
         let first = std::str::from_utf8(&self.lines[0].bytes).unwrap_or_default();
@@ -308,7 +307,7 @@ fn refuse_utf16(path: &Path, start: &[u8]) -> Result<(), DataError> {
     Ok(())
 }
 
-/// Where each id was used first, without a second copy of the ids.
+/// The first use of each id, without a second copy of the ids.
 #[derive(Default)]
 struct KnownIds(HashTable<u32>);
 
@@ -318,7 +317,7 @@ impl KnownIds {
         self.0.find(xxh3_64(id.as_bytes()), is_it).map(|&place| place as usize)
     }
 
-    /// Remembers the last of the utterances.
+    /// Adds the last of the utterances.
     fn add_last(&mut self, utterances: &[Utterance]) {
         let hash = |place: usize| xxh3_64(utterances[place].id.as_bytes());
         let Some(last) = utterances.len().checked_sub(1) else { return };

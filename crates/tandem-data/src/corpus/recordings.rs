@@ -1,4 +1,4 @@
-//! Finds the recording of a clip, and nothing outside of the corpus.
+//! Finds the recording of a clip, inside the corpus only.
 //!
 //! In: an id as a manifest writes it. Out: a path relative to the corpus directory. Lists each
 //! folder once; only a symbolic link costs a system call of its own.
@@ -16,34 +16,34 @@ use tandem_disk::read::look_up;
 use tandem_disk::{AccessKind, retry};
 use unicode_normalization::UnicodeNormalization;
 
-/// Where recordings are looked for, in this order; the last is the corpus directory itself.
+/// Folders that are searched, in this order; the last is the corpus directory itself.
 pub(super) const FOLDERS: [&str; 5] = ["wavs", "wav", "audio", "clips", ""];
-/// What a recording's name may end in, in the order of preference.
+/// File extensions of recordings, in the order of preference.
 pub(super) const KINDS: [&str; 4] = ["wav", "flac", "mp3", "ogg"];
 
-/// The recordings of one corpus, listed folder by folder as they are asked for.
+/// The recordings of one corpus. A folder is listed when it is first needed.
 pub(super) struct Recordings {
     root: PathBuf,
-    /// The corpus directory, and the targets of those of [`FOLDERS`] that are links. No recording
-    /// lies outside of these directories. None of them contains a symbolic link.
+    /// The corpus directory, and the targets of those of [`FOLDERS`] that are links. All recordings are
+    /// inside these directories. Their own paths contain no symbolic link.
     allowed: Vec<PathBuf>,
     folders: Vec<&'static str>,
     broken_links: Vec<String>,
     listings: Vec<Listing>,
     by_place: HashMap<String, usize>,
-    /// Clips of one folder mostly follow each other: the place asked for last, by folder.
+    /// The last listing used in each folder, because clips of one folder mostly follow each other.
     last: [Option<(String, usize)>; FOLDERS.len()],
 }
 
 impl Recordings {
-    /// `root` must be free of symbolic links.
+    /// Symbolic links in `root` must be resolved.
     pub(super) fn new(root: &Path) -> Self {
         let mut allowed = vec![root.to_path_buf()];
         let mut broken_links = Vec::new();
         let folders = FOLDERS.into_iter().filter(|name| {
             let path = root.join(name);
             // A folder of recordings may be the user's own link to another disk. It is followed
-            // here, once; what it leads to limits all links and ids below it.
+            // once, here. Its target is the limit for all links and ids below it.
             match retry(|| path.canonicalize()) {
                 Ok(target) if target.is_dir() => {
                     if !target.starts_with(root) {
@@ -70,7 +70,7 @@ impl Recordings {
         }
     }
 
-    /// There is a folder of recordings besides the corpus directory itself.
+    /// There is a folder of recordings in the corpus directory.
     pub(super) fn has_folder(&self) -> bool {
         self.folders.len() > 1
     }
@@ -101,7 +101,7 @@ impl Recordings {
         Err(unusable.unwrap_or_else(|| self.not_found(id)))
     }
 
-    /// The listing of a sub-folder of one of our folders, if it exists.
+    /// The listing of a sub-folder of one of [`FOLDERS`], if it exists.
     fn listing(&mut self, at: usize, folder: &str) -> Result<Option<usize>, Fault> {
         if let Some((last, listing)) = &self.last[at]
             && last == folder
@@ -115,10 +115,10 @@ impl Recordings {
         Ok(found)
     }
 
-    /// Lists a folder unless it is known already; nothing where it does not exist.
+    /// Lists a folder unless it is listed already; `None` if it does not exist.
     ///
-    /// Goes down from the top, and only into folders that were listed: a manifest of made-up
-    /// paths costs no system calls.
+    /// Starts at the root and enters only folders that were listed: a manifest of invented paths
+    /// costs no system calls.
     fn list(&mut self, place: &str) -> Result<Option<usize>, Fault> {
         if let Some(known) = self.by_place.get(place) {
             return Ok(Some(*known));
@@ -130,7 +130,7 @@ impl Recordings {
             match self.listings[above].folders.get(name) {
                 None => return Ok(None),
                 Some(Entry::Link) if !self.by_place.contains_key(here) => {
-                    // A link to a file or to nothing is noticed when it is listed.
+                    // A link to a file or to nothing fails when it is listed.
                     if let Ok(target) = self.resolve(here) {
                         self.check_inside(here, &target)?;
                     }
@@ -158,8 +158,8 @@ impl Recordings {
         Ok(self.listings.len() - 1)
     }
 
-    /// Follows a link in place of a recording: nothing where it leads to a file, otherwise why it
-    /// is unusable. A link that leaves the corpus is an error: no other folder is tried.
+    /// Follows a link in place of a recording. `None` if it leads to a file, otherwise the reason why
+    /// it is unusable. A link that leaves the corpus is an error: no other folder is tried.
     fn follow(&self, link: &str) -> Result<Option<Fault>, Fault> {
         let target = match self.resolve(link) {
             Ok(target) => target,
@@ -205,8 +205,8 @@ impl Recordings {
     }
 }
 
-/// The id as the rest of the program knows it: `/` between folders, no `.` and no empty
-/// parts. A path that could lead out of the corpus is a fault.
+/// The id in its canonical form: `/` between folders, no `.` and no empty parts. A path that could
+/// lead out of the corpus is a fault.
 pub(super) fn clean(written: &str) -> Result<Cow<'_, str>, Fault> {
     let written = written.trim();
     if !written.contains(['/', '\\']) && !matches!(written, "" | "." | "..") {
@@ -231,7 +231,7 @@ pub(super) fn clean(written: &str) -> Result<Cow<'_, str>, Fault> {
     Ok(Cow::Owned(parts.join("/")))
 }
 
-/// A clean id without the ending of an audio file.
+/// A clean id without the extension of an audio file.
 pub(super) fn without_kind(id: &str) -> &str {
     split_kind(id).0
 }
@@ -254,7 +254,7 @@ fn join<'a>(folder: &'a str, name: &'a str) -> Cow<'a, str> {
     }
 }
 
-/// Composed characters, since file systems and editors differ in how they write `é`.
+/// Composed characters, because file systems and editors differ in the encoding of `é`.
 fn composed(name: &str) -> Cow<'_, str> {
     if name.is_ascii() { Cow::Borrowed(name) } else { Cow::Owned(name.nfc().collect()) }
 }
@@ -268,7 +268,7 @@ enum Entry {
     Special,
 }
 
-/// What one folder holds: recordings by the name without ending, and sub-folders.
+/// The contents of one folder: recordings by name without extension, and sub-folders.
 struct Listing {
     place: String,
     recordings: HashMap<Box<str>, [Option<Entry>; KINDS.len()]>,
@@ -288,7 +288,7 @@ impl Listing {
         let path = root.join(place);
         for entry in look_up(AccessKind::List, &path, || std::fs::read_dir(&path))? {
             let entry = entry?;
-            // A name that is no UTF-8 cannot stand in a manifest.
+            // A name that is not UTF-8 cannot be in a manifest.
             let Ok(name) = entry.file_name().into_string() else { continue };
             let kind = entry.file_type()?;
             if kind.is_dir() {
@@ -321,8 +321,8 @@ impl Listing {
         }
     }
 
-    /// The path of the file for a name with or without ending. The ending that is written
-    /// goes first; another one will do, since corpora are converted and manifests are not.
+    /// The path of the file for a name with or without extension. The written extension has
+    /// priority; another one is accepted, because corpora are converted and manifests are not.
     fn pick(&self, name: &str) -> Option<(String, Entry)> {
         let (stem, kind) = split_kind(name);
         self.pick_stem(stem, kind).or_else(|| kind.and_then(|_| self.pick_stem(name, None)))

@@ -1,62 +1,52 @@
-//! Why a row is not used, in words for a table and in a code for scripts.
+//! Why a row is rejected: a message for people and a code for scripts.
 //!
-//! Every step from the manifest to the features lists its unusable rows with this type, so
-//! that they end in one table and one file. A row here never stops a run by itself.
+//! Every step from the manifest to the features reports unusable rows with this type, so that one
+//! table and one file list them all. A rejected row never stops a run by itself.
 
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::Path;
 
-/// A row that is passed over: where it is, why, and what to do about it.
+/// A row that is left out: its position, the reason and a fix.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RejectedRow {
     /// The manifest, relative to the corpus directory.
     pub manifest: String,
     /// Line in the manifest, counted from one.
     pub line: u32,
-    /// The row's id as far as it could be read.
+    /// The row's id, as far as it could be parsed.
     pub id: String,
-    /// The kind of fault.
     pub reason: RejectReason,
-    /// The fact, in one clause.
+    /// The fact, as one clause.
     pub message: String,
-    /// The way out, in one sentence.
+    /// What to do, as one sentence.
     pub fix: String,
 }
 
-/// The kinds of fault that make a row unusable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RejectReason {
-    /// Bytes that are no text.
     InvalidUtf8,
-    /// More or fewer columns than the manifest has.
     WrongColumns,
-    /// A line longer than any sentence.
     LineTooLong,
-    /// No id.
     EmptyId,
-    /// Nothing to speak.
     EmptyText,
-    /// An id that an earlier row has.
+    /// An earlier row has the same id.
     DuplicateId,
-    /// A path or link that points outside of the corpus.
+    /// A path or link that leads out of the corpus.
     LeavesCorpus,
     /// No recording of that name.
     MissingAudio,
-    /// A recording that cannot be decoded, or holds nothing usable.
+    /// A recording that cannot be read or decoded, or is unusable.
     BrokenAudio,
-    /// A recording beyond the longest that is allowed.
     AudioTooLong,
-    /// A text beyond the longest that is allowed.
     TextTooLong,
-    /// A character the model has no symbol for.
+    /// A character without a symbol in the model.
     UnknownSymbol,
-    /// A language the front end does not know.
     UnknownLanguage,
 }
 
-/// A fault found while a row is read; the reader adds the place.
+/// A fault in a row, without the position.
 pub(super) struct Fault {
     pub(super) reason: RejectReason,
     pub(super) message: String,
@@ -107,7 +97,7 @@ impl Fault {
     }
 }
 
-/// Enough of a string to recognise it by in a table.
+/// The beginning of a string, short enough for a table.
 pub(super) fn short(text: &str) -> String {
     const LIMIT: usize = 80;
     match text.char_indices().nth(LIMIT) {

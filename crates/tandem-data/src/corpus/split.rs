@@ -1,41 +1,41 @@
-//! Which rows are held out where no manifest says so.
+//! Selects the held-out rows of a corpus without an eval manifest.
 //!
-//! In: utterances. Out: their [`Split`], a pure function of seed and id, so that a row stays
-//! where it is when others are added, removed or reordered.
+//! In: utterances. Out: their [`Split`], a pure function of seed and id, so that a row keeps its split
+//! when others are added, removed or reordered.
 
 use super::{Split, Utterance};
 use tandem_units::Seed;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// Holds out about `share` of the rows. Of two or more rows at least one is held out and at
-/// least one is kept, whatever the hashes say; with a share of zero, none is held out.
+/// Holds out about `share` of the rows. Of two or more rows at least one is held out and at least one
+/// is for training, whatever the hashes are. With a share of zero none is held out.
 ///
-/// In a corpus so small that the former rule decides, the one held-out row is the one with
-/// the smallest hash, and may change when rows are added.
+/// If the corpus is so small that no hash is below the share, the row with the smallest hash is held
+/// out. That row may change when rows are added.
 pub(super) fn hold_out(utterances: &mut [Utterance], seed: Seed, share: f64) {
     if share <= 0.0 || utterances.len() < 2 {
         return;
     }
     let mut held_out = 0;
     for utterance in utterances.iter_mut() {
-        let out = place(&utterance.id, seed) < share;
+        let out = hash_share(&utterance.id, seed) < share;
         utterance.split = if out { Split::Eval } else { Split::Train };
         held_out += usize::from(out);
     }
-    let by_place = |a: &&mut Utterance, b: &&mut Utterance| {
-        place(&a.id, seed).total_cmp(&place(&b.id, seed)).then_with(|| a.id.cmp(&b.id))
+    let by_hash = |a: &&mut Utterance, b: &&mut Utterance| {
+        hash_share(&a.id, seed).total_cmp(&hash_share(&b.id, seed)).then_with(|| a.id.cmp(&b.id))
     };
     if held_out == 0 {
-        let lowest = utterances.iter_mut().min_by(by_place);
+        let lowest = utterances.iter_mut().min_by(by_hash);
         lowest.into_iter().for_each(|utterance| utterance.split = Split::Eval);
     } else if held_out == utterances.len() {
-        let highest = utterances.iter_mut().max_by(by_place);
+        let highest = utterances.iter_mut().max_by(by_hash);
         highest.into_iter().for_each(|utterance| utterance.split = Split::Train);
     }
 }
 
-/// A number from 0 to 1, spread evenly over the ids.
-fn place(id: &str, seed: Seed) -> f64 {
+/// The hash of an id as a number from 0 to 1.
+fn hash_share(id: &str, seed: Seed) -> f64 {
     const PURPOSE: u64 = 0x0073_706C_6974; // "split"
     let hash = xxh3_64_with_seed(id.as_bytes(), seed.derive(PURPOSE).0);
     hash as f64 / u64::MAX as f64
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn about_the_share_asked_for_is_held_out() {
+    fn about_the_requested_share_is_held_out() {
         let out = held_out((0..10_000).map(|i| format!("LJ{i:05}")), 7, 0.05);
         // Binomial: mean 500, standard deviation 21.8; four of them either way.
         assert!((413..=587).contains(&out.len()), "{} held out", out.len());
@@ -99,7 +99,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
         #[test]
-        fn rows_stay_where_they_are_when_others_come(seed: u64, more in 1usize..200) {
+        fn rows_keep_their_split_when_others_are_added(seed: u64, more in 1usize..200) {
             let before = held_out((0..200).map(|i| i.to_string()), seed, 0.2);
             let after = held_out((0..200 + more).rev().map(|i| i.to_string()), seed, 0.2);
             let old: BTreeSet<String> = (0..200).map(|i| i.to_string()).collect();

@@ -1,4 +1,4 @@
-//! Manifests as they are found in the wild, good and bad, and what becomes of each row.
+//! Good and bad manifests, and the result for each row.
 
 use super::*;
 use proptest::prelude::*;
@@ -11,7 +11,7 @@ struct Made(tempfile::TempDir);
 
 impl Made {
     fn with(files: &[(&str, &[u8])]) -> Made {
-        let folder = tempfile::tempdir().expect("a place for the test");
+        let folder = tempfile::tempdir().expect("a directory");
         for (file, bytes) in files {
             let path = folder.path().join(file);
             fs::create_dir_all(path.parent().expect("inside")).expect("created");
@@ -50,11 +50,11 @@ fn check(manifest: &[u8], used: &[[&str; 4]], rejected: &[(u32, RejectReason)]) 
 }
 
 #[track_caller]
-fn check_fault(made: &Made, fact: &str, way_out: &str) {
+fn check_fault(made: &Made, fact: &str, advice: &str) {
     let fault = made.read().expect_err("no corpus");
-    let (words, hint) = (fault.to_string(), fault.hint().expect("there is a way out"));
+    let (words, hint) = (fault.to_string(), fault.hint().expect("a hint"));
     assert!(words.contains(fact), "{words}");
-    assert!(hint.contains(way_out), "{hint}");
+    assert!(hint.contains(advice), "{hint}");
 }
 
 #[test]
@@ -87,14 +87,14 @@ fn speaker_and_language_are_found_without_a_header() {
 }
 
 #[test]
-fn quotes_joiners_and_marks_stay_as_they_are() {
+fn quotes_joiners_and_marks_are_unchanged() {
     let text = "\"He said «می\u{200c}روم» \u{202b}cafe\u{301}\u{202c}\", then left ";
     let manifest = format!("a|{text}\nb|it\"s|it\"s\n");
     check(manifest.as_bytes(), &[["a", text, "", ""]], &[(2, RejectReason::WrongColumns)]);
 }
 
 #[test]
-fn the_raw_text_can_be_asked_for() {
+fn the_raw_text_can_be_selected() {
     let made = corpus_of(b"a|in 3 days|in three days\n");
     let config = CorpusConfig { text_column: TextColumn::Text, ..Default::default() };
     let corpus = Corpus::read(made.0.path(), &config).expect("a corpus");
@@ -157,7 +157,7 @@ fn an_endless_line_is_one_rejected_row() {
 }
 
 #[test]
-fn manifests_that_make_no_sense_are_one_error() {
+fn an_invalid_manifest_is_one_error() {
     check_fault(&corpus_of(b""), "no rows", "id|text");
     check_fault(&corpus_of(b"\n \r\n"), "no rows", "id|text");
     check_fault(&corpus_of(b"id|text\n"), "no rows", "id|text");
@@ -198,7 +198,7 @@ fn a_folder_of_recordings_on_a_missing_disk_is_one_error_that_names_the_link() {
 }
 
 #[test]
-fn settings_that_make_no_sense_are_refused() {
+fn invalid_settings_are_refused() {
     let made = corpus_of(b"a|b\n");
     for config in [
         CorpusConfig { eval_share: 1.0, ..Default::default() },
@@ -220,7 +220,7 @@ fn an_unknown_setting_is_refused() {
 }
 
 #[test]
-fn train_and_eval_manifests_are_taken_at_their_word() {
+fn train_and_eval_manifests_are_used_as_they_are() {
     let mut files = CLIPS.to_vec();
     files.extend([
         ("metadata.csv", &b"a|x y\nb|x y\nc|x y\n"[..]),
@@ -239,7 +239,7 @@ fn train_and_eval_manifests_are_taken_at_their_word() {
 }
 
 #[test]
-fn an_eval_manifest_is_taken_out_of_the_whole() {
+fn the_rows_of_an_eval_manifest_are_excluded_from_training() {
     let mut files = CLIPS.to_vec();
     files.extend([
         ("metadata.csv", &b"a|x y\nb|x y\nc|x y\n"[..]),
@@ -270,7 +270,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
     #[test]
-    fn no_bytes_make_the_reader_panic(
+    fn no_bytes_cause_a_panic(
         pieces in prop::collection::vec(
             prop_oneof![
                 prop::collection::vec(any::<u8>(), 0..12),

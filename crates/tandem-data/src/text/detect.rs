@@ -1,8 +1,8 @@
-//! Finds the language of an utterance that does not name it.
+//! Detects the language of a text without a language tag.
 //!
 //! In: raw text and the configured languages. Out: one of those languages, and how it was
-//! found. Letters decide where they can: that is free. Statistics are asked only where
-//! several configured languages share a script. Never guesses outside the configured list.
+//! determined. The script decides if it can, which is cheap. Statistics are used only if several
+//! configured languages share a script. Never returns a language that is not configured.
 
 use super::language::{Language, Script};
 use super::{Detection, TextError};
@@ -16,7 +16,7 @@ pub struct Detector {
 }
 
 impl Detector {
-    /// Prepares to tell `languages` apart. The list must not be empty.
+    /// A detector for `languages`. The list must not be empty.
     pub fn new(languages: &[Language]) -> Result<Self, TextError> {
         if languages.is_empty() {
             return Err(TextError::NoLanguages);
@@ -36,7 +36,7 @@ impl Detector {
         &self.languages
     }
 
-    /// The language most letters of `text` belong to.
+    /// The language of most letters of `text`.
     pub fn detect(&self, text: &str) -> Result<(Language, Detection), TextError> {
         let letters = Letters::count(text);
         let Some(script) = letters.majority(self.languages[0].script()) else {

@@ -1,14 +1,13 @@
-//! English text as it is spoken: numbers, abbreviations and signs become words.
+//! English text normalisation: numbers, abbreviations and signs become words.
 //!
-//! In: folded text. Out: lower-case words and the shared punctuation. Reading its own
-//! output again changes nothing. A sign nobody says (`★`) stays, so that the symbol table
-//! can name it. Next on the path: [`super::lexicon`].
+//! In: folded text. Out: lower-case words and the shared punctuation. Normalising the output again
+//! changes nothing. An unknown sign (`★`) stays, so that the symbol table can report it. Next on the path: [`super::lexicon`].
 
 pub(super) mod abbreviations; // Mr., Inc., BBC, Henry VIII
-mod amounts; // numbers where they stand: times, money, units
+mod amounts; // numbers in context: times, money, units
 mod numbers; // number words
 mod units; // names of units and currencies
-mod years; // is 1984 a year or a quantity
+mod years; // whether 1984 is a year or a quantity
 
 use super::folding::push_lower;
 use super::numeral::vulgar;
@@ -20,16 +19,16 @@ use unicode_normalization::char::{decompose_canonical, is_combining_mark};
 
 /// Writes folded text as it is spoken.
 pub fn normalize(folded: &str) -> String {
-    // Accents go first, so that no later rule sees a word with and without them.
-    if folded.is_ascii() { read(folded) } else { read(&without_accents(folded)) }
+    // Accents are removed first, so that later rules see each word in one form.
+    if folded.is_ascii() { run(folded) } else { run(&without_accents(folded)) }
 }
 
-fn read(folded: &str) -> String {
-    let shouted = !folded.bytes().any(|b| b.is_ascii_lowercase());
+fn run(folded: &str) -> String {
+    let all_capitals = !folded.bytes().any(|b| b.is_ascii_lowercase());
     let mut normalizer = Normalizer {
         scan: Scan::new(folded),
         out: Spoken::with_capacity(folded.len()),
-        case: if shouted { Case::AllCapitals } else { Case::Mixed },
+        case: if all_capitals { Case::AllCapitals } else { Case::Mixed },
     };
     while let Some(next) = normalizer.scan.peek() {
         normalizer.step(next);
@@ -37,7 +36,7 @@ fn read(folded: &str) -> String {
     normalizer.out.finish()
 }
 
-/// Whether capitals mean something in this text.
+/// Whether capitals carry meaning in this text.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Case {
     Mixed,
@@ -83,7 +82,7 @@ impl Normalizer<'_> {
         let mut ahead = self.scan;
         let word = ahead.take_letters();
         let mut dot = ahead;
-        // What is written away before a dot: `Dr .` is read as `Dr.` is.
+        // Skips characters that the output drops before a dot: `Dr .` is read like `Dr.`.
         while let Some(silent) = dot.peek().filter(|c| is_silent(*c)) {
             dot.skip_char(silent);
         }
@@ -208,7 +207,7 @@ impl Normalizer<'_> {
         self.scan.skip(self.scan.rest().len() - after.rest().len());
     }
 
-    /// `example.com`: a dot between small letters is said.
+    /// `example.com`: a dot before a lower-case letter is spoken.
     fn try_site(&mut self, word: &str, after: Scan<'_>) -> bool {
         let site = after.peek().is_some_and(char::is_lowercase);
         if site {
@@ -220,7 +219,7 @@ impl Normalizer<'_> {
         site
     }
 
-    /// Words written with a capital that are more than words: `Dr Smith`, `BBC`, `Henry VIII`.
+    /// Capitalised words with a special reading: `Dr Smith`, `BBC`, `Henry VIII`.
     fn try_capitals(&mut self, word: &str, ahead: &Scan<'_>) -> bool {
         if word == "US" && ahead.peek() == Some('$') {
             self.scan.skip(2);
@@ -333,7 +332,7 @@ fn spoken_sign(sign: char) -> Option<&'static str> {
     })
 }
 
-/// Leaves nothing but a space behind, and not even that before a mark.
+/// Characters that become a space, or nothing before a punctuation mark.
 fn is_silent(c: char) -> bool {
     c.is_whitespace() || matches!(c, '\'' | '`' | '-' | '¿' | '¡')
 }
@@ -349,8 +348,8 @@ fn push_lower_word(word: &str, out: &mut String) {
     }
 }
 
-/// Latin letters without their accents: the few French words in English text would otherwise
-/// have symbols that are hardly ever trained.
+/// Removes accents from Latin letters: the few French words in English text would otherwise use
+/// symbols that are hardly ever trained.
 fn without_accents(folded: &str) -> String {
     let mut out = String::with_capacity(folded.len());
     for c in folded.chars() {

@@ -1,4 +1,4 @@
-//! What can be wrong with a text, a lexicon or the phonemiser, and what to do about it.
+//! Errors of a text, a lexicon or the phonemiser, with hints.
 
 use super::language::{Language, Script};
 use std::io;
@@ -6,127 +6,80 @@ use std::path::PathBuf;
 use std::time::Duration;
 use tandem_units::Hint;
 
-/// Why a text did not become a [`super::Transcript`], or why no text can.
+/// Why a text has no [`super::Transcript`], or why the front end cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TextError {
     /// Nothing but white space.
     #[error("the text is empty")]
     Empty,
-    /// Punctuation only: no voice says it.
+    /// Only punctuation.
     #[error("the text has nothing to say: `{text}`")]
-    NothingToSay {
-        /// The text, or its beginning.
-        text: String,
-    },
-    /// A character that no symbol stands for.
+    NothingToSay { text: String },
+    /// A character without a symbol.
     #[error(
         "`{}` (U+{:04X}) at character {position} is not a symbol the voice knows",
         symbol.escape_debug(), u32::from(*symbol)
     )]
     UnknownSymbol {
-        /// The character.
         symbol: char,
         /// Which character of the text, counted from 1.
         position: usize,
     },
-    /// A digit in a language whose numbers cannot be read yet.
+    /// A digit in a language without number rules.
     #[error(
         "the number at character {position} cannot be read: numbers in `{language}` are not supported yet"
     )]
     NumbersUnsupported {
-        /// The language of the text.
         language: Language,
         /// Which character of the text, counted from 1.
         position: usize,
     },
-    /// More symbols than the model is built for.
     #[error("the text has {symbols} symbols, the limit is {limit}")]
-    TooLong {
-        /// How many it has.
-        symbols: usize,
-        /// How many are allowed.
-        limit: usize,
-    },
+    TooLong { symbols: usize, limit: usize },
     /// Not a language of [`Language::ALL`].
     #[error("`{given}` is not a language Tandem knows")]
-    UnknownLanguage {
-        /// What was written.
-        given: String,
-    },
+    UnknownLanguage { given: String },
     /// A supported language that this corpus does not list.
     #[error("the text is marked `{language}`, the configured languages are {}", listed(configured))]
-    LanguageNotConfigured {
-        /// The language asked for.
-        language: Language,
-        /// Those in the settings.
-        configured: Vec<Language>,
-    },
+    LanguageNotConfigured { language: Language, configured: Vec<Language> },
     /// No configured language is written in these letters.
     #[error("the text is in {script} script, the configured languages are {}", listed(configured))]
-    ScriptNotConfigured {
-        /// The script of most letters.
-        script: Script,
-        /// Those in the settings.
-        configured: Vec<Language>,
-    },
+    ScriptNotConfigured { script: Script, configured: Vec<Language> },
     /// The list of languages is empty.
     #[error("no language is configured")]
     NoLanguages,
     /// The lexicon cannot be opened or is not UTF-8.
     #[error("cannot read lexicon `{}`", path.display())]
     Lexicon {
-        /// Which file.
         path: PathBuf,
-        /// What the system said.
         #[source]
         source: io::Error,
     },
-    /// A line of the lexicon makes no sense.
     #[error("line {line} of lexicon `{}`: {fault}", path.display())]
     LexiconLine {
-        /// Which file.
         path: PathBuf,
         /// Counted from 1.
         line: usize,
-        /// What is wrong with it.
         fault: LexiconFault,
     },
-    /// A saved symbol table is not one of ours.
+    /// A saved symbol table does not match this version.
     #[error("the symbol table cannot be used: {reason}")]
-    SymbolTable {
-        /// What does not fit.
-        reason: String,
-    },
-    /// Phonemes were asked for and espeak-ng is not there.
+    SymbolTable { reason: String },
+    /// Phoneme mode without espeak-ng.
     #[error("phonemes need the program `espeak-ng`, which cannot be started")]
     EspeakMissing {
-        /// What the system said.
         #[source]
         source: io::Error,
     },
-    /// espeak-ng could not be fed or read.
     #[error("cannot exchange text with espeak-ng")]
     EspeakExchange {
-        /// What the system said.
         #[source]
         source: io::Error,
     },
-    /// espeak-ng ended with an error.
     #[error("espeak-ng failed ({status}): {message}")]
-    EspeakFailed {
-        /// Its exit status.
-        status: String,
-        /// What it wrote.
-        message: String,
-    },
-    /// espeak-ng did not end.
+    EspeakFailed { status: String, message: String },
     #[error("espeak-ng did not finish {texts} pieces of text within {} s", limit.as_secs())]
-    EspeakTimeout {
-        /// How many pieces it was given.
-        texts: usize,
-        /// How long it was allowed.
-        limit: Duration,
-    },
+    EspeakTimeout { texts: usize, limit: Duration },
 }
 
 /// What is wrong with a line of a lexicon.
@@ -134,46 +87,26 @@ pub enum TextError {
 pub enum LexiconFault {
     /// Too few or too many columns.
     #[error("has {found} columns, expected 2 or 3 separated by tabs")]
-    Columns {
-        /// How many there are.
-        found: usize,
-    },
+    Columns { found: usize },
     /// The first column is not exactly one word.
     #[error("`{word}` is not one word")]
-    Word {
-        /// What stands there.
-        word: String,
-    },
+    Word { word: String },
     /// The second column is empty.
     #[error("`{word}` has no spelling")]
-    NoSpelling {
-        /// Whose entry.
-        word: String,
-    },
-    /// The second column holds something that is no symbol.
+    NoSpelling { word: String },
+    /// The second column contains a character without a symbol.
     #[error("`{}` (U+{:04X}) is not a symbol the voice knows", symbol.escape_debug(), u32::from(*symbol))]
-    Symbol {
-        /// The character.
-        symbol: char,
-    },
+    Symbol { symbol: char },
     /// The third column is not a language.
     #[error("`{given}` is not a language Tandem knows")]
-    Language {
-        /// What stands there.
-        given: String,
-    },
-    /// The word has an entry of the same kind already.
+    Language { given: String },
+    /// The word already has an entry of the same kind.
     #[error("`{word}` was given on line {first} already")]
-    Repeated {
-        /// Which word.
-        word: String,
-        /// Where it stands first.
-        first: usize,
-    },
+    Repeated { word: String, first: usize },
 }
 
 impl TextError {
-    /// True where every other text would fail as well: the run stops instead of listing rows.
+    /// True if every other text would fail as well: the run stops instead of rejecting rows.
     pub fn stops_the_run(&self) -> bool {
         !matches!(
             self,

@@ -1,15 +1,15 @@
-//! Brings the many ways Unicode writes one thing down to one way, for all languages.
+//! Unicode normalisation for all languages: one encoding for each character.
 //!
 //! In: raw text. Out: composed text with plain quotes, spaces and digits, without invisible
-//! controls. Keeps case, ZWNJ and what the number readers need (`½`, `²`, `°`): what a
-//! sign means is for the language to say. Next on the path: [`super::english`] and others.
+//! controls. Keeps case, ZWNJ and the signs that number rules need (`½`, `²`, `°`): their
+//! meaning depends on the language. Next on the path: [`super::english`] and others.
 
 use super::symbols::ZWNJ;
 use std::borrow::Cow;
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::decompose_compatible;
 
-/// Folds what does not depend on the language. Plain ASCII comes back as it is.
+/// Folds everything that does not depend on the language. ASCII is unchanged.
 pub fn fold(raw: &str) -> Cow<'_, str> {
     if raw.is_ascii() {
         return Cow::Borrowed(raw);
@@ -18,7 +18,7 @@ pub fn fold(raw: &str) -> Cow<'_, str> {
     if is_settled(raw) {
         raw.chars().for_each(|c| fold_char(c, &mut out));
     } else {
-        // Dropped first: a joiner between a letter and its mark would keep them apart.
+        // Removed first: a joiner between a letter and its mark would prevent composition.
         let mut parts = String::with_capacity(raw.len() + 8);
         raw.chars().filter(|c| !is_dropped(*c)).for_each(|c| push_compatible(c, &mut parts));
         parts.nfc().for_each(|c| fold_char(c, &mut out));
@@ -26,13 +26,12 @@ pub fn fold(raw: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// True where normalisation would change nothing. Cheap and careful: a false answer only
-/// costs time.
+/// True if normalisation would change nothing. A false negative only costs time.
 fn is_settled(raw: &str) -> bool {
     let mut after_mark = false;
     raw.chars().all(|c| {
         let mark = matches!(c, '\u{64B}'..='\u{652}');
-        // One vowel sign composes with nothing; two may stand in the wrong order.
+        // One vowel sign composes with nothing; two may be in the wrong order.
         let settled =
             if mark { !after_mark } else { is_composed(c) && !(after_mark && is_dropped(c)) };
         after_mark = mark;
@@ -40,7 +39,7 @@ fn is_settled(raw: &str) -> bool {
     })
 }
 
-/// True for characters that normalisation leaves alone, whatever stands beside them.
+/// True for characters that normalisation never changes, whatever their neighbours are.
 #[inline]
 fn is_composed(c: char) -> bool {
     matches!(u32::from(c),
@@ -52,7 +51,7 @@ fn is_composed(c: char) -> bool {
         | 0x2066..=0x2069)
 }
 
-/// One character's compatibility form, except where that would lose the meaning:
+/// One character's compatibility form, unless that would lose the meaning:
 /// `10²` is not `102`, `½` is read as a fraction, `™` is not spoken `TM`.
 fn push_compatible(c: char, out: &mut String) {
     let kept = matches!(u32::from(c),
@@ -99,7 +98,7 @@ fn fold_char(c: char, out: &mut String) {
     }
 }
 
-/// Marks nobody sees or says: kashida, soft hyphen, joiners, direction and variation controls.
+/// Invisible characters: kashida, soft hyphen, joiners, direction and variation controls.
 #[inline]
 fn is_dropped(c: char) -> bool {
     matches!(u32::from(c),
@@ -132,7 +131,7 @@ pub fn locate(raw: &str, symbol: char) -> usize {
     };
     let chars: Vec<char> = raw.chars().collect();
     let alone = chars.iter().position(|c| gives(c.encode_utf8(&mut [0; 4])));
-    // Not there by itself: two characters were composed into one.
+    // Not found: two characters were composed into one.
     let composed = || chars.windows(2).position(|pair| gives(&String::from_iter(pair)));
     alone.or_else(composed).map_or(1, |place| place + 1)
 }
@@ -170,9 +169,9 @@ mod tests {
     }
 
     #[test]
-    fn what_number_readers_need_stays() {
-        for kept in ["½", "x²", "5°", "10⁶", "™", "﷼"] {
-            check(kept, kept);
+    fn signs_that_number_rules_need_stay() {
+        for sign in ["½", "x²", "5°", "10⁶", "™", "﷼"] {
+            check(sign, sign);
         }
     }
 

@@ -1,51 +1,36 @@
-//! Which languages there are, how people write their names, and what each one gets.
+//! The supported languages, their names and their level of support.
 //!
-//! In: a tag, a code or a name. Out: [`Language`]. Nothing here looks at the text of an
-//! utterance: that is [`super::detect`].
+//! In: a tag, a code or a name. Out: [`Language`]. Never inspects the text of an
+//! utterance: that is the task of [`super::detect`].
 
 use super::TextError;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::str::FromStr;
 
-/// A language Tandem can read. Written as its ISO 639-1 tag: `en`, `fa`, ...
+/// A supported language. Serialised as its ISO 639-1 tag: `en`, `fa`, ...
 ///
-/// The order is fixed, new ones go to the end: a model keeps one vector per language.
+/// The order is fixed and new ones are appended: a model has one embedding per language.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Language {
-    /// `en`
     English,
-    /// `fa`
     Persian,
-    /// `ar`
     Arabic,
-    /// `de`
     German,
-    /// `fr`
     French,
-    /// `es`
     Spanish,
-    /// `it`
     Italian,
-    /// `pt`
     Portuguese,
-    /// `nl`
     Dutch,
-    /// `tr`
     Turkish,
-    /// `ru`
     Russian,
-    /// `uk`
     Ukrainian,
-    /// `pl`
     Polish,
-    /// `cs`
     Czech,
-    /// `sv`
     Swedish,
 }
 
-/// How much of a text Tandem can read aloud.
+/// The level of support of a language.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
@@ -64,33 +49,25 @@ impl fmt::Display for Level {
     }
 }
 
-/// A family of letters.
+/// A writing system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Script {
-    /// A to Z with its accented relatives.
     Latin,
-    /// Arabic letters, with those Persian adds.
+    /// Includes the additional letters of Persian.
     Arabic,
-    /// Russian, Ukrainian and relatives.
     Cyrillic,
-    /// No language of ours is written in it.
     Greek,
-    /// No language of ours is written in it.
     Hebrew,
-    /// No language of ours is written in it.
     Devanagari,
-    /// No language of ours is written in it.
     Han,
-    /// No language of ours is written in it.
     Kana,
-    /// No language of ours is written in it.
     Hangul,
-    /// Any script without a name here.
+    /// Any other script.
     Other,
 }
 
 impl Script {
-    /// How many scripts there are, for tables indexed by `script as usize`.
+    /// Number of scripts, for tables indexed by `script as usize`.
     pub(super) const COUNT: usize = 10;
 
     /// All of them, by index.
@@ -110,7 +87,7 @@ impl Script {
     /// The script of a letter; nothing for digits, signs and spaces.
     #[inline]
     pub fn of(letter: char) -> Option<Self> {
-        // The common letters first: asking Unicode about each one is most of the work.
+        // Common letters first: a lookup in the Unicode tables for each letter is slow.
         match letter {
             'a'..='z' | 'A'..='Z' => return Some(Self::Latin),
             '\u{620}'..='\u{63F}' | '\u{641}'..='\u{64A}' | '\u{671}'..='\u{6D3}' => {
@@ -162,13 +139,12 @@ struct Facts {
     level: Level,
     /// ISO 639-2 codes and the name in the language itself, lower case.
     aliases: &'static [&'static str],
-    /// The voice espeak-ng reads it with.
+    /// The voice of espeak-ng.
     voice: &'static str,
     detector: whatlang::Lang,
 }
 
 impl Language {
-    /// Every supported language.
     pub const ALL: [Self; 15] = [
         Self::English,
         Self::Persian,
@@ -187,32 +163,27 @@ impl Language {
         Self::Swedish,
     ];
 
-    /// The ISO 639-1 tag.
     pub fn tag(self) -> &'static str {
         self.facts().tag
     }
 
-    /// The English name.
     pub fn name(self) -> &'static str {
         self.facts().name
     }
 
-    /// The letters it is written in.
     pub fn script(self) -> Script {
         self.facts().script
     }
 
-    /// How much of it can be read aloud.
     pub fn level(self) -> Level {
         self.facts().level
     }
 
-    /// The espeak-ng voice that gives its phonemes.
     pub fn voice(self) -> &'static str {
         self.facts().voice
     }
 
-    /// Its place in [`Self::ALL`].
+    /// Its index in [`Self::ALL`].
     pub fn index(self) -> usize {
         self as usize
     }

@@ -1,8 +1,8 @@
-//! The user's own spellings and pronunciations.
+//! The user's spellings and pronunciations.
 //!
 //! In: a UTF-8 file of lines `word<TAB>spelling` or `word<TAB>/phonemes/`, with the language as
 //! an optional third column; `#` begins a comment line. Out: [`Lexicon`], applied to whole
-//! words of normalised text. A line that makes no sense stops the run with its number.
+//! words of normalised text. An invalid line stops the run with its number.
 
 use super::error::LexiconFault;
 use super::language::Language;
@@ -12,7 +12,7 @@ use super::{DiacriticsPolicy, TextError, normalize};
 use std::collections::HashMap;
 use std::path::Path;
 
-/// What the file says about each word, by language.
+/// The entries by language and word.
 #[derive(Clone, Debug, Default)]
 pub struct Lexicon {
     entries: HashMap<(Language, String), Entry>,
@@ -28,7 +28,7 @@ struct Entry {
 #[derive(Clone, Debug)]
 struct Given {
     text: String,
-    /// The line named its language: it beats one that did not.
+    /// The line has a language; it has priority over one without.
     own: bool,
 }
 
@@ -45,7 +45,7 @@ impl Lexicon {
         Self::parse(text, path, languages, policy, table)
     }
 
-    /// The same with the file's text; `path` names it in errors.
+    /// Parses the text of a file; `path` is used in error messages.
     pub fn parse(
         text: String,
         path: &Path,
@@ -71,17 +71,16 @@ impl Lexicon {
         Ok(Self { text, ..lexicon })
     }
 
-    /// True where no word has an entry.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// The file's text: for a fingerprint, and to be kept with a voice.
+    /// The text of the file, for a fingerprint and for the saved model.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Gives the words of a sentence their spelling and phonemes.
+    /// Replaces the spelling and phonemes of words with an entry.
     pub fn apply(&self, language: Language, sentence: &mut Sentence) {
         for word in &mut sentence.words {
             let Some(entry) = self.entries.get(&(language, word.text.clone())) else { continue };
@@ -114,7 +113,7 @@ impl Lexicon {
             used = true;
             let text = match line.value {
                 Value::Phonemes(phonemes) => phonemes.to_owned(),
-                // Vowel signs are kept: they are why somebody writes a spelling.
+                // Vowel signs are kept: they are a common reason for an entry.
                 Value::Spelling(text) => normalize(text, language, DiacriticsPolicy::Keep),
             };
             known(&text, table)?;

@@ -1,64 +1,60 @@
-//! Readings that were made before, for texts that come again.
+//! A cache of processed texts, for texts that occur repeatedly.
 //!
-//! Owned by one worker, so nobody waits for it; bounded, so it never grows with the corpus.
+//! In: texts. Out: [`ProcessedText`], computed once per text. Owned by one worker, so it needs no lock;
+//! bounded, so it does not grow with the corpus.
 
 use super::language::Language;
 use super::{FrontEnd, ProcessedText, TextError};
 use std::collections::HashMap;
 
-/// The last readings of one worker.
+/// The recently processed texts of one worker.
 #[derive(Debug)]
 pub struct Memo {
-    /// By the language that was given, then by raw text.
-    readings: HashMap<Option<Language>, HashMap<Box<str>, ProcessedText>>,
-    held: usize,
+    /// By given language, then by raw text.
+    texts: HashMap<Option<Language>, HashMap<Box<str>, ProcessedText>>,
+    count: usize,
     capacity: usize,
 }
 
 impl Memo {
-    /// Holds up to `capacity` readings.
+    /// A cache for up to `capacity` texts.
     pub fn new(capacity: usize) -> Self {
-        Self { readings: HashMap::new(), held: 0, capacity }
+        Self { texts: HashMap::new(), count: 0, capacity }
     }
 
-    /// As [`FrontEnd::read_many`], but only once per text. Use one memo with one front end. A text
-    /// that cannot be read is not held: its row is dropped and does not come again.
+    /// Like [`FrontEnd::read_many`], but each text is processed once. Use one cache with one front end.
+    /// A text with an error is not cached: its row is rejected.
     pub fn read_many(
         &mut self,
         front_end: &FrontEnd,
         texts: &[(&str, Option<Language>)],
     ) -> Result<Vec<Result<ProcessedText, TextError>>, TextError> {
-        let mut readings: Vec<_> =
+        let mut results: Vec<_> =
             texts.iter().map(|(raw, language)| self.known(raw, *language).map(Ok)).collect();
-        let new: Vec<_> = (0..texts.len()).filter(|&place| readings[place].is_none()).collect();
-        let asked: Vec<_> = new.iter().map(|&place| texts[place]).collect();
-        for (place, read) in new.into_iter().zip(front_end.read_many(&asked)?) {
-            if let Ok(reading) = &read {
-                self.hold(texts[place], reading);
+        let new: Vec<_> = (0..texts.len()).filter(|&place| results[place].is_none()).collect();
+        let missing: Vec<_> = new.iter().map(|&place| texts[place]).collect();
+        for (place, read) in new.into_iter().zip(front_end.read_many(&missing)?) {
+            if let Ok(processed) = &read {
+                self.store(texts[place], processed);
             }
-            readings[place] = Some(read);
+            results[place] = Some(read);
         }
-        Ok(readings.into_iter().flatten().collect())
+        Ok(results.into_iter().flatten().collect())
     }
 
     fn known(&self, raw: &str, language: Option<Language>) -> Option<ProcessedText> {
-        self.readings.get(&language)?.get(raw).cloned()
+        self.texts.get(&language)?.get(raw).cloned()
     }
 
-    fn hold(&mut self, (raw, language): (&str, Option<Language>), reading: &ProcessedText) {
-        if self.held >= self.capacity {
-            self.readings.clear();
-            self.held = 0;
+    fn store(&mut self, (raw, language): (&str, Option<Language>), processed: &ProcessedText) {
+        if self.count >= self.capacity {
+            self.texts.clear();
+            self.count = 0;
         }
-        let texts = self.readings.entry(language).or_default();
-        if self.capacity > 0 && texts.insert(raw.into(), reading.clone()).is_none() {
-            self.held += 1;
+        let texts = self.texts.entry(language).or_default();
+        if self.capacity > 0 && texts.insert(raw.into(), processed.clone()).is_none() {
+            self.count += 1;
         }
-    }
-
-    /// How many readings it holds.
-    pub fn held(&self) -> usize {
-        self.held
     }
 }
 
@@ -83,7 +79,7 @@ mod tests {
             for ((text, _), reading) in texts.iter().zip(read) {
                 assert_eq!(reading.unwrap(), front_end.read(text, None).unwrap());
             }
-            assert!(memo.held() <= 2);
+            assert!(memo.count <= 2);
         }
     }
 
@@ -91,9 +87,9 @@ mod tests {
     fn a_text_that_comes_again_is_not_read_again() {
         let mut memo = Memo::new(8);
         read(&mut memo, &[("one", None)]);
-        // Only a memo that answers by itself can give back what was put there.
-        memo.readings.get_mut(&None).unwrap().get_mut("one").unwrap().normalized = "held".into();
-        assert_eq!(read(&mut memo, &[("two", None), ("one", None)]), ["two", "held"]);
+        // Only a cached result can contain the value that was stored here.
+        memo.texts.get_mut(&None).unwrap().get_mut("one").unwrap().normalized = "cached".into();
+        assert_eq!(read(&mut memo, &[("two", None), ("one", None)]), ["two", "cached"]);
     }
 
     #[test]
@@ -104,7 +100,7 @@ mod tests {
         let read = memo.read_many(&front_end, &texts).unwrap();
         assert!(matches!(read[1], Err(TextError::Empty)));
         assert!(read[0].is_ok() && read[2].is_ok());
-        assert_eq!(memo.held(), 2);
+        assert_eq!(memo.count, 2);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Reads the digits of a number as they are written, before a language gives them words.
+//! Parses numbers as written, before a language turns them into words.
 //!
 //! In: folded text that begins with an ASCII digit. Out: [`Numeral`]. Knows separators
 //! (`1,234,567`, `1٬234`), decimals (`3.5`, `3٫5`), clock times and digit groups.
@@ -10,9 +10,9 @@ use std::borrow::Cow;
 pub struct Numeral<'a> {
     /// Digits before the decimal mark, without separators.
     pub whole: Cow<'a, str>,
-    /// Digits after the decimal mark; empty where there is none.
+    /// Digits after the decimal mark; empty if there is none.
     pub fraction: &'a str,
-    /// Bytes of text it takes.
+    /// Length in bytes.
     pub len: usize,
 }
 
@@ -37,7 +37,7 @@ impl<'a> Numeral<'a> {
         self.fraction.is_empty() && self.len == self.whole.len()
     }
 
-    /// The value, where it is a whole number that fits.
+    /// The value of a whole number that fits.
     pub fn value(&self) -> Option<u128> {
         if self.fraction.is_empty() { self.whole.parse().ok() } else { None }
     }
@@ -51,7 +51,7 @@ impl<'a> Numeral<'a> {
         }
     }
 
-    /// True where a counted noun stays singular: exactly 1.
+    /// True for exactly 1: a counted noun stays singular.
     pub fn is_one(&self) -> bool {
         self.value() == Some(1)
     }
@@ -104,9 +104,9 @@ pub struct Clock {
     pub hour: u8,
     /// 0 to 59.
     pub minute: u8,
-    /// 0 to 59, where given.
+    /// 0 to 59, if given.
     pub second: Option<u8>,
-    /// Bytes of text it takes.
+    /// Length in bytes.
     pub len: usize,
 }
 
@@ -137,7 +137,7 @@ impl Clock {
 pub struct Groups<'a> {
     /// The digits of each part.
     pub parts: Vec<&'a str>,
-    /// Bytes of text they take.
+    /// Length in bytes.
     pub len: usize,
 }
 
@@ -162,13 +162,13 @@ impl<'a> Groups<'a> {
         self.parts.iter().map(|part| part.len()).collect()
     }
 
-    /// The value of part `index`, where it is there and small.
+    /// The value of part `index`, if it exists and fits.
     pub fn value(&self, index: usize) -> Option<u32> {
         self.parts.get(index)?.parse().ok()
     }
 }
 
-/// Numerator and denominator of a ready-made fraction sign.
+/// Numerator and denominator of a fraction character.
 pub fn vulgar(c: char) -> Option<(u32, u32)> {
     Some(match c {
         '½' => (1, 2),
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn separators_and_decimals_are_told_from_punctuation() {
+    fn separators_and_decimals_are_distinguished_from_punctuation() {
         check("1234", "1234", "", 4);
         check("1,234,567 x", "1234567", "", 9);
         check("1,23", "1", "", 1);

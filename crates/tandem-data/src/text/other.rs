@@ -1,7 +1,7 @@
-//! Languages at level Basic: lower case, one kind of quote and dash, nothing read out.
+//! Normalisation of languages at level Basic: lower case, one kind of quote and dash.
 //!
-//! In: folded text. Out: letters and the shared punctuation. Digits and signs are left in
-//! the text: there is nobody to read them, and the caller reports the first one.
+//! In: folded text. Out: letters and the shared punctuation. Digits and signs stay in the
+//! text, because there are no rules for them; the caller reports the first one.
 
 use super::DiacriticsPolicy;
 use super::folding::push_lower;
@@ -12,7 +12,7 @@ use super::symbols::ZWNJ;
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;
 
-/// Lower-cases folded text by the rules of `language` and tidies its punctuation.
+/// Converts folded text to lower case by the rules of `language` and normalises its punctuation.
 pub fn normalize(folded: &str, language: Language, policy: DiacriticsPolicy) -> String {
     let lower = lower_case(folded, language, policy);
     let mut scan = Scan::new(&lower);
@@ -48,7 +48,7 @@ pub fn normalize(folded: &str, language: Language, policy: DiacriticsPolicy) -> 
     out.finish()
 }
 
-/// Letters first, so that the rules for marks see the text as it will be.
+/// Letters first, so that the rules for marks see the final letters.
 fn lower_case(folded: &str, language: Language, policy: DiacriticsPolicy) -> String {
     let mut lower = String::with_capacity(folded.len());
     for c in folded.chars() {
@@ -59,7 +59,7 @@ fn lower_case(folded: &str, language: Language, policy: DiacriticsPolicy) -> Str
             _ => push_lower(c, &mut lower),
         }
     }
-    // What is left out may have stood between a letter and its mark.
+    // A removed character may have separated a letter from its combining mark.
     if lower.chars().any(is_combining_mark) { lower.nfc().collect() } else { lower }
 }
 

@@ -1,10 +1,10 @@
-//! Persian text as it is spoken: one spelling per word, numbers and signs as words.
+//! Persian text normalisation: one spelling per word, numbers and signs as words.
 //!
 //! In: folded text. Out: Persian letters, ZWNJ inside words only, the shared punctuation.
-//! Reading its own output again changes nothing. Latin words stay, in lower case. Never
-//! guesses short vowels: that is for [`super::pronounce`] and the phonemiser.
+//! Normalising the output again changes nothing. Latin words stay, in lower case. Never
+//! guesses short vowels: that is the task of [`super::pronounce`] and the phonemiser.
 
-mod amounts; // numbers where they stand: times, dates, money
+mod amounts; // numbers in context: times, dates, money
 mod joining; // ZWNJ in place of a typed space
 mod letters; // Arabic code points and diacritics
 mod names; // units, currencies, months, abbreviations
@@ -79,7 +79,7 @@ impl Normalizer<'_> {
         }
     }
 
-    /// Writes one word, joined to the one before where the two are one.
+    /// Writes one word; joins it to the previous one if both are parts of one word.
     fn emit(&mut self, word: &str) {
         let joined = self.out.word_before_gap().is_some_and(|before| joining::joins(before, word));
         if joined {
@@ -92,7 +92,7 @@ impl Normalizer<'_> {
         }
     }
 
-    /// Words that stand for digits, a sign or an abbreviation.
+    /// Writes words that replace digits, a sign or an abbreviation.
     fn say(&mut self, words: &str) {
         for word in words.split(' ') {
             self.out.apart();
@@ -172,7 +172,7 @@ impl Normalizer<'_> {
             self.scan.skip(self.scan.rest().len() - number.len());
             return self.money(name, coin);
         }
-        // «٪۲۰»: the sign may stand on either side of its number.
+        // «٪۲۰»: the sign may be on either side of its number.
         if sign == '%' && rest.len() == number.len() && number_next {
             self.scan.skip(1);
             return self.money("درصد", "");
@@ -191,7 +191,7 @@ impl Normalizer<'_> {
     }
 }
 
-/// A word of one letter, and moves past it.
+/// A word of one letter; moves past it.
 fn lone_letter(scan: &mut Scan<'_>) -> Option<char> {
     let letter = scan.peek().filter(|c| letters::in_word(*c))?;
     scan.skip_char(letter);
@@ -199,7 +199,7 @@ fn lone_letter(scan: &mut Scan<'_>) -> Option<char> {
     (!more).then_some(letter)
 }
 
-/// Dots, and what leaves nothing but a space behind.
+/// Dots, and characters that become a space.
 fn is_between(c: char) -> bool {
     c.is_whitespace() || matches!(c, '.' | '\'' | '`' | '-' | '¿' | '¡')
 }

@@ -1,8 +1,8 @@
-//! Phonemes through espeak-ng, an optional program beside Tandem.
+//! Phonemes by espeak-ng, an optional external program.
 //!
-//! In: clauses of normalised text, many at once: one process reads them all. Out: their IPA
-//! in the same order. Starts no thread; a process that hangs is ended. espeak-ng marks words
-//! of other languages as `(en)...(fa)`: the marks are left out, the words stay.
+//! In: many clauses of normalised text, for one process. Out: their IPA in the same order. Starts no
+//! thread; a process that hangs is killed. espeak-ng marks words of other languages as `(en)...(fa)`:
+//! the marks are removed, the words stay.
 
 use super::TextError;
 use super::language::Language;
@@ -21,7 +21,7 @@ pub struct Espeak {
 }
 
 impl Espeak {
-    /// Looks for `espeak-ng` where programs are.
+    /// Finds `espeak-ng` in the search path.
     pub fn find() -> Result<Self, TextError> {
         Self::at(Path::new("espeak-ng"))
     }
@@ -34,12 +34,12 @@ impl Espeak {
         if !status.success() {
             return Err(failed(status, &complaint));
         }
-        // `eSpeak NG text-to-speech: 1.51  Data at: ...`: the path is no part of the version.
+        // `eSpeak NG text-to-speech: 1.51  Data at: ...`: the path is not part of the version.
         let version = answer.split("Data at").next().unwrap_or_default().trim().to_owned();
         Ok(Self { program: program.to_owned(), version })
     }
 
-    /// What the program says about itself: part of the cache key.
+    /// The version line of the program; part of the cache key.
     pub fn version(&self) -> &str {
         &self.version
     }
@@ -53,7 +53,7 @@ impl Espeak {
         if lines.len() == clauses.len() {
             return Ok(lines);
         }
-        // A very long clause is split by espeak-ng: read alone, its lines belong together.
+        // espeak-ng splits a very long clause. Alone in a process, all its lines belong together.
         clauses
             .iter()
             .map(|clause| Ok(self.ask(language, std::slice::from_ref(clause))?.join(" ")))
@@ -78,7 +78,7 @@ fn failed(status: ExitStatus, complaint: &str) -> TextError {
     TextError::EspeakFailed { status: status.to_string(), message }
 }
 
-/// Runs the program with files at both ends: pipes could fill up, and we have one thread.
+/// Runs the program with files as input and output: with one thread, full pipes could deadlock.
 fn run(
     command: &mut Command,
     question: &str,
@@ -94,7 +94,7 @@ fn run(
         .stdin(input)
         .stdout(Stdio::from(output.try_clone().map_err(exchange)?))
         .stderr(Stdio::from(errors.try_clone().map_err(exchange)?));
-    // Ctrl-C goes to the whole foreground group: the run decides what it means, not the child.
+    // Ctrl-C goes to the whole foreground process group, but the run must handle it, not the child.
     #[cfg(unix)]
     std::os::unix::process::CommandExt::process_group(command, 0);
     let child = command.spawn().map_err(|source| TextError::EspeakMissing { source })?;
@@ -120,7 +120,7 @@ fn wait(mut child: Child, texts: usize) -> Result<ExitStatus, TextError> {
             return Ok(status);
         }
         if start.elapsed() > limit {
-            // Both may fail only where the process has ended by itself meanwhile.
+            // Both can fail only if the process has ended in the meantime.
             let _ = child.kill();
             let _ = child.wait();
             return Err(TextError::EspeakTimeout { texts, limit });
@@ -130,7 +130,7 @@ fn wait(mut child: Child, texts: usize) -> Result<ExitStatus, TextError> {
     }
 }
 
-/// One line of the answer, without language marks and doubled spaces.
+/// One line of the output, without language marks and double spaces.
 fn tidy(line: &str) -> String {
     let mut out = String::with_capacity(line.len());
     let mut marked = false;
@@ -144,7 +144,7 @@ fn tidy(line: &str) -> String {
                     out.push(' ');
                 }
             }
-            // Neither joiners nor the numbers of phoneme variants (`q1`, `t^`) are sounds.
+            // Joiners and the marks of phoneme variants (`q1`, `t^`) are not phonemes.
             '\u{200B}'..='\u{200F}' => {}
             c if c.is_ascii_digit() || c.is_ascii_punctuation() => {}
             c => out.push(c),
@@ -154,7 +154,7 @@ fn tidy(line: &str) -> String {
     out
 }
 
-/// A text as a row of clauses to ask about, and what stands between them.
+/// A text as clauses for espeak-ng, and the parts between them.
 #[derive(Debug, Default)]
 pub struct Plan {
     pieces: Vec<Piece>,
@@ -162,14 +162,14 @@ pub struct Plan {
 
 #[derive(Debug)]
 enum Piece {
-    /// Goes to espeak-ng.
+    /// Input of espeak-ng.
     Clause(String),
-    /// Marks, spaces and phonemes that are known already.
+    /// Marks, spaces and known phonemes.
     Known(String),
 }
 
 impl Plan {
-    /// Cuts sentences at marks and at words whose phonemes are known.
+    /// Splits sentences at marks and at words with known phonemes.
     pub fn of(sentences: &[Sentence]) -> Self {
         let mut plan = Self::default();
         for sentence in sentences {
@@ -189,7 +189,6 @@ impl Plan {
         plan
     }
 
-    /// The clauses to ask about.
     pub fn clauses(&self) -> impl Iterator<Item = &str> {
         self.pieces.iter().filter_map(|piece| match piece {
             Piece::Clause(text) => Some(text.trim()),
@@ -197,7 +196,7 @@ impl Plan {
         })
     }
 
-    /// The whole text in phonemes, given the answers in order.
+    /// The whole text in phonemes, given the output for the clauses in order.
     pub fn join(&self, answers: &mut impl Iterator<Item = String>) -> String {
         let mut out = String::new();
         for piece in &self.pieces {
@@ -205,7 +204,7 @@ impl Plan {
                 Piece::Known(text) => out.push_str(text),
                 Piece::Clause(text) => {
                     out.push_str(&answers.next().unwrap_or_default());
-                    // The space before a word with phonemes of its own.
+                    // The space before a word with known phonemes.
                     out.extend(text.ends_with(' ').then_some(' '));
                 }
             }
@@ -216,7 +215,7 @@ impl Plan {
     fn clause(&mut self, text: &str) {
         match self.pieces.last_mut() {
             Some(Piece::Clause(clause)) => clause.push_str(text),
-            // Never a clause without a word: espeak-ng would not answer it.
+            // A clause must contain a word: espeak-ng prints nothing for one without.
             _ if text.trim().is_empty() || text == "-" => self.known(text),
             _ => self.pieces.push(Piece::Clause(text.to_owned())),
         }

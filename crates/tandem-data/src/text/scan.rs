@@ -1,8 +1,9 @@
-//! A place in a folded text, with a look at what is before and after it.
+//! A cursor in a folded text, with access to the text before and after it.
 //!
-//! Used by the readers of all languages. Never moves back.
+//! In: folded text. Out: characters and words. Used by the normalisation of all languages. Never moves
+//! back.
 
-/// A text and how far it has been read.
+/// A text and a position in it.
 #[derive(Clone, Copy, Debug)]
 pub struct Scan<'a> {
     text: &'a str,
@@ -10,12 +11,11 @@ pub struct Scan<'a> {
 }
 
 impl<'a> Scan<'a> {
-    /// Starts at the beginning.
     pub fn new(text: &'a str) -> Self {
         Self { text, at: 0 }
     }
 
-    /// What is not read yet.
+    /// The text after the position.
     #[inline]
     pub fn rest(&self) -> &'a str {
         &self.text[self.at..]
@@ -31,23 +31,23 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// The character just read.
+    /// The character before the position.
     pub fn before(&self) -> Option<char> {
         self.text[..self.at].chars().next_back()
     }
 
-    /// Moves on by `bytes`, which must end between two characters.
+    /// Moves forward by `bytes`, to a character boundary.
     #[inline]
     pub fn skip(&mut self, bytes: usize) {
         self.at += bytes;
     }
 
-    /// Moves on by as many bytes as `of` has.
+    /// Moves forward by the length of `of`.
     pub fn skip_char(&mut self, of: char) {
         self.at += of.len_utf8();
     }
 
-    /// Moves past `expected` if it is next.
+    /// Moves past `expected` if it is the next character.
     pub fn take(&mut self, expected: char) -> bool {
         let found = self.rest().starts_with(expected);
         if found {
@@ -56,7 +56,7 @@ impl<'a> Scan<'a> {
         found
     }
 
-    /// Moves past the dots next and tells what they are: one ends a sentence, three or more (with
+    /// Moves past the next dots and returns their meaning: one ends a sentence; three or more (with
     /// or without spaces) are a pause.
     pub fn take_dots(&mut self) -> char {
         let rest = self.rest();
@@ -90,7 +90,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Moves past the mark of `10-20` or `3:1`, where the number before it has just been read.
+    /// Moves past the mark of `10-20` or `3:1`, directly after the first number.
     pub fn take_range_mark(&mut self) -> Option<char> {
         let mut chars = self.rest().chars();
         let mark = chars.next().filter(|c| matches!(c, '-' | '–' | ':'))?;
@@ -105,7 +105,7 @@ impl<'a> Scan<'a> {
         self.before().is_some_and(char::is_alphabetic) && after.is_some_and(char::is_alphabetic)
     }
 
-    /// The run of letters next, and moves past it.
+    /// The next run of letters; moves past it.
     pub fn take_letters(&mut self) -> &'a str {
         let run = letters(self.rest());
         self.at += run.len();
@@ -119,7 +119,7 @@ impl<'a> Scan<'a> {
         &head[start..]
     }
 
-    /// The word after the white space that begins here; empty where a mark comes first.
+    /// The word after the white space that begins here; empty if a mark comes first.
     pub fn word_after(&self) -> &'a str {
         let rest = self.rest();
         let trimmed = rest.trim_start();
@@ -132,7 +132,7 @@ impl<'a> Scan<'a> {
     }
 }
 
-/// What a hyphen, dash or minus sign stands for.
+/// The meaning of a hyphen, dash or minus sign.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DashMeaning {
     /// Said as a word: `-5`.

@@ -1,16 +1,16 @@
-//! Long texts to pieces that a voice can say in one go.
+//! Splits long texts into pieces for synthesis.
 //!
 //! In: raw text of any length, English, Persian or both. Out: slices of it in order, each a sentence
-//! where it is short enough; nothing but the space between two pieces is left out. A line of stars is
-//! a piece too, for the caller to pass over. Reads no language settings: marks and abbreviations of
-//! both languages are known everywhere. Where it is unsure it does not split: two sentences in one
-//! piece are still read well, half a sentence is not.
+//! if it is short enough. Only the space between two pieces is dropped. A line of stars is a piece too,
+//! which the caller skips. Uses no language settings: marks and abbreviations of both languages always
+//! apply. If it is unsure it does not split: two sentences in one piece sound fine, half a sentence
+//! does not.
 //! Next on the path: [`super::FrontEnd::read`], piece by piece.
 
 use super::english::abbreviations::{Dot, before_number, dotted};
 use unicode_segmentation::UnicodeSegmentation;
 
-/// A line at least so long was likely broken to fit a page: the next one goes on with its sentence.
+/// A line of at least this length was probably wrapped: the next line continues its sentence.
 const FULL_LINE: usize = 40;
 
 /// Pieces of at most `most` characters (at least one), none of them empty or only space.
@@ -24,8 +24,8 @@ pub fn split_sentences(text: &str, most: usize) -> Vec<&str> {
     pieces
 }
 
-/// Cuts what is too long: after a mark where there is one in the second half, else at a space,
-/// else between two characters.
+/// Splits a piece that is too long: after a mark in its second half, else at a space, else between two
+/// characters.
 fn split_long<'a>(text: &'a str, most: usize, pieces: &mut Vec<&'a str>) {
     let mut rest = text.trim();
     while let Some((limit, _)) = rest.char_indices().nth(most.max(1)) {
@@ -39,8 +39,8 @@ fn split_long<'a>(text: &'a str, most: usize, pieces: &mut Vec<&'a str>) {
     }
 }
 
-/// Where to cut a text that goes on beyond byte `limit`; never zero, never more than the limit
-/// unless a single character as people see it is longer.
+/// Where to split a text that is longer than `limit` bytes: never zero, and never above the limit
+/// unless a single grapheme is longer.
 fn best_cut(rest: &str, limit: usize) -> usize {
     // A space at the limit itself still ends a piece there.
     let reach = rest[limit..].chars().next().map_or(limit, |next| limit + next.len_utf8());
@@ -59,12 +59,12 @@ fn best_cut(rest: &str, limit: usize) -> usize {
     })
 }
 
-/// Marks after which a voice may take a breath.
+/// Marks after which a pause is natural.
 fn is_soft_mark(c: char) -> bool {
     matches!(c, ',' | '،' | ';' | ':' | '؛' | '–' | '—' | '、' | '-') || is_mark(c) || is_closing(c)
 }
 
-/// The byte after each sentence but the last.
+/// The end of each sentence except the last.
 fn ends(text: &str) -> Vec<usize> {
     let mut ends = Vec::new();
     let mut start = 0;
@@ -88,7 +88,7 @@ fn ends(text: &str) -> Vec<usize> {
     ends
 }
 
-/// Whether a new line begins a new sentence. It does not where a long line goes on in small letters.
+/// Whether a new line begins a new sentence. It does not if a long line is followed by a lower-case letter.
 fn line_ends(before: &str, after: &str) -> bool {
     let line = before.rsplit('\n').next().unwrap_or(before).trim();
     let goes_on = after.trim_start_matches([' ', '\t']).starts_with(char::is_lowercase);
@@ -98,7 +98,7 @@ fn line_ends(before: &str, after: &str) -> bool {
 /// Whether these marks, with the quotes that close after them, end a sentence.
 fn mark_ends(before: &str, marks: &str, after: &str) -> bool {
     let spaced = after.is_empty() || after.starts_with(char::is_whitespace);
-    // «؟» and «؛» are marks wherever they stand; `.` and `?` also stand inside names and numbers.
+    // «؟» and «؛» always end a sentence; `.` and `?` also occur inside names and numbers.
     if !spaced && !marks.contains(['؟', '؛', '۔', '。']) {
         return false;
     }
@@ -107,7 +107,7 @@ fn mark_ends(before: &str, marks: &str, after: &str) -> bool {
     let in_small = next.starts_with(char::is_lowercase);
     match first {
         "." => !in_small && dot_ends(before, next),
-        // A sentence may go on after three dots, or after somebody's question.
+        // A sentence may continue after three dots, or after a quoted question.
         _ if first.chars().all(|c| matches!(c, '.' | '…')) => !in_small,
         _ => !(in_small && first.len() < marks.len()),
     }
@@ -122,12 +122,12 @@ fn dot_ends(before: &str, next: &str) -> bool {
     if number_next && (before_number(word).is_some() || matches!(word, "ص" | "ج")) {
         return false;
     }
-    // `J. R. Smith`, `U.S. Navy`, «ق.م.»: letters that stand alone.
+    // `J. R. Smith`, `U.S. Navy`, «ق.م.»: single letters.
     let mut letters = word.chars().filter(|c| !is_joiner(*c));
     if letters.next().is_some_and(char::is_alphabetic) && letters.next().is_none() {
         return false;
     }
-    // `1. First`: a number that begins a line counts something.
+    // `1. First`: a number at the start of a line is a list number.
     let counts = word.chars().all(char::is_numeric) && !word.is_empty();
     if counts && !lead.contains(char::is_alphanumeric) {
         return false;
@@ -144,7 +144,7 @@ fn is_mark(c: char) -> bool {
     matches!(c, '.' | '!' | '?' | '…' | '؟' | '؛' | '۔' | '。' | '！' | '？')
 }
 
-/// Closes what the sentence opened, and stays with it.
+/// Closing marks stay with their sentence.
 fn is_closing(c: char) -> bool {
     matches!(c, '"' | '\'' | '”' | '’' | '»' | '›' | ')' | ']' | '}')
 }
@@ -153,7 +153,7 @@ fn is_opening(c: char) -> bool {
     matches!(c, '"' | '\'' | '“' | '‘' | '«' | '‹' | '(' | '[' | '{')
 }
 
-/// Inside of a word: marks over letters, and what joins or parts them without a space.
+/// Part of a word: combining marks, joiners and non-joiners.
 fn is_joiner(c: char) -> bool {
     matches!(c, '\u{200c}' | '\u{200d}' | '\u{640}')
         || unicode_normalization::char::is_combining_mark(c)
@@ -244,7 +244,7 @@ mod tests {
         assert_eq!(cut("یک دو سه، چهار پنج", 12), ["یک دو سه،", "چهار پنج"]);
         assert_eq!(cut("one two three", 7), ["one two", "three"]);
         assert_eq!(cut("abcdefgh", 3), ["abc", "def", "gh"]);
-        // A letter and its marks stay together, even where that is too long.
+        // A letter and its marks stay together, even if that is too long.
         assert_eq!(cut("e\u{301}\u{302}a", 1), ["e\u{301}\u{302}", "a"]);
     }
 

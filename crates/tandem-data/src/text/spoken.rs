@@ -1,15 +1,15 @@
-//! Writes normalised text: one space between words, marks tied to the word they follow.
+//! Writes normalised text: one space between words, marks attached to the word before them.
 //!
-//! In: words, numbers and marks in order. Out: a string in which no mark is doubled and no
-//! space is lost. Writing its own output again gives the same string: all readers of
-//! languages rely on that. Knows no language.
+//! In: words, numbers and marks in order. Out: a string without double marks and spaces. Writing the
+//! output again gives the same string, which the normalisation of all languages relies on. Knows no
+//! language.
 
-/// What was written last: it decides whether a space comes next.
+/// What was written last; it decides whether a space is needed next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Last {
     Start,
     Word,
-    /// Words that stand for digits: a letter after them is a new word.
+    /// Words for digits: a letter after them starts a new word.
     Number,
     Hyphen,
     Close,
@@ -18,19 +18,19 @@ enum Last {
     Dash,
 }
 
-/// Text as it will be spoken, under construction.
+/// The normalised text so far.
 #[derive(Debug)]
 pub struct Spoken {
     out: String,
     last: Last,
-    /// White space was seen since.
+    /// White space followed.
     gap: bool,
-    /// Where the last word begins in `out`.
+    /// Start of the last word in `out`.
     word: usize,
 }
 
 impl Spoken {
-    /// Room for a text of `bytes`, and for some numbers in it.
+    /// Capacity for a text of `bytes` with some numbers in it.
     pub fn with_capacity(bytes: usize) -> Self {
         let out = String::with_capacity(bytes + bytes / 4 + 16);
         Self { out, last: Last::Start, gap: false, word: 0 }
@@ -42,7 +42,7 @@ impl Spoken {
         self.gap = true;
     }
 
-    /// Makes room for a word; the caller then writes its letters with [`Self::letters`].
+    /// Starts a word; the caller then writes its letters with [`Self::letters`].
     #[inline]
     pub fn begin_word(&mut self) {
         let tied = match self.last {
@@ -58,7 +58,7 @@ impl Spoken {
         self.last = Last::Word;
     }
 
-    /// The letters of the word that was begun.
+    /// The output, to append letters of the current word.
     pub fn letters(&mut self) -> &mut String {
         &mut self.out
     }
@@ -70,7 +70,7 @@ impl Spoken {
         self.out.push_str(word);
     }
 
-    /// One or more words that stand apart from what is before and after.
+    /// One or more separate words.
     pub fn phrase(&mut self, words: &str) {
         self.number(words);
     }
@@ -88,42 +88,42 @@ impl Spoken {
         self.last = Last::Number;
     }
 
-    /// Keeps the next word from growing onto the last one.
+    /// Prevents the next word from being appended to the last one.
     pub fn apart(&mut self) {
         self.gap |= self.last == Last::Word;
     }
 
-    /// The words since [`Self::apart`] stand for digits or a sign.
+    /// The words since [`Self::apart`] replace digits or a sign.
     pub fn end_number(&mut self) {
         if self.last == Last::Word {
             self.last = Last::Number;
         }
     }
 
-    /// Ties the next word to the last one with a zero-width non-joiner in place of a space.
+    /// Joins the next word to the last one with a zero-width non-joiner instead of a space.
     pub fn join(&mut self, joiner: char) {
         self.out.push(joiner);
         self.gap = false;
         self.last = Last::Hyphen;
     }
 
-    /// The last word, where a space and then another word would follow it now.
+    /// The last word, if the next word would be separated by a space.
     pub fn word_before_gap(&self) -> Option<&str> {
         let after_word = matches!(self.last, Last::Word) && self.gap || self.last == Last::Number;
         after_word.then(|| &self.out[self.word..])
     }
 
-    /// Where the last word begins, for readers that join the next one to it.
+    /// Start of the last word, for callers that join the next one to it.
     pub fn word_start(&self) -> usize {
         self.word
     }
 
-    /// Moves the beginning of the last word, after a join.
+    /// Sets the start of the last word, after a join.
     pub fn set_word_start(&mut self, start: usize) {
         self.word = start;
     }
 
-    /// A hyphen inside a word. The caller knows that a letter or a number follows.
+    /// A hyphen inside a word. The caller makes sure that a letter or a number follows.
     pub fn hyphen(&mut self) {
         if matches!(self.last, Last::Word | Last::Number) && !self.gap {
             self.out.push('-');
@@ -133,7 +133,7 @@ impl Spoken {
         }
     }
 
-    /// A mark that belongs to what is before it: `. , ! ? ; : … )`.
+    /// A mark that belongs to the word before it: `. , ! ? ; : … )`.
     pub fn close(&mut self, mark: char) {
         if self.last == Last::Start {
             return;
@@ -151,7 +151,7 @@ impl Spoken {
         self.last = Last::Close;
     }
 
-    /// `(`, or a mark like `¿` that belongs to what comes after it.
+    /// `(`, or a mark like `¿` that belongs to the next word.
     pub fn open(&mut self, mark: char) {
         if self.last == Last::Open && self.out.ends_with(mark) {
             return;
@@ -166,7 +166,7 @@ impl Spoken {
         self.last = Last::Open;
     }
 
-    /// A double quotation mark: the text's own spaces say to which side it belongs.
+    /// A double quotation mark; the spaces of the text decide to which side it belongs.
     pub fn quote(&mut self) {
         if self.last == Last::Quote && !self.gap {
             return;
@@ -191,14 +191,13 @@ impl Spoken {
         self.last = Last::Dash;
     }
 
-    /// A character nobody knows what to do with; the symbol table will name it.
+    /// A character without a rule; the symbol table reports it.
     pub fn unknown(&mut self, c: char) {
         self.space_unless(self.last == Last::Start || !self.gap);
         self.out.push(c);
         self.last = Last::Word;
     }
 
-    /// The finished text.
     pub fn finish(self) -> String {
         self.out
     }
@@ -260,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_stands_apart_unless_a_hyphen_ties_it() {
+    fn a_number_is_a_separate_word_unless_a_hyphen_joins_it() {
         check(
             |out| {
                 out.word("b");
@@ -276,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn quotes_keep_the_side_they_stood_on() {
+    fn quotes_stay_on_their_side() {
         check(
             |out| {
                 out.word("say");

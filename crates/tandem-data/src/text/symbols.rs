@@ -1,7 +1,7 @@
-//! The alphabet of the model, and texts written in it.
+//! The symbol table of the model, and texts as symbol ids.
 //!
 //! In: normalised text or phonemes. Out: [`Transcript`], a list of [`SymbolId`]. The table is
-//! saved with the model: ids never move, new symbols go to the end under a new version.
+//! saved with the model: ids never change, and new symbols are appended under a new version.
 
 use super::TextError;
 use serde::{Deserialize, Serialize};
@@ -11,54 +11,54 @@ use std::fmt;
 /// The version of [`SymbolTable::standard`].
 pub const TABLE_VERSION: u32 = 2;
 
-/// A place in the symbol table.
+/// An index into the symbol table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct SymbolId(pub u16);
 
 impl SymbolId {
-    /// Fills short texts up to the length of the batch; stands for nothing.
+    /// The padding symbol.
     pub const PAD: Self = Self(0);
 }
 
 /// Zero-width non-joiner: part of Persian spelling, as in `می‌روم`.
 pub const ZWNJ: char = '\u{200C}';
 
-/// The padding symbol's place is taken by a character that no text holds.
+/// A character that occurs in no text represents the padding symbol.
 const PAD: char = '\0';
 
-/// Space and marks that every language shares. Others are folded onto these.
+/// Space and marks of all languages. Other marks are mapped to these.
 const PUNCTUATION: &str = " .,!?;:…—-'\"()¿¡";
 const LATIN: &str = "abcdefghijklmnopqrstuvwxyz";
-/// Of de fr es it pt nl tr pl cs sv.
+/// Letters of de fr es it pt nl tr pl cs sv.
 const LATIN_EXTENDED: &str = "àáâãäåæçèéêëìíîïñòóôõöøùúûüýÿßœąćčďęěğıłńňřśšşťůźżž";
 const CYRILLIC: &str = "абвгдежзийклмнопрстуфхцчшщъыьэюяёіїєґ";
-/// Persian first, then what Arabic adds.
+/// Persian first, then the additional letters of Arabic.
 const ARABIC: &str = "\u{200C}آابپتثجچحخدذرزژسشصضطظعغفقکگلمنوهیءأؤئ\u{64B}إةىيكٱ";
 /// Vowel signs, used where diacritics are kept: tanvin, short vowels, shadda, sukun, small alef.
 const ARABIC_MARKS: &str = "\u{64C}\u{64D}\u{64E}\u{64F}\u{650}\u{651}\u{652}\u{670}";
-/// What espeak-ng writes beyond the letters above.
+/// Symbols of espeak-ng that are not above.
 const PHONETIC: &str = "ˈˌːˑɑɐɒɓʙβɔɕɗɖðəɘɚɛɜɝɞɟʄɡɠɢʛɦɧħɥʜɨɪʝɭɬɫɮʟɱɯɰŋɳɲɴɵɸθɶʘɹɺɾɻʀʁɽʂʃʈʉʊʋʌɣɤʍχʎʏ\
      ʑʐʒʔʡʕʢǀǁǂǃʼʰʱʲʷˠˤ˞ᵻᵊ\u{303}\u{329}\u{325}\u{32A}\u{32F}\u{30A}\u{32C}\u{330}\u{361}\u{31D}";
 
-/// The silence before and after speech. Without symbols of its own it would be learned as the
-/// sound of whichever letters stand first and last, and no alignment would be found.
+/// The silence before and after speech. Without its own symbols it would be learned as part of the
+/// first and last letters, and no alignment would be found.
 const EDGES: &str = "\u{2}\u{3}";
 const BEGIN: char = '\u{2}';
 const END: char = '\u{3}';
 
-/// Which symbols there are, and their numbers.
+/// The symbols and their ids.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "SavedTable", into = "SavedTable")]
 pub struct SymbolTable {
     version: u32,
     symbols: Vec<char>,
-    /// By code point, for those below [`Self::NEAR`]; 0 where there is none.
+    /// Ids by code point, for code points below [`Self::NEAR`]; 0 without a symbol.
     near: Box<[u16]>,
     far: HashMap<char, u16>,
 }
 
-/// As it stands in a file.
+/// The serialised form.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SavedTable {
@@ -69,7 +69,7 @@ struct SavedTable {
 const PAD_NAME: &str = "<pad>";
 
 impl SymbolTable {
-    /// Covers all letters and marks of our languages: a lookup is one load.
+    /// Covers all letters and marks of the supported languages: a lookup is one load.
     const NEAR: usize = 0x2100;
 
     /// The table of this version of Tandem.
@@ -95,18 +95,17 @@ impl SymbolTable {
         Self { version, symbols, near, far }
     }
 
-    /// The version the table was made under.
     pub fn version(&self) -> u32 {
         self.version
     }
 
-    /// How many symbols there are, padding included: the rows of the model's embedding.
+    /// Number of symbols with padding: the rows of the model's embedding.
     #[expect(clippy::len_without_is_empty, reason = "padding is always there")]
     pub fn len(&self) -> usize {
         self.symbols.len()
     }
 
-    /// The number of a character of a text.
+    /// The id of a character.
     #[inline]
     pub fn id(&self, symbol: char) -> Option<SymbolId> {
         let id = match self.near.get(symbol as usize) {
@@ -116,12 +115,12 @@ impl SymbolTable {
         (id != 0).then_some(SymbolId(id))
     }
 
-    /// The character of a number; nothing for padding and for numbers outside the table.
+    /// The character of an id; `None` for padding and for unknown ids.
     pub fn symbol(&self, id: SymbolId) -> Option<char> {
         self.symbols.get(usize::from(id.0)).copied().filter(|symbol| *symbol != PAD)
     }
 
-    /// A symbol as people can see it: `<pad>`, `<zwnj>`, and `_` for a space.
+    /// A printable form: `<pad>`, `<zwnj>`, and `_` for a space.
     pub fn name(&self, id: SymbolId) -> String {
         match self.symbols.get(usize::from(id.0)) {
             None => format!("<{}?>", id.0),
@@ -130,7 +129,7 @@ impl SymbolTable {
             Some(&END) => "<end>".into(),
             Some(&ZWNJ) => "<zwnj>".into(),
             Some(' ') => "_".into(),
-            // A bare combining mark would land on its neighbour.
+            // A bare combining mark would attach to its neighbour.
             Some(mark) if unicode_normalization::char::is_combining_mark(*mark) => {
                 format!("◌{mark}")
             }
@@ -138,7 +137,7 @@ impl SymbolTable {
         }
     }
 
-    /// The characters in the order of their numbers, for a fingerprint.
+    /// The characters in the order of their ids, for a fingerprint.
     pub(super) fn contents(&self) -> String {
         self.symbols.iter().collect()
     }
@@ -181,17 +180,16 @@ impl TryFrom<SavedTable> for SymbolTable {
     }
 }
 
-/// Text the model can read, from the silence before it to the silence after it: never empty,
-/// every symbol known.
+/// The symbol ids of a text, with the silence before and after it: never empty, every symbol known.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(transparent)]
 pub struct Transcript(Vec<SymbolId>);
 
 impl Transcript {
-    /// Symbols that are no characters of the text: the silence at both ends.
+    /// Symbols that are not characters of the text: the silence at both ends.
     pub const EDGES: usize = 2;
 
-    /// Reads text that is normalised already. A position in the error counts its characters.
+    /// Converts normalised text. The position in an error counts its characters.
     pub fn parse(normalized: &str, table: &SymbolTable) -> Result<Self, TextError> {
         if normalized.is_empty() {
             return Err(TextError::Empty);
@@ -208,24 +206,24 @@ impl Transcript {
         Ok(Self(ids))
     }
 
-    /// Takes back numbers that were stored; `None` where they do not fit the table.
+    /// Restores stored ids; `None` if one is not in the table.
     pub fn from_ids(ids: Vec<SymbolId>, table: &SymbolTable) -> Option<Self> {
         let known = ids.iter().all(|id| table.symbol(*id).is_some());
         (known && !ids.is_empty()).then_some(Self(ids))
     }
 
-    /// The numbers in reading order.
+    /// The ids in order.
     pub fn ids(&self) -> &[SymbolId] {
         &self.0
     }
 
-    /// How many symbols it has, both ends included.
+    /// Number of symbols, with both ends.
     #[expect(clippy::len_without_is_empty, reason = "a transcript is never empty")]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Shows the transcript as the text it was made from.
+    /// Shows the transcript as text.
     pub fn display<'a>(&'a self, table: &'a SymbolTable) -> impl fmt::Display + 'a {
         fmt::from_fn(move |f| {
             self.0.iter().try_for_each(|id| match table.symbol(*id) {

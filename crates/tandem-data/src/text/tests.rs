@@ -44,7 +44,7 @@ fn unusable_texts_are_told_with_their_place() {
 
 #[test]
 fn the_place_of_a_symbol_is_that_in_the_raw_text() {
-    // The number grows when it is read; the place must not.
+    // The number becomes longer as words; the position must not change.
     check_error(
         "It cost 1,234,567 — or 5 ☃",
         "`☃` (U+2603) at character 26 is not a symbol the voice knows",
@@ -52,7 +52,7 @@ fn the_place_of_a_symbol_is_that_in_the_raw_text() {
 }
 
 #[test]
-fn digits_need_a_number_reader() {
+fn digits_need_number_rules() {
     let config = TextConfig { languages: vec![Language::German], ..TextConfig::default() };
     let front_end = FrontEnd::new(&config).unwrap();
     let error = front_end.read("Ich habe 3 Äpfel", None).unwrap_err();
@@ -143,7 +143,7 @@ fn the_fingerprint_is_stable_and_sees_every_setting() {
     }
 }
 
-/// Writes the ezafe between a noun and the pronoun that owns it: a toy, but a whole one.
+/// A simple hook: writes the ezafe between a noun and a following pronoun.
 struct Ezafe;
 
 impl Pronounce for Ezafe {
@@ -236,7 +236,7 @@ fn phonemes_of_every_language_are_in_the_table() {
     }
 }
 
-/// Text as people write it, and worse: letters, digits, marks, controls, anything.
+/// Arbitrary text: letters, digits, marks, controls, any character.
 fn any_text() -> impl Strategy<Value = String> {
     prop_oneof![
         "\\PC{0,60}",

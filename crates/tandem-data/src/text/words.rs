@@ -1,17 +1,16 @@
-//! Normalised text taken apart into words, for the lexicon, the hook and the phonemiser.
+//! Splits normalised text into words, for the lexicon, the hook and the phonemiser.
 //!
-//! In: normalised text. Out: [`Sentence`]s that give the same text again when nothing was
+//! In: normalised text. Out: [`Sentence`]s that give the same text again if nothing was
 //! changed. Marks and spaces stay with the word before them.
 
 use super::symbols::ZWNJ;
 use std::fmt;
 
-/// A word and what stands between it and the next one.
+/// A word and the characters between it and the next one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Word {
-    /// Its letters, as they will become symbols.
     pub text: String,
-    /// Its phonemes, where somebody knows better than espeak-ng. Used in phoneme mode only.
+    /// Phonemes from the lexicon or the hook instead of espeak-ng. Used in phoneme mode only.
     pub phonemes: Option<String>,
     /// Spaces and marks after it.
     pub tail: String,
@@ -22,11 +21,10 @@ pub struct Word {
 pub struct Sentence {
     /// Marks before the first word.
     pub lead: String,
-    /// The words in order.
     pub words: Vec<Word>,
 }
 
-/// Takes normalised text apart.
+/// Splits normalised text.
 pub fn sentences(normalized: &str) -> Vec<Sentence> {
     let mut done = Vec::new();
     let mut now = Sentence::default();
@@ -52,7 +50,7 @@ pub fn sentences(normalized: &str) -> Vec<Sentence> {
     done
 }
 
-/// What a word is made of: letters, their marks, ZWNJ and the apostrophe of `it's`.
+/// The characters of a word: letters, their marks, ZWNJ and the apostrophe of `it's`.
 pub fn in_word(c: char) -> bool {
     c.is_alphabetic()
         || matches!(c, '\'' | ZWNJ)

@@ -1,4 +1,4 @@
-//! Clips, and a cache of them.
+//! Helpers: clips, and a cache of them.
 
 #![allow(dead_code, reason = "each test file uses its own part of the kit")]
 
@@ -79,7 +79,7 @@ pub fn open(dir: &Path) -> Option<Cache> {
     }
 }
 
-/// Compares all that can be read with what it must be; returns how many rows are whole.
+/// Compares everything readable with the expected values; returns the number of complete rows.
 pub fn check_what_is_readable(cache: &Cache, clips: &[Clip]) -> usize {
     let mut whole = 0;
     for (row, clip) in clips.iter().enumerate().take(cache.len()) {

@@ -1,27 +1,27 @@
-//! Files and names as they are, as they are safe, and the changes in between.
+//! The modelled disk: the safe state, the current names, and the unsafe changes between them.
+//!
+//! In: changes in order. Out: the tree that a power cut leaves, given a fate for each unsafe change.
 
 use super::{Change, Tree};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// What becomes of a change that was not safe.
+/// What a power cut does to an unsafe change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It is there.
-    Done,
-    /// It is not.
-    Undone,
-    /// A write whose first half is there.
+    Complete,
+    Lost,
+    /// Only the first half of a write is there.
     Torn,
-    /// A write of which only the length is there, and zeros.
+    /// Only the length of a write is there, filled with zeros.
     Zeros,
 }
 
 /// A disk; node 0 is the root.
 pub struct Disk {
     nodes: Vec<Node>,
-    /// Changes that are not safe, in the order they were made.
-    open: Vec<Open>,
+    /// Changes that are not safe yet, in order.
+    unsafe_changes: Vec<UnsafeChange>,
 }
 
 enum Node {
@@ -31,13 +31,13 @@ enum Node {
 
 type Names = BTreeMap<String, usize>;
 
-struct Open {
+struct UnsafeChange {
     node: usize,
     what: What,
 }
 
 enum What {
-    Empty,
+    Truncate,
     Write { at: usize, bytes: Vec<u8> },
     Put { name: String, node: usize },
     Drop { name: String },
@@ -45,10 +45,10 @@ enum What {
 }
 
 impl Disk {
-    /// A disk on which all of this is safe.
+    /// A disk on which all of `tree` is safe.
     pub fn of(tree: &Tree) -> Disk {
         let root = Node::Directory { safe: Names::new(), now: Names::new() };
-        let mut disk = Disk { nodes: vec![root], open: Vec::new() };
+        let mut disk = Disk { nodes: vec![root], unsafe_changes: Vec::new() };
         for (path, bytes) in tree {
             let node = disk.add(match bytes {
                 Some(bytes) => Node::File { safe: bytes.clone() },
@@ -63,52 +63,52 @@ impl Disk {
         disk
     }
 
-    /// What may become of each change that is not safe.
-    pub fn open_fates(&self) -> Vec<&'static [Fate]> {
-        let fates = |open: &Open| -> &'static [Fate] {
-            match open.what {
-                What::Write { .. } => &[Fate::Done, Fate::Undone, Fate::Torn, Fate::Zeros],
-                _ => &[Fate::Done, Fate::Undone],
+    /// The possible fates of each unsafe change.
+    pub fn possible_fates(&self) -> Vec<&'static [Fate]> {
+        let fates = |change: &UnsafeChange| -> &'static [Fate] {
+            match change.what {
+                What::Write { .. } => &[Fate::Complete, Fate::Lost, Fate::Torn, Fate::Zeros],
+                _ => &[Fate::Complete, Fate::Lost],
             }
         };
-        self.open.iter().map(fates).collect()
+        self.unsafe_changes.iter().map(fates).collect()
     }
 
-    /// Makes a change.
     pub fn apply(&mut self, change: &Change) {
         match change {
             Change::Make(path) => {
                 self.put(path, Node::Directory { safe: Names::new(), now: Names::new() });
             }
             Change::Create(path) => match self.find(path) {
-                Some(node) => self.open.push(Open { node, what: What::Empty }),
+                Some(node) => self.unsafe_changes.push(UnsafeChange { node, what: What::Truncate }),
                 None => self.put(path, Node::File { safe: Vec::new() }),
             },
             Change::Write(path, at, bytes) => {
-                let node = self.find(path).expect("what is written to was made");
+                let node = self.find(path).expect("a written file was created");
                 let what = What::Write { at: *at as usize, bytes: bytes.clone() };
-                self.open.push(Open { node, what });
+                self.unsafe_changes.push(UnsafeChange { node, what });
             }
             Change::Sync(path) | Change::SyncNames(path) => {
-                let node = self.find(path).expect("what is synced is there");
-                self.settle(node);
+                let node = self.find(path).expect("a synced path exists");
+                self.sync(node);
             }
             Change::Rename(from, to) => {
                 let ((parent, from), (other, to)) = (self.place(from), self.place(to));
                 assert_eq!(parent, other, "a rename within one directory");
-                let node = self.names(parent).remove(&from).expect("what is renamed is there");
+                let node = self.names(parent).remove(&from).expect("a renamed path exists");
                 self.names(parent).insert(to.clone(), node);
-                self.open.push(Open { node: parent, what: What::Move { from, to, node } });
+                self.unsafe_changes
+                    .push(UnsafeChange { node: parent, what: What::Move { from, to, node } });
             }
             Change::Remove(path) => {
                 let (parent, name) = self.place(path);
                 self.names(parent).remove(&name);
-                self.open.push(Open { node: parent, what: What::Drop { name } });
+                self.unsafe_changes.push(UnsafeChange { node: parent, what: What::Drop { name } });
             }
         }
     }
 
-    /// What is there after a cut, with a fate for each change that was not safe.
+    /// The tree after a cut, with a fate for each unsafe change.
     pub fn after_cut(&self, fates: &[Fate]) -> Tree {
         let mut tree = Tree::new();
         self.collect(0, PathBuf::new(), fates, &mut tree);
@@ -116,16 +116,17 @@ impl Disk {
     }
 
     fn collect(&self, node: usize, path: PathBuf, fates: &[Fate], tree: &mut Tree) {
-        let changes = self.open.iter().zip(fates).filter(|(open, _)| open.node == node);
+        let changes = self.unsafe_changes.iter().zip(fates);
+        let changes = changes.filter(|(change, _)| change.node == node);
         match &self.nodes[node] {
             Node::File { safe } => {
                 let mut bytes = safe.clone();
-                changes.for_each(|(open, fate)| open.what.to_bytes(&mut bytes, *fate));
+                changes.for_each(|(change, fate)| change.what.to_bytes(&mut bytes, *fate));
                 tree.insert(path, Some(bytes));
             }
             Node::Directory { safe, .. } => {
                 let mut names = safe.clone();
-                changes.for_each(|(open, fate)| open.what.to_names(&mut names, *fate));
+                changes.for_each(|(change, fate)| change.what.to_names(&mut names, *fate));
                 if node != 0 {
                     tree.insert(path.clone(), None);
                 }
@@ -136,15 +137,16 @@ impl Disk {
         }
     }
 
-    /// Everything done to a node is safe from now on.
-    fn settle(&mut self, node: usize) {
-        let (done, open): (Vec<Open>, Vec<Open>) =
-            std::mem::take(&mut self.open).into_iter().partition(|open| open.node == node);
-        self.open = open;
-        for Open { what, .. } in done {
+    /// Makes every change of a node safe.
+    fn sync(&mut self, node: usize) {
+        let (safe, rest): (Vec<_>, Vec<_>) = std::mem::take(&mut self.unsafe_changes)
+            .into_iter()
+            .partition(|change| change.node == node);
+        self.unsafe_changes = rest;
+        for UnsafeChange { what, .. } in safe {
             match &mut self.nodes[node] {
-                Node::File { safe } => what.to_bytes(safe, Fate::Done),
-                Node::Directory { safe, .. } => what.to_names(safe, Fate::Done),
+                Node::File { safe } => what.to_bytes(safe, Fate::Complete),
+                Node::Directory { safe, .. } => what.to_names(safe, Fate::Complete),
             }
         }
     }
@@ -158,7 +160,7 @@ impl Disk {
         let node = self.add(node);
         let (parent, name) = self.place(path);
         self.names(parent).insert(name.clone(), node);
-        self.open.push(Open { node: parent, what: What::Put { name, node } });
+        self.unsafe_changes.push(UnsafeChange { node: parent, what: What::Put { name, node } });
     }
 
     fn find(&self, path: &Path) -> Option<usize> {
@@ -171,7 +173,7 @@ impl Disk {
     fn place(&self, path: &Path) -> (usize, String) {
         let parent = path.parent().and_then(|parent| self.find(parent));
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
-        (parent.expect("a directory that is there"), name.expect("a name"))
+        (parent.expect("an existing directory"), name.expect("a name"))
     }
 
     fn names(&mut self, node: usize) -> &mut Names {
@@ -185,17 +187,17 @@ impl Disk {
 impl What {
     fn to_bytes(&self, file: &mut Vec<u8>, fate: Fate) {
         match self {
-            What::Empty if fate != Fate::Undone => file.clear(),
-            What::Write { at, bytes } if fate != Fate::Undone => {
-                let there = match fate {
+            What::Truncate if fate != Fate::Lost => file.clear(),
+            What::Write { at, bytes } if fate != Fate::Lost => {
+                let present = match fate {
                     Fate::Torn => &bytes[..bytes.len() / 2],
                     _ => bytes,
                 };
-                let end = at + there.len();
+                let end = at + present.len();
                 file.resize(file.len().max(end), 0);
                 match fate {
                     Fate::Zeros => file[*at..end].fill(0),
-                    _ => file[*at..end].copy_from_slice(there),
+                    _ => file[*at..end].copy_from_slice(present),
                 }
             }
             _ => {}
@@ -203,20 +205,20 @@ impl What {
     }
 
     fn to_names(&self, names: &mut Names, fate: Fate) {
-        if fate == Fate::Undone {
+        if fate == Fate::Lost {
             return;
         }
         match self {
             What::Put { name, node } => _ = names.insert(name.clone(), *node),
             What::Drop { name } => _ = names.remove(name),
             What::Move { from, to, node } => {
-                // Under its old name it may be something else by now, if an earlier change is lost.
+                // If an earlier change is lost, the old name may belong to another node by now.
                 if names.get(from) == Some(node) {
                     names.remove(from);
                 }
                 names.insert(to.clone(), *node);
             }
-            What::Empty | What::Write { .. } => {}
+            What::Truncate | What::Write { .. } => {}
         }
     }
 }

@@ -1,11 +1,11 @@
-//! The model of the disk against what it promises.
+//! The modelled disk against its guarantees.
 
 use super::*;
 use crate::File;
 use std::io::Write;
 
-/// What the file `name` may hold after a cut; none: it may not be there.
-fn held(changes: &Changes, name: &str, after: usize) -> HashSet<Option<Vec<u8>>> {
+/// The possible contents of the file `name` after a cut; `None`: it does not exist.
+fn contents(changes: &Changes, name: &str, after: usize) -> HashSet<Option<Vec<u8>>> {
     let states = changes.states(4).into_iter().filter(|state| state.after == after);
     states.map(|state| state.tree.get(Path::new(name)).cloned().flatten()).collect()
 }
@@ -26,22 +26,22 @@ fn replaced(sync_file: bool) -> (Changes, usize) {
 }
 
 #[test]
-fn a_file_replaced_with_care_is_old_or_new_and_new_in_the_end() {
+fn a_file_replaced_atomically_is_old_or_new_and_new_in_the_end() {
     let (changes, end) = replaced(true);
     for after in 0..end {
-        let held = held(&changes, "a", after);
+        let found = contents(&changes, "a", after);
         let whole = [Some(b"old!".to_vec()), Some(b"new!".to_vec())];
-        assert!(held.iter().all(|bytes| whole.contains(bytes)), "{after}: {held:?}");
+        assert!(found.iter().all(|bytes| whole.contains(bytes)), "{after}: {found:?}");
     }
-    assert_eq!(held(&changes, "a", end), HashSet::from([Some(b"new!".to_vec())]));
+    assert_eq!(contents(&changes, "a", end), HashSet::from([Some(b"new!".to_vec())]));
 }
 
 #[test]
-fn without_syncing_the_file_the_model_finds_the_harm() {
+fn without_syncing_the_file_the_model_finds_the_damage() {
     let (changes, end) = replaced(false);
-    let held = held(&changes, "a", end);
-    for harm in [&b"ne"[..], b"\0\0\0\0", b""] {
-        assert!(held.contains(&Some(harm.to_vec())), "{held:?}");
+    let found = contents(&changes, "a", end);
+    for damage in [&b"ne"[..], b"\0\0\0\0", b""] {
+        assert!(found.contains(&Some(damage.to_vec())), "{found:?}");
     }
 }
 
@@ -54,7 +54,7 @@ fn a_file_whose_directory_was_not_synced_may_be_gone_although_it_was_synced_itse
     file.sync_all().unwrap();
     let end = recorder.count();
     let changes = recorder.finish();
-    assert_eq!(held(&changes, "a", end), HashSet::from([None, Some(b"text".to_vec())]));
+    assert_eq!(contents(&changes, "a", end), HashSet::from([None, Some(b"text".to_vec())]));
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn a_tree_may_lose_files_before_its_name() {
 }
 
 #[test]
-fn a_state_is_put_on_the_disk_as_it_is() {
+fn a_state_is_written_to_the_disk_unchanged() {
     let (changes, end) = replaced(true);
     let place = tempfile::tempdir().unwrap();
     let states = changes.states(0);

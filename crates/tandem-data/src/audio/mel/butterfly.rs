@@ -1,10 +1,10 @@
-//! The two pieces the 1024-point real transform is made of, one frame per lane.
+//! The two building blocks of the 1024-point real transform, one frame per lane.
 //!
-//! A transform is read as the remainder of a polynomial: its 1024 samples are the coefficients,
-//! the bin `k` is its value where `x = e^(-2 pi i k / 1024)`. Each step halves a remainder modulo
+//! A transform is the remainder of a polynomial: the 1024 samples are the coefficients, and bin `k` is
+//! the value at `x = e^(-2 pi i k / 1024)`. Each step splits a remainder modulo
 //! `x^M - c` into those modulo `x^(M/2) - s` and `x^(M/2) + s`, `s = sqrt(c)`: `low ± s * high`. The
-//! factor belongs to the whole remainder, so it is a constant of the inner loop, and multiplying
-//! by it costs nothing beyond the sum when both are fused: six instructions for `a ± s * b`.
+//! factor is the same for the whole remainder, so it is a constant of the inner loop. With fused
+//! multiply-add the multiplication is free: six instructions for `a ± s * b`.
 //! (Bernstein's "twisted" view of Cooley-Tukey.)
 
 use super::lanes::Lanes;
@@ -39,7 +39,7 @@ pub(super) fn eighth<S: Lanes>(simd: S, x: &mut [Complex<S::V>; 8], factors: &Fa
     (x[6], x[7]) = halve_turned(simd, x[6], x[7], *fourth);
 }
 
-/// Half of what four halvings make of sixteen real coefficients 64 apart, each multiplied by its
+/// Half of the result of four halvings of sixteen real coefficients 64 apart, each multiplied by its
 /// window value first: the remainders modulo `x^64 - e^(-2 pi i j / 16)` for `j` = 1, 9, 5, 13. Those
 /// for 15, 7, 11, 3 are their conjugates.
 ///

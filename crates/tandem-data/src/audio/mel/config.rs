@@ -1,4 +1,4 @@
-//! The mel settings, once for the whole program, and what can be wrong with them.
+//! The mel settings of the whole program, and their validation.
 //!
 //! Training, reference audio, synthesis and the cache key all read the same [`MelConfig`].
 //! Computes nothing. Next on the path: [`mod@super::filterbank`].
@@ -6,17 +6,17 @@
 use serde::{Deserialize, Serialize};
 use tandem_units::{Frames, Hint, Hop, SampleRate, Samples};
 
-/// Raised whenever the numbers of a feature change for the same settings, so that cached
-/// features are made again.
+/// Incremented when features change for the same settings, so that cached features are computed
+/// again.
 pub const MEL_VERSION: u32 = 1;
 
-/// Scratch grows with the transform; above this size the setting is surely a mistake.
+/// A larger transform is surely a mistake in the settings.
 const LARGEST_TRANSFORM: usize = 1 << 16;
 
-/// How sound becomes mel frames. The definition, in full:
+/// How samples become mel frames. The full definition:
 ///
 /// 1. The signal is padded by `n_fft / 2` samples on both sides by reflection without
-///    repeating the edge sample. A signal shorter than that is reflected again and again (as
+///    repeating the edge sample. A signal shorter than that is reflected repeatedly (as
 ///    `numpy.pad` does with `mode="reflect"`); a single sample is repeated.
 /// 2. Frame `t` is the `n_fft` padded samples from `t * hop` on; there are
 ///    `samples / hop + 1` of them.
@@ -28,14 +28,14 @@ const LARGEST_TRANSFORM: usize = 1 << 16;
 ///
 /// Agrees with `librosa.feature.melspectrogram(power=1, center=True, pad_mode="reflect",
 /// htk=False, norm="slaney")` followed by `numpy.log(numpy.maximum(mel, floor))` to within
-/// 1e-3 in every value and 1e-5 on average (3e-5 for a pure tone); checked by `tests/mel_goldens.rs`. The same bounds hold
-/// against double precision, with one reserve that any single-precision transform has: beside a
-/// full-scale tone without noise, a faint band is right to 5e-7 in itself, which is up to 5e-2 of
-/// its logarithm at the floor.
+/// 1e-3 in every value and 1e-5 on average (3e-5 for a pure tone); `tests/mel_goldens.rs` checks it.
+/// The same bounds hold against double precision, with one exception of every single-precision
+/// transform: next to a full-scale tone without noise, a faint band has an error of 5e-7 before the
+/// logarithm, which is up to 5e-2 after it at the floor.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct MelConfig {
-    /// Sample rate the features are made at; other rates are resampled before.
+    /// Sample rate of the features; recordings at other rates are resampled first.
     pub rate: SampleRate,
     /// Points of the Fourier transform; even.
     pub n_fft: usize,
@@ -66,7 +66,7 @@ impl MelConfig {
         floor: 1e-5,
     };
 
-    /// Checks that features can be made with these settings.
+    /// Checks that features can be computed with these settings.
     pub fn validate(&self) -> Result<(), MelError> {
         let n_fft = self.n_fft;
         if n_fft < 2 || !n_fft.is_multiple_of(2) || n_fft > LARGEST_TRANSFORM {
@@ -92,15 +92,14 @@ impl MelConfig {
         Ok(())
     }
 
-    /// Frames of a signal of so many samples: the padding makes one more than whole hops.
+    /// Frames of a signal: one more than whole hops, because of the padding.
     pub fn frames(&self, samples: Samples) -> Frames {
         self.hop.frames(samples)
     }
 
     /// Everything that changes a feature's bytes, as text for a cache key.
     ///
-    /// Floats are written by their bits: two settings share a fingerprint only if they are
-    /// the same numbers.
+    /// Floats are written as bits: two settings share a fingerprint only if they are identical.
     pub fn fingerprint(&self) -> String {
         let Self { rate, n_fft, window, hop, bands, low, high, floor } = self;
         format!(
@@ -121,82 +120,43 @@ impl Default for MelConfig {
     }
 }
 
-/// Why no mel could be made.
+/// Why mel features cannot be computed.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum MelError {
-    /// The transform size is odd, zero or absurd.
+    /// The transform size is odd, zero or too large.
     #[error("a transform of {n_fft} points cannot be used")]
-    Transform {
-        /// What was asked for.
-        n_fft: usize,
-    },
+    Transform { n_fft: usize },
     /// The window does not fit into the transform.
     #[error("a window of {window} samples does not fit a transform of {n_fft} points")]
-    Window {
-        /// What was asked for.
-        window: usize,
-        /// Points of the transform.
-        n_fft: usize,
-    },
+    Window { window: usize, n_fft: usize },
     /// The hop is zero, or so long that samples between frames would be lost.
     #[error("a hop of {hop} samples does not fit a transform of {n_fft} points")]
-    Hop {
-        /// What was asked for.
-        hop: usize,
-        /// Points of the transform.
-        n_fft: usize,
-    },
-    /// No bands, or more than there are frequencies to fill them.
-    #[error("{bands} mel bands cannot be made, at most {most} with this transform")]
-    Bands {
-        /// What was asked for.
-        bands: usize,
-        /// The most that make sense.
-        most: usize,
-    },
+    Hop { hop: usize, n_fft: usize },
+    /// No bands, or more bands than frequency bins.
+    #[error("{bands} mel bands are not possible, at most {most} with this transform")]
+    Bands { bands: usize, most: usize },
     /// The band edges are out of order or beyond half the sample rate.
     #[error("mel bands cannot reach from {low} Hz to {high} Hz (half the rate is {nyquist} Hz)")]
     Range {
-        /// Lower edge in Hz.
         low: f32,
-        /// Upper edge in Hz.
         high: f32,
         /// Half the sample rate.
         nyquist: f32,
     },
     /// The floor under the logarithm is no small positive number.
     #[error("a floor of {floor} under the logarithm cannot be used")]
-    Floor {
-        /// What was asked for.
-        floor: f32,
-    },
-    /// There is no sample to make a frame of.
+    Floor { floor: f32 },
     #[error("the recording has no samples")]
     Empty,
     /// A sample is NaN, infinite or far beyond full scale.
-    #[error("sample {index} is not a usable number ({value})")]
-    Sample {
-        /// Place in the signal.
-        index: usize,
-        /// What stands there.
-        value: f32,
-    },
+    #[error("sample {index} is NaN, infinite or far above full scale ({value})")]
+    Sample { index: usize, value: f32 },
     /// The caller's slice has another size than the features.
     #[error("room for {found} values, but the features have {expected}")]
-    Room {
-        /// Length of the slice given.
-        found: usize,
-        /// Frames times bands.
-        expected: usize,
-    },
-    /// A kernel was asked for by name that cannot run here, or not with these settings.
+    Room { found: usize, expected: usize },
+    /// The given kernel cannot run on this CPU or with these settings.
     #[error("the {kernel} mel kernel cannot be used: {why}")]
-    Kernel {
-        /// Which one.
-        kernel: &'static str,
-        /// What is missing.
-        why: &'static str,
-    },
+    Kernel { kernel: &'static str, why: &'static str },
 }
 
 impl Hint for MelError {
@@ -244,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_that_cannot_work_are_refused_with_a_way_out() {
+    fn invalid_settings_are_refused_with_a_hint() {
         check(MelConfig { n_fft: 0, ..SPEECH }, "0 points");
         check(MelConfig { n_fft: 1023, ..SPEECH }, "1023 points");
         check(MelConfig { n_fft: 1 << 20, ..SPEECH }, "1048576 points");

@@ -2,11 +2,11 @@
 //!
 //! In: samples. Out: log-mel values, frame after frame. Per group of `COUNT` frames:
 //!
-//! 1. [`Tile`]: the same place of neighbouring frames side by side, one load for all.
+//! 1. [`Tile`]: the same sample of neighbouring frames is contiguous, one load for all.
 //! 2. `odd_pass`, `even_pass`: window and four halvings, real; four remainders of 64 each.
-//! 3. `second_pass`: each remainder down to bins while it is in the nearest cache; each bin's
-//!    magnitude goes straight into its bands. Bins are never put in order, nor kept.
-//! 4. `logarithms`, and `write_frames`: back to one frame after the other.
+//! 3. `second_pass`: reduces each remainder to bins while it is in the L1 cache; each bin's magnitude is
+//!    added directly to its bands. Bins are neither reordered nor stored.
+//! 4. `logarithms`, then `write_frames`: back to one frame after the other.
 //!
 //! Allocates nothing once built. Other settings: [`super::general`].
 
@@ -17,11 +17,11 @@ use super::plan::{CLASSES, ClassFactors, Plan, Share};
 use super::tile::{Sample, Tile};
 use std::ops::Range;
 
-/// One more than the 64 values of a remainder: remainders 8 KiB apart would all fall into the
-/// same few lines of the nearest cache.
+/// One more than the 64 values of a remainder: remainders 8 KiB apart would share the same few lines
+/// of the L1 cache.
 const STRIDE: usize = 65;
-/// How many of [`CLASSES`] are odd. The classes are worked through in two halves, so that four
-/// remainders at a time stay in the nearest cache.
+/// How many of [`CLASSES`] are odd. The classes are processed in two halves, so that four remainders
+/// at a time stay in the L1 cache.
 const ODD: usize = 4;
 
 /// Tables and scratch of one extractor.
@@ -29,14 +29,13 @@ pub(super) struct Fast<S: Lanes> {
     simd: S,
     plan: Plan,
     tile: Tile<S>,
-    /// Four at a time.
     remainders: Box<[Complex<S::V>; 4 * STRIDE]>,
-    /// One sum per band, between two that nobody reads.
+    /// One sum per band, with an unused one at both ends.
     sums: Vec<S::V>,
 }
 
 impl<S: Lanes> Fast<S> {
-    /// Tables for settings that [`super::plan::fits`] has approved.
+    /// Tables for settings that [`super::plan::fits`] accepts.
     pub(super) fn new(simd: S, config: &MelConfig) -> Result<Box<Self>, MelError> {
         let zero = simd.splat(0.0);
         Ok(Box::new(Self {
@@ -70,7 +69,7 @@ impl<S: Lanes> Fast<S> {
         }
     }
 
-    /// Some of [`CLASSES`], from remainders to bands.
+    /// Reduces some of [`CLASSES`] from remainders to bands.
     #[inline(always)]
     fn finish_classes(&mut self, classes: Range<usize>) {
         for (place, class) in classes.enumerate() {
@@ -101,7 +100,7 @@ fn odd_pass<S: Lanes>(
     }
 }
 
-/// The same for the even classes. The real remainder of 128 goes on as 64 complex numbers: even
+/// The same for the even classes. The real remainder of 128 is treated as 64 complex numbers: even
 /// coefficients real, odd ones imaginary.
 #[inline(always)]
 fn even_pass<S: Lanes>(
@@ -141,13 +140,13 @@ fn second_pass<S: Lanes>(
     }
 }
 
-/// Adds a bin's magnitude to the two bands it lies under. While the bin is in a register this is
+/// Adds a bin's magnitude to its two bands. While the bin is in a register this is
 /// cheaper than to keep all magnitudes, which would push the remainders out of the cache.
 #[inline(always)]
 fn add_to_bands<S: Lanes>(simd: S, bin: Complex<S::V>, share: &Share, sums: &mut [S::V]) {
     let magnitude = magnitude(simd, bin);
     let [falling, rising]: &mut [S::V; 2] =
-        sums[share.stretch..].first_chunk_mut().expect("a sum on either side of every stretch");
+        sums[share.interval..].first_chunk_mut().expect("a sum on either side of every interval");
     *falling = simd.mul_add(magnitude, simd.splat(share.falling), *falling);
     *rising = simd.mul_add(magnitude, simd.splat(share.rising), *rising);
 }

@@ -1,7 +1,7 @@
 //! The window and the mel filters, computed once in double precision.
 //!
 //! In: [`MelConfig`]. Out: a Hann window and triangular filters, as runs of weights per band and
-//! as a dense matrix. Used forwards here and, later, backwards by synthesis.
+//! as a dense matrix. Synthesis uses them in the inverse direction.
 //! Facts: the mel scale and the area norm are those of Slaney's Auditory Toolbox (1998): linear
 //! with 200/3 Hz per mel below 1000 Hz, above it 27 mels per factor 6.4.
 
@@ -11,7 +11,7 @@ use std::ops::Range;
 
 /// Hz per mel in the linear part of the scale.
 const HZ_PER_MEL: f64 = 200.0 / 3.0;
-/// Where the scale turns logarithmic, in Hz; 15 mels.
+/// Start of the logarithmic part of the scale, in Hz; 15 mels.
 const LINEAR_UNTIL: f64 = 1000.0;
 
 /// The mel filters of one setting. Shape of the dense view: `[bands, n_fft / 2 + 1]`.
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn the_dense_view_holds_the_runs_and_zeros_elsewhere() {
+    fn the_dense_view_has_the_runs_and_zeros_elsewhere() {
         let bank = filterbank(&MelConfig::SPEECH_22K).unwrap();
         let dense = bank.dense();
         assert_eq!(dense.len(), 80 * 513);
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_window_sits_in_the_middle() {
+    fn a_short_window_is_centred() {
         let config = MelConfig { window: 512, ..MelConfig::SPEECH_22K };
         let window = hann_window(&config);
         assert_eq!(window.len(), 1024);

@@ -1,7 +1,7 @@
 //! The general kernel: any valid setting, one frame after the other with `realfft`.
 //!
-//! Serves the settings [`super::fast`] is not built for, and is what the fast kernel's gain is
-//! measured against. Planned once, scratch reused, filters as runs of weights.
+//! In: samples. Out: log-mel values. For settings that [`super::fast`] does not support, and as the
+//! baseline of its speed-up. Plans once, reuses scratch memory, stores filters as runs of weights.
 
 use super::config::{MelConfig, MelError};
 use super::filterbank::{filterbank, hann_window};
@@ -53,7 +53,7 @@ impl General {
         }))
     }
 
-    /// Features of samples that `full_scale` brings to a full scale of one.
+    /// Features of samples that `full_scale` scales to a full scale of one.
     /// Shape of `out`: `[frames, bands]`.
     pub(super) fn run<T: Copy>(
         &mut self,

@@ -1,6 +1,6 @@
-//! Which kernel makes the features: chosen at run time, or named by the caller.
+//! Selects the kernel at run time, or by the caller's choice.
 //!
-//! In: settings and what the CPU can do. Out: [`Engine`], which runs the kernel compiled for it.
+//! In: settings and CPU features. Out: [`Engine`], which runs the kernel compiled for it.
 
 use super::Sound;
 use super::config::{MelConfig, MelError};
@@ -14,7 +14,7 @@ use super::lanes::{avx2::Avx2, avx512::Avx512};
 use super::plan::fits;
 use std::fmt;
 
-/// A way to compute the features. All give the same values within the stated tolerance.
+/// An implementation of the features. All give the same values within the stated tolerance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MelKernel {
     /// Sixteen frames at once; x86-64 with AVX-512F.
@@ -47,13 +47,12 @@ impl MelKernel {
             .unwrap_or(Self::General)
     }
 
-    /// Whether this kernel is built for such settings. `General` serves all; the others need
+    /// Whether this kernel supports these settings. `General` supports all; the others need
     /// 1024 points and a hop of 256.
     pub fn serves(self, config: &MelConfig) -> bool {
         self == Self::General || fits(config)
     }
 
-    /// The name for people and records.
     pub fn name(self) -> &'static str {
         match self {
             Self::Avx512 => "avx512",
@@ -97,7 +96,6 @@ pub(super) enum Engine {
 }
 
 impl Engine {
-    /// The kernel named, for valid settings.
     pub(super) fn new(config: &MelConfig, kernel: MelKernel) -> Result<Self, MelError> {
         let refuse = |why| Err(MelError::Kernel { kernel: kernel.name(), why });
         if !kernel.serves(config) {
@@ -132,7 +130,6 @@ impl Engine {
         }
     }
 
-    /// Which kernel this is.
     pub(super) fn kernel(&self) -> MelKernel {
         match self {
             #[cfg(target_arch = "x86_64")]
@@ -171,7 +168,7 @@ impl Engine {
     }
 }
 
-/// A function for one instruction set, into which the whole kernel is inlined.
+/// A function for one instruction set; the whole kernel is inlined into it.
 macro_rules! entry {
     ($name:ident, $lanes:ty, $features:literal) => {
         #[target_feature(enable = $features)]

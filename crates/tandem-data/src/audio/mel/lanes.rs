@@ -1,9 +1,9 @@
-//! What a vector unit must be able to do for the mel kernel, and the logarithm built on it.
+//! The vector operations of the mel kernel, and a logarithm built on them.
 //!
 //! The kernel is written once, over [`Lanes`]: one frame per lane. Each instruction set has a
-//! small file below that says how; nothing there knows about sound.
-//! A value of a `Lanes` type is the proof that this CPU has the instructions, since it comes
-//! only from that type's `detect`; this is why the methods are safe to call.
+//! small file that implements it; those files know nothing about audio.
+//! A value of a `Lanes` type proves that this CPU has the instructions, because only the type's
+//! `detect` creates it. Therefore the methods are safe to call.
 
 #[cfg(target_arch = "x86_64")]
 pub(super) mod avx2;
@@ -13,42 +13,38 @@ pub(super) mod avx512;
 pub(super) mod neon;
 pub(super) mod portable;
 
-/// Lanes of the widest instruction set: size of the arrays that serve all of them.
+/// Lanes of the widest instruction set; the size of shared arrays.
 pub(super) const MOST_LANES: usize = 16;
 
-/// A vector unit: `COUNT` single-precision numbers worked on at once.
+/// A vector unit: processes `COUNT` single-precision floats at once.
 ///
 /// All methods must be `#[inline(always)]`: they only become instructions inside a function
 /// that is compiled for the instruction set.
 pub(super) trait Lanes: Copy {
-    /// One register.
     type V: Copy;
-    /// Numbers in a register; at least 4, at most [`MOST_LANES`].
+    /// Floats in a register; at least 4, at most [`MOST_LANES`].
     const COUNT: usize;
 
-    /// The same number in every lane.
+    /// The same value in every lane.
     fn splat(self, value: f32) -> Self::V;
-    /// The first `COUNT` numbers of a slice.
+    /// The first `COUNT` floats of a slice.
     fn load(self, from: &[f32]) -> Self::V;
-    /// Writes `COUNT` numbers to the start of a slice.
+    /// Writes `COUNT` floats to the start of a slice.
     fn store(self, value: Self::V, to: &mut [f32]);
-    /// The first `2 * COUNT` numbers of a slice, two to a lane, bits as they are.
+    /// The first `2 * COUNT` integers of a slice, two per lane, with unchanged bits.
     fn load_pairs(self, from: &[i16]) -> Self::V;
-    /// The first and the second number of each lane's pair, as floats.
+    /// The first and the second value of each lane's pair, as floats.
     fn split_pairs(self, pairs: Self::V) -> (Self::V, Self::V);
-    /// The last four numbers.
+    /// The last four values.
     fn last_four(self, row: Self::V) -> [f32; 4];
-    /// `COUNT` numbers in a row from the second, third, fourth and fifth on, of `before` and then
+    /// `COUNT` consecutive values from the second, third, fourth and fifth on, of `before` and then
     /// `row`. Shuffled from registers: loads across two cache lines cost four times as much.
     fn overlapped(self, before: &[f32; 4], row: Self::V) -> [Self::V; 4];
-    /// Makes rows columns among the first `COUNT` registers.
+    /// Transposes the first `COUNT` registers.
     fn transpose(self, rows: &mut [Self::V; MOST_LANES]);
 
-    /// `a + b`
     fn add(self, a: Self::V, b: Self::V) -> Self::V;
-    /// `a - b`
     fn sub(self, a: Self::V, b: Self::V) -> Self::V;
-    /// `a * b`
     fn mul(self, a: Self::V, b: Self::V) -> Self::V;
     /// `a * b + c`
     fn mul_add(self, a: Self::V, b: Self::V, c: Self::V) -> Self::V;
@@ -58,10 +54,10 @@ pub(super) trait Lanes: Copy {
     fn neg_mul_add(self, a: Self::V, b: Self::V, c: Self::V) -> Self::V;
     /// The larger of each two.
     fn max(self, a: Self::V, b: Self::V) -> Self::V;
-    /// Square root of numbers from 1e-30 to 1e36, to within 3e-7 of its size.
+    /// Square root of values from 1e-30 to 1e36, to within 3e-7 of its size.
     fn sqrt(self, value: Self::V) -> Self::V;
     /// `e` and `m` with `value = m * 2^e` and `m` in `[sqrt(1/2), sqrt(2))`, for positive
-    /// normal numbers.
+    /// normal values.
     fn split_exponent(self, value: Self::V) -> (Self::V, Self::V);
 }
 
@@ -84,7 +80,7 @@ const LN_TAIL: [f32; 7] = [
     0.086_721_88,
 ];
 
-/// Natural logarithm of positive normal numbers, to within 6e-8 plus half a unit in the last
+/// Natural logarithm of positive normal floats, to within 6e-8 plus half a unit in the last
 /// place of the result.
 #[inline(always)]
 pub(super) fn ln<S: Lanes>(simd: S, value: S::V) -> S::V {
@@ -100,7 +96,7 @@ pub(super) fn ln<S: Lanes>(simd: S, value: S::V) -> S::V {
     simd.mul_add(exponent, simd.splat(LN_2_HIGH), simd.add(f, small))
 }
 
-/// Length of a complex number.
+/// Magnitude of a complex number.
 #[inline(always)]
 pub(super) fn magnitude<S: Lanes>(simd: S, [re, im]: [S::V; 2]) -> S::V {
     simd.sqrt(simd.mul_add(re, re, simd.mul_add(im, im, simd.splat(TINY))))
@@ -174,7 +170,7 @@ mod tests {
 
     fn check_functions<S: Lanes>(simd: S) {
         // Over the whole range of exponents in use, with mantissas that fall everywhere.
-        // Miri takes a second for what the processor does in a microsecond.
+        // Miri takes a second for what the CPU does in a microsecond.
         let stride = if cfg!(miri) { 997 } else { 1 };
         for step in (0..20_000).step_by(stride) {
             let x = (1e-30f64 * 1.0077f64.powi(step % 19_000)) as f32;

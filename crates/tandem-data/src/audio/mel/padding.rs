@@ -1,5 +1,5 @@
-//! Which sample stands at a place of the padded signal. One function, so that every kernel and
-//! the reference pad alike.
+//! Maps a position of the padded signal to a sample. One function for all kernels and the reference,
+//! so that all pad in the same way.
 
 /// Index into a signal of `length` samples for the place `place` of that signal with `before`
 /// places of reflection in front of it: edges are not repeated, a signal shorter than the padding

@@ -1,23 +1,23 @@
-//! The tables of the fast kernel: window, factors, where each bin ends up, filter weights.
+//! The tables of the fast kernel: window, factors, output order of the bins, filter weights.
 //!
-//! In: settings that [`fits`]. Out: [`Plan`], made once per extractor. The transform leaves its bins
-//! in the order it finds them: instead of putting them right, each goes straight to its filters.
+//! In: settings that [`fits`] accepts. Out: [`Plan`], computed once per extractor. The transform leaves
+//! its bins in its own order. They are not reordered: each bin is added directly to its filters.
 
 use super::butterfly::Factors;
 use super::config::{MelConfig, MelError};
 use super::filterbank::{band_edges, filterbank, hann_window};
 use std::f64::consts::PI;
 
-/// Points of the transform the fast kernel is built for.
+/// The transform size that the fast kernel supports.
 pub(super) const POINTS: usize = 1024;
-/// Samples from frame to frame it is built for: a quarter of the window.
+/// The hop that the fast kernel supports: a quarter of the window.
 pub(super) const HOP: usize = 256;
-/// Bins of the transform, zero and half the rate included.
+/// Bins of the transform, from zero to half the rate.
 pub(super) const BINS: usize = POINTS / 2 + 1;
-/// Remainder classes modulo 16 of the complex remainders, in the order `butterfly` gives them:
-/// four odd, three even; each stands for its conjugate too.
+/// Remainder classes modulo 16 of the complex remainders, in the output order of `butterfly`:
+/// four odd, three even; each also represents its conjugate.
 pub(super) const CLASSES: [usize; 7] = [1, 9, 5, 13, 2, 10, 4];
-/// Whether the fast kernel can serve these settings.
+/// Whether the fast kernel supports these settings.
 pub(super) fn fits(config: &MelConfig) -> bool {
     config.n_fft == POINTS && config.hop.0 == HOP
 }
@@ -30,39 +30,37 @@ pub(super) struct ClassFactors {
     pub(super) parts: [Factors; 8],
 }
 
-/// A bin's share in the two filters it lies under: one falls there, the next one rises.
+/// The weights of a bin in its two filters: one falls there, the next one rises.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Share {
-    /// The stretch between two band corners: filter `stretch - 1` falls, `stretch` rises.
-    pub(super) stretch: usize,
+    /// The interval between two band edges: filter `interval - 1` falls, filter `interval` rises.
+    pub(super) interval: usize,
     /// Weight in the filter that falls here.
     pub(super) falling: f32,
     /// Weight in the filter that rises here.
     pub(super) rising: f32,
 }
 
-/// All tables.
 pub(super) struct Plan {
     /// Window by `[n][k]` for sample `n + 64 k`.
     pub(super) window: Box<[[f32; 16]; 64]>,
-    /// The same, with the scale of 16-bit samples in it.
+    /// The window for 16-bit samples, with their scale.
     pub(super) window_16_bit: Box<[[f32; 16]; 64]>,
     /// Factors of [`CLASSES`], then of the bins divisible by 8.
     pub(super) factors: Box<[ClassFactors; 8]>,
-    /// Place of the value `m` of the packed transform of 64 among its outputs.
+    /// Output position of value `m` of the packed transform of 64.
     pub(super) packed_place: [usize; 64],
-    /// `e^(-2 pi i m / 128) / 2i`, by which the packed transform is taken apart.
+    /// `e^(-2 pi i m / 128) / 2i`, which separates the packed transform.
     pub(super) unpack: [[f32; 2]; 33],
-    /// The shares of each class's bins, in the order they come out.
+    /// The shares of each class's bins, in output order.
     pub(super) shares: [[Share; 64]; CLASSES.len()],
     /// The shares of the bins divisible by 8, lowest first.
     pub(super) eighth_shares: [Share; 65],
-    /// Smallest band value.
     pub(super) floor: f32,
 }
 
 impl Plan {
-    /// Tables for settings that [`fits`] has approved.
+    /// Tables for settings that [`fits`] accepts.
     pub(super) fn new(config: &MelConfig) -> Result<Self, MelError> {
         let shares = bin_shares(config)?;
         let mut packed_place = [0; 64];
@@ -108,7 +106,7 @@ fn factors(first: usize, length: usize) -> Factors {
     [point(turns(2)), point(turns(4)), point(turns(8)), point(turns(8) + 0.125)]
 }
 
-/// Which of eight remainders comes out at a place: the first step's choice is the lowest bit.
+/// The remainder at an output position: the choice of the first step is the lowest bit.
 fn reversed(place: usize) -> usize {
     (place & 1) << 2 | (place & 2) | (place >> 2 & 1)
 }
@@ -120,12 +118,12 @@ fn class_factors(class: usize) -> ClassFactors {
     }
 }
 
-/// The bins (of 1024) that one class ends in, in the order they come out.
+/// The bins (of 1024) of one class, in output order.
 fn class_bins(class: usize) -> [usize; 64] {
     std::array::from_fn(|place| class + 16 * reversed(place / 8) + 128 * reversed(place % 8))
 }
 
-/// The shares of all bins. A bin outside all filters has none of the first stretch.
+/// The shares of all bins. A bin outside all filters has zero weights in the first interval.
 fn bin_shares(config: &MelConfig) -> Result<Vec<Share>, MelError> {
     let bank = filterbank(config)?;
     let edges = band_edges(config);
@@ -137,9 +135,9 @@ fn bin_shares(config: &MelConfig) -> Result<Vec<Share>, MelError> {
     };
     let share = |bin: usize| {
         let corners_below = edges.partition_point(|&corner| corner < bin as f64 * bin_hz);
-        let stretch = corners_below.saturating_sub(1).min(config.bands);
-        let falling = weight(stretch.checked_sub(1), bin);
-        Share { stretch, falling, rising: weight(Some(stretch), bin) }
+        let interval = corners_below.saturating_sub(1).min(config.bands);
+        let falling = weight(interval.checked_sub(1), bin);
+        Share { interval, falling, rising: weight(Some(interval), bin) }
     };
     Ok((0..BINS).map(share).collect())
 }
@@ -165,8 +163,8 @@ mod tests {
         ] {
             let mut sums = vec![0.0; config.bands + 2];
             for share in bin_shares(&config).unwrap() {
-                sums[share.stretch] += f64::from(share.falling);
-                sums[share.stretch + 1] += f64::from(share.rising);
+                sums[share.interval] += f64::from(share.falling);
+                sums[share.interval + 1] += f64::from(share.rising);
             }
             let bank = filterbank(&config).unwrap();
             for (band, sum) in bank.bands().iter().zip(&sums[1..]) {

@@ -1,6 +1,6 @@
-//! The definition of [`MelConfig`] written down in double precision, slow and plain.
+//! The definition of [`MelConfig`] in double precision: slow and simple.
 //!
-//! What every kernel is measured against in tests. Never used to make features.
+//! Tests compare every kernel with it. Never used for real features.
 
 use super::config::{MelConfig, MelError};
 use super::filterbank::{filterbank, hann_window};
@@ -38,7 +38,7 @@ pub fn log_mel(config: &MelConfig, signal: &[f64]) -> Result<Vec<f64>, MelError>
     Ok(out)
 }
 
-/// Length of the transform's value at one bin.
+/// Magnitude of one bin.
 fn magnitude(windowed: &[f64], circle: &[[f64; 2]], bin: usize) -> f64 {
     let (mut re, mut im, mut turn) = (0.0, 0.0, 0);
     for value in windowed {

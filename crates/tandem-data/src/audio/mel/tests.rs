@@ -1,4 +1,4 @@
-//! Every kernel against the double-precision reference, on easy and on nasty signals.
+//! Every kernel against the double-precision reference, on simple and on difficult signals.
 
 use super::reference::log_mel;
 use super::*;
@@ -7,7 +7,7 @@ use std::f64::consts::PI;
 use tandem_units::{Hint, Hop, SampleRate};
 
 const SPEECH: MelConfig = MelConfig::SPEECH_22K;
-/// The promise: largest and mean difference to the reference, in natural logarithm.
+/// The tolerance: largest and mean difference to the reference, in natural logarithm.
 const LARGEST: f64 = 1e-3;
 const MEAN: f64 = 1e-5;
 
@@ -21,7 +21,7 @@ fn noise(seed: u64, length: usize) -> Vec<f32> {
     (0..length).map(step).collect()
 }
 
-/// A voice of sorts: gliding harmonics that fade in and out, breath, and room noise.
+/// A synthetic voice: gliding harmonics that fade in and out, breath and room noise.
 fn voice(length: usize) -> Vec<f32> {
     let breath = noise(7, length);
     let mut phase = 0.0f64;
@@ -44,7 +44,7 @@ fn shorts(signal: &[f32]) -> Vec<i16> {
 fn difference(found: &[f32], expected: &[f64]) -> (f64, f64) {
     assert_eq!(found.len(), expected.len());
     let apart = found.iter().zip(expected).map(|(f, e)| (f64::from(*f) - e).abs());
-    // Written so that NaN counts as far apart.
+    // Written so that NaN counts as a difference.
     let largest = apart.clone().fold(0.0, |max, d| if d <= max { max } else { d });
     (largest, apart.sum::<f64>() / found.len() as f64)
 }
@@ -179,7 +179,7 @@ fn a_few_samples_are_the_same_under_every_kernel() {
 }
 
 #[test]
-fn whole_and_broken_groups_of_frames_match_the_reference() {
+fn full_and_partial_groups_of_frames_match_the_reference() {
     let signal = voice(34 * 256);
     for frames in [14, 15, 16, 17, 29, 31, 32, 33] {
         check(&signal[..256 * (frames - 1)]);
@@ -206,7 +206,7 @@ fn other_settings_match_the_reference() {
 }
 
 #[test]
-fn an_htk_scale_would_be_noticed() {
+fn an_htk_scale_would_be_detected() {
     // HTK's formula: 2595 log10(1 + hz / 700). A tone peaks in another band there.
     let htk = |hz: f64| 2595.0 * (1.0 + hz / 700.0).log10();
     let band_of = |mel: f64, top: f64| (mel / top * 81.0).round() as usize - 1;
@@ -240,7 +240,7 @@ fn a_batch_row_is_written_without_touching_its_neighbours() {
 }
 
 #[test]
-fn earlier_recordings_leave_no_trace() {
+fn earlier_recordings_have_no_effect() {
     let (long, short) = (voice(20_000), noise(1, 700));
     for kernel in MelKernel::available() {
         let mut fresh = MelExtractor::with_kernel(SPEECH, kernel).unwrap();
@@ -253,7 +253,7 @@ fn earlier_recordings_leave_no_trace() {
 }
 
 #[test]
-fn what_cannot_be_done_is_an_error_with_a_way_out() {
+fn invalid_input_is_an_error_with_a_hint() {
     let mut extractor = MelExtractor::new(SPEECH).unwrap();
     let mut nan = noise(1, 3000);
     nan[2345] = f32::NAN;

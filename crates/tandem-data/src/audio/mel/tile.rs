@@ -1,31 +1,31 @@
-//! The samples of a group of frames, laid out so that a load takes one sample of each frame.
+//! The samples of a group of frames, transposed so that one load reads one sample of each frame.
 //!
-//! In: samples and the number of a group. Out: [`Tile`], row `r` of which holds sample `r` of each
-//! block of 256; frame `f` is blocks `f` to `f + 3` of the padded signal. Padding is written out
-//! here, for the few blocks that have any; nothing is allocated once built.
+//! In: samples and the number of a group. Out: [`Tile`], row `r` of which contains sample `r` of each
+//! block of 256; frame `f` is blocks `f` to `f + 3` of the padded signal. Padding is
+//! written for the few blocks that have any. Allocates nothing once built.
 
 use super::lanes::{Lanes, MOST_LANES};
 use super::padding::reflected;
 use super::plan::{HOP, POINTS, Plan};
 
-/// Kept this narrow, it shares the nearest cache with the remainders of the transform.
+/// Narrow enough to share the L1 cache with the remainders of the transform.
 pub(super) struct Tile<S: Lanes> {
     simd: S,
-    /// The last four blocks of the group before: frames reach three blocks beyond their own.
+    /// The last four blocks of the previous group: a frame extends over three further blocks.
     before: Box<[[f32; 4]; HOP]>,
     rows: Box<[S::V; HOP]>,
     short_edges: Edges<i16>,
     float_edges: Edges<f32>,
 }
 
-/// Blocks that reach beyond the signal, with the padding written out.
+/// Blocks beyond the ends of the signal, with their padding.
 type Edges<T> = Box<[[T; HOP]; MOST_LANES]>;
 
-/// A kind of sample the kernel can read.
+/// A sample type that the kernel supports.
 pub(super) trait Sample: Copy + Default {
-    /// The window that brings this kind to a full scale of one.
+    /// The window that scales this type to a full scale of one.
     fn window(plan: &Plan) -> &[[f32; 16]; 64];
-    /// Where this kind's padded blocks are kept.
+    /// The buffer for the padded blocks of this type.
     fn edges<S: Lanes>(tile: &mut Tile<S>) -> (&mut Edges<Self>, &mut [S::V; HOP]);
     /// Writes the blocks side by side into the rows.
     fn spread<S: Lanes>(simd: S, blocks: &[&[Self; HOP]; MOST_LANES], rows: &mut [S::V; HOP]);
@@ -42,13 +42,13 @@ impl<S: Lanes> Tile<S> {
         }
     }
 
-    /// Makes the tile ready for [`Tile::advance`] to the first group.
+    /// Prepares the tile for [`Tile::advance`] to the first group.
     #[inline(always)]
     pub(super) fn start<T: Sample>(&mut self, samples: &[T]) {
         self.fill(samples, 3 - S::COUNT as isize);
     }
 
-    /// Brings in the group of frames that starts at `frame`; the one before it must be there.
+    /// Loads the group of frames that starts at `frame`, after the previous group.
     #[inline(always)]
     pub(super) fn advance<T: Sample>(&mut self, samples: &[T], frame: usize) {
         for (before, row) in self.before.iter_mut().zip(self.rows.iter()) {
@@ -64,7 +64,7 @@ impl<S: Lanes> Tile<S> {
         for j in 0..4 {
             let r = n + 64 * j;
             let blocks = self.simd.overlapped(&self.before[r], self.rows[r]);
-            // By index: an iterator over the array would be copied around by plain Rust lanes.
+            // By index: with portable lanes an iterator over the array would be copied.
             for block in 0..4 {
                 x[4 * block + j] = blocks[block];
             }
@@ -72,7 +72,7 @@ impl<S: Lanes> Tile<S> {
         x
     }
 
-    /// Brings the blocks from `first` on into the rows.
+    /// Writes the blocks from `first` on into the rows.
     #[inline(always)]
     fn fill<T: Sample>(&mut self, samples: &[T], first: isize) {
         let simd = self.simd;
@@ -97,7 +97,7 @@ fn inside<T>(samples: &[T], block: isize) -> Option<&[T; HOP]> {
     samples.get(start..start + HOP)?.first_chunk()
 }
 
-/// The block of the padded signal with its padding, and silence where even that ends.
+/// The block of the padded signal with its padding, and silence after its end.
 #[inline(never)]
 fn write_edge<T: Sample>(samples: &[T], block: isize, edge: &mut [T; HOP]) {
     let padded = samples.len() + POINTS;
@@ -143,7 +143,7 @@ impl Sample for i16 {
         (&mut tile.short_edges, &mut tile.rows)
     }
 
-    /// Two samples travel in one lane: half the transposing, and the pair is parted at the end.
+    /// Two samples share one lane: this halves the transposition; the pair is separated at the end.
     #[inline(always)]
     fn spread<S: Lanes>(simd: S, blocks: &[&[i16; HOP]; MOST_LANES], rows: &mut [S::V; HOP]) {
         for (c, rows) in rows.chunks_exact_mut(2 * S::COUNT).enumerate() {

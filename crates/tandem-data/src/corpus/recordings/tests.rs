@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 
 fn corpus(files: &[&str]) -> (tempfile::TempDir, Recordings) {
-    let folder = tempfile::tempdir().expect("a place for the test");
+    let folder = tempfile::tempdir().expect("a directory");
     for file in files {
         let path = folder.path().join(file);
         fs::create_dir_all(path.parent().expect("inside")).expect("created");
@@ -27,7 +27,7 @@ fn check(files: &[&str], id: &str, expected: &str) {
 }
 
 #[test]
-fn an_id_may_have_an_ending_a_folder_or_neither() {
+fn an_id_may_have_an_extension_a_folder_or_neither() {
     check(&["wavs/a.wav"], "a", "wavs/a.wav");
     check(&["wavs/a.wav"], "a.wav", "wavs/a.wav");
     check(&["wavs/a.wav"], "wavs/a.wav", "wavs/a.wav");
@@ -39,7 +39,7 @@ fn an_id_may_have_an_ending_a_folder_or_neither() {
 }
 
 #[test]
-fn folders_and_endings_have_an_order() {
+fn folders_and_extensions_have_an_order() {
     check(&["a.wav", "clips/a.wav", "wavs/a.mp3"], "a", "wavs/a.mp3");
     check(&["a.wav", "clips/a.wav"], "a", "clips/a.wav");
     check(&["a.wav", "wavs/b.wav"], "a", "a.wav");
@@ -49,7 +49,7 @@ fn folders_and_endings_have_an_order() {
 }
 
 #[test]
-fn endings_in_capitals_and_decomposed_names_are_found() {
+fn extensions_in_capitals_and_decomposed_names_are_found() {
     check(&["wavs/a.WAV"], "a", "wavs/a.WAV");
     check(&["wavs/a.WAV", "wavs/a.wav"], "a.WAV", "wavs/a.wav");
     check(&["wavs/cafe\u{301}.wav"], "café", "wavs/cafe\u{301}.wav");
@@ -196,7 +196,7 @@ fn a_listing_that_fails_is_tried_again() {
 }
 
 #[test]
-fn made_up_paths_are_missing_and_nothing_worse() {
+fn invented_paths_are_missing_and_cause_no_error() {
     let (_folder, mut recordings) = corpus(&["wavs/a.wav"]);
     let deep = "x/".repeat(100_000) + "a";
     for id in [deep.as_str(), "a/b", "a.wav/b", "\0", "\0/a", "wavs", &"n".repeat(5000)] {

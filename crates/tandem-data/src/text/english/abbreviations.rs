@@ -1,18 +1,18 @@
-//! English abbreviations, by whole words only: `zinc.` is not `incorporated`.
+//! English abbreviations, as whole words only: `zinc.` is not `incorporated`.
 
-/// What becomes of the dot after an abbreviation.
+/// The meaning of the dot after an abbreviation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dot {
     /// Belongs to the abbreviation: `Dr. Smith`.
     Never,
-    /// Ends the sentence as well where the text ends: `Apple Inc.`
+    /// Also ends the sentence at the end of the text: `Apple Inc.`
     AtEnd,
-    /// Also where a capital follows: `cats, dogs, etc. The rest`
+    /// Also ends the sentence before a capital: `cats, dogs, etc. The rest`
     BeforeCapital,
 }
 
-/// The words for `word` (any case) when a dot follows it. Capital tells whether it was
-/// written with one: `Gen.` is a general, `gen.` is nothing.
+/// The words for `word` (any case) when a dot follows it. Some need a
+/// capital: `Gen.` is a general, `gen.` is not an abbreviation.
 pub fn dotted(word: &str) -> Option<(&'static str, Dot)> {
     let capital = word.starts_with(|c: char| c.is_ascii_uppercase());
     let mut buffer = [0_u8; 8];
@@ -112,7 +112,7 @@ pub fn initials(letters: &str) -> Option<&'static str> {
     }
 }
 
-/// Capitals that are spelled although they have vowels.
+/// Acronyms that are spelled although they have vowels.
 const SPELLED: &[&str] = &[
     "AI", "API", "ATM", "CEO", "CIA", "EU", "FAQ", "FBI", "GPU", "CPU", "IBM", "ID", "IQ", "MIT",
     "NBA", "PIN", "TV", "UK", "UN", "UNHCR", "USA", "US", "USSR", "URL", "USB", "UFO", "IRA",
@@ -126,7 +126,7 @@ pub fn is_spelled(word: &str) -> bool {
         return false;
     }
     let vowel = word.bytes().any(|b| matches!(b, b'A' | b'E' | b'I' | b'O' | b'U' | b'Y'));
-    // Some listed ones hold Y or a vowel and would pass for words.
+    // Some listed ones contain Y or a vowel and look like words.
     (!vowel && word.len() <= 5) || SPELLED.contains(&word)
 }
 

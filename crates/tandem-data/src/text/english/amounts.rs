@@ -1,7 +1,7 @@
-//! English numbers where they stand: times, dates, money, units, years, fractions.
+//! English numbers in context: times, dates, money, units, years, fractions.
 //!
-//! In: a scan that stands before a digit. Out: words in [`Spoken`]. Each `try_*` reads one
-//! shape and leaves the scan alone where the text has another.
+//! In: a scan before a digit. Out: words in [`Spoken`]. Each `try_*` handles one pattern and leaves the
+//! scan unchanged if the text has another.
 
 use super::super::numeral::{Clock, Groups, Numeral, digits, vulgar};
 use super::super::scan::{Scan, letters};
@@ -10,7 +10,7 @@ use super::numbers::{cardinal, decimal, fraction, one_by_one, ordinal, plural, y
 use super::units::{Currency, currency, magnitude, unit};
 use super::years::year_here;
 
-/// Reads the number that is next.
+/// Reads the next number.
 pub fn number(scan: &mut Scan<'_>, out: &mut Spoken) {
     if let Some((top, bottom)) = scan.peek().and_then(vulgar) {
         scan.skip(scan.peek().map_or(0, char::len_utf8));
@@ -26,7 +26,7 @@ pub fn number(scan: &mut Scan<'_>, out: &mut Spoken) {
     }
 }
 
-/// Reads `3.50` in `$3.50 million`, with the currency said where it belongs.
+/// Reads `3.50` in `$3.50 million`, with the currency in its place.
 pub fn money(scan: &mut Scan<'_>, out: &mut Spoken, kind: Currency) {
     let numeral = Numeral::parse(scan.rest());
     scan.skip(numeral.len);
@@ -97,7 +97,7 @@ fn half_of_day(scan: &mut Scan<'_>) -> Option<&'static str> {
         return None;
     }
     scan.skip(rest.len() - tail.len());
-    // The dot of `p.m.` may end the sentence as well: then it stays.
+    // The dot of `p.m.` may also end the sentence: then it stays.
     if dotted && tail.starts_with('.') && !ends_sentence(&tail[1..]) {
         scan.skip(1);
     }
@@ -194,7 +194,7 @@ fn try_version(scan: &mut Scan<'_>, out: &mut Spoken) -> bool {
     true
 }
 
-/// A number without a special shape of its own; what follows it may still change its words.
+/// A number without a special pattern; the following text may still change its words.
 fn plain(scan: &mut Scan<'_>, out: &mut Spoken) {
     let before = scan.word_before();
     let numeral = Numeral::parse(scan.rest());
@@ -310,7 +310,7 @@ fn currency_after(text: &str) -> Option<(Currency, usize)> {
     free.then_some((kind, sign.len_utf8()))
 }
 
-/// `10-20`: the mark between two numbers is said `to`; the second number is read next.
+/// `10-20`: the mark between two numbers becomes `to`; the second number is read next.
 fn range(scan: &mut Scan<'_>, out: &mut Spoken) {
     if scan.take_range_mark().is_some() {
         out.number("to");

@@ -1,4 +1,4 @@
-//! English sentences and what a reader would say.
+//! English sentences and their normalised text.
 
 use super::super::folding::fold;
 use super::normalize;

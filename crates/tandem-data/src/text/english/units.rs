@@ -2,8 +2,8 @@
 
 use super::super::scan::letters;
 
-/// Singular and plural of the unit that `text` begins with, and its length. Case counts where
-/// it tells units apart: `Mb` is none of ours, `MB` is.
+/// Singular and plural of the unit that `text` begins with, and its length. Case matters
+/// if it distinguishes units: `MB` is a unit here, `Mb` is not.
 pub fn unit(text: &str) -> Option<(&'static str, &'static str, usize)> {
     // Longer spellings first: `km/h` before `km`, `m²` before `m`.
     let (spelling, one, many) =
@@ -83,13 +83,13 @@ pub struct Currency {
     pub one: &'static str,
     /// `dollars`
     pub many: &'static str,
-    /// `cent`, or empty where there are no coins below.
+    /// `cent`, or empty without a smaller unit.
     pub small_one: &'static str,
     /// `cents`
     pub small_many: &'static str,
 }
 
-/// The currency a sign stands for.
+/// The currency of a sign.
 pub fn currency(sign: char) -> Option<Currency> {
     let (one, many, small_one, small_many) = match sign {
         '$' => ("dollar", "dollars", "cent", "cents"),
@@ -119,7 +119,7 @@ pub fn magnitude(text: &str) -> Option<(&'static str, usize)> {
             .iter()
             .find(|name| word.eq_ignore_ascii_case(name))?,
     };
-    // A lone letter counts only right after the digits: `$5 B` may be anything.
+    // A single letter is a magnitude only directly after the digits: `$5 B` is ambiguous.
     let gap = text.len() - trimmed.len();
     (gap == 0 || word.len() > 2 && gap == 1).then_some((name, gap + word.len()))
 }

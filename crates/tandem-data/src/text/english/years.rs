@@ -2,8 +2,8 @@
 
 use super::super::scan::Scan;
 
-/// The year `digits` stand for, where the words around say so. `scan` stands after them,
-/// `before` is the word in front.
+/// The year that `digits` represent, if the context indicates one. `scan` is after them, `before` is
+/// the word before them.
 pub fn year_here(digits: &str, before: &str, scan: &Scan<'_>) -> Option<u32> {
     let value: u32 = digits.parse().ok().filter(|_| digits.len() == 4)?;
     if is_any(before, YEAR_CUES) && (1000..2100).contains(&value) {

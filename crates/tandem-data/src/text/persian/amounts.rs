@@ -1,7 +1,7 @@
-//! Persian numbers where they stand: times, dates, money, units, ordinals.
+//! Persian numbers in context: times, dates, money, units, ordinals.
 //!
-//! In: a normalizer whose scan stands before a digit. Out: words. Each `try_*` reads one shape and
-//! leaves the text alone where it has another.
+//! In: a normalizer whose scan is before a digit. Out: words. Each `try_*` handles one pattern
+//! and leaves the scan unchanged if the text has another.
 
 use super::super::numeral::{Clock, Groups, Numeral, digits, vulgar};
 use super::super::symbols::ZWNJ;
@@ -11,7 +11,7 @@ use super::names::{currency, is_measured, month, unit};
 use super::numbers::{cardinal, decimal, fraction, one_by_one, ordinal};
 
 impl Normalizer<'_> {
-    /// Reads the number that is next.
+    /// Reads the next number.
     pub(super) fn number(&mut self) {
         if let Some(next) = self.scan.peek()
             && let Some((top, bottom)) = vulgar(next)
@@ -29,7 +29,7 @@ impl Normalizer<'_> {
         }
     }
 
-    /// Reads `3.50` after `$`, and says the currency behind it.
+    /// Reads `3.50` after `$`, with the currency after it.
     pub(super) fn money(&mut self, name: &str, coin: &str) {
         let numeral = Numeral::parse(self.scan.rest());
         self.scan.skip(numeral.len);
@@ -46,7 +46,7 @@ impl Normalizer<'_> {
         self.say(&format!("{}{scale} {name}", value(&numeral)));
     }
 
-    /// «میلیون» after the number of `$۳ میلیون`: it is said before the currency.
+    /// «میلیون» after the number of `$۳ میلیون`: it comes before the currency.
     fn take_scale(&mut self) -> String {
         let mut scale = String::new();
         while let word @ ("هزار" | "میلیون" | "میلیارد" | "تریلیون") = self.scan.word_after()
@@ -112,7 +112,7 @@ impl Normalizer<'_> {
         true
     }
 
-    /// `021-1234`, `0912`: numbers that begin with zero are called, not counted.
+    /// `021-1234`, `0912`: numbers with a leading zero are read digit by digit.
     fn try_zero_first(&mut self) -> bool {
         let groups = Groups::parse(self.scan.rest(), '-');
         let first = groups.parts[0];
@@ -173,7 +173,7 @@ impl Normalizer<'_> {
         true
     }
 
-    /// A unit, percent or currency sign behind the number.
+    /// A unit, percent or currency sign after the number.
     fn try_unit(&mut self) {
         let rest = self.scan.rest();
         let text = rest.strip_prefix(' ').unwrap_or(rest);

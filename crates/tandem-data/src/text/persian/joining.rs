@@ -1,10 +1,10 @@
-//! Puts the zero-width non-joiner where a space was typed instead: «می روم», «کتاب ها».
+//! Inserts the zero-width non-joiner where a space was typed instead: «می روم», «کتاب ها».
 //!
-//! Only where the reading is hardly ever another one; docs/languages.md lists the rules.
+//! Only if another reading is very rare; docs/languages.md lists the rules.
 
 use super::super::symbols::ZWNJ;
 
-/// True where `word` and the one before it are one word written in two.
+/// True if `word` and the previous word are one word written as two.
 pub fn joins(before: &str, word: &str) -> bool {
     if !before.ends_with(is_persian) {
         return false;

@@ -9,7 +9,7 @@ use super::super::symbols::ZWNJ;
 const FATHATAN: char = '\u{64B}';
 const HAMZA_ABOVE: char = '\u{654}';
 
-/// True for what can stand inside a word of Arabic letters.
+/// True for characters inside a word of Arabic letters.
 #[inline]
 pub fn in_word(c: char) -> bool {
     matches!(u32::from(c), 0x300..=0x36F | 0x621..=0x63F | 0x641..=0x65F | 0x66E..=0x6D3 | 0x6D5 | 0x6FA..=0x6FF | 0x200C)
@@ -20,7 +20,7 @@ pub fn is_mark(c: char) -> bool {
     matches!(u32::from(c), 0x64B..=0x65F | 0x670)
 }
 
-/// Folds every word of a text; what is no Arabic letter stays as it is.
+/// Folds every word of a text; other characters are unchanged.
 pub fn fold_text(text: &str, policy: DiacriticsPolicy) -> String {
     let mut out = String::with_capacity(text.len() + 8);
     let mut word = String::new();
@@ -42,7 +42,7 @@ pub fn fold_text(text: &str, policy: DiacriticsPolicy) -> String {
     out
 }
 
-/// True for letters that every rule leaves alone: most words have no others.
+/// True for letters that no rule changes: most words have no others.
 #[inline]
 fn is_plain(c: char) -> bool {
     matches!(c, 'ا'..='غ' | 'ف' | 'ق' | 'ل'..='و' | 'آ' | 'ئ' | 'ؤ' | 'ء' | 'پ' | 'چ' | 'ژ' | 'ک' | 'گ' | 'ی')

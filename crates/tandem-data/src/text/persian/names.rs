@@ -1,4 +1,4 @@
-//! Persian names of units, currencies, months and signs, and what abbreviations stand for.
+//! Persian names of units, currencies, months and signs, and the meaning of abbreviations.
 
 /// The unit `text` begins with, and its length.
 pub fn unit(text: &str) -> Option<(&'static str, usize)> {
@@ -44,7 +44,7 @@ const UNITS: &[(&str, &str)] = &[
     ("L", "لیتر"),
 ];
 
-/// Persian words after which `۳/۵` is a decimal: nobody has three fifths of a percent.
+/// Words after which `۳/۵` is a decimal: three fifths of a percent is not used.
 pub fn is_measured(word: &str) -> bool {
     matches!(
         word,
@@ -74,7 +74,7 @@ pub fn is_measured(word: &str) -> bool {
     )
 }
 
-/// Name of a currency, and of its coin where it has one.
+/// Name of a currency, and of its smaller unit if it has one.
 pub fn currency(sign: char) -> Option<(&'static str, &'static str)> {
     Some(match sign {
         '$' => ("دلار", "سنت"),

@@ -1,4 +1,4 @@
-//! Persian sentences and what a reader would say.
+//! Persian sentences and their normalised text.
 
 use super::super::DiacriticsPolicy;
 use super::super::folding::fold;

@@ -1,4 +1,4 @@
-//! Eight lanes with AVX2 and FMA. Knows registers, nothing about sound.
+//! Eight lanes with AVX2 and FMA. Knows registers, nothing about audio.
 
 use super::{Lanes, MOST_LANES, SQRT_HALF_BITS};
 use core::arch::x86_64::{
@@ -16,7 +16,6 @@ use core::arch::x86_64::{
 pub(in super::super) struct Avx2(());
 
 impl Avx2 {
-    /// The proof, where it holds.
     pub(in super::super) fn detect() -> Option<Self> {
         (is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma")).then_some(Self(()))
     }

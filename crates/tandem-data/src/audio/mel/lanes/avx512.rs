@@ -1,4 +1,4 @@
-//! Sixteen lanes with AVX-512F. Knows registers, nothing about sound.
+//! Sixteen lanes with AVX-512F. Knows registers, nothing about audio.
 
 use super::{Lanes, MOST_LANES, SQRT_HALF_BITS};
 use core::arch::x86_64::{
@@ -16,7 +16,6 @@ use core::arch::x86_64::{
 pub(in super::super) struct Avx512(());
 
 impl Avx512 {
-    /// The proof, where it holds.
     pub(in super::super) fn detect() -> Option<Self> {
         is_x86_feature_detected!("avx512f").then_some(Self(()))
     }

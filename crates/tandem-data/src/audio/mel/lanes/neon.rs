@@ -1,4 +1,4 @@
-//! Four lanes with NEON. Knows registers, nothing about sound.
+//! Four lanes with NEON. Knows registers, nothing about audio.
 
 use super::{Lanes, MOST_LANES, SQRT_HALF_BITS};
 use core::arch::aarch64::{
@@ -15,7 +15,6 @@ use std::arch::is_aarch64_feature_detected;
 pub(in super::super) struct Neon(());
 
 impl Neon {
-    /// The proof, where it holds.
     pub(in super::super) fn detect() -> Option<Self> {
         is_aarch64_feature_detected!("neon").then_some(Self(()))
     }

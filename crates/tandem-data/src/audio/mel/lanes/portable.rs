@@ -1,15 +1,15 @@
-//! Eight lanes in plain Rust, for CPUs without a file of their own; the compiler turns the
-//! loops into whatever vectors the target has. No `unsafe`.
+//! Eight lanes in plain Rust, for CPUs without a file here; the compiler vectorises the loops
+//! for the target. No `unsafe`.
 
 use super::{Lanes, MOST_LANES, SQRT_HALF_BITS};
 
 const COUNT: usize = 8;
 
-/// Needs no proof: every CPU can do this.
+/// Needs no detection: it runs on every CPU.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct Portable;
 
-/// Eight numbers, aligned so that vector loads stay within a cache line.
+/// Eight floats, aligned so that vector loads stay within a cache line.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(32))]
 pub(in super::super) struct Eight([f32; COUNT]);
@@ -19,7 +19,7 @@ fn each(a: Eight, b: Eight, c: Eight, operation: impl Fn(f32, f32, f32) -> f32) 
     Eight(std::array::from_fn(|lane| operation(a.0[lane], b.0[lane], c.0[lane])))
 }
 
-/// A call on purpose: inlined, the compiler takes the shifted copies apart into single numbers and
+/// Deliberately not inlined: otherwise the compiler splits the shifted copies into single values and
 /// computes the whole transform with those, at half the speed.
 #[inline(never)]
 fn neighbours(before: &[f32; 4], row: &Eight) -> [Eight; 4] {
