@@ -9,7 +9,10 @@ use cache_kit::{
 use proptest::prelude::*;
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use tandem_data::cache::{Cache, Fingerprint, Found, NewRow, Record};
+use tandem_disk::{Access, AccessKind};
 
 #[test]
 fn what_was_committed_is_read_back_after_a_restart() {
@@ -29,6 +32,28 @@ fn other_settings_do_not_see_the_cache() {
     build(dir.path(), &clips(3));
     let found = Cache::open(&settings_dir(dir.path()), Fingerprint([4; 16]));
     assert!(matches!(found, Found::Unusable(why) if why.contains("other settings")));
+}
+
+#[test]
+fn a_disk_that_fails_for_a_moment_does_not_cost_the_cache() {
+    let dir = tempfile::tempdir().unwrap();
+    let clips = clips(3);
+    drop(build(dir.path(), &clips));
+    let eio = || Err(std::io::Error::from_raw_os_error(5));
+    for kind in [AccessKind::Stat, AccessKind::Open] {
+        let count = AtomicU32::new(0);
+        let fails_twice = move |access: &Access<'_>| {
+            let fails = access.kind == kind && count.fetch_add(1, Ordering::Relaxed) < 2;
+            if fails { eio() } else { Ok(()) }
+        };
+        let watch = tandem_disk::watch_reads(dir.path(), Arc::new(fails_twice));
+        assert_eq!(check_what_is_readable(&open(dir.path()).unwrap(), &clips), 3, "{kind:?}");
+        drop(watch);
+        let fails = move |access: &Access<'_>| if access.kind == kind { eio() } else { Ok(()) };
+        let _watch = tandem_disk::watch_reads(dir.path(), Arc::new(fails));
+        let found = Cache::open(&settings_dir(dir.path()), cache_kit::SETTINGS);
+        assert!(matches!(found, Found::Unusable(why) if why.contains("tried 4 times")), "{kind:?}");
+    }
 }
 
 #[test]

@@ -11,9 +11,12 @@ use crate::cache::text_entry::CachedText;
 use crate::cache::{Fingerprint, Record, RowState, Stamp};
 use std::collections::HashMap;
 use std::fs::File;
+use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use tandem_disk::read::look_up;
+use tandem_disk::{AccessKind, retry};
 
 /// Rows that are checked before the memory of their texts is released: a check of a million rows
 /// would otherwise keep half a gigabyte in memory.
@@ -51,8 +54,12 @@ pub enum Found {
 impl Cache {
     /// Opens the cache in a settings directory.
     pub fn open(directory: &Path, settings: Fingerprint) -> Found {
-        if !directory.join(index::FILE_NAME).exists() {
-            return Found::Nothing;
+        let path = directory.join(index::FILE_NAME);
+        // Not `exists`: it would take a failing disk for an empty cache.
+        match retry(|| look_up(AccessKind::Stat, &path, || std::fs::metadata(&path))) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Found::Nothing,
+            Err(error) => return Found::Unusable(error.to_string()),
+            Ok(_) => {}
         }
         match Index::open(directory, settings) {
             Ok(index) => Found::Ready(Box::new(Cache::with_index(directory, settings, index))),
