@@ -30,7 +30,7 @@ pub(super) struct Recordings {
     folders: Vec<&'static str>,
     broken_links: Vec<String>,
     listings: Vec<Listing>,
-    by_place: HashMap<String, usize>,
+    by_folder: HashMap<String, usize>,
     /// The last listing used in each folder, because clips of one folder mostly follow each other.
     last: [Option<(String, usize)>; FOLDERS.len()],
 }
@@ -55,7 +55,9 @@ impl Recordings {
                     broken_links.push((*name).to_owned());
                     false
                 }
-                _ => name.is_empty(),
+                // Listing the folder reports the error, such as a failing disk.
+                Err(error) => error.kind() != io::ErrorKind::NotFound,
+                Ok(_) => false,
             }
         });
         let folders = folders.collect();
@@ -65,7 +67,7 @@ impl Recordings {
             folders,
             broken_links,
             listings: Vec::new(),
-            by_place: HashMap::new(),
+            by_folder: HashMap::new(),
             last: Default::default(),
         }
     }
@@ -119,21 +121,20 @@ impl Recordings {
     ///
     /// Starts at the root and enters only folders that were listed: a manifest of invented paths
     /// costs no system calls.
-    fn list(&mut self, place: &str) -> Result<Option<usize>, Fault> {
-        if let Some(known) = self.by_place.get(place) {
+    fn list(&mut self, folder: &str) -> Result<Option<usize>, Fault> {
+        if let Some(known) = self.by_folder.get(folder) {
             return Ok(Some(*known));
         }
         let mut above = self.list_one("")?;
-        let ends = place.match_indices('/').map(|(at, _)| at).chain([place.len()]);
-        for here in ends.map(|end| &place[..end]).filter(|here| !here.is_empty()) {
+        let ends = folder.match_indices('/').map(|(at, _)| at).chain([folder.len()]);
+        for here in ends.map(|end| &folder[..end]).filter(|here| !here.is_empty()) {
             let name = here.rsplit('/').next().unwrap_or(here);
             match self.listings[above].folders.get(name) {
                 None => return Ok(None),
-                Some(Entry::Link) if !self.by_place.contains_key(here) => {
-                    // A link to a file or to nothing fails when it is listed.
-                    if let Ok(target) = self.resolve(here) {
-                        self.check_inside(here, &target)?;
-                    }
+                Some(Entry::Link) if !self.by_folder.contains_key(here) => {
+                    let target = self.resolve(here);
+                    let target = target.map_err(|error| Fault::broken_link(here, &error))?;
+                    self.check_inside(here, &target)?;
                 }
                 Some(_) => {}
             }
@@ -142,19 +143,20 @@ impl Recordings {
         Ok(Some(above))
     }
 
-    fn list_one(&mut self, place: &str) -> Result<usize, Fault> {
-        if let Some(known) = self.by_place.get(place) {
+    fn list_one(&mut self, folder: &str) -> Result<usize, Fault> {
+        if let Some(known) = self.by_folder.get(folder) {
             return Ok(*known);
         }
-        let listing = retry(|| Listing::read(&self.root, place)).map_err(|fault| {
-            Fault::new(
-                RejectReason::MissingAudio,
-                format!("the folder `{}` cannot be listed: {fault}", short(place)),
-                "give yourself read permission for the folder",
-            )
+        let listing = retry(|| Listing::read(&self.root, folder)).map_err(|fault| {
+            let fix = match retry::gave_up(&fault) {
+                true => retry::HINT,
+                false => "give yourself read permission for the folder",
+            };
+            let message = format!("the folder `{}` cannot be listed: {fault}", short(folder));
+            Fault::new(RejectReason::MissingAudio, message, fix)
         })?;
         self.listings.push(listing);
-        self.by_place.insert(place.to_owned(), self.listings.len() - 1);
+        self.by_folder.insert(folder.to_owned(), self.listings.len() - 1);
         Ok(self.listings.len() - 1)
     }
 
@@ -183,7 +185,7 @@ impl Recordings {
     }
 
     fn not_found(&self, id: &str) -> Fault {
-        let places: Vec<String> = self
+        let searched: Vec<String> = self
             .folders
             .iter()
             .map(|name| if name.is_empty() { "./".into() } else { format!("{name}/") })
@@ -192,7 +194,7 @@ impl Recordings {
             "no recording `{}` (.{}) in {}",
             short(id),
             KINDS.join(", ."),
-            places.join(", ")
+            searched.join(", ")
         );
         if !self.broken_links.is_empty() {
             message += &format!("; the link `{}` is broken", self.broken_links.join("`, `"));
@@ -270,7 +272,7 @@ enum Entry {
 
 /// The contents of one folder: recordings by name without extension, and sub-folders.
 struct Listing {
-    place: String,
+    folder: String,
     recordings: HashMap<Box<str>, [Option<Entry>; KINDS.len()]>,
     /// File names that are not simply `stem.kind`: `clip.WAV`, or decomposed characters.
     odd_names: HashMap<(Box<str>, usize), Box<str>>,
@@ -278,14 +280,14 @@ struct Listing {
 }
 
 impl Listing {
-    fn read(root: &Path, place: &str) -> std::io::Result<Listing> {
+    fn read(root: &Path, folder: &str) -> std::io::Result<Listing> {
         let mut listing = Listing {
-            place: place.to_owned(),
+            folder: folder.to_owned(),
             recordings: HashMap::new(),
             odd_names: HashMap::new(),
             folders: HashMap::new(),
         };
-        let path = root.join(place);
+        let path = root.join(folder);
         for entry in look_up(AccessKind::List, &path, || std::fs::read_dir(&path))? {
             let entry = entry?;
             // A name that is not UTF-8 cannot be in a manifest.
@@ -338,9 +340,10 @@ impl Listing {
             true => None,
             false => self.odd_names.get(&(stem.as_ref().into(), kind)),
         };
-        let mut path = String::with_capacity(self.place.len() + stem.len() + KINDS[kind].len() + 2);
-        if !self.place.is_empty() {
-            path.extend([self.place.as_str(), "/"]);
+        let mut path =
+            String::with_capacity(self.folder.len() + stem.len() + KINDS[kind].len() + 2);
+        if !self.folder.is_empty() {
+            path.extend([self.folder.as_str(), "/"]);
         }
         match odd {
             Some(odd) => path.push_str(odd),

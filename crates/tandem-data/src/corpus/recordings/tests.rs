@@ -157,6 +157,8 @@ fn a_broken_link_is_named() {
     assert_eq!(find(&mut recordings, "a"), Ok("audio/a.wav".into()));
     let fault = recordings.find("c").expect_err("missing");
     assert!(fault.message.contains("the link `wavs` is broken"), "{}", fault.message);
+    let fault = recordings.find("wavs/c").expect_err("broken");
+    assert!(fault.message.contains("the link `wavs` cannot be followed"), "{}", fault.message);
     let fault = recordings.find("b").expect_err("broken");
     assert_eq!(fault.reason, RejectReason::MissingAudio);
     assert!(fault.message.contains("`audio/b.wav`"), "{}", fault.message);
