@@ -16,7 +16,7 @@ mod rejected; // why a row is rejected
 pub use rejected::{RejectReason, RejectedRow};
 
 use crate::DataError;
-use manifest::Reading;
+use manifest::CorpusReader;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use tandem_units::Seed;
@@ -114,13 +114,13 @@ impl Corpus {
     /// removed.
     pub fn read(root: &Path, config: &CorpusConfig) -> Result<Corpus, DataError> {
         check(config)?;
-        let place = layout::find(root)?;
-        let mut reading = Reading::start(&place.root, config);
-        for source in &place.sources {
-            reading.read(source)?;
+        let files = layout::find(root)?;
+        let mut reader = CorpusReader::start(&files.root, config);
+        for source in &files.sources {
+            reader.read(source)?;
         }
-        let mut corpus = reading.finish()?;
-        if place.splits_itself() {
+        let mut corpus = reader.finish()?;
+        if files.splits_itself() {
             split::hold_out(&mut corpus.utterances, config.seed, config.eval_share);
         }
         Ok(corpus)
@@ -128,8 +128,8 @@ impl Corpus {
 
     /// The root of a corpus and its manifests, relative to the root; reads no manifest.
     pub fn locate(path: &Path) -> Result<(PathBuf, Vec<PathBuf>), DataError> {
-        let place = layout::find(path)?;
-        Ok((place.root, place.sources.into_iter().map(|source| source.file).collect()))
+        let files = layout::find(path)?;
+        Ok((files.root, files.sources.into_iter().map(|source| source.file).collect()))
     }
 
     pub fn audio_path(&self, utterance: &Utterance) -> PathBuf {

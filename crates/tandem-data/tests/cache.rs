@@ -3,7 +3,7 @@
 mod cache_kit;
 
 use cache_kit::{
-    BANDS, Clip, add, begin, build, check_what_is_readable, clips, files, meta, open, record,
+    BANDS, Clip, add, begin, build, check_readable_rows, clips, files, meta, open, record,
     settings_dir,
 };
 use proptest::prelude::*;
@@ -15,15 +15,15 @@ use tandem_data::cache::{Cache, Fingerprint, Found, NewRow, Record};
 use tandem_disk::{Access, AccessKind};
 
 #[test]
-fn what_was_committed_is_read_back_after_a_restart() {
+fn a_committed_cache_is_read_back_after_a_restart() {
     let dir = tempfile::tempdir().unwrap();
     let clips = clips(3000);
     drop(build(dir.path(), &clips));
     let cache = open(dir.path()).unwrap();
     assert_eq!(cache.len(), 3000);
-    assert_eq!(check_what_is_readable(&cache, &clips), 3000);
+    assert_eq!(check_readable_rows(&cache, &clips), 3000);
     // The second read of a mel skips its hash; it must be the same.
-    assert_eq!(check_what_is_readable(&cache, &clips), 3000);
+    assert_eq!(check_readable_rows(&cache, &clips), 3000);
 }
 
 #[test]
@@ -47,7 +47,7 @@ fn a_disk_that_fails_for_a_moment_does_not_cost_the_cache() {
             if fails { eio() } else { Ok(()) }
         };
         let watch = tandem_disk::watch_reads(dir.path(), Arc::new(fails_twice));
-        assert_eq!(check_what_is_readable(&open(dir.path()).unwrap(), &clips), 3, "{kind:?}");
+        assert_eq!(check_readable_rows(&open(dir.path()).unwrap(), &clips), 3, "{kind:?}");
         drop(watch);
         let fails = move |access: &Access<'_>| if access.kind == kind { eio() } else { Ok(()) };
         let _watch = tandem_disk::watch_reads(dir.path(), Arc::new(fails));
@@ -67,7 +67,7 @@ fn a_damaged_block_loses_only_its_own_rows() {
     fs::write(&index, bytes).unwrap();
     let cache = open(dir.path()).unwrap();
     assert_eq!(cache.damaged_blocks(), 1);
-    let whole = check_what_is_readable(&cache, &clips);
+    let whole = check_readable_rows(&cache, &clips);
     // 64 KiB contain 512 records; one more may cross each edge.
     assert!((3000 - 514..3000).contains(&whole), "{whole} rows left");
 }
@@ -129,7 +129,7 @@ fn mostly_unused_segments_are_compacted() {
         draft.commit(meta()).unwrap();
     }
     let cache = open(dir.path()).unwrap();
-    assert_eq!(check_what_is_readable(&cache, &all), 4);
+    assert_eq!(check_readable_rows(&cache, &all), 4);
     let first = settings_dir(dir.path()).join("text-000001.seg");
     assert!(!first.exists(), "the sparse segment is gone: {:?}", files(dir.path()));
 }
@@ -172,7 +172,7 @@ proptest! {
             bytes[at] ^= 1 << bit;
         });
         if let Some(cache) = open(dir.path()) {
-            check_what_is_readable(&cache, &clips);
+            check_readable_rows(&cache, &clips);
         }
     }
 
@@ -186,7 +186,7 @@ proptest! {
         build(dir.path(), &clips);
         damage_one_file(dir.path(), file, |bytes| bytes.truncate(at.index(bytes.len())));
         if let Some(cache) = open(dir.path()) {
-            check_what_is_readable(&cache, &clips);
+            check_readable_rows(&cache, &clips);
         }
     }
 }

@@ -4,7 +4,7 @@
 
 mod cache_kit;
 
-use cache_kit::{Clip, check_what_is_readable, clips, meta, open, record, settings_dir};
+use cache_kit::{Clip, check_readable_rows, clips, meta, open, record, settings_dir};
 use std::collections::HashSet;
 use std::fs;
 use std::io;
@@ -92,7 +92,7 @@ fn time_of(cache: &Cache, times: &[Vec<Clip>]) -> Option<usize> {
         let ids = clips.iter().map(|clip| Some(clip.id.as_str()));
         cache.len() == clips.len()
             && ids.eq((0..cache.len()).map(|row| cache.row(row).map(|row| row.id)))
-            && check_what_is_readable(cache, clips) == clips.len()
+            && check_readable_rows(cache, clips) == clips.len()
     };
     times.iter().position(fits)
 }

@@ -86,7 +86,9 @@ impl CompressedReader {
         let sound = s.decoder.decode(&packet).map_err(undecodable)?;
         let spec = sound.spec();
         if spec.rate() != s.rate.0 || spec.channels().count() != s.channels {
-            return Err(AudioError::Malformed { reason: "rate or channels change on the way" });
+            return Err(AudioError::Malformed {
+                reason: "rate or channels change within the file",
+            });
         }
         sound.copy_to_vec_interleaved(&mut self.packet);
         if s.channels == 1 {

@@ -21,17 +21,18 @@ pub struct Decoder {
     compressed: CompressedReader,
     resampler: Resampler,
     /// 16-bit samples that could not be borrowed from the bytes of the file.
-    whole: Vec<i16>,
+    sixteen_bit: Vec<i16>,
     /// Mono at the file's rate.
     mono: Vec<f32>,
     /// Mono at the corpus rate, if that differs.
     resampled: Vec<f32>,
 }
 
-/// The buffer with the result. It borrows nothing, so that the buffers can be cleared after a panic.
-enum Place<'a> {
+/// The buffer with the result. It borrows nothing from the decoder, so that the buffers can be cleared after a panic.
+enum Output<'a> {
+    /// The bytes of the file itself.
     Bytes(&'a [i16]),
-    Whole,
+    SixteenBit,
     Mono,
     Resampled,
 }
@@ -44,7 +45,7 @@ impl Decoder {
             limits,
             compressed: CompressedReader::default(),
             resampler: Resampler::new(rate),
-            whole: Vec::new(),
+            sixteen_bit: Vec::new(),
             mono: Vec::new(),
             resampled: Vec::new(),
         }
@@ -68,20 +69,24 @@ impl Decoder {
         bytes: &'a [u8],
         hint: Option<&str>,
     ) -> Result<Sound<'a>, AudioError> {
-        let placed = catch_panic(|| self.place(bytes, hint))
+        let output = catch_panic(|| self.decode_to_buffer(bytes, hint))
             .unwrap_or_else(|message| Err(AudioError::Panicked { message }));
-        if matches!(placed, Err(AudioError::Panicked { .. })) {
+        if matches!(output, Err(AudioError::Panicked { .. })) {
             *self = Self::new(self.rate, self.limits);
         }
-        Ok(match placed? {
-            Place::Bytes(samples) => Sound::I16(samples),
-            Place::Whole => Sound::I16(&self.whole),
-            Place::Mono => Sound::F32(&self.mono),
-            Place::Resampled => Sound::F32(&self.resampled),
+        Ok(match output? {
+            Output::Bytes(samples) => Sound::I16(samples),
+            Output::SixteenBit => Sound::I16(&self.sixteen_bit),
+            Output::Mono => Sound::F32(&self.mono),
+            Output::Resampled => Sound::F32(&self.resampled),
         })
     }
 
-    fn place<'a>(&mut self, bytes: &'a [u8], hint: Option<&str>) -> Result<Place<'a>, AudioError> {
+    fn decode_to_buffer<'a>(
+        &mut self,
+        bytes: &'a [u8],
+        hint: Option<&str>,
+    ) -> Result<Output<'a>, AudioError> {
         let (kind, body) = sniff(bytes, hint)?;
         let wav = if kind == Kind::Wav { WavFile::parse(body)? } else { None };
         let rate = match wav {
@@ -100,31 +105,31 @@ impl Decoder {
     }
 
     /// Borrows the bytes of the file if they are 16-bit mono samples already.
-    fn sixteen_bits<'a>(&mut self, data: &'a [u8]) -> Result<Place<'a>, AudioError> {
-        let lent = bytemuck::try_cast_slice::<u8, i16>(data).ok();
+    fn sixteen_bits<'a>(&mut self, data: &'a [u8]) -> Result<Output<'a>, AudioError> {
+        let cast = bytemuck::try_cast_slice::<u8, i16>(data).ok();
         if cfg!(target_endian = "little")
-            && let Some(samples) = lent
+            && let Some(samples) = cast
         {
             self.limits.check_peak(peak_of_i16(samples))?;
-            return Ok(Place::Bytes(samples));
+            return Ok(Output::Bytes(samples));
         }
         let (samples, _) = data.as_chunks::<2>();
-        self.whole.clear();
-        self.whole.extend(samples.iter().map(|&bytes| i16::from_le_bytes(bytes)));
-        self.limits.check_peak(peak_of_i16(&self.whole))?;
-        Ok(Place::Whole)
+        self.sixteen_bit.clear();
+        self.sixteen_bit.extend(samples.iter().map(|&bytes| i16::from_le_bytes(bytes)));
+        self.limits.check_peak(peak_of_i16(&self.sixteen_bit))?;
+        Ok(Output::SixteenBit)
     }
 
     /// Checks the mono samples and resamples them to the corpus rate.
-    fn finish(&mut self, rate: SampleRate) -> Result<Place<'static>, AudioError> {
+    fn finish(&mut self, rate: SampleRate) -> Result<Output<'static>, AudioError> {
         self.limits.check_length(self.mono.len() as u64, rate)?;
         self.limits.check_peak(peak(&self.mono, rate)?)?;
         if rate == self.rate {
-            return Ok(Place::Mono);
+            return Ok(Output::Mono);
         }
         self.resampler.convert(&self.mono, rate, &mut self.resampled)?;
         self.limits.check_length(self.resampled.len() as u64, self.rate)?;
-        Ok(Place::Resampled)
+        Ok(Output::Resampled)
     }
 }
 

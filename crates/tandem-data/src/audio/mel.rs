@@ -135,8 +135,8 @@ fn check_samples(samples: &[f32]) -> Result<(), MelError> {
         if values.iter().fold(0, |bad, sample| bad | u32::from(!usable(sample))) == 0 {
             continue;
         }
-        let place = values.iter().position(|sample| !usable(sample)).unwrap_or(0);
-        return Err(MelError::Sample { index: part * PART + place, value: values[place] });
+        let index = values.iter().position(|sample| !usable(sample)).unwrap_or(0);
+        return Err(MelError::Sample { index: part * PART + index, value: values[index] });
     }
     Ok(())
 }

@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_can_be_filled_apart_from_each_other() {
+    fn rows_can_be_filled_independently() {
         let mut batch = two_bands();
         batch.reset(SHAPE);
         for info in [info(1, 2, 3), info(2, 4, 0)] {
@@ -274,7 +274,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "the batch is not finished")]
-    fn an_unfinished_batch_is_not_lent() {
+    fn an_unfinished_batch_cannot_be_read() {
         let mut batch = two_bands();
         batch.reset(SHAPE);
         batch.push_row(info(1, 1, 1));
@@ -283,7 +283,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "does not fit row 0")]
-    fn a_row_longer_than_the_shape_is_a_fault_of_the_plan() {
+    fn a_row_longer_than_the_shape_panics() {
         let mut batch = two_bands();
         batch.reset(SHAPE);
         batch.push_row(info(1, 5, 1));

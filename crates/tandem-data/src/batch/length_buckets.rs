@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn edges_end_at_the_longest_utterance_and_rise() {
+    fn edges_increase_up_to_the_longest_utterance() {
         let frames: Vec<u32> = (0..5_000).map(|i| 50 + (i * 7919) % 700).collect();
         let found = fitted(&frames, &BatchConfig::default());
         assert!(found.len() <= 8 && found.windows(2).all(|pair| pair[0] < pair[1]), "{found:?}");

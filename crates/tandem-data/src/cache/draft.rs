@@ -218,14 +218,14 @@ impl Draft {
         if self.sparse.contains(&(SegmentKind::Text, record.text_segment))
             && let Some(text) = old.text(record)
         {
-            let place = self.add_text(record.key(), &text)?;
-            (record.text_segment, record.text_offset) = (place.segment, place.offset);
+            let location = self.add_text(record.key(), &text)?;
+            (record.text_segment, record.text_offset) = (location.segment, location.offset);
         }
         if self.sparse.contains(&(SegmentKind::Mel, record.mel_segment))
             && let Some(mel) = old.mel_of_record(record)
         {
-            let place = self.add_mel(record.key(), mel)?;
-            (record.mel_segment, record.mel_offset) = (place.segment, place.offset);
+            let location = self.add_mel(record.key(), mel)?;
+            (record.mel_segment, record.mel_offset) = (location.segment, location.offset);
         }
         Ok(())
     }

@@ -224,9 +224,9 @@ fn read_header(map: &[u8], settings: Fingerprint) -> Result<Header, String> {
 }
 
 fn sections(header: &Header, length: usize) -> Result<[usize; 3], String> {
-    let places = [header.names_at(), header.meta_at(), header.checks_at()];
+    let offsets = [header.names_at(), header.meta_at(), header.checks_at()];
     let whole = header.total == length as u64;
-    match places.map(|place| place.and_then(|at| usize::try_from(at).ok())) {
+    match offsets.map(|offset| offset.and_then(|at| usize::try_from(at).ok())) {
         [Some(names), Some(meta), Some(checks)] if whole && checks <= length => {
             Ok([names, meta, checks])
         }

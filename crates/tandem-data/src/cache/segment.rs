@@ -1,7 +1,7 @@
 //! Append-only files of entries with checksums.
 //!
 //! In: payloads with keys. Out: payloads, memory-mapped. An entry is a 64-byte header (length, key,
-//! checksum) and its payload, padded to 64 bytes so that features can be used in place. An entry is
+//! checksum) and its payload, padded to 64 bytes so that features can be used in location. An entry is
 //! used only if key, length and checksum match. After a crash [`scan`] finds every complete entry.
 
 use crate::DataError;
@@ -18,7 +18,7 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64, xxh3_64_with_seed};
 const ALIGN: u64 = 64;
 const FILE_MAGIC: [u8; 8] = *b"TANDSEG1";
 const ENTRY_MAGIC: u32 = 0x5444_4E45;
-// Entries are used in place: a big-endian machine must not open them.
+// Entries are used in location: a big-endian machine must not open them.
 const _: () = assert!(cfg!(target_endian = "little"), "the cache is little-endian");
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -313,12 +313,12 @@ mod tests {
 
     fn write(directory: &Path, payloads: &[Vec<u8>]) -> Vec<EntryLocation> {
         let mut writer = SegmentWriter::create(directory, SegmentKind::Text, 1, SETTINGS).unwrap();
-        let places =
+        let locations =
             payloads.iter().map(|p| writer.append(Fingerprint::of(p), &[p]).unwrap()).collect();
         let length = writer.finish().unwrap();
         let on_disk = directory.join(file_name(SegmentKind::Text, 1)).metadata().unwrap().len();
         assert_eq!(length, on_disk);
-        places
+        locations
     }
 
     fn open(directory: &Path) -> Option<SegmentFile> {
@@ -344,66 +344,66 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_is_not_given_out_for_another_key() {
+    fn an_entry_is_not_returned_for_another_key() {
         let dir = tempfile::tempdir().unwrap();
-        let places = write(dir.path(), &[b"one".to_vec(), b"two".to_vec()]);
+        let locations = write(dir.path(), &[b"one".to_vec(), b"two".to_vec()]);
         let segment = open(dir.path()).unwrap();
-        assert!(segment.get(places[0].offset, &Fingerprint::of(b"one")).is_some());
-        assert!(segment.get(places[0].offset, &Fingerprint::of(b"two")).is_none());
+        assert!(segment.get(locations[0].offset, &Fingerprint::of(b"one")).is_some());
+        assert!(segment.get(locations[0].offset, &Fingerprint::of(b"two")).is_none());
     }
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
         #[test]
-        fn whatever_is_appended_is_read_back_and_found_by_a_scan(
+        fn appended_entries_are_read_back_and_found_by_a_scan(
             payloads in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..300), 0..12),
         ) {
             let dir = tempfile::tempdir().unwrap();
-            let places = write(dir.path(), &payloads);
+            let locations = write(dir.path(), &payloads);
             let segment = open(dir.path()).unwrap();
             let mut scanned = Vec::new();
-            scan(dir.path(), SegmentKind::Text, 1, SETTINGS, |_, place, body| {
-                scanned.push((place, body.to_vec()));
+            scan(dir.path(), SegmentKind::Text, 1, SETTINGS, |_, location, body| {
+                scanned.push((location, body.to_vec()));
             });
             prop_assert_eq!(scanned.len(), payloads.len());
-            for (payload, (place, (found, body))) in
-                payloads.iter().zip(places.iter().zip(&scanned))
+            for (payload, (location, (found, body))) in
+                payloads.iter().zip(locations.iter().zip(&scanned))
             {
-                let read = segment.get(place.offset, &Fingerprint::of(payload));
+                let read = segment.get(location.offset, &Fingerprint::of(payload));
                 prop_assert_eq!(read, Some(&payload[..]));
-                prop_assert_eq!((found, body), (place, payload));
+                prop_assert_eq!((found, body), (location, payload));
             }
         }
 
         #[test]
-        fn a_flipped_bit_is_never_believed(
+        fn a_flipped_bit_is_always_detected(
             payloads in prop::collection::vec(prop::collection::vec(any::<u8>(), 1..200), 1..6),
             at in any::<prop::sample::Index>(),
             bit in 0u8..8,
         ) {
             let dir = tempfile::tempdir().unwrap();
-            let places = write(dir.path(), &payloads);
+            let locations = write(dir.path(), &payloads);
             let path = dir.path().join(file_name(SegmentKind::Text, 1));
             let mut bytes = std::fs::read(&path).unwrap();
             let at = at.index(bytes.len());
             bytes[at] ^= 1 << bit;
             std::fs::write(&path, &bytes).unwrap();
-            for (payload, place) in payloads.iter().zip(&places) {
+            for (payload, location) in payloads.iter().zip(&locations) {
                 let found = open(dir.path())
-                    .and_then(|s| s.get(place.offset, &Fingerprint::of(payload)).map(<[u8]>::to_vec));
+                    .and_then(|s| s.get(location.offset, &Fingerprint::of(payload)).map(<[u8]>::to_vec));
                 // Damage elsewhere leaves an entry readable; a returned entry is always correct.
                 prop_assert!(found.is_none() || found.as_ref() == Some(payload));
             }
         }
 
         #[test]
-        fn a_cut_file_keeps_the_entries_before_the_cut(
+        fn a_truncated_file_keeps_the_entries_before_its_end(
             payloads in prop::collection::vec(prop::collection::vec(any::<u8>(), 1..200), 1..6),
             at in any::<prop::sample::Index>(),
         ) {
             let dir = tempfile::tempdir().unwrap();
-            let places = write(dir.path(), &payloads);
+            let locations = write(dir.path(), &payloads);
             let path = dir.path().join(file_name(SegmentKind::Text, 1));
             let bytes = std::fs::read(&path).unwrap();
             let cut = at.index(bytes.len());
@@ -412,8 +412,8 @@ mod tests {
             scan(dir.path(), SegmentKind::Text, 1, SETTINGS, |_, _, _| kept += 1);
             let whole = payloads
                 .iter()
-                .zip(&places)
-                .filter(|(p, place)| entry_end(place.offset, p.len() as u64) <= cut as u64)
+                .zip(&locations)
+                .filter(|(p, location)| entry_end(location.offset, p.len() as u64) <= cut as u64)
                 .count();
             prop_assert_eq!(kept, whole);
         }

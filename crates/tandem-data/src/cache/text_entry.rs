@@ -100,7 +100,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_text_comes_back_as_it_went_in(
+        fn encoding_and_decoding_a_text_changes_nothing(
             frames: u32,
             symbols in prop::collection::vec(any::<u16>(), 0..50),
             language in "[a-z]{2}",

@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn one_odd_line_does_not_decide_for_the_rest() {
+    fn one_odd_line_does_not_decide_the_columns() {
         let lines = ["a|x y", "b|x y|x y", "c|x y|x y", "d|x|y|z|w|v", "e|x y|x y"];
         check(&lines, &[Id, Text, Normalised]);
         let columns = Columns::guess(&lines, '|').expect("three columns");

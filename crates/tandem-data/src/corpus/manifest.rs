@@ -21,7 +21,7 @@ use xxhash_rust::xxh3::xxh3_64;
 /// Lines that are sampled to find the columns.
 const SAMPLE: usize = 200;
 
-pub(super) struct Reading<'a> {
+pub(super) struct CorpusReader<'a> {
     config: &'a CorpusConfig,
     corpus: Corpus,
     uses: Vec<Rows>,
@@ -29,7 +29,7 @@ pub(super) struct Reading<'a> {
     known: KnownIds,
 }
 
-impl<'a> Reading<'a> {
+impl<'a> CorpusReader<'a> {
     /// Starts without rows; symbolic links in `root` must be resolved.
     pub(super) fn start(root: &Path, config: &'a CorpusConfig) -> Self {
         let corpus = Corpus {
@@ -313,14 +313,14 @@ struct KnownIds(HashTable<u32>);
 
 impl KnownIds {
     fn find(&self, id: &str, utterances: &[Utterance]) -> Option<usize> {
-        let is_it = |&place: &u32| utterances[place as usize].id == id;
-        self.0.find(xxh3_64(id.as_bytes()), is_it).map(|&place| place as usize)
+        let is_it = |&index: &u32| utterances[index as usize].id == id;
+        self.0.find(xxh3_64(id.as_bytes()), is_it).map(|&index| index as usize)
     }
 
     /// Adds the last of the utterances.
     fn add_last(&mut self, utterances: &[Utterance]) {
-        let hash = |place: usize| xxh3_64(utterances[place].id.as_bytes());
+        let hash = |index: usize| xxh3_64(utterances[index].id.as_bytes());
         let Some(last) = utterances.len().checked_sub(1) else { return };
-        self.0.insert_unique(hash(last), last as u32, |&place| hash(place as usize));
+        self.0.insert_unique(hash(last), last as u32, |&index| hash(index as usize));
     }
 }

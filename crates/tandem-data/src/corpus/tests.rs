@@ -290,7 +290,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text_without_separator_and_line_end_comes_back_equal(
+    fn any_text_without_separator_and_line_end_is_unchanged(
         texts in prop::collection::vec("[^|\r\n]{0,40}", 1..3),
     ) {
         let rows = texts.iter().zip(["a", "b"]);

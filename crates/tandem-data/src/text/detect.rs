@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn the_script_decides_where_one_language_uses_it() {
+    fn the_script_decides_if_one_language_uses_it() {
         check(&[English, Persian], "Hello there", English, Detection::Script);
         check(&[English, Persian], "سلام دنیا", Persian, Detection::Script);
         check(&[English, Persian], "سلام", Persian, Detection::Script);
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn persian_letters_tell_persian_from_arabic() {
+    fn persian_letters_distinguish_persian_from_arabic() {
         check(&[Arabic, Persian], "چای گرم", Persian, Detection::Script);
         check(&[Persian, Arabic], "ذهب الولد إلى المدرسة في الصباح", Arabic, Detection::Statistics);
     }
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_script_nobody_configured_is_an_error_that_names_it() {
+    fn a_script_without_a_configured_language_is_an_error() {
         let detector = Detector::new(&[English, Persian]).unwrap();
         let error = detector.detect("Привет, как дела").unwrap_err();
         assert!(error.to_string().contains("Cyrillic"), "{error}");

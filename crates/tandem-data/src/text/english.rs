@@ -126,8 +126,8 @@ impl Normalizer<'_> {
             self.out.phrase(words);
             return true;
         }
-        let place = self.saint_or_street(word, &after);
-        let Some((words, dot)) = place.or_else(|| abbreviations::dotted(word)) else {
+        let name = self.saint_or_street(word, &after);
+        let Some((words, dot)) = name.or_else(|| abbreviations::dotted(word)) else {
             return tight && self.try_site(word, after);
         };
         self.skip_to(after);
@@ -263,8 +263,8 @@ impl Normalizer<'_> {
     }
 
     fn spell(&mut self, letters: &str) {
-        for (place, letter) in letters.chars().enumerate() {
-            if place > 0 {
+        for (index, letter) in letters.chars().enumerate() {
+            if index > 0 {
                 self.out.gap();
             }
             self.out.word(letter.encode_utf8(&mut [0; 4]));

@@ -133,7 +133,7 @@ pub fn locate(raw: &str, symbol: char) -> usize {
     let alone = chars.iter().position(|c| gives(c.encode_utf8(&mut [0; 4])));
     // Not found: two characters were composed into one.
     let composed = || chars.windows(2).position(|pair| gives(&String::from_iter(pair)));
-    alone.or_else(composed).map_or(1, |place| place + 1)
+    alone.or_else(composed).map_or(1, |index| index + 1)
 }
 
 #[cfg(test)]
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn one_thing_is_written_one_way() {
+    fn equivalent_characters_get_one_encoding() {
         check("caf\u{65}\u{301}", "café");
         check("\u{627}\u{653}ب", "آب");
         check("ﬁne ﬂow", "fine flow");
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn invisible_controls_go_and_zwnj_stays() {
+    fn invisible_controls_are_removed_and_zwnj_stays() {
         check("\u{feff}a\u{200b}b\u{200f}c\u{ad}d\u{202a}e", "abcde");
         check("می\u{200c}روم", "می\u{200c}روم");
     }

@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_codes_regions_and_names_are_understood() {
+    fn tags_codes_regions_and_names_are_parsed() {
         for (given, tag) in [
             ("en", "en"),
             ("EN", "en"),
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn facts_stand_in_the_order_of_the_enum() {
+    fn facts_are_in_the_order_of_the_enum() {
         for language in Language::ALL {
             check(language.tag(), language.tag());
             check(language.name(), language.tag());

@@ -126,12 +126,12 @@ impl Lexicon {
 
 impl Entry {
     fn set(&mut self, value: &Value<'_>, given: Given) {
-        let place = match value {
+        let entry = match value {
             Value::Spelling(_) => &mut self.spelling,
             Value::Phonemes(_) => &mut self.phonemes,
         };
-        if given.own || place.as_ref().is_none_or(|old| !old.own) {
-            *place = Some(given);
+        if given.own || entry.as_ref().is_none_or(|old| !old.own) {
+            *entry = Some(given);
         }
     }
 }
@@ -235,14 +235,14 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_with_a_language_beats_one_without() {
+    fn an_entry_with_a_language_has_priority() {
         let file = "data\tday ta\ten\ndata\tda ta\n";
         check(file, Language::English, "data", "day ta");
         check(file, Language::Persian, "data", "da ta");
     }
 
     #[test]
-    fn phonemes_leave_the_spelling_alone() {
+    fn phonemes_do_not_change_the_spelling() {
         check("tomato\t/təmˈɑːtoʊ/\n", Language::English, "a tomato", "a tomato");
         let lexicon = read("tomato\t/təmˈɑːtoʊ/\n").unwrap();
         let mut found = sentences("tomato");

@@ -31,13 +31,13 @@ impl Memo {
     ) -> Result<Vec<Result<ProcessedText, TextError>>, TextError> {
         let mut results: Vec<_> =
             texts.iter().map(|(raw, language)| self.known(raw, *language).map(Ok)).collect();
-        let new: Vec<_> = (0..texts.len()).filter(|&place| results[place].is_none()).collect();
-        let missing: Vec<_> = new.iter().map(|&place| texts[place]).collect();
-        for (place, read) in new.into_iter().zip(front_end.read_many(&missing)?) {
+        let new: Vec<_> = (0..texts.len()).filter(|&index| results[index].is_none()).collect();
+        let missing: Vec<_> = new.iter().map(|&index| texts[index]).collect();
+        for (index, read) in new.into_iter().zip(front_end.read_many(&missing)?) {
             if let Ok(processed) = &read {
-                self.store(texts[place], processed);
+                self.store(texts[index], processed);
             }
-            results[place] = Some(read);
+            results[index] = Some(read);
         }
         Ok(results.into_iter().flatten().collect())
     }
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn a_memo_reads_as_the_front_end_does_and_stays_small() {
+    fn a_memo_returns_the_results_of_the_front_end_and_stays_small() {
         let front_end = FrontEnd::new(&TextConfig::default()).unwrap();
         let mut memo = Memo::new(2);
         for texts in [["Dr. Smith", "سلام"], ["Dr. Smith", "one"], ["two", "one"]] {
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_comes_again_is_not_read_again() {
+    fn a_repeated_text_is_processed_once() {
         let mut memo = Memo::new(8);
         read(&mut memo, &[("one", None)]);
         // Only a cached result can contain the value that was stored here.
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_cannot_be_read_keeps_its_place() {
+    fn a_text_with_an_error_keeps_its_position() {
         let front_end = FrontEnd::new(&TextConfig::default()).unwrap();
         let mut memo = Memo::new(8);
         let texts = [("one", None), (" ", None), ("two", None)];
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_text_in_two_languages_is_read_twice() {
+    fn the_same_text_in_two_languages_is_processed_twice() {
         let mut memo = Memo::new(8);
         let languages = [Language::English, Language::Persian];
         let read = read(&mut memo, &languages.map(|language| ("12", Some(language))));

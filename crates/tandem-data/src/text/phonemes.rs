@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn many_clauses_are_answered_in_order() {
+    fn many_clauses_give_results_in_order() {
         let clauses: Vec<String> =
             ["hello world", "a", "well-known", "it's"].map(Into::into).into();
         let found = espeak().read(Language::English, &clauses).unwrap();
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clause_longer_than_espeak_takes_is_still_one_answer() {
+    fn a_clause_longer_than_the_limit_of_espeak_gives_one_result() {
         let long = "word ".repeat(700);
         let clauses = ["one".to_owned(), long, "two".to_owned()];
         let found = espeak().read(Language::English, &clauses).unwrap();
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_and_known_phonemes_keep_their_place() {
+    fn marks_and_known_phonemes_keep_their_position() {
         let mut found = sentences("\"yes, my tomato\" is well-known.");
         found[0].words[2].phonemes = Some("təmɑ".into());
         let plan = Plan::of(&found);

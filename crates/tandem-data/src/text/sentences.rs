@@ -44,16 +44,16 @@ fn split_long<'a>(text: &'a str, most: usize, pieces: &mut Vec<&'a str>) {
 fn best_cut(rest: &str, limit: usize) -> usize {
     // A space at the limit itself still ends a piece there.
     let reach = rest[limit..].chars().next().map_or(limit, |next| limit + next.len_utf8());
-    let spaces = rest[..reach].char_indices().filter(|(place, c)| c.is_whitespace() && *place > 0);
+    let spaces = rest[..reach].char_indices().filter(|(index, c)| c.is_whitespace() && *index > 0);
     let (mut after_mark, mut space) = (None, None);
-    for (place, _) in spaces {
-        space = Some(place);
-        if 2 * place >= limit && rest[..place].ends_with(is_soft_mark) {
-            after_mark = Some(place);
+    for (index, _) in spaces {
+        space = Some(index);
+        if 2 * index >= limit && rest[..index].ends_with(is_soft_mark) {
+            after_mark = Some(index);
         }
     }
     after_mark.or(space).unwrap_or_else(|| {
-        let mut ends = rest.grapheme_indices(true).map(|(place, part)| place + part.len());
+        let mut ends = rest.grapheme_indices(true).map(|(index, part)| index + part.len());
         let first = ends.next().unwrap_or(rest.len());
         ends.take_while(|end| *end <= limit).last().unwrap_or(first)
     })
@@ -69,14 +69,14 @@ fn ends(text: &str) -> Vec<usize> {
     let mut ends = Vec::new();
     let mut start = 0;
     let mut chars = text.char_indices().peekable();
-    while let Some((place, c)) = chars.next() {
+    while let Some((index, c)) = chars.next() {
         let end = if c == '\n' {
-            line_ends(&text[start..place], &text[place + 1..]).then_some(place)
+            line_ends(&text[start..index], &text[index + 1..]).then_some(index)
         } else if is_mark(c) {
             while chars.next_if(|(_, c)| is_mark(*c) || is_closing(*c)).is_some() {}
-            let after = chars.peek().map_or(text.len(), |(place, _)| *place);
-            let marks = &text[place..after];
-            mark_ends(&text[start..place], marks, &text[after..]).then_some(after)
+            let after = chars.peek().map_or(text.len(), |(index, _)| *index);
+            let marks = &text[index..after];
+            mark_ends(&text[start..index], marks, &text[after..]).then_some(after)
         } else {
             None
         };
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn closing_quotes_stay_and_speech_goes_on() {
+    fn closing_quotes_stay_with_their_sentence() {
         check(
             "\"Stop!\" he cried. \"Why?\" She ran.",
             &["\"Stop!\" he cried.", "\"Why?\"", "She ran."],
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_end_sentences_unless_a_long_one_goes_on() {
+    fn lines_end_sentences_unless_a_long_one_continues() {
         check("A title\nThe text\r\n\r\nMore", &["A title", "The text", "More"]);
         check("سطر یک\nسطر دو", &["سطر یک", "سطر دو"]);
         let wrapped = "This line is long enough to have been broken\nby an editor. Yes.";
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_can_say_is_a_piece_of_its_own() {
+    fn a_line_without_words_is_a_separate_piece() {
         check("* * *\nHello. ***\nBye", &["* * *", "Hello.", "***", "Bye"]);
         check("…", &["…"]);
         assert_eq!(split_sentences("", 10), [""; 0]);

@@ -84,9 +84,9 @@ impl SymbolTable {
         let mut near = vec![0_u16; Self::NEAR].into_boxed_slice();
         let mut far = HashMap::new();
         for (id, symbol) in symbols.iter().enumerate().skip(1) {
-            let id = u16::try_from(id).expect("checked where tables are read");
+            let id = u16::try_from(id).expect("checked when tables are read");
             match near.get_mut(*symbol as usize) {
-                Some(place) => *place = id,
+                Some(entry) => *entry = id,
                 None => {
                     far.insert(*symbol, id);
                 }
@@ -196,10 +196,10 @@ impl Transcript {
         }
         let mut ids = Vec::with_capacity(normalized.len() + Self::EDGES);
         ids.extend(table.id(BEGIN));
-        for (place, symbol) in normalized.chars().enumerate() {
+        for (index, symbol) in normalized.chars().enumerate() {
             match table.id(symbol).filter(|_| !EDGES.contains(symbol)) {
                 Some(id) => ids.push(id),
-                None => return Err(TextError::UnknownSymbol { symbol, position: place + 1 }),
+                None => return Err(TextError::UnknownSymbol { symbol, position: index + 1 }),
             }
         }
         ids.extend(table.id(END));
@@ -240,7 +240,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_symbol_stands_in_the_table_once() {
+    fn every_symbol_is_in_the_table_once() {
         let table = SymbolTable::standard();
         for (id, symbol) in table.symbols.iter().enumerate().skip(1) {
             assert_eq!(table.id(*symbol).map(|id| usize::from(id.0)), Some(id), "{symbol:?}");
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_no_table_is_refused() {
+    fn a_file_that_is_not_a_table_is_refused() {
         for json in [
             r#"{"version":1,"symbols":[]}"#,
             r#"{"version":1,"symbols":["a"]}"#,
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn symbols_far_up_in_unicode_can_be_in_a_table() {
+    fn symbols_with_high_code_points_can_be_in_a_table() {
         let json = r#"{"version":7,"symbols":["<pad>","a","😀"]}"#;
         let table: SymbolTable = serde_json::from_str(json).unwrap();
         assert_eq!(table.id('😀'), Some(SymbolId(2)));
@@ -312,21 +312,21 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_symbol_is_named_with_its_place() {
+    fn an_unknown_symbol_is_reported_with_its_position() {
         let error = Transcript::parse("ab★", &SymbolTable::standard()).unwrap_err();
         let text = "`★` (U+2605) at character 3 is not a symbol the voice knows";
         assert_eq!(error.to_string(), text);
     }
 
     #[test]
-    fn the_ends_cannot_be_written_in_a_text() {
+    fn the_end_symbols_cannot_occur_in_a_text() {
         let error = Transcript::parse("a\u{3}b", &SymbolTable::standard()).unwrap_err();
         assert!(matches!(error, TextError::UnknownSymbol { position: 2, .. }), "{error}");
         assert!(matches!(Transcript::parse("", &SymbolTable::standard()), Err(TextError::Empty)));
     }
 
     #[test]
-    fn stored_numbers_outside_the_table_are_refused() {
+    fn stored_ids_outside_the_table_are_refused() {
         let table = SymbolTable::standard();
         assert!(Transcript::from_ids(vec![SymbolId(17)], &table).is_some());
         assert!(Transcript::from_ids(vec![SymbolId(17), SymbolId(9999)], &table).is_none());

@@ -18,7 +18,7 @@ fn check_error(raw: &str, message: &str) {
 }
 
 #[test]
-fn a_text_becomes_language_words_and_symbols() {
+fn a_text_gives_a_language_words_and_symbols() {
     let front_end = front_end();
     let reading = front_end.read("Dr. Smith paid $5.", None).unwrap();
     assert_eq!((reading.language, reading.detected), (Language::English, Detection::Script));
@@ -30,7 +30,7 @@ fn a_text_becomes_language_words_and_symbols() {
 }
 
 #[test]
-fn unusable_texts_are_told_with_their_place() {
+fn unusable_texts_are_reported_with_a_position() {
     check_error("", "the text is empty");
     check_error(" \t\u{a0}", "the text is empty");
     check_error("?!...", "the text has nothing to say: `?!...`");
@@ -43,7 +43,7 @@ fn unusable_texts_are_told_with_their_place() {
 }
 
 #[test]
-fn the_place_of_a_symbol_is_that_in_the_raw_text() {
+fn the_position_of_a_symbol_is_that_in_the_raw_text() {
     // The number becomes longer as words; the position must not change.
     check_error(
         "It cost 1,234,567 — or 5 ☃",
@@ -155,9 +155,9 @@ impl Pronounce for Ezafe {
         if language != Language::Persian {
             return;
         }
-        for place in 1..sentence.words.len() {
-            if matches!(sentence.words[place].text.as_str(), "من" | "تو" | "او") {
-                sentence.words[place - 1].text.push('\u{650}');
+        for index in 1..sentence.words.len() {
+            if matches!(sentence.words[index].text.as_str(), "من" | "تو" | "او") {
+                sentence.words[index - 1].text.push('\u{650}');
             }
         }
     }
@@ -188,7 +188,7 @@ fn phonemic() -> FrontEnd {
 fn phonemes_keep_punctuation_and_order() {
     let texts = [("Hello, world!", None), ("", None), ("سلام دنیا.", None), ("It's 5.", None)];
     let read = phonemic().read_many(&texts).unwrap();
-    let sounds = |place: usize| read[place].as_ref().unwrap().phonemes.clone().unwrap();
+    let sounds = |index: usize| read[index].as_ref().unwrap().phonemes.clone().unwrap();
     assert_eq!(sounds(0), "həlˈoʊ, wˈɜːld!");
     assert!(matches!(read[1], Err(TextError::Empty)));
     assert_eq!(sounds(2), "salˈɑm dˈonjɑ.");
@@ -261,7 +261,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_read_or_refused_with_a_real_place(raw in any_text()) {
+    fn any_text_is_processed_or_refused_with_a_valid_position(raw in any_text()) {
         let front_end = front_end();
         match front_end.read(&raw, None) {
             Ok(reading) => {

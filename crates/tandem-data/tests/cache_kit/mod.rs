@@ -80,7 +80,7 @@ pub fn open(dir: &Path) -> Option<Cache> {
 }
 
 /// Compares everything readable with the expected values; returns the number of complete rows.
-pub fn check_what_is_readable(cache: &Cache, clips: &[Clip]) -> usize {
+pub fn check_readable_rows(cache: &Cache, clips: &[Clip]) -> usize {
     let mut whole = 0;
     for (row, clip) in clips.iter().enumerate().take(cache.len()) {
         let Some(found) = cache.row(row) else { continue };

@@ -195,10 +195,10 @@ pub fn is_regnal(word: &str) -> bool {
 }
 
 fn lower<'a>(word: &str, buffer: &'a mut [u8; 8]) -> Option<&'a str> {
-    let place = buffer.get_mut(..word.len())?;
-    place.copy_from_slice(word.as_bytes());
-    place.make_ascii_lowercase();
-    std::str::from_utf8(place).ok()
+    let lower = buffer.get_mut(..word.len())?;
+    lower.copy_from_slice(word.as_bytes());
+    lower.make_ascii_lowercase();
+    std::str::from_utf8(lower).ok()
 }
 
 #[cfg(test)]

@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_without_a_name_are_read_digit_by_digit() {
+    fn very_long_numbers_are_read_digit_by_digit() {
         let long = "1".repeat(40);
         assert_eq!(cardinal(&long), ["one"; 40].join(" "));
     }

@@ -87,7 +87,7 @@ fn ordinals_are_read() {
 }
 
 #[test]
-fn years_are_told_from_quantities() {
+fn years_are_distinguished_from_quantities() {
     check_all(&[
         ("in 1984", "in nineteen eighty-four"),
         ("It was 1984.", "it was nineteen eighty-four."),
@@ -235,7 +235,7 @@ fn initials_and_capitals_are_spelled() {
 }
 
 #[test]
-fn signs_and_numbers_to_call_are_read() {
+fn signs_and_phone_numbers_are_read() {
     check_all(&[
         ("Tom & Jerry", "tom and jerry"),
         ("a@b", "a at b"),
@@ -251,7 +251,7 @@ fn signs_and_numbers_to_call_are_read() {
 }
 
 #[test]
-fn what_nobody_says_stays_for_the_table_to_name() {
+fn unknown_signs_stay_in_the_text() {
     check("a ★ b", "a ★ b");
     check("10⁶", "ten⁶");
 }

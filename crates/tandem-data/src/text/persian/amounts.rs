@@ -121,8 +121,8 @@ impl Normalizer<'_> {
             return false;
         }
         self.scan.skip(groups.len);
-        for (place, part) in groups.parts.iter().enumerate() {
-            if place > 0 {
+        for (index, part) in groups.parts.iter().enumerate() {
+            if index > 0 {
                 self.out.close(',');
             }
             self.say(&one_by_one(part));

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn short_vowels_go_by_policy_and_tanvin_stays() {
+    fn short_vowels_follow_the_policy_and_tanvin_stays() {
         check("کِتابِ", DiacriticsPolicy::Strip, "کتاب");
         check("کِتابِ", DiacriticsPolicy::Keep, "کِتابِ");
         check("مُحَمَّد", DiacriticsPolicy::Strip, "محمد");

@@ -35,7 +35,7 @@ fn letters_have_one_spelling() {
 }
 
 #[test]
-fn diacritics_go_and_tanvin_stays() {
+fn diacritics_are_removed_and_tanvin_stays() {
     check_all(&[("کِتابِ مُحَمَّد", "کتاب محمد"), ("حتماً", "حتماً"), ("حتمًا", "حتماً"), ("عیسیٰ", "عیسی")]);
     let kept = normalize(&fold("کِتابِ من"), DiacriticsPolicy::Keep);
     assert_eq!(kept, "کِتابِ من");
@@ -105,7 +105,7 @@ fn numbers_in_all_digits_are_read() {
 }
 
 #[test]
-fn decimals_and_fractions_are_told_apart() {
+fn decimals_and_fractions_are_distinguished() {
     check_all(&[
         ("۳٫۵", "سه ممیز پنج"),
         ("3.5", "سه ممیز پنج"),
@@ -173,7 +173,7 @@ fn percent_money_and_units_are_read() {
 }
 
 #[test]
-fn abbreviations_and_numbers_to_call_are_read() {
+fn abbreviations_and_phone_numbers_are_read() {
     check_all(&[
         ("۵۵۰ ق.م", "پانصد و پنجاه قبل از میلاد"),
         ("۱۳۵۷ ه‍.ش", "هزار و سیصد و پنجاه و هفت هجری شمسی"),
