@@ -5,14 +5,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/environment.sh
 seconds="${1:-20}"
-tools="${XDG_CACHE_HOME:-$HOME/.cache}/tandem/tools"
-export PATH="$PATH:$tools/bin"
 install_debian cc build-essential
-if ! cargo fuzz --version >/dev/null 2>&1; then
-    echo "installing cargo-fuzz (a minute, once)" >&2
-    CARGO_TARGET_DIR="$tools/build" cargo install --quiet --locked --root "$tools" cargo-fuzz
-    rm -rf "$tools/build"
-fi
+install_tool cargo-fuzz 0.13.2
 # Coverage needs compiler flags that the stable compiler hides; sanitizers are not used, since safe
 # code is what is fuzzed.
 export RUSTC_BOOTSTRAP=1

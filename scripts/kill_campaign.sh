@@ -12,8 +12,8 @@ set -euo pipefail
 kills=${1:-100}
 seconds=${2:-0}
 cd "$(dirname "$0")/.."
-tandem=${TANDEM:-${CARGO_TARGET_DIR:-target}/release/tandem}
-[ -x "$tandem" ] || { echo "no program at $tandem: cargo build --release -p tandem" >&2; exit 2; }
+. scripts/environment.sh
+find_tandem
 place=$(mktemp -d "${TMPDIR:-/tmp}/tandem-kills.XXXXXX")
 child=
 trap '[ -z "$child" ] || kill -KILL "$child" 2>/dev/null || true; rm -rf "$place"' EXIT

@@ -3,7 +3,8 @@
 
 mod kit;
 
-use kit::{Place, Said, only_settings};
+use kit::{Place, Said, only_settings, signal};
+use rustix::process::Signal;
 use serde_json::Value;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
@@ -123,7 +124,7 @@ fn a_run_that_waits_for_another_says_so_and_can_be_stopped() {
     let mut heard = BufReader::new(child.stderr.take().unwrap());
     heard.read_line(&mut words).unwrap();
     assert!(words.contains("waiting for it"), "{words}");
-    interrupt(&child);
+    signal(&child, Signal::INT);
     words.clear();
     heard.read_line(&mut words).unwrap();
     assert!(words.contains("run the same command to go on"), "{words}");
@@ -139,7 +140,7 @@ fn a_run_stopped_by_ctrl_c_ends_with_code_3_and_goes_on_later() {
     for _ in 0..20 {
         let mut child = place.tandem(&SLOWLY).spawn().unwrap();
         wait_for(&mut child, &cache.join("lock"));
-        interrupt(&child);
+        signal(&child, Signal::INT);
         let said = Said::of(child.wait_with_output().unwrap());
         if said.code == Some(3) {
             assert!(said.err.contains("run the same command to go on"), "{said:?}");
@@ -153,11 +154,6 @@ fn a_run_stopped_by_ctrl_c_ends_with_code_3_and_goes_on_later() {
         fs::remove_dir_all(&cache).unwrap();
     }
     panic!("twenty runs were all over before they could be stopped");
-}
-
-fn interrupt(child: &Child) {
-    let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
-    assert!(sent.success());
 }
 
 #[test]

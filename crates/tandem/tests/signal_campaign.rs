@@ -3,9 +3,10 @@
 
 mod kit;
 
-use kit::Place;
 use kit::runs::{Chance, SMALL_STEPS, lines, newest, parts};
-use std::process::{Command, Stdio};
+use kit::{Place, signal};
+use rustix::process::Signal;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 const SIGNALS: usize = 4;
@@ -28,22 +29,21 @@ fn a_signal_at_any_moment_ends_with_a_checkpoint_of_the_last_step() {
     let place = Place::new();
     let run = place.inside("run");
     let mut chance = Chance::new();
-    for signal in 0..SIGNALS {
+    for sent_before in 0..SIGNALS {
         let before = newest(&run);
         let more: &[&str] = if before.is_some() { &["run", "--resume"] } else { &["run"] };
         let mut command = place.tandem(&[&SMALL_STEPS[..], &TRAIN, more].concat());
         command.stdout(Stdio::null()).stderr(Stdio::null());
         let mut child = command.spawn().expect("the program runs");
         let began = Instant::now();
-        while !run.is_dir() || parts(&run).len() <= signal {
+        while !run.is_dir() || parts(&run).len() <= sent_before {
             assert!(child.try_wait().expect("asked").is_none(), "it ended by itself");
             assert!(began.elapsed() < Duration::from_secs(120), "it does not begin");
             std::thread::sleep(Duration::from_millis(5));
         }
         std::thread::sleep(chance.up_to(1500));
         let sent = Instant::now();
-        let kill = Command::new("kill").args(["-TERM", &child.id().to_string()]).status();
-        assert!(kill.expect("kill runs").success());
+        signal(&child, Signal::TERM);
         let ended = child.wait().expect("it ends");
         assert_eq!(ended.code(), Some(3), "{chance:?}");
         assert!(sent.elapsed() < WITHIN, "{chance:?}: it took {:?}", sent.elapsed());

@@ -2,7 +2,8 @@
 
 mod kit;
 
-use kit::{Place, Said};
+use kit::{Place, Said, signal};
+use rustix::process::Signal;
 use std::collections::BTreeMap;
 use std::fs;
 use std::process::{Child, Stdio};
@@ -86,7 +87,7 @@ fn one_thread_is_enough_and_learns_the_same() {
             break ended;
         }
         if began.elapsed() > Duration::from_secs(300) {
-            signal(&run, "-KILL");
+            signal(&run, Signal::KILL);
             panic!("somebody waits for a thread that never comes");
         }
         std::thread::sleep(Duration::from_millis(50));
@@ -110,7 +111,7 @@ fn a_signal_ends_the_step_and_keeps_it() {
     let place = Place::new();
     let mut run = start(&place, "run");
     wait_for_steps(&place, &mut run, "run/run.jsonl");
-    signal(&run, "-TERM");
+    signal(&run, Signal::TERM);
     let ended = run.wait().expect("it ends");
     assert_eq!(ended.code(), Some(3));
     let resumed = train(&place, "run", &["--max-steps", "1", "--resume"]);
@@ -134,8 +135,8 @@ fn signals_that_come_together_are_one() {
     let place = Place::new();
     let mut run = start(&place, "run");
     wait_for_steps(&place, &mut run, "run/run.jsonl");
-    signal(&run, "-TERM");
-    signal(&run, "-TERM");
+    signal(&run, Signal::TERM);
+    signal(&run, Signal::TERM);
     assert_eq!(run.wait().expect("it ends").code(), Some(3));
     let record = std::fs::read_to_string(place.inside("run/run.jsonl")).expect("a record");
     assert!(record.contains(r#""event":"final","outcome":"interrupted""#), "{record}");
@@ -163,7 +164,7 @@ fn a_killed_run_goes_on_from_its_last_checkpoint() {
     let place = Place::new();
     let mut run = start(&place, "run");
     wait_for_steps(&place, &mut run, "run/step-00000002/manifest.json");
-    signal(&run, "-KILL");
+    signal(&run, Signal::KILL);
     run.wait().expect("it is gone");
     let resumed = train(&place, "run", &["--max-steps", "1", "--resume"]);
     assert_eq!(resumed.code, Some(0), "{resumed:?}");
@@ -189,11 +190,6 @@ fn wait_for_steps(place: &Place, run: &mut Child, file: &str) {
         assert!(began.elapsed() < Duration::from_secs(120), "no step within two minutes");
         std::thread::sleep(Duration::from_millis(50));
     }
-}
-
-fn signal(run: &Child, kind: &str) {
-    let sent = std::process::Command::new("kill").args([kind, &run.id().to_string()]).status();
-    assert!(sent.expect("kill runs").success());
 }
 
 #[test]

@@ -3,10 +3,11 @@
 mod kit;
 
 use kit::{Place, Said};
+use rustix::process::Signal;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/example-run.jsonl");
@@ -230,8 +231,7 @@ fn what_cannot_be_watched_is_refused_with_a_way_out() {
 fn a_signal_closes_the_page() {
     let place = run();
     let mut page = Watched::open(&place, &[]);
-    let sent = Command::new("kill").args(["-INT", &page.child.id().to_string()]).status();
-    assert!(sent.expect("kill runs").success());
+    kit::signal(&page.child, Signal::INT);
     assert_eq!(page.child.wait().expect("it ends").code(), Some(0));
     assert!(TcpStream::connect(page.address).is_err());
 }
@@ -269,8 +269,7 @@ fn a_run_shows_itself_while_it_trains_and_leaves_a_page() {
         assert!(began.elapsed() < Duration::from_secs(120), "no step within two minutes");
         std::thread::sleep(Duration::from_millis(100));
     }
-    let sent = Command::new("kill").args(["-TERM", &child.id().to_string()]).status();
-    assert!(sent.expect("kill runs").success());
+    kit::signal(&child, Signal::TERM);
     let rest: Vec<String> = lines.collect();
     assert_eq!(child.wait().expect("it ends").code(), Some(3), "{rest:?}");
     assert!(rest.iter().any(|line| line.contains("`tandem watch run`")), "{rest:?}");

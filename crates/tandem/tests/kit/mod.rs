@@ -5,12 +5,13 @@
 pub mod disk_points; // every change of the disk, by name
 pub mod runs; // what a run left behind
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::fs;
 use std::io::Cursor;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 /// A place where a test may do as it likes.
 pub struct Place {
@@ -125,6 +126,12 @@ impl Said {
             assert!(self.err.contains(word), "`{word}` is not in:\n{}", self.err);
         }
     }
+}
+
+/// Sends a signal to a program that was started with [`Place::tandem`] and not waited for yet.
+#[track_caller]
+pub fn signal(child: &Child, signal: Signal) {
+    kill_process(Pid::from_child(child), signal).expect("the program was not waited for yet");
 }
 
 /// Half a second of a tone in the usual format.
