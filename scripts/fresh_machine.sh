@@ -49,7 +49,7 @@ report() {
 # Programs that tests start by name must be part of every Debian system or have an install line.
 check_programs() {
     local program missing=0
-    for program in $(git grep -ohP 'Command::new\("\K[a-z][a-z0-9_-]*(?="\))' -- 'crates/*/tests' | sort -u); do
+    for program in $(git grep -ohP 'Command::new\("\K[a-z][a-z0-9_-]*(?="\))' -- 'crates/*/tests/*' | sort -u); do
         ! grep -qE "^ *install_debian $program " scripts/*.sh || continue
         ! dpkg-query -S "*/bin/$program" 2>/dev/null | sed -n 's/: .*//p' | tr -d , | xargs -r dpkg-query -W -f '${Essential}\n' |
             grep -q yes || continue
