@@ -18,6 +18,7 @@ tools() {
     install_debian espeak-ng espeak-ng
     # Tests of a full disk mount a small file system.
     install_debian mount mount
+    install_debian umount mount
     install_component fmt
     install_component clippy
     install_tool cargo-nextest 0.9.151
