@@ -5,6 +5,8 @@
 #   scripts/check_words.sh [FILE...]     default: every text file that git knows, after a test of the check itself
 set -euo pipefail
 cd "$(dirname "$0")/.."
+# Lines are cut by characters, not bytes.
+export LC_ALL=C.UTF-8
 
 # word or phrase (a Perl expression) = the standard word
 words='
@@ -22,7 +24,7 @@ shelf|shelves = checkpoint directory, pool
 desks? = worker, directory
 precedence = thread priority
 laid[ _]over|lays?[ _]over = aligned, align
-(is|was|are)[ _]no[ _]number(?! of) = NaN or infinite, non-finite
+(is|was|are)[ _]no[ _]number(?! (of|reader)) = NaN or infinite, non-finite
 anew = again
 whoever = any caller
 readers\.safetensors = aligner_snapshots.safetensors
@@ -61,7 +63,7 @@ find_words() {
                 case $hit in *"$phrase"*) ok=yes ;; esac
             done <<<"$allowed"
             [ -z "$ok" ] || continue
-            printf '%.200s   [instead: %s]\n' "$hit" "$standard"
+            printf '%s   [instead: %s]\n' "${hit:0:200}" "$standard"
             found=1
         done <<<"$hits"
     done <<<"$words"
@@ -91,7 +93,7 @@ expect 1 'is taken up again'
 expect 0 'lessen, examine, EXAMPLE, goes on the page'
 rm -f "$sample"
 
-list=(crates docs scripts fuzz/src fuzz/fuzz_targets .ci '*.md' '*.toml')
+list=(crates docs scripts fuzz/src fuzz/fuzz_targets .ci ':(glob)*.md' ':(glob)*.toml')
 for file in "${skipped[@]}"; do
     list+=(":!$file")
 done
