@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
 use support::disk_points::{changes, trouble};
-use support::runs::{SMALL_STEPS, lines, newest, parts, steps};
+use support::runs::{CHECKPOINT_SKIPPED, SMALL_STEPS, lines, newest, parts, steps};
 use support::{CommandOutput, TestDir};
 
 const PREPARE: [&str; 5] = ["prepare", "corpus", "--cache-dataset", "--num-workers", "1"];
@@ -142,7 +142,7 @@ impl Undisturbed {
         }
         let output = self.dir.run(&args);
         assert_eq!(output.code, Some(0), "after `{change}`: {output:?}");
-        assert!(!output.err.contains("passed over"), "after `{change}`: {output:?}");
+        assert!(!output.err.contains(CHECKPOINT_SKIPPED), "after `{change}`: {output:?}");
         for (step, line) in parts(&run).iter().flat_map(|part| lines(part)) {
             assert_eq!(Some(&line), self.steps.get(&step), "after `{change}`: step {step}");
         }

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 use support::TestDir;
-use support::runs::{RandomDelay, SMALL_STEPS, lines, newest, parts, steps};
+use support::runs::{CHECKPOINT_SKIPPED, RandomDelay, SMALL_STEPS, lines, newest, parts, steps};
 
 const KILLS: u64 = 6;
 const STEPS: &str = "16";
@@ -46,13 +46,13 @@ fn a_repeatedly_killed_run_ends_like_an_undisturbed_one() {
         run.wait().expect("it is gone");
         let output = fs::read_to_string(dir.path("err")).unwrap();
         assert!(
-            !output.contains("error:") && !output.contains("passed over"),
+            !output.contains("error:") && !output.contains(CHECKPOINT_SKIPPED),
             "{delay:?}: {output}"
         );
     }
     let output = dir.run(&[&SMALL_STEPS[..], &TRAIN, &["run", "--resume"]].concat());
     assert_eq!(output.code, Some(0), "{delay:?}: {output:?}");
-    assert!(!output.err.contains("passed over"), "{delay:?}: {output:?}");
+    assert!(!output.err.contains(CHECKPOINT_SKIPPED), "{delay:?}: {output:?}");
 
     for (step, line) in parts(&dir.path("run")).iter().flat_map(|part| lines(part)) {
         assert_eq!(Some(&line), expected.get(&step), "{delay:?}: step {step} differs");

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
+use support::runs::CHECKPOINT_SKIPPED;
 use support::{CommandOutput, TestDir, signal};
 
 /// The warm-up is longer than any test, so that the learning rate of a step does not depend on
@@ -229,8 +230,17 @@ fn a_damaged_newest_checkpoint_is_skipped_and_named() {
     fs::write(&weights, bytes).expect("damaged");
     let resumed = train(&dir, "run", &["--max-steps", "2", "--resume"]);
     assert_eq!(resumed.code, Some(0), "{resumed:?}");
-    assert!(resumed.err.contains("passed over a broken checkpoint"), "{}", resumed.err);
+    assert!(resumed.err.contains(CHECKPOINT_SKIPPED), "{}", resumed.err);
     assert!(resumed.err.contains("goes on after step 1"), "{}", resumed.err);
+}
+
+#[test]
+fn campaign_scripts_search_for_the_note_of_a_damaged_checkpoint() {
+    for name in ["kill_campaign.sh", "signal_campaign.sh"] {
+        let path = format!("{}/../../scripts/{name}", env!("CARGO_MANIFEST_DIR"));
+        let script = fs::read_to_string(&path).expect("a script");
+        assert!(script.contains(CHECKPOINT_SKIPPED), "{path} searches for an old message");
+    }
 }
 
 /// Padded frames of the first batch, and two of its losses. The third loss depends on noise of the padded size.

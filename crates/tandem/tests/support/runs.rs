@@ -5,6 +5,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+/// The note that `--resume` prints for a damaged checkpoint. `a_damaged_newest_checkpoint_is_skipped_and_named`
+/// checks that it is printed, so tests and scripts may rely on its absence.
+pub const CHECKPOINT_SKIPPED: &str = "passed over a broken checkpoint";
+
 /// Training with small batches, without flat start.
 pub const SMALL_STEPS: [&str; 14] = [
     "train",
