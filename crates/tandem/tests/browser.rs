@@ -88,7 +88,8 @@ fn the_live_page_loads_updates_plays_and_survives_a_restart() {
     // The run is resumed.
     let lines = example();
     let header = lines[0].replace("1794700800000", "1794700900000");
-    let more = lines[2].replace("\"step\":1,", "\"step\":41,");
+    let step = lines.iter().find(|line| line.contains("\"event\":\"step\"")).expect("a step");
+    let more = step.replace("\"step\":1,", "\"step\":41,");
     append(&dir.path("run/run-from-00000040.jsonl"), &(header + &more));
     browser.wait_for(&format!("{LAST_STEP} === '41'"));
     assert_eq!(browser.text("document.getElementById('state').textContent"), "running");
@@ -104,7 +105,7 @@ fn the_live_page_loads_updates_plays_and_survives_a_restart() {
     // Another run in the same directory.
     fs::remove_file(dir.path("run/run-from-00000040.jsonl")).expect("removed");
     fs::remove_file(dir.path("run/run.jsonl")).expect("removed");
-    append(&dir.path("run/run.jsonl"), &(lines[0].replace("17947008", "17947999") + &lines[2]));
+    append(&dir.path("run/run.jsonl"), &(lines[0].replace("17947008", "17947999") + step));
     browser.wait_for(&format!("{LAST_STEP} === '1'"));
     browser.assert_no_errors(&[
         "net::ERR_CONNECTION_REFUSED",
