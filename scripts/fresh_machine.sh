@@ -18,6 +18,8 @@ fresh=$(mktemp -d "${TMPDIR:-/tmp}/tandem-fresh.XXXXXX")
 # The registry's sources are read-only.
 trap 'chmod -R u+w "$fresh" && rm -rf "$fresh"' EXIT
 mkdir -p "$fresh"/{bin,home,cargo,cache,data,config,tmp}
+# A test runs the program as another user, who must be able to enter.
+chmod 755 "$fresh"
 for program in cargo rustc rustdoc rustup rustfmt cargo-fmt cargo-clippy clippy-driver; do
     ! found=$(command -v "$program") || ln -s "$found" "$fresh/bin/$program"
 done
