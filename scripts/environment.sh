@@ -1,7 +1,7 @@
 # Sourced by the other scripts: finds the toolchain, sets CARGO_TARGET_DIR and installs missing programs.
 #
 # Build products stay outside the tree, so that a fresh clone reuses the dependencies of an earlier one.
-# With TANDEM_INSTALL=check the install functions change nothing. They check instead that the package
+# With INSTALL=check in the environment the install functions change nothing. They check instead that the package
 # exists, whether or not it is installed; `scripts/fresh_machine.sh --cheap` uses this.
 
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/tandem/target}"
@@ -33,7 +33,7 @@ install_packages() {
     local test=$1 name=$2 as_root=""
     shift 2
     [ "$(id -u)" -eq 0 ] || as_root="sudo"
-    if [ "${TANDEM_INSTALL:-}" = check ]; then
+    if [ "${INSTALL:-}" = check ]; then
         # A fresh machine may have no package lists yet.
         apt-get install --simulate -qq "$@" >/dev/null 2>&1 || $as_root apt-get update -qq >/dev/null
         apt-get install --simulate -qq "$@" >/dev/null || return 2
@@ -65,7 +65,7 @@ first_file() {
 # install_tool PACKAGE VERSION: builds a cargo subcommand once, unless some version of it is installed.
 # The version is fixed because a newer one may need a newer compiler.
 install_tool() {
-    if [ "${TANDEM_INSTALL:-}" = check ]; then
+    if [ "${INSTALL:-}" = check ]; then
         # Outside of the workspace: inside, cargo would answer from the lock file.
         (cd / && cargo info --quiet "$1@$2") >/dev/null || return 2
         echo "can be installed: $1 $2" >&2
@@ -81,7 +81,7 @@ install_tool() {
 # install_component COMPONENT: a part of the toolchain that rustup's minimal profile leaves out.
 install_component() {
     cargo "$1" --version >/dev/null 2>&1 && return 0
-    if [ "${TANDEM_INSTALL:-}" != check ] && command -v rustup >/dev/null 2>&1; then
+    if [ "${INSTALL:-}" != check ] && command -v rustup >/dev/null 2>&1; then
         rustup component add "$([ "$1" = fmt ] && echo rustfmt || echo "$1")" >&2
     fi
     cargo "$1" --version >/dev/null 2>&1 && return 0

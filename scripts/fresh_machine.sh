@@ -34,9 +34,10 @@ in_fresh() {
     (cd "$fresh/clone" && env -i "${network[@]}" PATH="$fresh/bin:/usr/sbin:/usr/bin:/sbin:/bin" \
         HOME="$fresh/home" CARGO_HOME="$fresh/cargo" RUSTUP_HOME="$rustup_home" TMPDIR="$fresh/tmp" \
         XDG_CACHE_HOME="$fresh/cache" XDG_DATA_HOME="$fresh/data" XDG_CONFIG_HOME="$fresh/config" \
-        LANG=C.UTF-8 DEBIAN_FRONTEND=noninteractive TANDEM_INSTALL="${install:-}" "$@" </dev/null)
+        LANG=C.UTF-8 DEBIAN_FRONTEND=noninteractive "${mode[@]}" "$@" </dev/null)
 }
 
+mode=()
 results=()
 # report NAME COMMAND...: runs a command in the clone and adds its time and result to the summary.
 report() {
@@ -72,7 +73,7 @@ if [ "${1:-}" = --cheap ]; then
     # Building cargo-deny takes minutes: the one of this machine is used, and installed where it is missing.
     eval "$(grep -E '^ *install_tool cargo-deny ' scripts/check.sh)"
     ln -s "$(command -v cargo-deny)" "$fresh/bin/cargo-deny"
-    install=check
+    mode=(INSTALL=check)
     report "every install line of the scripts" bash -euc ". scripts/environment.sh
         $(sed -nE 's/^ *(install_(debian|debian_file|tool|component) [^"]*)$/\1 || exit/p' scripts/*.sh | sort -u)" || failed=1
     report "supply chain" bash scripts/check.sh supply_chain || failed=1
