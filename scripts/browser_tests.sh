@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The browser group of the tests: the HTML report and the live page in headless Chromium. Installs it
-# where it is missing, then runs the group. Arguments go to the test program.
+# Runs the browser tests: the HTML report and the dashboard in headless Chromium, which is installed if it is
+# missing. Arguments go to the test program.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/environment.sh

@@ -1,48 +1,64 @@
 #!/usr/bin/env bash
-# Everything that must hold before a change lands: format, lints, tests, docs, supply chain.
-# Installs what is missing. Stops at the first failure with a non-zero exit.
+# Everything that must hold before a change lands. Installs what is missing.
+# Stops at the first failure with a non-zero exit code.
+#
+#   scripts/check.sh [STEP...]     default: all steps, in the order of `steps` below
+#
+# Each step downloads and installs what it needs, so each one also works alone on a fresh machine.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/environment.sh
-tools="${XDG_CACHE_HOME:-$HOME/.cache}/tandem/tools"
-export PATH="$PATH:$tools/bin"
 
-# install_tool PACKAGE: a cargo subcommand, built once into a directory of our own. Its build
-# products stay apart, so that they never wait for ours.
-install_tool() {
-    cargo "${1#cargo-}" --version >/dev/null 2>&1 && return 0
-    echo "installing $1 (a few minutes, once)" >&2
-    CARGO_TARGET_DIR="$tools/build" cargo install --quiet --locked --root "$tools" "$1"
-    rm -rf "$tools/build"
+steps=(tools words format lints documentation supply_chain tests browser)
+
+tools() {
+    install_debian cc build-essential
+    install_debian git git
+    # Tests of the phoneme front end run the real program.
+    install_debian espeak-ng espeak-ng
+    # Tests of a full disk mount a small file system.
+    install_debian mount mount
+    install_debian umount mount
+    install_component fmt
+    install_component clippy
+    install_tool cargo-nextest 0.9.151
+    install_tool cargo-deny 0.20.2
 }
 
-step() { printf '\n== %s\n' "$*" >&2; }
+words() { bash scripts/check_words.sh; }
 
-step "tools"
-install_debian cc build-essential
-# Tests of the phoneme front end run the real program.
-install_debian espeak-ng espeak-ng
-install_tool cargo-nextest
-install_tool cargo-deny
+format() { cargo fmt --all --check; }
 
-step "format"
-cargo fmt --all --check
+lints() { cargo clippy --release --locked --workspace --all-targets -- -D warnings; }
 
-step "lints"
-cargo clippy --release --locked --workspace --all-targets -- -D warnings
+documentation() {
+    cargo test --release --locked --workspace --doc --quiet
+    RUSTDOCFLAGS="-D warnings -A rustdoc::private-intra-doc-links" \
+        cargo doc --release --locked --workspace --no-deps --document-private-items --quiet
+}
 
-step "documentation"
-cargo test --release --locked --workspace --doc --quiet
-RUSTDOCFLAGS="-D warnings -A rustdoc::private-intra-doc-links" cargo doc --release --locked --workspace --no-deps --document-private-items --quiet
+supply_chain() {
+    # `cargo deny` reads the crates of every platform; a build downloads only those of this one.
+    cargo fetch --locked --quiet
+    # Advisories need a database from the network; licences, bans and sources do not.
+    # Warnings about two versions of a crate are left out: `cargo deny check bans` shows them.
+    cargo deny --offline --log-level error check licenses bans sources
+}
 
-step "supply chain"
-# Advisories need a database from the network; licences, bans and sources do not.
-cargo deny --offline check licenses bans sources
+tests() { cargo nextest run --cargo-profile release --locked --workspace; }
 
-step "tests"
-cargo nextest run --cargo-profile release --locked --workspace
+browser() { bash scripts/browser_tests.sh; }
 
-step "pages in a browser"
-bash scripts/browser_tests.sh
-
-printf '\nall checks passed\n' >&2
+[ $# -gt 0 ] || set -- "${steps[@]}"
+for step in "$@"; do
+    case " ${steps[*]} " in *" $step "*) ;; *)
+        echo "error: there is no step \`$step\`; the steps are: ${steps[*]}" >&2
+        exit 2
+        ;;
+    esac
+done
+for step in "$@"; do
+    printf '\n== %s\n' "${step//_/ }" >&2
+    "$step"
+done
+printf '\nall checks passed: %s\n' "$*" >&2

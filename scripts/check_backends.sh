@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
-# Checks the types of the program with each GPU backend by itself, also of those that cannot be
-# built here: CUDA and ROCm link against an LLVM that a build script downloads from GitHub, which
-# DOCS_RS leaves out. Builds nothing that runs; `scripts/gpu_tests.sh` builds and runs wgpu.
-# Arguments: the backends to check; all where there are none.
+# Type-checks the program with each GPU backend alone, including backends that cannot be built here: CUDA and
+# ROCm link against an LLVM that a build script downloads from GitHub, and DOCS_RS disables that download.
+# Nothing is run; `scripts/gpu_tests.sh` builds and runs wgpu. Arguments: the backends to check; default: all.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/environment.sh
@@ -13,7 +12,7 @@ export DOCS_RS=1
 for backend in "$@"; do
     printf '\n== %s\n' "$backend" >&2
     began=$SECONDS
-    # The GPU group's profile: nothing of it is run, so nothing is worth optimising.
+    # The profile of the GPU tests: without optimisation, since nothing is run.
     cargo check --profile gpu-tests --locked -p tandem --features "$backend"
-    printf '%s: types hold (%s s)\n' "$backend" "$((SECONDS - began))" >&2
+    printf '%s: type check passed (%s s)\n' "$backend" "$((SECONDS - began))" >&2
 done

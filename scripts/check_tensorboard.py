@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Reads a run's log back with TensorBoard's own reader and says where it differs from what was written.
+"""Reads a run's log with TensorBoard's own reader and reports differences from what was written.
 
     cargo run --release -p tandem-train --example write_run_log /tmp/run
     pip install tensorboard numpy
     python3 scripts/check_tensorboard.py /tmp/run
 
 Last run with TensorBoard 2.21.0 and Python 3.11.7, November 2026; the pages of its default server showed
-the same (with `--load_fast=false`, steps that were learned again appear twice). Not part of the test
-suite, which needs no Python: the Rust tests check framing, checksums and contents with a reader of
-their own. Exit 1 where something differs.
+the same (with `--load_fast=false`, steps that were trained twice appear twice). Not part of the test
+suite, which needs no Python: the Rust tests check framing, checksums and contents with their own
+reader. Exits with 1 if something differs.
 """
 import io
 import struct
@@ -29,7 +29,7 @@ def main(directory):
     expect("images", sorted(tags["images"]), ["alignment/en", "mel/en"])
     expect("tensors", sorted(tags["tensors"]), ["audio/en", "text/en"])
 
-    # Steps 61 to 100 of the first run are void: the second learned them again.
+    # Steps 61 to 100 of the first run are replaced by those of the resumed run.
     points = [(event.step, event.value) for event in log.Scalars("loss/total")]
     single = lambda value: struct.unpack("f", struct.pack("f", value))[0]
     wanted = [(step, single(1.0 / step)) for step in range(1, 61)]
@@ -43,7 +43,7 @@ def main(directory):
         png = image.encoded_image_string
         expect(f"{tag} is a PNG", png[:8], b"\x89PNG\r\n\x1a\n")
         expect(f"{tag} has its size", struct.unpack(">II", png[16:24]), (image.width, image.height))
-        expect(f"{tag} stands at its step", image.step, 120)
+        expect(f"{tag} has its step", image.step, 120)
 
     sound = log.Tensors("audio/en")[-1].tensor_proto
     expect("sound's shape", [dim.size for dim in sound.tensor_shape.dim], [1, 2])

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Builds Tandem and runs the main job on the built-in demo corpus. Arguments go to `tandem demo`.
+# Builds Tandem, then prepares, trains, evaluates and synthesizes on the built-in demo corpus. Arguments go to
+# `tandem demo`.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/environment.sh

@@ -1,7 +1,12 @@
-# Sourced by the other scripts: finds the toolchain and keeps build products out of the tree.
-# Sets CARGO_TARGET_DIR so that a fresh clone reuses the dependencies of an earlier one.
+# Sourced by the other scripts: finds the toolchain, sets CARGO_TARGET_DIR and installs missing programs.
+#
+# Build products stay outside the tree, so that a fresh clone reuses the dependencies of an earlier one.
+# With INSTALL=check in the environment the install functions change nothing. They check instead that the package
+# exists, whether or not it is installed; `scripts/fresh_machine.sh --cheap` uses this.
 
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/tandem/target}"
+tools_dir="${XDG_CACHE_HOME:-$HOME/.cache}/tandem/tools"
+export PATH="$PATH:$tools_dir/bin"
 
 if ! command -v cargo >/dev/null 2>&1; then
     echo "error: no Rust toolchain found (\`cargo\` is not on the PATH)" >&2
@@ -13,23 +18,43 @@ fi
 install_debian() {
     local command=$1
     shift
-    command -v "$command" >/dev/null 2>&1 && return 0
-    echo "installing $* (for \`$command\`)" >&2
-    local as_root=""
+    install_packages "command -v $command" "$command" "$@"
+}
+
+# install_debian_file PATTERN PACKAGE...: the same for packages that contain a file and no command.
+install_debian_file() {
+    local pattern=$1
+    shift
+    install_packages "first_file '$pattern'" "$pattern" "$@"
+}
+
+# install_packages TEST NAME PACKAGE...: installs Debian packages unless TEST succeeds, and runs TEST again.
+install_packages() {
+    local test=$1 name=$2 as_root=""
+    shift 2
     [ "$(id -u)" -eq 0 ] || as_root="sudo"
+    if [ "${INSTALL:-}" = check ]; then
+        # A fresh machine may have no package lists yet.
+        apt-get install --simulate -qq "$@" >/dev/null 2>&1 || $as_root apt-get update -qq >/dev/null
+        apt-get install --simulate -qq "$@" >/dev/null || return 2
+        echo "can be installed: $* (for \`$name\`)" >&2
+        return 0
+    fi
+    eval "$test" >/dev/null 2>&1 && return 0
+    echo "installing $* (for \`$name\`)" >&2
     if command -v apt-get >/dev/null 2>&1; then
         $as_root apt-get update -qq >/dev/null && $as_root apt-get install -y -qq "$@" >/dev/null
     fi
-    command -v "$command" >/dev/null 2>&1 && return 0
-    echo "error: \`$command\` is missing and could not be installed" >&2
+    eval "$test" >/dev/null 2>&1 && return 0
+    echo "error: \`$name\` is missing and could not be installed" >&2
     echo "hint: install the package(s) $* of your system, then run this again" >&2
     return 2
 }
 
-# first_file PATTERN: the first file of that name.
+# first_file PATTERN: prints the first file that matches.
 first_file() {
     local found
-    # The pattern is meant to be one.
+    # Word splitting expands the pattern.
     # shellcheck disable=SC2086
     for found in $1; do
         [ -e "$found" ] && printf '%s' "$found" && return 0
@@ -37,19 +62,40 @@ first_file() {
     return 1
 }
 
-# install_debian_file PATTERN PACKAGE...: the same for packages that bring a file and no command.
-install_debian_file() {
-    local pattern=$1
-    shift
-    first_file "$pattern" >/dev/null && return 0
-    echo "installing $* (for \`$pattern\`)" >&2
-    local as_root=""
-    [ "$(id -u)" -eq 0 ] || as_root="sudo"
-    if command -v apt-get >/dev/null 2>&1; then
-        $as_root apt-get update -qq >/dev/null && $as_root apt-get install -y -qq "$@" >/dev/null
+# install_tool PACKAGE VERSION: builds a cargo subcommand once, unless some version of it is installed.
+# The version is fixed because a newer one may need a newer compiler.
+install_tool() {
+    if [ "${INSTALL:-}" = check ]; then
+        # Outside of the workspace: inside, cargo would answer from the lock file.
+        (cd / && cargo info --quiet "$1@$2") >/dev/null || return 2
+        echo "can be installed: $1 $2" >&2
+        return 0
     fi
-    first_file "$pattern" >/dev/null && return 0
-    echo "error: \`$pattern\` is missing and could not be installed" >&2
-    echo "hint: install the package(s) $* of your system, then run this again" >&2
+    cargo "${1#cargo-}" --version >/dev/null 2>&1 && return 0
+    echo "installing $1 $2 (a few minutes, once)" >&2
+    # A build directory of its own, so that no other cargo command waits for its lock.
+    CARGO_TARGET_DIR="$tools_dir/build" cargo install --quiet --locked --root "$tools_dir" "$1@$2"
+    rm -rf "$tools_dir/build"
+}
+
+# install_component COMPONENT: a part of the toolchain that rustup's minimal profile leaves out.
+install_component() {
+    cargo "$1" --version >/dev/null 2>&1 && return 0
+    if [ "${INSTALL:-}" != check ] && command -v rustup >/dev/null 2>&1; then
+        rustup component add "$([ "$1" = fmt ] && echo rustfmt || echo "$1")" >&2
+    fi
+    cargo "$1" --version >/dev/null 2>&1 && return 0
+    echo "error: \`cargo $1\` is missing" >&2
+    echo "hint: install it with your Rust toolchain, then run this again" >&2
     return 2
+}
+
+# find_tandem: sets `tandem` to $TANDEM, or to the program that it builds.
+find_tandem() {
+    tandem=${TANDEM:-$CARGO_TARGET_DIR/release/tandem}
+    if [ -z "${TANDEM:-}" ]; then
+        install_debian cc build-essential
+        cargo build --release --quiet --locked -p tandem
+    fi
+    [ -x "$tandem" ] || { echo "error: no program at $tandem" >&2; exit 2; }
 }

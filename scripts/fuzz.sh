@@ -1,26 +1,20 @@
 #!/usr/bin/env bash
-# Fuzzes everything that reads foreign bytes, each target for so many seconds (default 20), with
-# memory capped. Inputs found earlier lie in fuzz/corpus and are always run first.
+# Fuzzes everything that reads untrusted bytes, with a memory limit. Inputs in fuzz/corpus run first.
+#
+#   scripts/fuzz.sh [SECONDS]     default: 20 for each target
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/environment.sh
 seconds="${1:-20}"
-tools="${XDG_CACHE_HOME:-$HOME/.cache}/tandem/tools"
-export PATH="$PATH:$tools/bin"
 install_debian cc build-essential
-if ! cargo fuzz --version >/dev/null 2>&1; then
-    echo "installing cargo-fuzz (a minute, once)" >&2
-    CARGO_TARGET_DIR="$tools/build" cargo install --quiet --locked --root "$tools" cargo-fuzz
-    rm -rf "$tools/build"
-fi
-# Coverage needs compiler flags that the stable compiler hides; sanitizers are not used, since safe
-# code is what is fuzzed.
+install_tool cargo-fuzz 0.13.2
+# Coverage needs unstable compiler flags. Sanitizers are off, because the fuzzed code is safe Rust.
 export RUSTC_BOOTSTRAP=1
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/fuzz"
 for target in manifest config_file audio cache_index checkpoint_manifest run_record; do
     echo "== $target: $seconds s" >&2
     found="$(mktemp -d)"
-    # New inputs go to the first directory, which is thrown away; the second is only read.
+    # The fuzzer writes new inputs to the first directory, which is removed; it only reads the second.
     if ! cargo fuzz run --sanitizer none "$target" "$found" "fuzz/corpus/$target" -- \
         -max_total_time="$seconds" -rss_limit_mb=2048 -max_len=65536 -print_final_stats=1 \
         >"$found.log" 2>&1; then

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# The GPU group of the tests: two software Vulkan devices stand in for two cards. Installs them
-# where they are missing, builds with feature `wgpu`, runs the group. Arguments go to the test
-# program; `--nocapture` shows the figures.
+# Runs the GPU tests with feature `wgpu` on two software Vulkan devices, which are installed if they are missing.
+# Arguments go to the test program; `--nocapture` shows measurements.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/software_gpus.sh

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Makes the demo corpus: crates/tandem/demo-corpus.
+"""Generates the demo corpus: crates/tandem/demo-corpus.
 
 In: the sentences in scripts/demo_corpus/{en,fa}.txt (`raw` or `raw|as spoken`), and espeak-ng.
-Out: wavs/, three manifests, phonemes.tsv and words.tsv, all rewritten whole.
-The same espeak-ng and flac give the same bytes every time; nothing depends on the clock,
-on the order of work or on chance. Needs Debian's `espeak-ng` and `flac`, no Python package.
+Out: wavs/, three manifests, phonemes.tsv and words.tsv, all rewritten.
+The same versions of espeak-ng and flac give the same bytes; nothing depends on the clock,
+on the order of work or on random numbers. Needs Debian's `espeak-ng` and `flac`, no Python package.
 
     python3 scripts/make_demo_corpus.py [--out DIR]
 

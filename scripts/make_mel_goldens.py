@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes the golden files of crates/tandem-data/tests/mel_goldens.rs with librosa.
+"""Writes the golden files of crates/tandem-data/tests/mel_goldens.rs with librosa.
 
 Needs librosa 0.11 (pip install librosa==0.11.0). Run from the root of the repository; writes
 crates/tandem-data/tests/goldens/NAME.pcm.npy (16-bit samples) and NAME.mel.npy (float32,

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Makes crates/tandem-model/tests/goldens/metrics.json with NumPy, SciPy and librosa.
+"""Writes crates/tandem-model/tests/goldens/metrics.json with NumPy, SciPy and librosa.
 
 Needs librosa 0.11 and soundfile (pip install librosa==0.11.0 soundfile). Run from the root of the
-repository. Nothing here is taken from the Rust code: definitions are those of the documentation.
+repository. Independent of the Rust code: the definitions are those of the documentation.
 """
 
 import json
@@ -45,7 +45,7 @@ def distortion(a, b, allowed):
             total[i + 1, j + 1] = costs[i, j] + min(total[i, j], total[i, j + 1], total[i + 1, j])
     i, j, pairs = rows, columns, 1
     while (i, j) != (1, 1):
-        i, j = min([(i - 1, j - 1), (i - 1, j), (i, j - 1)], key=lambda place: total[place])
+        i, j = min([(i - 1, j - 1), (i - 1, j), (i, j - 1)], key=lambda cell: total[cell])
         pairs += 1
     return {"decibels": total[rows, columns] / pairs, "pairs": pairs}
 
@@ -67,14 +67,14 @@ def alignment(symbols):
     durations[[0, -1]] = 3
     durations[symbols // 2] = 70
     path = np.repeat(np.arange(symbols), durations)
-    place = np.concatenate([s + (np.arange(d) + 0.5) / d for s, d in enumerate(durations) if d])
+    position = np.concatenate([s + (np.arange(d) + 0.5) / d for s, d in enumerate(durations) if d])
     time = (np.arange(len(path)) + 0.5) / len(path)
     steps = np.diff(path)
     return {
         "durations": durations.tolist(),
         "coverage": float(np.mean((durations >= 1) & (durations <= 60))),
         "monotonic": float((np.sum(steps <= 1) + 2) / (len(steps) + 2)),
-        "diagonality": float(max(0, 1 - 2 * np.mean(np.abs(time - place / symbols)))),
+        "diagonality": float(max(0, 1 - 2 * np.mean(np.abs(time - position / symbols)))),
     }
 
 

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Makes crates/tandem-model/tests/goldens/network.json with NumPy: a whole voice, computed by hand.
+"""Writes crates/tandem-model/tests/goldens/network.json: the forward pass of a whole voice in NumPy.
 
-Needs NumPy. Run from the root of the repository. Nothing here is taken from the Rust code: the
-definitions are those of ARCHITECTURE.md and of the modules' documentation, written down once more
-in 64 bits. Every utterance is computed alone, without padding and without masks, so the test that
-reads the file also proves that a padded batch gives what each row gives by itself.
+Needs NumPy. Run from the root of the repository. Independent of the Rust code: the definitions are
+those of ARCHITECTURE.md and of the modules' documentation, implemented again in 64 bits. Every
+utterance is computed alone, without padding and masks, so the test that reads the file also checks
+that a padded batch gives the same values as its rows alone.
 
-Weights are not in the file. Both sides make them from their names: weight `i` of tensor `name` is
-`bound * uniform(name, i)`, see `weight`.
+Weights are not in the file. Both sides compute them from their names: weight `i` of tensor `name`
+is `bound * uniform(name, i)`, see `weight`.
 """
 
 import json
@@ -116,7 +116,7 @@ def last_film(name, x, condition):
 
 
 def voice_of(frames):
-    """Patches of four frames; one that is not whole does not count."""
+    """Patches of four frames; an incomplete last patch is ignored."""
     width, bands = CONFIG["text_width"], CONFIG["bands"]
     patches = frames[: len(frames) // 4 * 4].reshape(-1, 4 * bands)
     x = silu(linear("encoder.reference.enter", patches, width))
@@ -131,7 +131,7 @@ def condition_of(voice, language):
     return silu(linear("encoder.condition", both, CONFIG["text_width"]))
 
 
-def read(symbols, condition):
+def encode_text(symbols, condition):
     width = CONFIG["text_width"]
     x = weight("encoder.text.symbols.table", CONFIG["symbols"], width)[symbols]
     x = x + silu(linear("encoder.text.spread", with_neighbours(x), width))
@@ -164,7 +164,7 @@ def velocity_of(point, time, prior, hidden, condition):
     for number in range(CONFIG["decoder_blocks"]):
         x = block(f"decoder.blocks.{number}", x, steer)
     frames = linear("decoder.leave", last_film("decoder.steer", x, steer), frame)
-    # Noise is as wide as a frame and leaves by a way of its own.
+    # Noise is as wide as a frame and is removed by a separate gain.
     quieten = linear("decoder.quieten", steer, CONFIG["bands"]) + 0.5
     return frames.reshape(-1, CONFIG["bands"]) - (point - prior) * quieten
 
@@ -174,16 +174,16 @@ def utterance(number, row):
     counts = np.array(row["durations"])
     frames = int(counts.sum())
     whole = -(-frames // patch) * patch
-    # Real frames, and zeros up to a whole patch.
+    # Real frames, zero-padded to a whole patch.
     mel = np.zeros((whole, bands))
     mel[:frames] = uniform(f"mel {number}", frames * bands).reshape(-1, bands).round(3)
     noise = (2 * uniform(f"noise {number}", whole * bands)).reshape(-1, bands).round(3)
     reference = uniform(f"reference {number}", row["reference"] * bands).round(3)
     voice = voice_of(reference.reshape(-1, bands))
     condition = condition_of(voice, row["language"])
-    hidden, prior = read(row["symbols"], condition)
+    hidden, prior = encode_text(row["symbols"], condition)
     guesses = durations_of(hidden)
-    # Behind its end a row is at its first symbol.
+    # Padding frames belong to the first symbol.
     spoken = np.repeat(np.arange(len(counts)), counts)
     path = np.concatenate([spoken, np.zeros(whole - frames, int)])
     expanded = prior[path]

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Makes the golden numbers of crates/tandem-model/src/griffin_lim/tests.rs.
+"""Computes the golden values of crates/tandem-model/src/vocoder/griffin_lim/tests.rs.
 
 Needs librosa 0.11 and soundfile (pip install librosa==0.11.0 soundfile). Run from the root of the
 repository. Prints how well librosa.griffinlim fits the magnitudes of some clips of the demo corpus
 (for the table LIBROSA), and writes crates/tandem-model/tests/goldens/vocoder.*.npy: some mel frames, and
-the magnitudes and the sound that a NumPy version of our algorithm in double precision makes of them.
+the magnitudes and the audio that a NumPy version of our algorithm computes from them in double precision.
 """
 
 import pathlib
@@ -33,10 +33,10 @@ def librosa_convergence(name):
         print(f'("{name}.flac", {found:.4f}) with init={init}')
 
 
-def places(frames, length):
-    """Which sample stands at each place of the padded signal."""
-    place = np.abs(np.arange((frames - 1) * HOP + N) - N // 2) % (2 * (length - 1))
-    return np.minimum(place, 2 * (length - 1) - place)
+def source_samples(frames, length):
+    """The source sample of each position of the padded signal."""
+    position = np.abs(np.arange((frames - 1) * HOP + N) - N // 2) % (2 * (length - 1))
+    return np.minimum(position, 2 * (length - 1) - position)
 
 
 def analyse(sound, source, frames):
@@ -79,7 +79,7 @@ def first_phases(magnitudes):
 def search(magnitudes, bands, iterations, momentum, refits):
     frames = len(bands)
     length = frames * HOP - HOP // 2
-    source = places(frames, length)
+    source = source_samples(frames, length)
     sound = synthesise(magnitudes * first_phases(magnitudes), source, length)
     before = 0
     for _ in range(iterations):
@@ -98,7 +98,7 @@ spectra = np.abs(librosa.stft(samples, n_fft=N, hop_length=HOP, pad_mode="reflec
 mel = np.log(np.maximum(FILTERS @ spectra, FLOOR)).T[60:72].astype(np.float32, order="C")
 bands = np.exp(mel.astype(np.float64))
 magnitudes = fit(bands @ (FILTERS / np.maximum(FILTERS.sum(0), 1e-300)), bands, 32)
-# Which bins are peaks hangs on single bits: both sides start from the same ones.
+# Single bits decide which bins are peaks, so both sides start from the same magnitudes.
 magnitudes = magnitudes.astype(np.float32)
 sound = search(magnitudes.astype(np.float64), bands, 6, 0.99, 2)
 np.save(OUT / "vocoder.mel.npy", mel)

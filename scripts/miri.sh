@@ -1,19 +1,19 @@
 #!/usr/bin/env bash
-# Runs code with `unsafe` under Miri: the vector lanes and the mel kernels made of them, and what
-# surrounds the mapped files of the cache. Miri has no files mapped to memory, no GPU driver and no
-# foreign allocator: those blocks are beyond it. Needs a nightly toolchain with `miri` and `rust-src`.
+# Runs tests of `unsafe` code under Miri: the SIMD lanes, the mel kernels that use them, and the code around the
+# memory-mapped cache files. Miri supports no memory-mapped files, GPU drivers or foreign allocators, so those blocks
+# are not covered. Needs a nightly toolchain with `miri` and `rust-src`.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 toolchain="${TANDEM_NIGHTLY:-nightly}"
 if ! cargo "+$toolchain" miri --version >/dev/null 2>&1; then
-    echo "needs Miri: rustup toolchain install $toolchain --component miri,rust-src" >&2
+    echo "error: Miri is missing; install it with: rustup toolchain install $toolchain --component miri,rust-src" >&2
     exit 2
 fi
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/tandem/miri}"
-# Temporary files and the clock are the host's.
+# Tests use temporary files and the clock of the host.
 export MIRIFLAGS="-Zmiri-disable-isolation"
 export PROPTEST_CASES="${PROPTEST_CASES:-4}"
-# Vector units are there when the compiler is told so.
+# Miri has these CPU features only if they are enabled at compile time.
 export RUSTFLAGS="-C target-feature=+avx2,+fma,+avx512f"
 for tests in audio::mel::lanes audio::mel::padding audio::mel::tests::a_few_samples \
     cache::text_entry cache::fingerprint::tests::moving; do

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Where the time of a training step goes on the processor, by kind of work.
+"""CPU time of a training step, by kind of work.
 
     scripts/step_profile.py [PROGRAM] [ARGUMENTS OF `tandem bench step` ...]
 
-Samples the program with Linux `perf`, names each sampled address with `addr2line`, and adds samples up by what they are
-part of. Needs both tools (Debian: linux-perf, binutils) and a program with line tables, as the release profile makes it.
+Samples the program with Linux `perf`, resolves each sampled address with `addr2line`, and counts samples by kind.
+Needs both tools (Debian: linux-perf, binutils) and a program with line tables, as in the release profile.
 """
 import collections
 import os
@@ -13,12 +13,12 @@ import subprocess
 import sys
 import tempfile
 
-# The first that fits an address's chain of inlined functions and files.
+# The first pattern that matches the chain of inlined functions and files of an address.
 KINDS = [
     ("matrix products", r"gemm"),
     ("attention", r"ops/(attention|product)"),
     ("norms", r"ops/norm"),
-    ("optimiser", r"ops/adamw"),
+    ("optimizer", r"ops/adamw"),
     ("gates, biases, sums", r"ops/"),
     ("element-wise operations of Burn", r"burn|macerator|cubecl"),
     ("threads of rayon", r"rayon|crossbeam"),
@@ -38,15 +38,15 @@ def main():
     args = sys.argv[1:]
     target = os.environ.get("CARGO_TARGET_DIR", "target")
     program = args.pop(0) if args and not args[0].startswith("-") else f"{target}/release/tandem"
-    with tempfile.TemporaryDirectory() as place:
-        samples = f"{place}/samples"
+    with tempfile.TemporaryDirectory() as directory:
+        samples = f"{directory}/samples"
         command = ["perf", "record", "-q", "-F", "499", "-o", samples, program, "bench", "step", *args]
         subprocess.run(command, check=True)
         print_shares(count(samples, os.path.realpath(program)))
 
 
 def count(samples, program):
-    """How many samples fell on each kind of work."""
+    """The number of samples of each kind of work."""
     script = ["perf", "script", "-i", samples, "-F", "ip,sym,dso", "--show-mmap-events"]
     lines = subprocess.run(script, check=True, capture_output=True, text=True).stdout.splitlines()
     shift, inside, counts = None, collections.Counter(), collections.Counter()
@@ -71,7 +71,7 @@ def count(samples, program):
 
 
 def virtual_address(program, offset):
-    """Where the file's code segment that holds this offset is linked to."""
+    """The virtual address of a file offset in the code segment."""
     headers = subprocess.run(["readelf", "-lW", program], check=True, capture_output=True, text=True).stdout
     for line in headers.splitlines():
         fields = line.split()
@@ -82,7 +82,7 @@ def virtual_address(program, offset):
 
 
 def chains(program, addresses):
-    """Each address with the functions and files that it stands in, innermost first."""
+    """Each address with its chain of inlined functions and files, innermost first."""
     command = ["addr2line", "-e", program, "-f", "-i", "-C", "-a"]
     text = "\n".join(hex(address) for address in addresses)
     found = subprocess.run(command, check=True, input=text, capture_output=True, text=True).stdout

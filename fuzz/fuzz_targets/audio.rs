@@ -1,4 +1,4 @@
-//! Any bytes as a recording: see `tandem_fuzz::targets::audio`.
+//! Arbitrary bytes as a recording: see `tandem_fuzz::targets::audio`.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

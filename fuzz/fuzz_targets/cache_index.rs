@@ -1,4 +1,4 @@
-//! Any bytes as the index of a cache: see `tandem_fuzz::targets::cache_index`.
+//! Arbitrary bytes as the index of a cache: see `tandem_fuzz::targets::cache_index`.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! Any bytes as the manifest of a checkpoint: see `tandem_fuzz::targets::checkpoint_manifest`.
+//! Arbitrary bytes as the manifest of a checkpoint: see `tandem_fuzz::targets::checkpoint_manifest`.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! Any bytes as a configuration file: see `tandem_fuzz::targets::config_file`.
+//! Arbitrary bytes as a configuration file: see `tandem_fuzz::targets::config_file`.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! Any bytes as a corpus manifest: see `tandem_fuzz::targets::manifest`.
+//! Arbitrary bytes as a corpus manifest: see `tandem_fuzz::targets::manifest`.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! Any bytes as a run record: see `tandem_fuzz::targets::run_record`.
+//! Arbitrary bytes as a run record: see `tandem_fuzz::targets::run_record`.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

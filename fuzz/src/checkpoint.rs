@@ -1,10 +1,10 @@
-//! Any bytes as the manifest of a checkpoint, and as what a manifest seals.
+//! Arbitrary bytes as the manifest of a checkpoint, without and with a valid checksum.
 
 #[path = "../../crates/tandem-model/src/checkpoint/fault.rs"]
-#[allow(dead_code, reason = "some faults are found by the files beside the manifest")]
+#[allow(dead_code, reason = "some faults are found in the other files of a checkpoint")]
 mod fault;
 #[path = "../../crates/tandem-model/src/checkpoint/manifest.rs"]
-#[allow(dead_code, reason = "names of files are made elsewhere")]
+#[allow(dead_code, reason = "the target only parses manifests")]
 mod manifest;
 #[path = "../../crates/tandem-model/src/checkpoint/sealed.rs"]
 mod sealed;
@@ -12,10 +12,10 @@ mod sealed;
 use manifest::Manifest;
 use serde_json::value::RawValue;
 
-/// A list of plain files, or an error with a fact.
+/// Gives a list of plain file names, or an error with a message.
 pub fn checkpoint_manifest(bytes: &[u8]) {
     read(bytes);
-    // The checksum stops nearly everything: the same behind a checksum that fits.
+    // The checksum rejects nearly every input, so the same contents are also read with a valid one.
     if let Ok(contents) = serde_json::from_slice::<&RawValue>(bytes)
         && let Ok(sealed) = sealed::seal(&contents)
     {
@@ -31,7 +31,7 @@ fn read(bytes: &[u8]) {
                 assert!(!file.name.contains(['/', '\\', '\0']), "{file:?}");
                 assert!(!file.name.starts_with('.') && file.name.len() < 80, "{file:?}");
             }
-            let again = sealed::seal(&manifest).expect("what was read can be written");
+            let again = sealed::seal(&manifest).expect("a parsed manifest can be written");
             assert_eq!(Manifest::parse(&again).ok().as_ref(), Some(&manifest));
         }
     }

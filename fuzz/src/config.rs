@@ -1,9 +1,9 @@
-//! Any bytes as a configuration file, TOML and YAML, ours and that of MyXTTS.
+//! Arbitrary bytes as a configuration file: TOML and YAML, of Tandem and of MyXTTS.
 
 #[path = "../../crates/tandem/src/advised.rs"]
 mod advised;
 #[path = "../../crates/tandem/src/config/format.rs"]
-#[allow(dead_code, reason = "the ends of file names are for files")]
+#[allow(dead_code, reason = "the target has no file names")]
 mod format;
 #[path = "../../crates/tandem/src/config/nearest.rs"]
 mod nearest;
@@ -23,8 +23,8 @@ use tandem_data::text::TextConfig;
 use tandem_insight::myxtts::{convert, is_myxtts};
 use tandem_units::Hint;
 
-/// The tables of a configuration that know nothing of Burn. The whole of it is read by a test of
-/// the program's own, with the same inputs.
+/// The configuration tables that do not depend on Burn. A test of the program reads the complete
+/// configuration with the same inputs.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Settings {
@@ -38,7 +38,7 @@ struct Settings {
     batch: BatchConfig,
 }
 
-/// Settings that can be written and read again, or an error with a fact and a way out.
+/// Gives settings that survive writing and reading, or an error with a message and a hint.
 pub fn config_file(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     for format in [Format::Toml, Format::Yaml] {
@@ -67,6 +67,9 @@ fn check(settings: &Settings) {
     let _ = settings.mel.validate();
     let Ok(written) = toml::to_string(settings) else { return };
     let again = Format::Toml.parse::<Settings>(&written).map_err(|advised| advised.to_string());
-    // As text: what is no number is not equal to itself.
-    assert_eq!(format!("{:?}", again.expect("settings of our own")), format!("{settings:?}"));
+    // Compared as text, because NaN is not equal to itself.
+    assert_eq!(
+        format!("{:?}", again.expect("written settings can be read")),
+        format!("{settings:?}")
+    );
 }

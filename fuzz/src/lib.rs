@@ -1,4 +1,4 @@
-//! What the fuzz targets run, as functions: the fuzzer calls them, and so does an ordinary test
-//! (`crates/tandem/tests/fuzz_corpora.rs`) with the inputs that are checked in and many like them.
+//! The fuzz targets as functions. The fuzzer calls them, and so does an ordinary test
+//! (`crates/tandem/tests/fuzz_corpora.rs`) with the checked-in inputs and mutations of them.
 
-pub mod targets; // one function for each thing that reads foreign bytes
+pub mod targets; // one function for each parser of untrusted bytes

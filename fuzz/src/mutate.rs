@@ -1,11 +1,10 @@
-//! Inputs like a given one, drawn from a seed: the same seed gives the same bytes everywhere.
+//! Mutations of an input from a seed: the same seed gives the same bytes on every machine.
 
-/// Draws and makes changes.
 pub struct Mutations {
     state: u64,
 }
 
-/// What numbers in texts become.
+/// Replacements for numbers in texts.
 const NUMBERS: [&str; 12] = [
     "0",
     "-1",
@@ -22,12 +21,11 @@ const NUMBERS: [&str; 12] = [
 ];
 
 impl Mutations {
-    /// From a seed.
     pub fn new(seed: u64) -> Mutations {
         Mutations { state: seed }
     }
 
-    /// An input like this one, with parts of another.
+    /// A mutation of `input` that may contain parts of `other`.
     pub fn of(&mut self, input: &[u8], other: &[u8]) -> Vec<u8> {
         let mut bytes = input.to_vec();
         for _ in 0..=self.below(4) {
@@ -52,12 +50,12 @@ impl Mutations {
             }
             5 => bytes.truncate(from),
             6 => drop(bytes.splice(from..from, [b'"', b'[', b'{', b'\n', b':', b'=', 0, 0xff])),
-            _ => self.another_number(bytes),
+            _ => self.replace_number(bytes),
         }
     }
 
-    /// One of the numbers in a text, made extreme.
-    fn another_number(&mut self, bytes: &mut Vec<u8>) {
+    /// Replaces one number of a text with an extreme value.
+    fn replace_number(&mut self, bytes: &mut Vec<u8>) {
         let is_digit = |at: usize| bytes[at].is_ascii_digit();
         let starts = (0..bytes.len()).filter(|at| is_digit(*at) && (*at == 0 || !is_digit(at - 1)));
         let starts: Vec<usize> = starts.collect();
@@ -70,7 +68,7 @@ impl Mutations {
         bytes.splice(from..to, number.bytes());
     }
 
-    /// A part of so many bytes: short ones are more likely.
+    /// A random range within `length` bytes; short ranges are more likely.
     fn range(&mut self, length: usize) -> (usize, usize) {
         let from = self.below(length + 1);
         let longest = [1, 4, 16, 64, length][self.below(5)];

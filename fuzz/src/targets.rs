@@ -1,8 +1,7 @@
-//! Everything that reads foreign bytes, one function each.
+//! One function for each parser of untrusted bytes.
 //!
-//! In: any bytes. Out: nothing; a panic is a finding. Burn is not part of it: what reads
-//! configurations and manifests of checkpoints is taken from its files, apart from the rest of
-//! their crates.
+//! In: arbitrary bytes. Out: nothing; a panic is a finding. Does not depend on Burn: the parsers of
+//! configurations and checkpoint manifests are included by file, without the rest of their crates.
 
 #[path = "checkpoint.rs"]
 mod checkpoint;
@@ -23,22 +22,22 @@ use tempfile::TempDir;
 pub use checkpoint::checkpoint_manifest;
 pub use config::config_file;
 
-/// As a corpus manifest: rows, rejected rows or an error; no recording outside of the corpus.
+/// A corpus manifest: gives rows, rejected rows or an error, and no recording outside of the corpus.
 pub fn manifest(bytes: &[u8]) {
-    static PLACE: LazyLock<TempDir> = LazyLock::new(|| {
-        let place = tempfile::tempdir().expect("a directory");
-        fs::create_dir(place.path().join("wavs")).expect("a directory");
-        place
+    static DIR: LazyLock<TempDir> = LazyLock::new(|| {
+        let dir = tempfile::tempdir().expect("a directory");
+        fs::create_dir(dir.path().join("wavs")).expect("a directory");
+        dir
     });
-    fs::write(PLACE.path().join("metadata.csv"), bytes).expect("room");
-    if let Ok(corpus) = Corpus::read(PLACE.path(), &CorpusConfig::default()) {
+    fs::write(DIR.path().join("metadata.csv"), bytes).expect("written");
+    if let Ok(corpus) = Corpus::read(DIR.path(), &CorpusConfig::default()) {
         for row in &corpus.utterances {
-            assert!(corpus.audio_path(row).starts_with(PLACE.path()), "{row:?}");
+            assert!(corpus.audio_path(row).starts_with(DIR.path()), "{row:?}");
         }
     }
 }
 
-/// As a recording: sound within the limits or an error.
+/// A recording: gives audio within the limits or an error.
 pub fn audio(bytes: &[u8]) {
     let limits = AudioLimits::default();
     let longest = limits.max_length;
@@ -50,13 +49,13 @@ pub fn audio(bytes: &[u8]) {
     }
 }
 
-/// As the index of a cache: usable, damaged in parts or refused. The first sixteen bytes are the
-/// settings that the index should be of.
+/// The index of a cache: usable, partly damaged or refused. The first sixteen bytes are the expected
+/// fingerprint of the settings.
 pub fn cache_index(bytes: &[u8]) {
-    static PLACE: LazyLock<TempDir> = LazyLock::new(|| tempfile::tempdir().expect("a directory"));
+    static DIR: LazyLock<TempDir> = LazyLock::new(|| tempfile::tempdir().expect("a directory"));
     let Some((settings, index)) = bytes.split_first_chunk::<16>() else { return };
-    fs::write(PLACE.path().join("index"), index).expect("room");
-    if let Found::Ready(cache) = Cache::open(PLACE.path(), Fingerprint(*settings)) {
+    fs::write(DIR.path().join("index"), index).expect("written");
+    if let Found::Ready(cache) = Cache::open(DIR.path(), Fingerprint(*settings)) {
         for number in 0..cache.len().min(1000) {
             if let Some(row) = cache.row(number) {
                 let _ = cache.text(row.record);
@@ -66,11 +65,11 @@ pub fn cache_index(bytes: &[u8]) {
     }
 }
 
-/// As a run record: a report, or an error with a fact.
+/// A run record: gives a report, or an error with a message.
 pub fn run_record(bytes: &[u8]) {
-    static PLACE: LazyLock<TempDir> = LazyLock::new(|| tempfile::tempdir().expect("a directory"));
-    let path = PLACE.path().join("run.jsonl");
-    fs::write(&path, bytes).expect("room");
+    static DIR: LazyLock<TempDir> = LazyLock::new(|| tempfile::tempdir().expect("a directory"));
+    let path = DIR.path().join("run.jsonl");
+    fs::write(&path, bytes).expect("written");
     if let Ok(record) = RunRecord::read(&path) {
         let _ = Report::of(&record, &Rules::default());
     }

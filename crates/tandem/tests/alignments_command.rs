@@ -1,24 +1,25 @@
-//! `tandem analyze --alignments`: a run of the real program, and what it says of its transcripts.
+//! `tandem analyze --alignments` on a run of the real program: the ranking of transcripts, and errors.
 
-mod kit;
+mod support;
 
-use kit::runs::SMALL_STEPS;
-use kit::{Place, Said};
+use support::runs::SMALL_STEPS;
+use support::{CommandOutput, TestDir};
 
-fn train_one_step(place: &Place) -> Said {
+fn train_one_step(dir: &TestDir) -> CommandOutput {
     let one = ["--max-steps", "1", "--checkpoint-dir", "run"];
-    place.run(&[&SMALL_STEPS[..], &one].concat())
+    dir.run(&[&SMALL_STEPS[..], &one].concat())
 }
 
 #[test]
-fn a_voice_that_knows_nothing_says_so_instead_of_accusing_transcripts() {
-    let place = Place::new();
-    let trained = train_one_step(&place);
+fn an_untrained_voice_reports_that_it_cannot_rank_transcripts() {
+    let dir = TestDir::new();
+    let trained = train_one_step(&dir);
     assert_eq!(trained.code, Some(0), "{trained:?}");
     let ask = ["analyze", "--alignments", "run", "--limit", "12"];
-    let said = place.run(&[&ask[..], &["--json"]].concat());
-    assert_eq!(said.code, Some(1), "{said:?}");
-    let found: serde_json::Value = serde_json::from_str(&said.out).expect("JSON and nothing else");
+    let output = dir.run(&[&ask[..], &["--json"]].concat());
+    assert_eq!(output.code, Some(1), "{output:?}");
+    let found: serde_json::Value =
+        serde_json::from_str(&output.out).expect("JSON and nothing else");
     assert_eq!((&found["step"], &found["suspicious"]), (&1.into(), &0.into()), "{found}");
     let rows = found["rows"].as_array().expect("a list");
     assert_eq!(rows.len(), 12);
@@ -30,7 +31,7 @@ fn a_voice_that_knows_nothing_says_so_instead_of_accusing_transcripts() {
     let fact = found["findings"][0]["fact"].as_str().expect("a finding");
     assert!(fact.contains("cannot tell"), "{found}");
 
-    let table = place.run(&[&ask[..], &["--top", "3", "--held-out"]].concat());
+    let table = dir.run(&[&ask[..], &["--top", "3", "--held-out"]].concat());
     assert_eq!(table.code, Some(1), "{table:?}");
     assert!(table.out.contains("margin") && table.out.contains("cannot tell"), "{table:?}");
     assert!(table.out.contains("train on"), "{table:?}");
@@ -38,15 +39,14 @@ fn a_voice_that_knows_nothing_says_so_instead_of_accusing_transcripts() {
 }
 
 #[test]
-fn what_cannot_be_listened_to_is_an_error_with_a_way_out() {
-    let place = Place::new();
-    assert_eq!(train_one_step(&place).code, Some(0));
-    place.run(&["analyze", "--alignments", "nowhere"]).failed(&["nowhere"]);
-    place
-        .run(&["analyze", "--alignments", "run", "--keep-diacritics"])
-        .failed(&["another way than this voice learned it", "leave out flags"]);
-    place.run(&["analyze", "no-corpus", "--alignments", "run"]).failed(&["no-corpus"]);
-    let alone = place.run(&["analyze", "--held-out"]);
+fn unusable_runs_and_corpora_are_errors_with_a_hint() {
+    let dir = TestDir::new();
+    assert_eq!(train_one_step(&dir).code, Some(0));
+    dir.run(&["analyze", "--alignments", "nowhere"]).assert_failed(&["nowhere"]);
+    dir.run(&["analyze", "--alignments", "run", "--keep-diacritics"])
+        .assert_failed(&["another way than this voice learned it", "leave out flags"]);
+    dir.run(&["analyze", "no-corpus", "--alignments", "run"]).assert_failed(&["no-corpus"]);
+    let alone = dir.run(&["analyze", "--held-out"]);
     assert_eq!(alone.code, Some(2), "{alone:?}");
     assert!(alone.err.contains("--alignments"), "{alone:?}");
 }

@@ -1,17 +1,17 @@
-//! Pages in a real browser: loaded, updated, heard, and still there after a restart.
+//! The pages in a real browser: loading, updates, audio playback, and reconnection after a restart.
 //!
-//! Needs Chromium, so every test here is ignored unless it is asked for: `scripts/browser_tests.sh`
-//! installs it and runs them. Without Chromium they fail; they never pass unrun.
+//! Needs Chromium, so every test here is ignored by default: `scripts/browser_tests.sh` installs it and
+//! runs them. Without Chromium they fail.
 
-mod browser_kit;
-mod kit;
+mod browser_support;
+mod support;
 
-use browser_kit::Browser;
-use kit::Place;
+use browser_support::Browser;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::Child;
+use support::TestDir;
 
 const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/example-run.jsonl");
 
@@ -20,16 +20,16 @@ fn example() -> Vec<String> {
     text.lines().map(|line| format!("{line}\n")).collect()
 }
 
-/// A run that has come half-way, with a sample that can be heard.
-fn half_a_run(place: &Place) {
-    fs::create_dir_all(place.inside("run/samples")).expect("created");
-    fs::write(place.inside("run/run.jsonl"), example()[..20].concat()).expect("written");
-    sample(place, 20, 2.0);
+/// The first half of a run record, with an audio sample.
+fn half_a_run(dir: &TestDir) {
+    fs::create_dir_all(dir.path("run/samples")).expect("created");
+    fs::write(dir.path("run/run.jsonl"), example()[..20].concat()).expect("written");
+    sample(dir, 20, 2.0);
 }
 
-fn sample(place: &Place, step: u64, seconds: f64) {
-    let samples = place.inside("run/samples");
-    let sound = kit::wav(kit::Kind::Int(16), 22_050, 1, seconds);
+fn sample(dir: &TestDir, step: u64, seconds: f64) {
+    let samples = dir.path("run/samples");
+    let sound = support::wav(support::Kind::Int(16), 22_050, 1, seconds);
     fs::write(samples.join(format!("step-{step:06}-en.wav")), sound).expect("written");
     fs::write(samples.join(format!("step-{step:06}-en-alignment.png")), PICTURE).expect("written");
 }
@@ -37,9 +37,9 @@ fn sample(place: &Place, step: u64, seconds: f64) {
 /// One white pixel.
 const PICTURE: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0\0\0\x1f\x15\xc4\x89\0\0\0\rIDATx\x9cc\xf8\xff\xff\xff\x7f\0\t\xfb\x03\xfd\x05CE\xca\0\0\0\0IEND\xaeB`\x82";
 
-fn watch(place: &Place, port: &str) -> (Child, String) {
+fn watch(dir: &TestDir, port: &str) -> (Child, String) {
     let mut child =
-        place.tandem(&["watch", "run", "--port", port]).spawn().expect("the program runs");
+        dir.tandem(&["watch", "run", "--port", port]).spawn().expect("the program runs");
     let mut line = String::new();
     BufReader::new(child.stdout.take().expect("piped")).read_line(&mut line).expect("a line");
     (child, line.trim().to_string())
@@ -50,63 +50,64 @@ fn append(path: &Path, text: &str) {
     file.write_all(text.as_bytes()).expect("appended");
 }
 
-/// The last step as the page says it.
+/// The last step that the page shows.
 const LAST_STEP: &str = "document.querySelector('.facts div:nth-child(2) dd').textContent";
 
 #[test]
 #[ignore = "needs Chromium: scripts/browser_tests.sh"]
 fn the_live_page_loads_updates_plays_and_survives_a_restart() {
-    let place = Place::new();
-    half_a_run(&place);
-    let (mut child, url) = watch(&place, "0");
-    let mut browser = Browser::start(&place.inside("browser"));
+    let dir = TestDir::new();
+    half_a_run(&dir);
+    let (mut child, url) = watch(&dir, "0");
+    let mut browser = Browser::start(&dir.path("browser"));
     browser.open(&url);
     browser.wait_for("document.documentElement.dataset.updates >= 1");
     let before = browser.text(LAST_STEP);
     assert_eq!(browser.number("document.querySelectorAll('#losses polyline').length"), 1.0);
 
     // Updates.
-    append(&place.inside("run/run.jsonl"), &example()[20..].concat());
+    append(&dir.path("run/run.jsonl"), &example()[20..].concat());
     browser.wait_for(&format!("{LAST_STEP} === '40'"));
     assert_ne!(before, "40");
     assert_eq!(browser.text("document.getElementById('state').textContent"), "done");
 
-    // Plays, and goes on playing while its section is replaced.
+    // A playing sample continues while its section is replaced.
     browser.wait_for("document.querySelector('#samples img').complete");
     assert_eq!(browser.number("document.querySelector('#samples img').naturalWidth"), 1.0);
     let play = "(async () => { const a = document.querySelector('audio'); a.muted = true; \
                 await a.play(); return a.duration; })()";
     assert!((browser.number(play) - 2.0).abs() < 0.1);
     browser.wait_for("document.querySelector('audio').currentTime > 0.2");
-    browser.evaluate("window.heard = document.querySelector('audio')");
-    sample(&place, 40, 1.0);
+    browser.evaluate("window.playing = document.querySelector('audio')");
+    sample(&dir, 40, 1.0);
     browser.wait_for(
-        "window.heard.ended && document.querySelector('#samples h3').textContent.includes('40')",
+        "window.playing.ended && document.querySelector('#samples h3').textContent.includes('40')",
     );
-    browser.wait_for("!window.heard.isConnected");
+    browser.wait_for("!window.playing.isConnected");
 
-    // The run is taken up again.
+    // The run is resumed.
     let lines = example();
     let header = lines[0].replace("1794700800000", "1794700900000");
-    let more = lines[2].replace("\"step\":1,", "\"step\":41,");
-    append(&place.inside("run/run-from-00000040.jsonl"), &(header + &more));
+    let step = lines.iter().find(|line| line.contains("\"event\":\"step\"")).expect("a step");
+    let more = step.replace("\"step\":1,", "\"step\":41,");
+    append(&dir.path("run/run-from-00000040.jsonl"), &(header + &more));
     browser.wait_for(&format!("{LAST_STEP} === '41'"));
     assert_eq!(browser.text("document.getElementById('state').textContent"), "running");
 
-    // The page is closed and opened again at the same port: the browser comes back by itself.
+    // The server restarts at the same port: the page reconnects.
     child.kill().expect("ours");
     child.wait().expect("gone");
     browser.wait_for("document.getElementById('state').className.includes('bad')");
     let port = url.trim_end_matches('/').rsplit(':').next().expect("a port").to_string();
-    let (mut again, _) = watch(&place, &port);
+    let (mut again, _) = watch(&dir, &port);
     browser.wait_for("document.getElementById('state').className.includes('good')");
 
-    // Another run in the same place.
-    fs::remove_file(place.inside("run/run-from-00000040.jsonl")).expect("removed");
-    fs::remove_file(place.inside("run/run.jsonl")).expect("removed");
-    append(&place.inside("run/run.jsonl"), &(lines[0].replace("17947008", "17947999") + &lines[2]));
+    // Another run in the same directory.
+    fs::remove_file(dir.path("run/run-from-00000040.jsonl")).expect("removed");
+    fs::remove_file(dir.path("run/run.jsonl")).expect("removed");
+    append(&dir.path("run/run.jsonl"), &(lines[0].replace("17947008", "17947999") + step));
     browser.wait_for(&format!("{LAST_STEP} === '1'"));
-    browser.has_no_complaints(&[
+    browser.assert_no_errors(&[
         "net::ERR_CONNECTION_REFUSED",
         "net::ERR_INCOMPLETE_CHUNKED_ENCODING",
         "net::ERR_EMPTY_RESPONSE",
@@ -118,15 +119,15 @@ fn the_live_page_loads_updates_plays_and_survives_a_restart() {
 
 #[test]
 #[ignore = "needs Chromium: scripts/browser_tests.sh"]
-fn pages_fit_a_phone_in_both_languages_and_ask_nobody() {
-    let place = Place::new();
-    fs::create_dir_all(place.inside("run")).expect("created");
-    fs::copy(EXAMPLE, place.inside("run/run.jsonl")).expect("copied");
-    let mut browser = Browser::start(&place.inside("browser"));
+fn pages_fit_a_phone_in_both_languages_and_load_nothing_from_the_network() {
+    let dir = TestDir::new();
+    fs::create_dir_all(dir.path("run")).expect("created");
+    fs::copy(EXAMPLE, dir.path("run/run.jsonl")).expect("copied");
+    let mut browser = Browser::start(&dir.path("browser"));
     for lang in ["en", "fa"] {
-        let page = place.inside(&format!("{lang}.html"));
-        let said = place.run(&["report", "run", "--html", &page.to_string_lossy(), "--lang", lang]);
-        assert_eq!(said.code, Some(0), "{said:?}");
+        let page = dir.path(&format!("{lang}.html"));
+        let output = dir.run(&["report", "run", "--html", &page.to_string_lossy(), "--lang", lang]);
+        assert_eq!(output.code, Some(0), "{output:?}");
         browser.size(390, 844);
         browser.open(&format!("file://{}", page.display()));
         browser.wait_for("document.querySelectorAll('svg').length > 3");
@@ -142,27 +143,27 @@ fn pages_fit_a_phone_in_both_languages_and_ask_nobody() {
         browser.scheme("dark");
         let dark = browser.text("getComputedStyle(document.body).backgroundColor");
         assert_ne!(light, dark);
-        assert!(browser.paper().len() > 10_000, "nothing on paper");
+        assert!(browser.pdf().len() > 10_000, "the PDF is empty");
         let direction = browser.text("getComputedStyle(document.querySelector('pre')).direction");
         assert_eq!(direction, "ltr");
     }
-    let asked = browser.requests();
+    let requested = browser.requests();
     assert!(
-        asked.iter().all(|url| url.starts_with("file://") || url.starts_with("data:")),
-        "{asked:?}"
+        requested.iter().all(|url| url.starts_with("file://") || url.starts_with("data:")),
+        "{requested:?}"
     );
-    browser.has_no_complaints(&[]);
+    browser.assert_no_errors(&[]);
 }
 
 #[test]
 #[ignore = "needs Chromium: scripts/browser_tests.sh"]
-fn a_page_of_another_origin_learns_nothing() {
-    let place = Place::new();
-    half_a_run(&place);
-    let (mut child, url) = watch(&place, "0");
-    let evil = place.inside("evil.html");
+fn a_page_of_another_origin_cannot_read_the_run() {
+    let dir = TestDir::new();
+    half_a_run(&dir);
+    let (mut child, url) = watch(&dir, "0");
+    let evil = dir.path("evil.html");
     fs::write(&evil, "<p>evil</p>").expect("written");
-    let mut browser = Browser::start(&place.inside("browser"));
+    let mut browser = Browser::start(&dir.path("browser"));
     browser.open(&format!("file://{}", evil.display()));
     for mode in ["cors", "no-cors"] {
         let fetch = format!(

@@ -1,22 +1,22 @@
-//! `tandem compare` as a user meets it: records of known pace, of other programs, cut short.
+//! `tandem compare`: records with known step times, records of other programs, truncated records.
 
-mod kit;
+mod support;
 
-use kit::{Place, Said};
 use std::fs;
+use support::{CommandOutput, TestDir};
 use tandem_telemetry::event::{
     DeviceRole, DeviceSample, Event, Final, RunHeader, RunOutcome, Step,
 };
 use tandem_telemetry::{Nanos, Stamped};
 use tandem_units::{Bytes, Ticket};
 
-/// A record of steps that take `base` milliseconds by four shapes, a little more or less.
+/// A record with four batch shapes whose steps take about `base` milliseconds.
 fn record(steps: u64, base: u64, seed: u64) -> String {
     let header = RunHeader::now("tandem", "0.1.0", serde_json::json!({"batch_size": 16}));
     let mut at = Nanos(0);
     let mut lines = vec![Stamped { at, event: Event::Run(Box::new(header)) }];
     for number in 1..=steps {
-        // A known walk, so that the snapshot stays: Knuth's multiplier.
+        // Fixed pseudo-random numbers (Knuth's multiplier), so that the snapshot does not change.
         let walk = (number + 1000 * seed).wrapping_mul(6_364_136_223_846_793_005) >> 40;
         let shape = [16, 64, 200 * (1 + walk as u32 % 4)];
         let took = base * 1_000_000 * u64::from(shape[2]) / 400 * (970 + walk / 7 % 61) / 1000;
@@ -43,60 +43,60 @@ fn record(steps: u64, base: u64, seed: u64) -> String {
     lines.collect()
 }
 
-fn place() -> Place {
-    let place = Place::new();
+fn test_dir() -> TestDir {
+    let dir = TestDir::new();
     for (name, base, seed) in [("a", 100, 1), ("again", 100, 2), ("slow", 110, 3)] {
-        fs::create_dir(place.inside(name)).expect("a directory");
-        fs::write(place.inside(name).join("run.jsonl"), record(80, base, seed)).expect("written");
+        fs::create_dir(dir.path(name)).expect("a directory");
+        fs::write(dir.path(name).join("run.jsonl"), record(80, base, seed)).expect("written");
     }
-    place
+    dir
 }
 
-fn compared(place: &Place, more: &[&str]) -> Said {
-    place.run(&[&["compare"], more].concat())
+fn compared(dir: &TestDir, more: &[&str]) -> CommandOutput {
+    dir.run(&[&["compare"], more].concat())
 }
 
 #[test]
 fn a_slower_run_is_a_regression_and_another_seed_is_not() {
-    let place = place();
-    let same = compared(&place, &["a", "again/run.jsonl"]);
+    let dir = test_dir();
+    let same = compared(&dir, &["a", "again/run.jsonl"]);
     assert_eq!((same.code, same.err.as_str()), (Some(0), ""), "{same:?}");
     assert!(same.out.contains("verdict  no difference beyond noise"), "{}", same.out);
-    let slower = compared(&place, &["a", "slow"]);
+    let slower = compared(&dir, &["a", "slow"]);
     assert_eq!(slower.code, Some(1), "{slower:?}");
     insta::assert_snapshot!(slower.out);
-    assert_eq!(compared(&place, &["slow", "a"]).code, Some(0), "faster is no regression");
+    assert_eq!(compared(&dir, &["slow", "a"]).code, Some(0), "faster is no regression");
 }
 
 #[test]
-fn a_limit_decides_what_fails() {
-    let place = place();
+fn fail_over_sets_the_limit_of_a_regression() {
+    let dir = test_dir();
     for (limit, code) in [("5%", 1), ("5", 1), ("20%", 0), ("9.5 %", 1)] {
-        let said = compared(&place, &["a", "slow", "--fail-over", limit]);
-        assert_eq!(said.code, Some(code), "{limit}: {said:?}");
+        let output = compared(&dir, &["a", "slow", "--fail-over", limit]);
+        assert_eq!(output.code, Some(code), "{limit}: {output:?}");
     }
-    let wrong = compared(&place, &["a", "slow", "--fail-over", "much"]);
+    let wrong = compared(&dir, &["a", "slow", "--fail-over", "much"]);
     assert!(wrong.code == Some(2) && wrong.err.contains("such as 5%"), "{wrong:?}");
 }
 
 #[test]
-fn the_json_form_is_json_alone_and_always_the_same() {
-    let place = place();
-    let said = compared(&place, &["a", "slow", "--json"]);
-    assert_eq!(said.code, Some(1));
-    let found: serde_json::Value = serde_json::from_str(&said.out).expect("JSON");
+fn json_output_is_valid_and_deterministic() {
+    let dir = test_dir();
+    let output = compared(&dir, &["a", "slow", "--json"]);
+    assert_eq!(output.code, Some(1));
+    let found: serde_json::Value = serde_json::from_str(&output.out).expect("JSON");
     assert_eq!((&found["verdict"], &found["a"]["steps"]), (&"worse".into(), &79.into()));
     let row = &found["rows"][2];
     assert_eq!(row["measure"], "same_shapes");
     let ratio = row["ratio"].as_f64().expect("a number");
     assert!((ratio - 1.1).abs() < 0.02, "{ratio}");
-    assert_eq!(said.out, compared(&place, &["a", "slow", "--json"]).out);
+    assert_eq!(output.out, compared(&dir, &["a", "slow", "--json"]).out);
 }
 
 #[test]
-fn records_that_cannot_be_used_are_refused_with_a_way_out() {
-    let place = place();
-    let write = |name: &str, text: &str| fs::write(place.inside(name), text).expect("written");
+fn unusable_records_are_errors_with_a_hint() {
+    let dir = test_dir();
+    let write = |name: &str, text: &str| fs::write(dir.path(name), text).expect("written");
     write("foreign.jsonl", "{\"step\": 1}\n");
     write("empty.jsonl", "");
     let newer = record(20, 100, 1).replace("\"schema\":{\"major\":1", "\"schema\":{\"major\":9");
@@ -109,32 +109,31 @@ fn records_that_cannot_be_used_are_refused_with_a_way_out() {
         ("short.jsonl", "has 4 steps after the warm-up"),
         ("nowhere", "cannot open run record"),
     ] {
-        compared(&place, &["a", name]).failed(&[words]);
+        compared(&dir, &["a", name]).assert_failed(&[words]);
     }
 }
 
 #[test]
-fn a_record_cut_short_is_used_as_far_as_it_goes_and_that_is_said() {
-    let place = place();
+fn a_truncated_record_is_used_with_a_warning() {
+    let dir = test_dir();
     let whole = record(80, 100, 4);
-    fs::write(place.inside("cut.jsonl"), &whole[..whole.len() * 2 / 3]).expect("written");
-    let said = compared(&place, &["a", "cut.jsonl"]);
-    assert_eq!(said.code, Some(0), "{said:?}");
-    assert!(said.err.contains("its last line was cut off; the rest is used"), "{}", said.err);
-    assert!(said.err.contains("has no ending"), "{}", said.err);
-    assert!(said.out.contains("total times are not comparable"), "{}", said.out);
+    fs::write(dir.path("cut.jsonl"), &whole[..whole.len() * 2 / 3]).expect("written");
+    let output = compared(&dir, &["a", "cut.jsonl"]);
+    assert_eq!(output.code, Some(0), "{output:?}");
+    assert!(output.err.contains("its last line was cut off; the rest is used"), "{}", output.err);
+    assert!(output.err.contains("has no ending"), "{}", output.err);
+    assert!(output.out.contains("total times are not comparable"), "{}", output.out);
 }
 
-/// Real steps of the real pipeline, however noisy the machine, and a copy of them twenty times as
-/// slow.
+/// Steps of the real pipeline, and a copy of them that is twenty times slower: larger than any noise.
 #[test]
-fn a_real_record_is_itself_and_its_slower_copy_is_not() {
-    let place = Place::new();
+fn a_real_record_equals_itself_and_its_slower_copy_is_a_regression() {
+    let dir = TestDir::new();
     let args =
         ["analyze", "demo", "--step-time", "4", "--batch-size", "4", "--record", "real.jsonl"];
-    let said = place.run(&[&args[..], &["--sample", "5", "--batches", "120"]].concat());
-    assert!(matches!(said.code, Some(0 | 1)), "{said:?}");
-    let real = fs::read_to_string(place.inside("real.jsonl")).expect("a record");
+    let output = dir.run(&[&args[..], &["--sample", "5", "--batches", "120"]].concat());
+    assert!(matches!(output.code, Some(0 | 1)), "{output:?}");
+    let real = fs::read_to_string(dir.path("real.jsonl")).expect("a record");
     let slower = real.lines().map(|line| {
         let mut stamped: Stamped = serde_json::from_str(line).expect("our line");
         if let Event::Step(step) = &mut stamped.event {
@@ -142,8 +141,8 @@ fn a_real_record_is_itself_and_its_slower_copy_is_not() {
         }
         serde_json::to_string(&stamped).expect("JSON") + "\n"
     });
-    fs::write(place.inside("slower.jsonl"), slower.collect::<String>()).expect("written");
-    assert_eq!(compared(&place, &["real.jsonl", "real.jsonl"]).code, Some(0));
-    let found = compared(&place, &["real.jsonl", "slower.jsonl"]);
+    fs::write(dir.path("slower.jsonl"), slower.collect::<String>()).expect("written");
+    assert_eq!(compared(&dir, &["real.jsonl", "real.jsonl"]).code, Some(0));
+    let found = compared(&dir, &["real.jsonl", "slower.jsonl"]);
     assert_eq!(found.code, Some(1), "{found:?}");
 }

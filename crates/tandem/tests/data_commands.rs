@@ -1,22 +1,22 @@
-//! The commands of the data side on the built-in corpus: what a script reads from them, and which
-//! of flag, environment and file decides.
+//! `prepare`, `batches` and `analyze` on the built-in corpus: their JSON output, and the order of flag,
+//! environment variable and configuration file.
 
-mod kit;
+mod support;
 
-use kit::{Place, Said};
 use serde_json::Value;
 use std::fs;
 use std::io::{BufRead, BufReader};
+use support::{CommandOutput, TestDir};
 
-fn batches(place: &Place, more: &[&str]) -> Value {
-    place.run(&[&["batches", "demo", "--json", "--batch-size", "8"], more].concat()).json()
+fn batches(dir: &TestDir, more: &[&str]) -> Value {
+    dir.run(&[&["batches", "demo", "--json", "--batch-size", "8"], more].concat()).json()
 }
 
 #[test]
-fn the_summary_of_the_demo_says_what_each_start_rebuilt() {
-    let place = Place::new();
+fn the_summary_counts_the_rows_that_each_start_rebuilt() {
+    let dir = TestDir::new();
     let rebuilt = |more: &[&str]| {
-        let summary = place.run(&[&["prepare", "demo", "--json"], more].concat()).json();
+        let summary = dir.run(&[&["prepare", "demo", "--json"], more].concat()).json();
         (summary["rebuilt"].as_u64().unwrap(), summary["corpus"].as_str().unwrap().to_owned())
     };
     let (cold, _) = rebuilt(&[]);
@@ -24,34 +24,34 @@ fn the_summary_of_the_demo_says_what_each_start_rebuilt() {
     let (other, _) = rebuilt(&["--max-text-length", "190"]);
     let (back, _) = rebuilt(&[]);
     assert_eq!([cold, warm, other, back], [150, 0, 150, 0]);
-    let said = place.run(&["prepare", "demo"]);
-    assert!(said.out.contains("rebuilt    0 of 150 rows"), "{}", said.out);
-    assert_eq!(said.err, "");
+    let output = dir.run(&["prepare", "demo"]);
+    assert!(output.out.contains("rebuilt    0 of 150 rows"), "{}", output.out);
+    assert_eq!(output.err, "");
 }
 
 #[test]
 fn a_changed_line_or_recording_of_the_demo_rebuilds_one_row() {
-    // A copy: the built-in corpus repairs itself.
-    let place = Place::new();
-    let demo = place.run(&["prepare", "demo", "--json"]).json();
-    copy(demo["corpus"].as_str().unwrap().as_ref(), &place.corpus());
-    assert_eq!(place.prepare(&[])["rebuilt"], 150);
-    let manifest = place.corpus().join("metadata_train.csv");
+    // A copy, because the built-in corpus is restored at every start.
+    let dir = TestDir::new();
+    let demo = dir.run(&["prepare", "demo", "--json"]).json();
+    copy(demo["corpus"].as_str().unwrap().as_ref(), &dir.corpus());
+    assert_eq!(dir.prepare(&[])["rebuilt"], 150);
+    let manifest = dir.corpus().join("metadata_train.csv");
     let text = fs::read_to_string(&manifest).unwrap();
     let line = text.lines().find(|line| line.contains("|en")).unwrap();
     let mut cells: Vec<_> = line.split('|').collect();
     (cells[1], cells[2]) = ("Something else.", "Something else.");
     fs::write(&manifest, text.replace(line, &cells.join("|"))).unwrap();
-    assert_eq!(place.prepare(&[])["rebuilt"], 1);
-    let clip = |name: &str| place.corpus().join("wavs/fa").join(name);
-    let mut names: Vec<_> = fs::read_dir(place.corpus().join("wavs/fa"))
+    assert_eq!(dir.prepare(&[])["rebuilt"], 1);
+    let clip = |name: &str| dir.corpus().join("wavs/fa").join(name);
+    let mut names: Vec<_> = fs::read_dir(dir.corpus().join("wavs/fa"))
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
     names.sort();
     fs::copy(clip(&names[0]), clip(&names[1])).unwrap();
-    assert_eq!(place.prepare(&[])["rebuilt"], 1);
-    assert_eq!(place.prepare(&[])["rebuilt"], 0);
+    assert_eq!(dir.prepare(&[])["rebuilt"], 1);
+    assert_eq!(dir.prepare(&[])["rebuilt"], 0);
 }
 
 fn copy(from: &std::path::Path, to: &std::path::Path) {
@@ -68,22 +68,22 @@ fn copy(from: &std::path::Path, to: &std::path::Path) {
 
 #[test]
 fn batches_do_not_depend_on_the_number_of_workers() {
-    let place = Place::new();
-    let one = batches(&place, &["--num-workers", "1"]);
-    assert_eq!(one, batches(&place, &["--num-workers", "4"]));
-    let another = Place::new();
-    assert_eq!(one, batches(&another, &["--num-workers", "3"]), "nor on who prepared it");
-    assert_ne!(one["batches"], batches(&place, &["--epoch", "1"])["batches"]);
-    assert_ne!(one["batches"], batches(&place, &["--seed", "1"])["batches"]);
+    let dir = TestDir::new();
+    let one = batches(&dir, &["--num-workers", "1"]);
+    assert_eq!(one, batches(&dir, &["--num-workers", "4"]));
+    let another = TestDir::new();
+    assert_eq!(one, batches(&another, &["--num-workers", "3"]), "nor on the run that prepared it");
+    assert_ne!(one["batches"], batches(&dir, &["--epoch", "1"])["batches"]);
+    assert_ne!(one["batches"], batches(&dir, &["--seed", "1"])["batches"]);
 }
 
 #[test]
-fn batches_from_any_place_are_the_tail_of_all() {
-    let place = Place::new();
-    let all = batches(&place, &[]);
+fn from_skips_the_first_batches() {
+    let dir = TestDir::new();
+    let all = batches(&dir, &[]);
     let all = all["batches"].as_array().unwrap();
     for from in [1, all.len() / 2, all.len() - 1, all.len(), all.len() + 7] {
-        let tail = batches(&place, &["--from", &from.to_string()]);
+        let tail = batches(&dir, &["--from", &from.to_string()]);
         let tail = tail["batches"].as_array().unwrap();
         assert_eq!(tail, &all[from.min(all.len())..], "from batch {from}");
     }
@@ -95,16 +95,16 @@ fn batches_from_any_place_are_the_tail_of_all() {
 }
 
 #[test]
-fn an_analysis_has_a_number_for_each_question() {
-    let place = Place::new();
+fn an_analysis_has_every_measurement() {
+    let dir = TestDir::new();
     let args =
         ["analyze", "demo", "--json", "--sample", "20", "--batches", "5", "--step-time", "1"];
-    let said = place.run(&args);
-    // 1: something should be changed, which depends on the machine.
-    assert!(matches!(said.code, Some(0 | 1)), "{said:?}");
-    let analysis: Value = serde_json::from_str(&said.out).unwrap();
+    let output = dir.run(&args);
+    // Exit code 1 means that a setting should change, which depends on the machine.
+    assert!(matches!(output.code, Some(0 | 1)), "{output:?}");
+    let analysis: Value = serde_json::from_str(&output.out).unwrap();
     let findings = analysis["findings"].as_array().unwrap();
-    assert_eq!(findings.is_empty(), said.code == Some(0));
+    assert_eq!(findings.is_empty(), output.code == Some(0));
     for field in [
         "/text/per_row",
         "/text/all_rows",
@@ -132,7 +132,7 @@ fn an_analysis_has_a_number_for_each_question() {
 
 #[test]
 fn wrong_usage_ends_with_code_2() {
-    let place = Place::new();
+    let dir = TestDir::new();
     for args in [
         &["prepare"][..],
         &["prepare", "demo", "--bogus"],
@@ -144,37 +144,37 @@ fn wrong_usage_ends_with_code_2() {
         &["batches", "demo", "--frame-budget", "10"],
         &["nonsense"],
     ] {
-        let said = place.run(args);
-        assert_eq!((said.code, said.out.as_str()), (Some(2), ""), "{args:?}: {said:?}");
-        assert!(said.err.starts_with("error: "), "{args:?}: {said:?}");
+        let output = dir.run(args);
+        assert_eq!((output.code, output.out.as_str()), (Some(2), ""), "{args:?}: {output:?}");
+        assert!(output.err.starts_with("error: "), "{args:?}: {output:?}");
     }
     for args in [&["--help"][..], &["--version"], &["prepare", "--help"]] {
-        let said = place.run(args);
-        assert_eq!((said.code, said.err.as_str()), (Some(0), ""), "{args:?}");
+        let output = dir.run(args);
+        assert_eq!((output.code, output.err.as_str()), (Some(0), ""), "{args:?}");
     }
 }
 
 #[test]
-fn a_reader_that_leaves_early_is_no_fault() {
-    let place = Place::new();
+fn a_closed_stdout_is_not_an_error() {
+    let dir = TestDir::new();
     for args in [&["prepare", "demo"][..], &["batches", "demo", "--batch-size", "1"]] {
-        let mut child = place.tandem(args).spawn().unwrap();
+        let mut child = dir.tandem(args).spawn().unwrap();
         let mut line = String::new();
         BufReader::with_capacity(16, child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let said = Said::of(child.wait_with_output().unwrap());
-        assert_eq!(said.code, Some(0), "{said:?}");
-        assert!(!said.err.contains("error"), "{said:?}");
+        let output = CommandOutput::of(child.wait_with_output().unwrap());
+        assert_eq!(output.code, Some(0), "{output:?}");
+        assert!(!output.err.contains("error"), "{output:?}");
     }
 }
 
 #[test]
-fn a_flag_beats_the_environment_and_that_beats_the_file() {
-    let place = Place::new();
-    fs::write(place.inside("run.toml"), "[batch]\nbatch_size = 5\n").unwrap();
+fn flags_override_the_environment_which_overrides_the_file() {
+    let dir = TestDir::new();
+    fs::write(dir.path("run.toml"), "[batch]\nbatch_size = 5\n").unwrap();
     let largest = |args: &[&str], variable: Option<&str>| {
-        let mut command = place.tandem(&[&["batches", "demo", "--json"], args].concat());
+        let mut command = dir.tandem(&[&["batches", "demo", "--json"], args].concat());
         command.envs(variable.map(|value| ("TANDEM_BATCH_SIZE", value)));
-        let plan = Said::of(command.output().unwrap()).json();
+        let plan = CommandOutput::of(command.output().unwrap()).json();
         let batches = plan["batches"].as_array().unwrap();
         batches.iter().map(|batch| batch["ids"].as_array().unwrap().len()).max().unwrap()
     };
@@ -185,21 +185,21 @@ fn a_flag_beats_the_environment_and_that_beats_the_file() {
 }
 
 #[test]
-fn a_configuration_that_makes_no_sense_is_named_with_its_line() {
-    let place = Place::new();
-    let config = place.inside("run.toml");
+fn invalid_configuration_is_reported_with_its_line() {
+    let dir = TestDir::new();
+    let config = dir.path("run.toml");
     let run = |text: &str| {
         fs::write(&config, text).unwrap();
-        place.run(&["batches", "demo", "--config", "run.toml"])
+        dir.run(&["batches", "demo", "--config", "run.toml"])
     };
-    run("num_workers = 2\n\nbatch_sise = 4\n").failed(&["run.toml", "line 3", "batch_sise"]);
-    run("[batch]\nbatch_sise = 4\n").failed(&["line 2", "batch_sise", "batch_size"]);
-    run("num_workers = \"two\"\n").failed(&["line 1", "num_workers"]);
-    run("num_workers = \n").failed(&["line 1"]);
-    run("num_workers = 0\n").failed(&["num_workers"]);
-    run("max_rejected = 3.0\n").failed(&["max_rejected"]);
-    run("[batch]\nmax_buckets = 0\n").failed(&["max_buckets"]);
-    run("[text]\nmax_symbols = 50\n").failed(&["text.max_symbols", "batch.max_text_length"]);
-    let missing = place.run(&["prepare", "demo", "--config", "nowhere.toml"]);
-    missing.failed(&["nowhere.toml", "check the path"]);
+    run("num_workers = 2\n\nbatch_sise = 4\n").assert_failed(&["run.toml", "line 3", "batch_sise"]);
+    run("[batch]\nbatch_sise = 4\n").assert_failed(&["line 2", "batch_sise", "batch_size"]);
+    run("num_workers = \"two\"\n").assert_failed(&["line 1", "num_workers"]);
+    run("num_workers = \n").assert_failed(&["line 1"]);
+    run("num_workers = 0\n").assert_failed(&["num_workers"]);
+    run("max_rejected = 3.0\n").assert_failed(&["max_rejected"]);
+    run("[batch]\nmax_buckets = 0\n").assert_failed(&["max_buckets"]);
+    run("[text]\nmax_symbols = 50\n").assert_failed(&["text.max_symbols", "batch.max_text_length"]);
+    let missing = dir.run(&["prepare", "demo", "--config", "nowhere.toml"]);
+    missing.assert_failed(&["nowhere.toml", "check the path"]);
 }

@@ -1,19 +1,18 @@
-//! The real program, ended by SIGKILL before each change that it makes to the disk, and each change
-//! refused as a full and as a broken disk does. Some of them on every change of the code, every one with
-//! `--run-ignored all`.
+//! The real program with a fault at one of its disk operations: SIGKILL before it, or an error as from a
+//! full or a broken disk. A sample of the operations by default, all of them with `--run-ignored all`.
 
-mod kit;
+mod support;
 
-use kit::disk_points::{changes, trouble};
-use kit::runs::{SMALL_STEPS, lines, newest, parts, steps};
-use kit::{Place, Said};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
+use support::disk_points::{changes, trouble};
+use support::runs::{CHECKPOINT_SKIPPED, SMALL_STEPS, lines, newest, parts, steps};
+use support::{CommandOutput, TestDir};
 
 const PREPARE: [&str; 5] = ["prepare", "corpus", "--cache-dataset", "--num-workers", "1"];
 const BEFORE: &str = "a|one\nb|two\nc|three\nd|four\ne|five\nf|six\n";
-/// Most rows go, others come: segments are copied together and removed.
+/// Most rows are removed and others added, so that segments are merged and removed.
 const AFTER: &str = "e|five\nf|six\ng|seven\nh|eight\ni|\n";
 
 const TRAIN: [&str; 13] = [
@@ -31,36 +30,36 @@ const TRAIN: [&str; 13] = [
     "page.html",
     "--checkpoint-dir",
 ];
-/// What happens, and what the system calls it.
+/// The kind of fault, and the error text of the system.
 const TROUBLES: [(&str, &str); 2] = [("full", "No space left"), ("broken", "Input/output error")];
 const LAST: &str = "step-00000006";
 
-/// A corpus whose cache is of an older manifest.
-fn changed_corpus() -> Place {
-    let place = Place::with_clips(9, BEFORE);
-    place.prepare(&["--cache-dataset"]);
-    place.write("metadata.csv", AFTER.as_bytes());
-    place
+/// A corpus whose cache belongs to an older manifest.
+fn changed_corpus() -> TestDir {
+    let dir = TestDir::with_clips(9, BEFORE);
+    dir.prepare(&["--cache-dataset"]);
+    dir.write("metadata.csv", AFTER.as_bytes());
+    dir
 }
 
-/// What is known of the corpus in the end, without what this run did for it.
+/// The final summary and batches, without the fields that describe this run.
 #[track_caller]
-fn prepared(place: &Place) -> Value {
-    let mut summary = place.prepare(&["--cache-dataset"]);
+fn prepared(dir: &TestDir) -> Value {
+    let mut summary = dir.prepare(&["--cache-dataset"]);
     let fields = summary.as_object_mut().unwrap();
     for of_this_run in
         ["rebuilt", "recovered", "touched", "damage", "took", "peak_memory", "cache", "root"]
     {
         fields.remove(of_this_run);
     }
-    let batches = place.run(&["batches", "corpus", "--cache-dataset", "--json"]).json();
+    let batches = dir.run(&["batches", "corpus", "--cache-dataset", "--json"]).json();
     fields.insert("batches".into(), batches);
-    // Each place has a path of its own.
-    let text = summary.to_string().replace(&place.inside("").display().to_string(), "");
+    // Each test directory has its own path.
+    let text = summary.to_string().replace(&dir.path("").display().to_string(), "");
     serde_json::from_str(&text).unwrap()
 }
 
-/// Every `step`-th of all changes, from the first on.
+/// Every `step`-th change, starting with the first.
 fn some(changes: Vec<String>, step: usize) -> impl Iterator<Item = String> {
     changes.into_iter().step_by(step)
 }
@@ -71,82 +70,85 @@ fn preparing_is_killed(every: usize) {
     assert!(all.len() > 25, "{all:?}");
     let wanted = prepared(&clean);
     for change in some(all, every) {
-        let place = changed_corpus();
-        let said = trouble(&place, &PREPARE, "kill", &change);
-        assert_eq!(said.code, None, "not killed at `{change}`: {said:?}");
-        assert_eq!(prepared(&place), wanted, "killed at `{change}`");
+        let dir = changed_corpus();
+        let output = trouble(&dir, &PREPARE, "kill", &change);
+        assert_eq!(output.code, None, "not killed at `{change}`: {output:?}");
+        assert_eq!(prepared(&dir), wanted, "killed at `{change}`");
     }
 }
 
-fn preparing_is_refused(every: usize) {
+fn preparing_gets_disk_errors(every: usize) {
     let clean = changed_corpus();
     let all = changes(&clean, &PREPARE);
     let wanted = prepared(&clean);
     for (what, words) in TROUBLES {
         for change in some(all.clone(), every) {
-            let place = changed_corpus();
-            let said = trouble(&place, &PREPARE, what, &change);
-            assert_eq!(said.code, Some(2), "{what} at `{change}`: {said:?}");
-            assert!(said.err.contains(words) && said.err.contains("corpus"), "{change}: {said:?}");
-            no_panic(&said, &change);
-            assert_eq!(prepared(&place), wanted, "{what} at `{change}`");
+            let dir = changed_corpus();
+            let output = trouble(&dir, &PREPARE, what, &change);
+            assert_eq!(output.code, Some(2), "{what} at `{change}`: {output:?}");
+            assert!(
+                output.err.contains(words) && output.err.contains("corpus"),
+                "{change}: {output:?}"
+            );
+            assert_no_panic(&output, &change);
+            assert_eq!(prepared(&dir), wanted, "{what} at `{change}`");
         }
     }
 }
 
 #[track_caller]
-fn no_panic(said: &Said, change: &str) {
-    assert!(!said.err.contains("panicked"), "`{change}`: {}", said.err);
-    assert!(said.err.matches("error:").count() <= 1, "`{change}`: {}", said.err);
+fn assert_no_panic(output: &CommandOutput, change: &str) {
+    assert!(!output.err.contains("panicked"), "`{change}`: {}", output.err);
+    assert!(output.err.matches("error:").count() <= 1, "`{change}`: {}", output.err);
 }
 
-/// A run that was left alone, and the changes it made from its first on.
-struct Alone {
-    place: Place,
+/// A run without faults, and the disk operations that it made.
+struct Undisturbed {
+    dir: TestDir,
     changes: Vec<String>,
     steps: BTreeMap<u64, Value>,
 }
 
-impl Alone {
-    fn new() -> Alone {
-        let place = Place::new();
-        place.run(&["prepare", "demo", "--cache-dataset", "--json"]).json();
-        let changes = changes(&place, &train("alone"));
+impl Undisturbed {
+    fn new() -> Undisturbed {
+        let dir = TestDir::new();
+        dir.run(&["prepare", "demo", "--cache-dataset", "--json"]).json();
+        let changes = changes(&dir, &train("alone"));
         let changes = changes.iter().map(|change| change.replace("alone", "run"));
-        // The event file is named after time and machine: it has a name only in its own run.
+        // The name of the event file contains time and host, so it differs in every run.
         let changes = changes.filter(|change| !change.contains("tfevents"));
         let changes: Vec<String> = changes.collect();
         assert!(changes.len() > 80, "{changes:?}");
-        let steps = steps(&place.inside("alone"));
+        let steps = steps(&dir.path("alone"));
         assert_eq!(steps.len(), 6);
-        Alone { place, changes, steps }
+        Undisturbed { dir, changes, steps }
     }
 
-    fn start(&self, what: &str, change: &str) -> Said {
-        let run = self.place.inside("run");
+    fn start(&self, what: &str, change: &str) -> CommandOutput {
+        let run = self.dir.path("run");
         if run.exists() {
             fs::remove_dir_all(&run).unwrap();
         }
-        trouble(&self.place, &train("run"), what, change)
+        trouble(&self.dir, &train("run"), what, change)
     }
 
-    /// The run goes on to its end, and is then what the other one is.
+    /// Continues the run to its end and compares it with the undisturbed one.
     #[track_caller]
-    fn goes_on(&self, change: &str) {
-        let run = self.place.inside("run");
+    fn assert_continues(&self, change: &str) {
+        let run = self.dir.path("run");
         let mut args = train("run");
         if newest(&run).is_some() {
             args.push("--resume");
         }
-        let said = self.place.run(&args);
-        assert_eq!(said.code, Some(0), "after `{change}`: {said:?}");
-        assert!(!said.err.contains("passed over"), "after `{change}`: {said:?}");
+        let output = self.dir.run(&args);
+        assert_eq!(output.code, Some(0), "after `{change}`: {output:?}");
+        assert!(!output.err.contains(CHECKPOINT_SKIPPED), "after `{change}`: {output:?}");
         for (step, line) in parts(&run).iter().flat_map(|part| lines(part)) {
             assert_eq!(Some(&line), self.steps.get(&step), "after `{change}`: step {step}");
         }
         for file in ["weights", "ema", "moments", "aligner_snapshots"] {
             let of = |run: &str| {
-                let path = self.place.inside(run).join(LAST).join(format!("{file}.safetensors"));
+                let path = self.dir.path(run).join(LAST).join(format!("{file}.safetensors"));
                 fs::read(path).unwrap_or_else(|error| panic!("after `{change}`: {file}: {error}"))
             };
             assert!(of("alone") == of("run"), "after `{change}`: `{file}` differs");
@@ -162,81 +164,81 @@ fn train(run: &str) -> Vec<&str> {
 }
 
 fn training_is_killed(every: usize) {
-    let alone = Alone::new();
+    let alone = Undisturbed::new();
     let (mut tried, mut killed) = (0, 0);
     for change in some(alone.changes.clone(), every) {
-        let said = alone.start("kill", &change);
-        assert!([None, Some(0)].contains(&said.code), "killed at `{change}`: {said:?}");
-        (tried, killed) = (tried + 1, killed + usize::from(said.code.is_none()));
-        alone.goes_on(&change);
+        let output = alone.start("kill", &change);
+        assert!([None, Some(0)].contains(&output.code), "killed at `{change}`: {output:?}");
+        (tried, killed) = (tried + 1, killed + usize::from(output.code.is_none()));
+        alone.assert_continues(&change);
     }
-    most(killed, tried);
+    assert_most(killed, tried);
 }
 
-fn training_is_refused(every: usize) {
-    let alone = Alone::new();
+fn training_gets_disk_errors(every: usize) {
+    let alone = Undisturbed::new();
     for (what, words) in TROUBLES {
-        let (mut tried, mut told) = (0, 0);
+        let (mut tried, mut reported) = (0, 0);
         for change in some(alone.changes.clone(), every) {
-            let said = alone.start(what, &change);
-            no_panic(&said, &change);
-            let is_told = said.out.contains(words) || said.err.contains(words);
-            let fits = said.code == Some(0) || said.code == Some(2) && is_told;
-            assert!(fits, "{what} at `{change}`: {said:?}");
-            (tried, told) = (tried + 1, told + usize::from(is_told));
-            alone.goes_on(&change);
+            let output = alone.start(what, &change);
+            assert_no_panic(&output, &change);
+            let is_reported = output.out.contains(words) || output.err.contains(words);
+            let fits = output.code == Some(0) || output.code == Some(2) && is_reported;
+            assert!(fits, "{what} at `{change}`: {output:?}");
+            (tried, reported) = (tried + 1, reported + usize::from(is_reported));
+            alone.assert_continues(&change);
         }
-        most(told, tried);
+        assert_most(reported, tried);
     }
 }
 
-/// The record is written as time goes by, and a validation is left out where the one before is under
-/// way: a few changes are not made in every run.
+/// The record is written at intervals of time, and a validation is skipped while another one runs, so
+/// a few operations do not happen in every run.
 #[track_caller]
-fn most(happened: usize, tried: usize) {
-    assert!(happened * 4 >= tried * 3, "{happened} of {tried} changes were met");
+fn assert_most(happened: usize, tried: usize) {
+    assert!(happened * 4 >= tried * 3, "only {happened} of {tried} operations happened");
 }
 
 #[test]
-fn preparing_can_be_killed_at_changes_of_the_disk() {
+fn preparing_survives_kills_at_some_disk_operations() {
     preparing_is_killed(6);
 }
 
 #[test]
-#[ignore = "minutes: every change"]
-fn preparing_can_be_killed_at_every_change_of_the_disk() {
+#[ignore = "takes minutes: every disk operation"]
+fn preparing_survives_a_kill_at_every_disk_operation() {
     preparing_is_killed(1);
 }
 
 #[test]
-fn preparing_says_what_the_disk_refused() {
-    preparing_is_refused(9);
+fn preparing_reports_disk_errors() {
+    preparing_gets_disk_errors(9);
 }
 
 #[test]
-#[ignore = "minutes: every change"]
-fn preparing_says_whatever_the_disk_refused() {
-    preparing_is_refused(1);
+#[ignore = "takes minutes: every disk operation"]
+fn preparing_reports_every_disk_error() {
+    preparing_gets_disk_errors(1);
 }
 
 #[test]
-fn training_can_be_killed_at_changes_of_the_disk() {
+fn training_survives_kills_at_some_disk_operations() {
     training_is_killed(61);
 }
 
 #[test]
-#[ignore = "minutes: every change"]
-fn training_can_be_killed_at_every_change_of_the_disk() {
+#[ignore = "takes minutes: every disk operation"]
+fn training_survives_a_kill_at_every_disk_operation() {
     training_is_killed(1);
 }
 
 #[test]
-fn training_says_what_the_disk_refused() {
-    training_is_refused(97);
+fn training_reports_disk_errors() {
+    training_gets_disk_errors(97);
 }
 
 #[test]
-#[ignore = "minutes: every change"]
-fn training_says_whatever_the_disk_refused() {
-    training_is_refused(1);
+#[ignore = "takes minutes: every disk operation"]
+fn training_reports_every_disk_error() {
+    training_gets_disk_errors(1);
 }

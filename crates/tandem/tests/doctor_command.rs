@@ -1,41 +1,39 @@
-//! `tandem doctor` as a user meets it: what is in it, and what is not.
+//! `tandem doctor`: what a bug report contains, and what it leaves out.
 
-mod kit;
+mod support;
 
-use kit::{Place, Said};
 use std::fs;
 use std::process::Command;
+use support::{CommandOutput, TestDir};
 
-/// The program, run by somebody with a name, a home and a secret.
-fn doctor(place: &Place, args: &[&str]) -> Said {
-    let mut command: Command = place.tandem(&[&["doctor"], args].concat());
-    command
-        .env("USER", "zarathustra")
-        .env("TANDEM_DATA_DIR", place.inside("home/zarathustra-data"));
+/// Runs the program with a user name, a home directory and a secret in the environment.
+fn doctor(dir: &TestDir, args: &[&str]) -> CommandOutput {
+    let mut command: Command = dir.tandem(&[&["doctor"], args].concat());
+    command.env("USER", "zarathustra").env("TANDEM_DATA_DIR", dir.path("home/zarathustra-data"));
     command.env("WANDB_API_KEY", "abc123").env("CUDA_VISIBLE_DEVICES", "1");
-    Said::of(command.output().expect("the program runs"))
+    CommandOutput::of(command.output().expect("the program runs"))
 }
 
-fn place() -> Place {
-    let place = Place::new();
-    let home = place.inside("home");
+fn test_dir() -> TestDir {
+    let dir = TestDir::new();
+    let home = dir.path("home");
     fs::create_dir(&home).expect("a home");
     let config = format!(
         "train_data = \"{}/voices\"\ncache_dir = \"/media/zarathustra/cache\"\n# password: hunter2\n",
         home.display()
     );
-    fs::write(place.inside("run.toml"), config).expect("written");
-    fs::create_dir(place.inside("run")).expect("a run");
+    fs::write(dir.path("run.toml"), config).expect("written");
+    fs::create_dir(dir.path("run")).expect("a run");
     let record = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/example-run.jsonl");
-    fs::copy(record, place.inside("run/run.jsonl")).expect("a record");
-    place
+    fs::copy(record, dir.path("run/run.jsonl")).expect("a record");
+    dir
 }
 
 #[test]
-fn it_holds_what_a_bug_report_needs() {
-    let place = place();
-    let said = doctor(&place, &["--config", "run.toml"]);
-    assert_eq!(said.code, Some(0), "{said:?}");
+fn a_report_has_every_section() {
+    let dir = test_dir();
+    let output = doctor(&dir, &["--config", "run.toml"]);
+    assert_eq!(output.code, Some(0), "{output:?}");
     for words in [
         "== program ==",
         "backends in this build: cpu",
@@ -52,43 +50,41 @@ fn it_holds_what_a_bug_report_needs() {
         "verdict",
         "settings of the run",
     ] {
-        assert!(said.out.contains(words), "`{words}` is not in:\n{}", said.out);
+        assert!(output.out.contains(words), "`{words}` is not in:\n{}", output.out);
     }
 }
 
 #[test]
-fn nothing_personal_is_in_it_unless_asked_for() {
-    let place = place();
-    let home = place.inside("home").display().to_string();
+fn personal_data_is_left_out_without_full() {
+    let dir = test_dir();
+    let home = dir.path("home").display().to_string();
     let host = fs::read_to_string("/proc/sys/kernel/hostname").expect("a name of the machine");
-    let said = doctor(&place, &["--config", "run.toml"]);
+    let output = doctor(&dir, &["--config", "run.toml"]);
     for secret in ["zarathustra", home.as_str(), "abc123", "hunter2"] {
-        assert!(!said.out.contains(secret), "`{secret}` is in:\n{}", said.out);
+        assert!(!output.out.contains(secret), "`{secret}` is in:\n{}", output.out);
     }
-    assert!(said.out.contains("host: [host]"), "{}", said.out);
+    assert!(output.out.contains("host: [host]"), "{}", output.out);
     assert!(
-        said.out.contains("~/voices") && said.out.contains("/media/[user]/cache"),
+        output.out.contains("~/voices") && output.out.contains("/media/[user]/cache"),
         "{}",
-        said.out
+        output.out
     );
-    let full = doctor(&place, &["--config", "run.toml", "--full"]);
+    let full = doctor(&dir, &["--config", "run.toml", "--full"]);
     for word in [home.as_str(), "/media/zarathustra", "hunter2", host.trim()] {
         assert!(full.out.contains(word), "`{word}` is not in:\n{}", full.out);
     }
-    assert!(!full.out.contains("abc123"), "variables of other programs are nobody's business");
+    assert!(!full.out.contains("abc123"), "variables of other programs are never included");
 }
 
 #[test]
-fn it_is_a_text_or_an_archive_by_its_name() {
-    let place = place();
-    let said = doctor(&place, &["-o", "report.txt"]);
-    assert!(said.code == Some(0) && said.out.is_empty(), "{said:?}");
-    assert!(said.err.contains("written: report.txt"), "{}", said.err);
-    assert!(
-        fs::read_to_string(place.inside("report.txt")).expect("a text").contains("== report ==")
-    );
-    assert_eq!(doctor(&place, &["run", "-o", "report.zip"]).code, Some(0));
-    let file = fs::File::open(place.inside("report.zip")).expect("an archive");
+fn the_file_name_decides_between_text_and_zip() {
+    let dir = test_dir();
+    let output = doctor(&dir, &["-o", "report.txt"]);
+    assert!(output.code == Some(0) && output.out.is_empty(), "{output:?}");
+    assert!(output.err.contains("written: report.txt"), "{}", output.err);
+    assert!(fs::read_to_string(dir.path("report.txt")).expect("a text").contains("== report =="));
+    assert_eq!(doctor(&dir, &["run", "-o", "report.zip"]).code, Some(0));
+    let file = fs::File::open(dir.path("report.zip")).expect("an archive");
     let mut archive = zip::ZipArchive::new(file).expect("a zip");
     let names: Vec<String> = archive.file_names().map(String::from).collect();
     assert!(
@@ -100,17 +96,17 @@ fn it_is_a_text_or_an_archive_by_its_name() {
 }
 
 #[test]
-fn faults_are_part_of_the_answer() {
-    let place = place();
-    fs::write(place.inside("bad.toml"), "num_workerz = 3\n").expect("written");
-    fs::write(place.inside("foreign.jsonl"), "x\n").expect("written");
-    let found = doctor(&place, &["foreign.jsonl", "--config", "bad.toml", "--json"]).json();
+fn errors_become_part_of_the_report() {
+    let dir = test_dir();
+    fs::write(dir.path("bad.toml"), "num_workerz = 3\n").expect("written");
+    fs::write(dir.path("foreign.jsonl"), "x\n").expect("written");
+    let found = doctor(&dir, &["foreign.jsonl", "--config", "bad.toml", "--json"]).json();
     let text = |name: &str| {
         let section = found.as_array().expect("sections").iter().find(|s| s["name"] == name);
         section.expect("a section")["text"].as_str().expect("text").to_string()
     };
     assert!(text("placement").contains("did you mean `num_workers`?"), "{}", text("placement"));
     assert!(text("report").contains("is not a run record"), "{}", text("report"));
-    doctor(&place, &["-o", "no/such/place.txt"])
-        .failed(&["cannot write", "a directory that exists"]);
+    doctor(&dir, &["-o", "no/such/place.txt"])
+        .assert_failed(&["cannot write", "a directory that exists"]);
 }

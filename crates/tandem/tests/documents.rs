@@ -1,29 +1,29 @@
-//! The documents hold true: their commands run, their flags exist, their links lead somewhere, and
-//! the Persian pages show what the English ones show.
+//! The documents are correct: their commands run, their flags exist, their links have targets, and
+//! the Persian pages show the same commands as the English ones.
 //!
-//! Every line that people are to type, in blocks marked `console`, `sh` or `text`, is run, with fewer
-//! steps where it would train for long, at a desk where the files lie that pages speak of; training
-//! once for each set of flags. What a command prints is not compared, since it holds times and
-//! paths. One that cannot be run here is marked: at the end of its line, `# needs a GPU`; or before
-//! its block, `<!-- not run: REASON -->`, or `<!-- not run (tandem watch, jq): REASON -->` for some
-//! of its lines. Of every command, also in sentences, each flag is looked for in `--help`.
+//! Every command in blocks marked `console`, `sh` or `text` runs in a directory with the files that
+//! pages name, with fewer steps where it would train for long, and once for each set of training flags.
+//! The output is not compared, because it contains times and paths. A command that cannot run here is
+//! marked: at the end of its line, `# needs a GPU`; or before its block, `<!-- not run: REASON -->`, or
+//! `<!-- not run (tandem watch, jq): REASON -->` for some of its lines. The flags of every command, also
+//! in sentences, must be in `--help`.
 
-mod documents_kit;
+mod documents_support;
 
-use documents_kit::desk::Desk;
-use documents_kit::{Program, commands};
+use documents_support::sandbox::Sandbox;
+use documents_support::{Program, commands};
 use std::collections::HashSet;
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Where the repository begins.
+/// The root of the repository.
 fn root() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.join("../..").canonicalize().expect("the crate lies in the workspace")
 }
 
-/// Every page for people: those in the root, and those in `docs` and the folders in it.
+/// Every Markdown page in the root, in `docs` and in its directories.
 fn documents() -> Vec<PathBuf> {
     let mut found = pages_in(&root());
     let mut folders = vec![root().join("docs")];
@@ -49,12 +49,12 @@ fn read(page: &Path) -> String {
     fs::read_to_string(page).unwrap_or_else(|error| panic!("{}: {error}", page.display()))
 }
 
-/// A line of a page and the kind of block it stands in; none outside of blocks.
+/// A line of a page and the language of its code block, `None` outside of blocks.
 struct Line<'a> {
     number: usize,
     block: Option<&'a str>,
     text: &'a str,
-    /// What is said before its block about lines that are not run.
+    /// The `not run` mark before its block.
     mark: Option<&'a str>,
 }
 
@@ -79,7 +79,7 @@ fn lines(page: &str) -> Vec<Line<'_>> {
 }
 
 impl Line<'_> {
-    /// Why it is not run, in the page's own words.
+    /// Why the line is not run, if it is marked.
     fn reason(&self) -> Option<&str> {
         if self.text.ends_with("# needs a GPU") {
             return Some("needs a GPU");
@@ -94,12 +94,12 @@ impl Line<'_> {
 }
 
 #[test]
-fn commands_in_the_documents_can_be_run() {
-    let desk = Desk::set(&root()).with_a_run();
+fn commands_in_the_documents_run() {
+    let sandbox = Sandbox::new(&root()).with_a_run();
     let (mut count, mut faults) = (0, Vec::new());
     // Pages share commands, and some of these never overwrite a file.
     let mut run_by_pages: HashSet<String> = HashSet::new();
-    // A translated page shows the same ones, which another test sees to.
+    // Translated pages have the same commands; another test checks that.
     for page in documents().into_iter().filter(|page| original_of(page).is_none()) {
         let text = read(&page);
         let mut run_here = Vec::new();
@@ -107,13 +107,13 @@ fn commands_in_the_documents_can_be_run() {
             let Some(command) = typed_in(&line).filter(|command| !command.is_empty()) else {
                 continue;
             };
-            let known = run_by_pages.contains(command) || is_tried(command, &run_by_pages);
+            let known = run_by_pages.contains(command) || already_ran(command, &run_by_pages);
             if line.reason().is_some() || known {
                 continue;
             }
             count += 1;
             run_here.push(command.to_string());
-            let output = desk.run(command);
+            let output = sandbox.run(command);
             if !is_fine(command, output.status.code()) {
                 let said = String::from_utf8_lossy(&output.stderr);
                 let place = format!("{}:{}: {command}", page.display(), line.number);
@@ -122,13 +122,13 @@ fn commands_in_the_documents_can_be_run() {
         }
         run_by_pages.extend(run_here);
     }
-    assert!(faults.is_empty(), "mend these, or mark them as not run:\n{}", faults.join("\n"));
+    assert!(faults.is_empty(), "fix these, or mark them as not run:\n{}", faults.join("\n"));
     assert!(count >= 50, "only {count} commands were run");
 }
 
-/// A mark that is about no line any more would hide the next one that comes.
+/// An outdated mark would hide the next command that is added to its block.
 #[test]
-fn marks_in_the_documents_are_about_something() {
+fn every_not_run_mark_applies_to_a_command() {
     for page in documents().into_iter().filter(|page| original_of(page).is_none()) {
         let text = read(&page);
         let page_lines = lines(&text);
@@ -141,14 +141,17 @@ fn marks_in_the_documents_are_about_something() {
             let block: Vec<_> = block.take_while(|other| other.block.is_some()).collect();
             let first = block.first().map_or(0, |first| first.number);
             assert_eq!(first, line.number + 2, "{place}: put it right above its block");
-            assert!(block.iter().any(|line| line.reason().is_some()), "{place}: about no line");
+            assert!(
+                block.iter().any(|line| line.reason().is_some()),
+                "{place}: applies to no line"
+            );
         }
     }
 }
 
-/// Whether training was already run with all of these flags together: other directories and numbers
-/// would tell nothing new, and each run takes seconds.
-fn is_tried(command: &str, run: &HashSet<String>) -> bool {
+/// Whether training already ran with all of these flags together. Other directories and numbers would
+/// test nothing new, and each run takes seconds.
+fn already_ran(command: &str, run: &HashSet<String>) -> bool {
     let flags = |command: &str| -> HashSet<String> {
         command.split(' ').filter(|word| word.starts_with("--")).map(String::from).collect()
     };
@@ -161,7 +164,7 @@ fn is_tried(command: &str, run: &HashSet<String>) -> bool {
         })
 }
 
-/// `analyze`, `evaluate` and such may answer no: that is an answer, not a failure.
+/// Exit code 1 of `analyze`, `evaluate`, `compare` and `validate` is an answer, not a failure.
 fn is_fine(command: &str, code: Option<i32>) -> bool {
     let answers = ["analyze", "evaluate", "compare", "validate"];
     let may_say_no = answers.iter().any(|name| command.starts_with(&format!("tandem {name}")));
@@ -169,7 +172,7 @@ fn is_fine(command: &str, code: Option<i32>) -> bool {
 }
 
 #[test]
-fn commands_in_the_documents_have_flags_that_exist() {
+fn flags_in_the_documents_exist() {
     let mut program = Program::default();
     let (mut count, mut faults) = (0, Vec::new());
     for page in documents() {
@@ -186,7 +189,7 @@ fn commands_in_the_documents_have_flags_that_exist() {
     assert!(count >= 150, "only {count} commands were found");
 }
 
-/// What a line has people type: in blocks for a shell, and as code in a sentence.
+/// The commands of a line: in shell blocks, and as code in a sentence.
 fn shown<'a>(line: &Line<'a>) -> Vec<&'a str> {
     match line.block {
         Some("sh") => vec![line.text],
@@ -196,7 +199,7 @@ fn shown<'a>(line: &Line<'a>) -> Vec<&'a str> {
     }
 }
 
-/// What stands between backquotes, or in `<code dir="ltr">`, which Persian pages use.
+/// The text between backquotes, or in `<code dir="ltr">`, which Persian pages use.
 fn code_in(sentence: &str) -> Vec<&str> {
     let quoted = sentence.split('`').skip(1).step_by(2);
     let tagged = sentence.split("<code").skip(1);
@@ -212,7 +215,7 @@ fn fault(program: &mut Program, line: &Line<'_>, command: &[String]) -> Option<S
         return None;
     }
     if line.text.trim_end().ends_with('\\') {
-        return Some("write it in one line: what follows is not checked".into());
+        return Some("write the command in one line: continuation lines are not checked".into());
     }
     let needs_a_gpu = command.iter().any(|word| word == "--data-gpu" || word == "--model-gpu");
     let says_so = line.text.ends_with("# needs a GPU");
@@ -231,7 +234,7 @@ fn a_translated_page_shows_the_commands_of_its_page() {
     assert!(count >= 5, "only {count} translated pages were found");
 }
 
-/// The page that a Persian one says again: `README.md`, or that of the same name in `docs`.
+/// The English page of a Persian one: `README.md`, or the page of the same name in `docs`.
 fn original_of(page: &Path) -> Option<PathBuf> {
     let name = page.file_name()?.to_str()?;
     let folder = page.parent()?;
@@ -242,7 +245,7 @@ fn original_of(page: &Path) -> Option<PathBuf> {
     (folder.ends_with("docs/fa") && there.exists()).then_some(there)
 }
 
-/// What a page has people type, in order, without remarks.
+/// The commands of a page, in order, without comments.
 fn typed(page: &str) -> Vec<&str> {
     let typed = lines(page).into_iter().filter(|line| line.block != Some("text"));
     let typed = typed.filter_map(|line| typed_in(&line));
@@ -251,22 +254,22 @@ fn typed(page: &str) -> Vec<&str> {
 
 fn typed_in<'a>(line: &Line<'a>) -> Option<&'a str> {
     match line.block {
-        Some("sh") => Some(without_remark(line.text)),
-        Some("console" | "text") => line.text.strip_prefix("$ ").map(without_remark),
+        Some("sh") => Some(without_comment(line.text)),
+        Some("console" | "text") => line.text.strip_prefix("$ ").map(without_comment),
         _ => None,
     }
 }
 
-fn without_remark(line: &str) -> &str {
+fn without_comment(line: &str) -> &str {
     if line.starts_with('#') {
         return "";
     }
     line.split_once(" #").map_or(line, |(command, _)| command).trim()
 }
 
-/// A command in a paragraph from right to left would be shown with its dashes on the wrong side.
+/// In a right-to-left paragraph a command would be shown with its dashes on the wrong side.
 #[test]
-fn persian_pages_run_from_right_to_left_and_their_code_does_not() {
+fn persian_text_is_right_to_left_and_code_is_not() {
     for page in documents().into_iter().filter(|page| is_persian(page)) {
         let text = read(&page);
         let mut from_right = false;
@@ -292,7 +295,7 @@ fn is_persian(page: &Path) -> bool {
 }
 
 #[test]
-fn links_between_the_documents_lead_somewhere() {
+fn links_between_the_documents_have_targets() {
     let mut count = 0;
     for page in documents() {
         let text = read(&page);
@@ -314,13 +317,13 @@ fn links_between_the_documents_lead_somewhere() {
     assert!(count >= 10, "only {count} links were found");
 }
 
-/// What stands between `](` and `)`.
+/// Link targets: the text between `](` and `)`.
 fn targets(line: &str) -> Vec<&str> {
     let after = line.split("](").skip(1);
     after.filter_map(|rest| rest.split_once(')').map(|(target, _)| target)).collect()
 }
 
-/// Whether a page has a heading of that name, written as GitHub writes it in links.
+/// Whether a page has a heading with this anchor, in the form that GitHub generates.
 fn has_heading(page: &Path, name: &str) -> bool {
     let text = read(page);
     let page = lines(&text);
@@ -335,7 +338,7 @@ fn in_links(heading: &str) -> String {
 
 #[test]
 fn the_settings_in_the_documents_are_accepted() {
-    let desk = Desk::set(&root());
+    let sandbox = Sandbox::new(&root());
     let page = read(&root().join("docs/data.md"));
     let settings: String = lines(&page)
         .iter()
@@ -343,8 +346,8 @@ fn the_settings_in_the_documents_are_accepted() {
         .map(|line| format!("{}\n", line.text))
         .collect();
     assert!(settings.contains("[batch]"), "the page shows no settings any more");
-    fs::write(desk.path().join("settings.toml"), settings).expect("written");
-    let output = desk.run("tandem prepare demo --config settings.toml");
+    fs::write(sandbox.path().join("settings.toml"), settings).expect("written");
+    let output = sandbox.run("tandem prepare demo --config settings.toml");
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{said}");
 }

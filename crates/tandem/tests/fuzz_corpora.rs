@@ -1,5 +1,5 @@
-//! The fuzz targets without a fuzzer: the inputs that are checked in, and thousands like them, drawn
-//! from fixed seeds. `scripts/fuzz.sh` looks further, by what the code does with them.
+//! The fuzz targets without a fuzzer: the checked-in inputs, and thousands of mutations of them from fixed
+//! seeds. `scripts/fuzz.sh` runs the same targets with coverage feedback.
 
 #[path = "../../../fuzz/src/mutate.rs"]
 mod mutate;
@@ -11,7 +11,7 @@ use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
-/// No input is longer; the fuzzer keeps to the same.
+/// The longest input; `scripts/fuzz.sh` has the same limit.
 const LONGEST: usize = 65_536;
 
 fn corpus(name: &str) -> Vec<(PathBuf, Vec<u8>)> {
@@ -23,32 +23,32 @@ fn corpus(name: &str) -> Vec<(PathBuf, Vec<u8>)> {
     paths.into_iter().map(read).collect()
 }
 
-/// Every input of a corpus, and so many like each.
-fn check(name: &str, target: fn(&[u8]), likes: usize) {
+/// Runs every input of a corpus, and `mutants` mutations of each.
+fn check(name: &str, target: fn(&[u8]), mutants: usize) {
     let corpus = corpus(name);
     assert!(!corpus.is_empty(), "there are no inputs for {name}");
     for (number, (path, input)) in corpus.iter().enumerate() {
         attempt(target, input, &format!("{}", path.display()));
         let mut mutations = Mutations::new(number as u64);
-        for turn in 0..likes {
+        for turn in 0..mutants {
             let (_, other) = &corpus[turn % corpus.len()];
-            let mut like = mutations.of(input, other);
-            like.truncate(LONGEST);
-            attempt(target, &like, &format!("{}, like number {turn}", path.display()));
+            let mut mutant = mutations.of(input, other);
+            mutant.truncate(LONGEST);
+            attempt(target, &mutant, &format!("{}, mutation {turn}", path.display()));
         }
     }
 }
 
 fn attempt(target: fn(&[u8]), input: &[u8], which: &str) {
     if catch_unwind(AssertUnwindSafe(|| target(input))).is_err() {
-        let kept = std::env::temp_dir().join("tandem-fuzz-finding");
-        fs::write(&kept, input).expect("room for the finding");
-        panic!("{which} is kept in {}", kept.display());
+        let saved = std::env::temp_dir().join("tandem-fuzz-finding");
+        fs::write(&saved, input).expect("the temporary directory is writable");
+        panic!("{which}: the input was written to {}", saved.display());
     }
 }
 
 #[test]
-fn manifests() {
+fn corpus_manifests() {
     check("manifest", targets::manifest, 800);
 }
 
@@ -68,7 +68,7 @@ fn cache_indices() {
 }
 
 #[test]
-fn manifests_of_checkpoints() {
+fn checkpoint_manifests() {
     check("checkpoint_manifest", targets::checkpoint_manifest, 1000);
 }
 

@@ -1,14 +1,14 @@
-//! A voice that was trained with a lexicon speaks without the file.
+//! A checkpoint contains the lexicon of its training: synthesis does not need the file.
 
-mod kit;
+mod support;
 
-use kit::Place;
 use std::fs;
+use support::TestDir;
 
 #[test]
-fn a_voice_keeps_its_lexicon() {
-    let place = Place::new();
-    fs::write(place.inside("words.tsv"), "tandem\ttan demmmmm\n").expect("written");
+fn a_checkpoint_contains_its_lexicon() {
+    let dir = TestDir::new();
+    fs::write(dir.path("words.tsv"), "tandem\ttan demmmmm\n").expect("written");
     let train = |directory: &str, more: &[&str]| {
         let train = [
             "train",
@@ -25,14 +25,14 @@ fn a_voice_keeps_its_lexicon() {
             "--checkpoint-dir",
             directory,
         ];
-        let said = place.run(&[&train[..], more].concat());
-        assert_eq!(said.code, Some(0), "{said:?}");
+        let output = dir.run(&[&train[..], more].concat());
+        assert_eq!(output.code, Some(0), "{output:?}");
     };
     train("plain", &[]);
     train("own", &["--lexicon", "words.tsv"]);
-    fs::remove_file(place.inside("words.tsv")).expect("gone");
+    fs::remove_file(dir.path("words.tsv")).expect("gone");
     let symbols = |directory: &str| {
-        let said = place.run(&[
+        let output = dir.run(&[
             "synth",
             "--checkpoint",
             directory,
@@ -46,8 +46,8 @@ fn a_voice_keeps_its_lexicon() {
             "a.wav",
             "--json",
         ]);
-        said.json()["sentences"][0]["symbols"].as_u64().expect("a count")
+        output.json()["sentences"][0]["symbols"].as_u64().expect("a count")
     };
-    // One space and four letters more.
+    // "tan demmmmm" is one space and four letters longer than "tandem".
     assert_eq!(symbols("own"), symbols("plain") + 5);
 }

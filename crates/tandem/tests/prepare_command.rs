@@ -1,21 +1,21 @@
-//! `tandem prepare` on corpora as they are found in the wild, good and bad: what is used, what is
-//! refused, and what the user is told.
+//! `tandem prepare` on valid and broken corpora: which rows are used, which are rejected, and what the
+//! messages say.
 
-mod kit;
+mod support;
 
-use kit::{Kind, Place, Said, good, only_settings, wav, wav_of};
 use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
+use support::{CommandOutput, Kind, TestDir, settings_dir, tone_wav, wav, wav_of};
 
-/// Prepares a manifest over the clips a, b and c; expects so many usable rows and no other.
+/// Prepares a manifest over the clips a, b and c; expects this many usable rows and no rejected one.
 #[track_caller]
 fn check_used(manifest: &[u8], rows: usize) -> Value {
-    let place = Place::with_clips(3, "");
-    place.write("metadata.csv", manifest);
-    let summary = place.prepare(&[]);
+    let dir = TestDir::with_clips(3, "");
+    dir.write("metadata.csv", manifest);
+    let summary = dir.prepare(&[]);
     assert_eq!((&summary["usable"], &summary["rejected"]), (&rows.into(), &0.into()), "{summary}");
     summary
 }
@@ -38,14 +38,14 @@ fn a_header_a_byte_order_mark_and_windows_line_ends_are_read() {
 }
 
 #[test]
-fn ids_may_have_an_ending_and_folders() {
-    let place = Place::with(&[
-        ("wavs/en/a.wav", &good()),
-        ("wavs/fa/b.wav", &good()),
-        ("wavs/c.WAV", &good()),
+fn ids_may_have_an_extension_and_directories() {
+    let dir = TestDir::with(&[
+        ("wavs/en/a.wav", &tone_wav()),
+        ("wavs/fa/b.wav", &tone_wav()),
+        ("wavs/c.WAV", &tone_wav()),
         ("metadata.csv", "en/a|one\nfa/b.wav|دو\nc.wav|three\n".as_bytes()),
     ]);
-    let summary = place.prepare(&[]);
+    let summary = dir.prepare(&[]);
     assert_eq!((&summary["usable"], &summary["rejected"]), (&3.into(), &0.into()), "{summary}");
 }
 
@@ -53,22 +53,22 @@ fn ids_may_have_an_ending_and_folders() {
 fn quotes_joiners_marks_and_direction_stay_in_the_text() {
     let text = "«می\u{200c}روم» \u{202b}گفت\u{202c}";
     check_used(format!("a|\"He said \u{201c}cafe\u{301}\u{201d}\"\nb|{text}\n").as_bytes(), 2);
-    let place = Place::with_clips(2, &format!("a|\"Yes\" he said\nb|{text}\n"));
-    let batches = place.run(&["batches", "corpus", "--json"]).json();
+    let dir = TestDir::with_clips(2, &format!("a|\"Yes\" he said\nb|{text}\n"));
+    let batches = dir.run(&["batches", "corpus", "--json"]).json();
     assert_eq!(batches["utterances"], 1, "one is held out: {batches}");
 }
 
 #[test]
-fn train_and_eval_manifests_are_taken_at_their_word() {
-    let place = Place::with_clips(3, "a|x y\nb|x y\nc|x y\n");
-    place.write("metadata_train.csv", b"a|x y\nb|x y\n");
-    place.write("metadata_eval.csv", b"c|x y\n");
-    let summary = place.prepare(&[]);
+fn train_and_eval_manifests_define_the_split() {
+    let dir = TestDir::with_clips(3, "a|x y\nb|x y\nc|x y\n");
+    dir.write("metadata_train.csv", b"a|x y\nb|x y\n");
+    dir.write("metadata_eval.csv", b"c|x y\n");
+    let summary = dir.prepare(&[]);
     assert_eq!((&summary["train"], &summary["eval"]), (&2.into(), &1.into()));
 }
 
 #[test]
-fn sound_of_every_usual_rate_width_and_channel_count_is_read_at_its_own_speed() {
+fn every_sample_rate_width_and_channel_count_keeps_its_duration() {
     let mut kinds = Vec::new();
     for rate in [8_000, 11_025, 16_000, 22_050, 24_000, 32_000, 44_100, 48_000, 96_000] {
         kinds.push((Kind::Int(16), rate, 1));
@@ -79,28 +79,28 @@ fn sound_of_every_usual_rate_width_and_channel_count_is_read_at_its_own_speed() 
     for kind in [Kind::Int(8), Kind::Int(24), Kind::Int(32), Kind::Float] {
         kinds.push((kind, 44_100, 2));
     }
-    let place = Place::new();
+    let dir = TestDir::new();
     let mut manifest = String::new();
     for (number, (kind, rate, channels)) in kinds.iter().enumerate() {
-        place.write(&format!("wavs/c{number}.wav"), &wav(*kind, *rate, *channels, 1.0));
+        dir.write(&format!("wavs/c{number}.wav"), &wav(*kind, *rate, *channels, 1.0));
         manifest.push_str(&format!("c{number}|one second\n"));
     }
-    place.write("metadata.csv", manifest.as_bytes());
-    let summary = place.prepare(&[]);
+    dir.write("metadata.csv", manifest.as_bytes());
+    let summary = dir.prepare(&[]);
     assert_eq!(summary["usable"], kinds.len(), "{summary}");
-    // A second is 22,050 samples or 87 frames of 256, whatever the file's own rate; the length of
-    // all is counted in whole frames.
+    // One second is 22,050 samples or 87 frames of 256 at any rate of the file; the total length is
+    // counted in whole frames.
     let sound = summary["sound"].as_f64().unwrap() / kinds.len() as f64;
     assert!((sound - 1.0).abs() < 0.013, "{sound} s each");
     assert_eq!(summary["longest_frames"], 87);
 }
 
-/// One bad clip beside four good rows: the row is listed with these words, and the rest is used.
+/// One bad clip and four good rows: the bad row is listed with these words, and the others are used.
 #[track_caller]
 fn check_refused(clip: &[u8], reason: &str, words: &str) {
-    let place = Place::with_clips(4, "a|one\nb|two\nbad|three\nc|four\nd|five\n");
-    place.write("wavs/bad.wav", clip);
-    let summary = place.prepare(&[]);
+    let dir = TestDir::with_clips(4, "a|one\nb|two\nbad|three\nc|four\nd|five\n");
+    dir.write("wavs/bad.wav", clip);
+    let summary = dir.prepare(&[]);
     assert_eq!((&summary["usable"], &summary["rejected"]), (&4.into(), &1.into()), "{summary}");
     let row = &summary["rejected_rows"][0];
     let text = |key: &str| row[key].as_str().unwrap_or_default().to_string();
@@ -115,8 +115,8 @@ fn check_refused(clip: &[u8], reason: &str, words: &str) {
 }
 
 #[test]
-fn broken_recordings_are_listed_with_what_is_wrong() {
-    let whole = good();
+fn broken_recordings_are_listed_with_their_fault() {
+    let whole = tone_wav();
     check_refused(b"", "broken_audio", "empty");
     check_refused(&whole[..44], "broken_audio", "");
     check_refused(&whole[..whole.len() / 2], "broken_audio", "truncated");
@@ -136,7 +136,7 @@ fn broken_recordings_are_listed_with_what_is_wrong() {
 fn too_long_recordings_are_listed_with_the_limit() {
     check_refused(&wav(Kind::Int(16), 22_050, 1, 12.0), "audio_too_long", "the limit is 800");
     check_refused(&wav(Kind::Int(8), 4_000, 1, 130.0), "audio_too_long", "2.2 min");
-    // Ten hours by its header alone: refused before anything of that size is allocated.
+    // The header claims ten hours: rejected before that much memory is allocated.
     let mut header = wav(Kind::Int(16), 22_050, 1, 0.5);
     let claimed = 22_050u32 * 2 * 36_000;
     header[40..44].copy_from_slice(&claimed.to_le_bytes());
@@ -146,16 +146,16 @@ fn too_long_recordings_are_listed_with_the_limit() {
 /// One bad line between four good rows.
 #[track_caller]
 fn check_line(line: &[u8], reason: &str, words: &str) {
-    let place = Place::with_clips(4, "");
+    let dir = TestDir::with_clips(4, "");
     let mut manifest = b"a|one\nb|two\n".to_vec();
     manifest.extend_from_slice(line);
     manifest.extend_from_slice(b"\nc|four\n");
-    place.write("metadata.csv", &manifest);
-    place.write("outside.wav", &good());
-    fs::rename(place.corpus().join("outside.wav"), place.inside("outside.wav")).unwrap();
-    symlink(place.inside("outside.wav"), place.corpus().join("wavs/link.wav")).unwrap();
-    symlink(place.inside(""), place.corpus().join("wavs/away")).unwrap();
-    let summary = place.prepare(&["--max-rejected", "0.5"]);
+    dir.write("metadata.csv", &manifest);
+    dir.write("outside.wav", &tone_wav());
+    fs::rename(dir.corpus().join("outside.wav"), dir.path("outside.wav")).unwrap();
+    symlink(dir.path("outside.wav"), dir.corpus().join("wavs/link.wav")).unwrap();
+    symlink(dir.path(""), dir.corpus().join("wavs/away")).unwrap();
+    let summary = dir.prepare(&["--max-rejected", "0.5"]);
     assert_eq!((&summary["usable"], &summary["rejected"]), (&3.into(), &1.into()), "{summary}");
     let row = &summary["rejected_rows"][0];
     assert_eq!((row["reason"].as_str(), row["line"].as_u64()), (Some(reason), Some(3)), "{row}");
@@ -164,7 +164,7 @@ fn check_line(line: &[u8], reason: &str, words: &str) {
 }
 
 #[test]
-fn ids_that_lead_out_of_the_corpus_are_refused() {
+fn ids_outside_of_the_corpus_are_rejected() {
     check_line(b"../outside|words", "leaves_corpus", "leaves the corpus");
     check_line(b"wavs/../../outside|words", "leaves_corpus", "leaves the corpus");
     check_line(b"/etc/passwd|words", "leaves_corpus", "leaves the corpus");
@@ -175,20 +175,20 @@ fn ids_that_lead_out_of_the_corpus_are_refused() {
 
 #[test]
 fn a_linked_folder_of_recordings_is_used() {
-    let place = Place::with_clips(3, "a|one\nb|two\nc|three\n");
-    fs::rename(place.corpus().join("wavs"), place.inside("recordings")).unwrap();
-    symlink(place.inside("recordings"), place.corpus().join("wavs")).unwrap();
-    let summary = place.prepare(&[]);
+    let dir = TestDir::with_clips(3, "a|one\nb|two\nc|three\n");
+    fs::rename(dir.corpus().join("wavs"), dir.path("recordings")).unwrap();
+    symlink(dir.path("recordings"), dir.corpus().join("wavs")).unwrap();
+    let summary = dir.prepare(&[]);
     assert_eq!((&summary["usable"], &summary["rejected"]), (&3.into(), &0.into()), "{summary}");
 }
 
 #[test]
 fn a_fifo_in_place_of_a_recording_is_one_rejected_row() {
-    let place = Place::with_clips(3, "a|one\nb|two\nc|three\n");
-    fs::remove_file(place.corpus().join("wavs/b.wav")).unwrap();
-    let made = std::process::Command::new("mkfifo").arg(place.corpus().join("wavs/b.wav")).status();
+    let dir = TestDir::with_clips(3, "a|one\nb|two\nc|three\n");
+    fs::remove_file(dir.corpus().join("wavs/b.wav")).unwrap();
+    let made = std::process::Command::new("mkfifo").arg(dir.corpus().join("wavs/b.wav")).status();
     assert!(made.unwrap().success());
-    let summary = place.prepare(&["--max-rejected", "0.5"]);
+    let summary = dir.prepare(&["--max-rejected", "0.5"]);
     let row = &summary["rejected_rows"][0];
     assert_eq!(row["reason"].as_str(), Some("broken_audio"), "{row}");
     assert!(row["message"].as_str().unwrap().contains("is not a regular file"), "{row}");
@@ -196,24 +196,24 @@ fn a_fifo_in_place_of_a_recording_is_one_rejected_row() {
 
 #[test]
 fn a_read_that_fails_twice_is_repeated_and_one_that_fails_four_times_costs_one_row() {
-    let place = Place::with_clips(3, "a|one\nb|two\nc|three\n");
+    let dir = TestDir::with_clips(3, "a|one\nb|two\nc|three\n");
     for name in ["open", "read"] {
         let trouble = format!("read-error:{name} wavs/b.wav#1-2");
-        let summary = place.prepare(&["--cache-dir", name, "--disk-trouble", &trouble]);
+        let summary = dir.prepare(&["--cache-dir", name, "--disk-trouble", &trouble]);
         assert_eq!(summary["rejected"], 0, "{summary}");
     }
     let limit = ["--max-rejected", "0.5"];
     let failing =
-        place.prepare(&[&limit[..], &["--disk-trouble", "read-error:open wavs/b.wav#1-"]].concat());
+        dir.prepare(&[&limit[..], &["--disk-trouble", "read-error:open wavs/b.wav#1-"]].concat());
     let row = &failing["rejected_rows"][0];
     assert_eq!((&failing["rejected"], row["id"].as_str()), (&1.into(), Some("b")), "{failing}");
     assert!(row["message"].as_str().unwrap().contains("tried 4 times"), "{row}");
     // The error was the disk's, so it is not remembered as a fault of the recording.
-    assert_eq!(place.prepare(&limit)["rejected"], 0);
+    assert_eq!(dir.prepare(&limit)["rejected"], 0);
 }
 
 #[test]
-fn bad_lines_are_listed_with_what_is_wrong() {
+fn bad_lines_are_listed_with_their_fault() {
     check_line(b"z|words", "missing_audio", "no recording `z`");
     check_line(b"a|again", "duplicate_id", "line 1 of `metadata.csv`");
     check_line(b"d|caf\xE9", "invalid_utf8", "byte 6 of the line");
@@ -226,84 +226,94 @@ fn bad_lines_are_listed_with_what_is_wrong() {
 }
 
 #[test]
-fn too_many_bad_rows_stop_it_with_the_list_unless_they_are_allowed() {
-    let place = Place::with_clips(2, "a|one\nb|two\ny|three\nz|four\n");
-    let said = place.run(&["prepare", "corpus"]);
-    said.failed(&["2 of 4 rows are unusable (50.0 %), the limit is 20.0 %", "--max-rejected"]);
-    // The list itself, and the file with all of it.
-    assert!(said.err.contains("metadata.csv:3") && said.err.contains("metadata.csv:4"), "{said:?}");
-    let list = only_settings(&place.corpus().join(".tandem-cache")).join("rejected.tsv");
-    assert!(said.err.contains(list.to_str().unwrap()), "{said:?}");
+fn too_many_bad_rows_are_an_error_unless_allowed() {
+    let dir = TestDir::with_clips(2, "a|one\nb|two\ny|three\nz|four\n");
+    let output = dir.run(&["prepare", "corpus"]);
+    output.assert_failed(&[
+        "2 of 4 rows are unusable (50.0 %), the limit is 20.0 %",
+        "--max-rejected",
+    ]);
+    // The message lists rows and names the file with the complete list.
+    assert!(
+        output.err.contains("metadata.csv:3") && output.err.contains("metadata.csv:4"),
+        "{output:?}"
+    );
+    let list = settings_dir(&dir.corpus().join(".tandem-cache")).join("rejected.tsv");
+    assert!(output.err.contains(list.to_str().unwrap()), "{output:?}");
     assert_eq!(fs::read_to_string(list).unwrap().lines().count(), 3);
-    assert_eq!(said.out, "");
+    assert_eq!(output.out, "");
 
-    let said = place.run(&["prepare", "corpus", "--max-rejected", "0.5"]);
-    assert_eq!(said.code, Some(0), "{said:?}");
-    assert!(said.out.contains("2 usable") && said.out.contains("2 rejected"), "{said:?}");
-    assert!(said.out.contains("rejected.tsv"), "{said:?}");
-    place.run(&["prepare", "corpus", "--max-rejected", "2"]);
+    let output = dir.run(&["prepare", "corpus", "--max-rejected", "0.5"]);
+    assert_eq!(output.code, Some(0), "{output:?}");
+    assert!(output.out.contains("2 usable") && output.out.contains("2 rejected"), "{output:?}");
+    assert!(output.out.contains("rejected.tsv"), "{output:?}");
+    dir.run(&["prepare", "corpus", "--max-rejected", "2"]);
 }
 
 #[test]
-fn a_corpus_of_bad_rows_alone_is_refused_whatever_is_allowed() {
-    let place = Place::with(&[("wavs/a.wav", b""), ("metadata.csv", b"a|one\nb|two\n")]);
-    let said = place.run(&["prepare", "corpus", "--max-rejected", "1"]);
-    said.failed(&["not one of 2 rows is usable", "metadata.csv:1", "metadata.csv:2"]);
+fn a_corpus_without_usable_rows_is_always_refused() {
+    let dir = TestDir::with(&[("wavs/a.wav", b""), ("metadata.csv", b"a|one\nb|two\n")]);
+    let output = dir.run(&["prepare", "corpus", "--max-rejected", "1"]);
+    output.assert_failed(&["not one of 2 rows is usable", "metadata.csv:1", "metadata.csv:2"]);
 }
 
 #[test]
-fn what_is_no_corpus_is_one_error_with_a_way_out() {
-    let place = Place::with(&[("readme.txt", b"")]);
-    place.run(&["prepare", "corpse"]).failed(&["no corpus at `corpse`", "did you mean", "corpus"]);
-    place.run(&["prepare", "corpus"]).failed(&["no manifest", "metadata.csv"]);
-    place.write("metadata.csv", b"");
-    place.run(&["prepare", "corpus"]).failed(&["no rows", "id|text"]);
-    place.write("metadata.csv", b"a|one\n");
-    place.run(&["prepare", "corpus"]).failed(&["holds no recordings", "wavs"]);
-    place.write("wavs/a.wav", &good());
-    place.write("metadata.csv", b"a\tone\n");
-    place.run(&["prepare", "corpus"]).failed(&["most have 1", "separator"]);
-    place.write("metadata.csv", b"\xFF\xFEa\0|\0b\0");
-    place.run(&["prepare", "corpus"]).failed(&["UTF-16", "iconv"]);
-    place.run(&["prepare", "corpus/metadata.csv/x"]).failed(&["corpus/metadata.csv/x"]);
+fn an_invalid_corpus_is_one_error_with_a_hint() {
+    let dir = TestDir::with(&[("readme.txt", b"")]);
+    dir.run(&["prepare", "corpse"]).assert_failed(&[
+        "no corpus at `corpse`",
+        "did you mean",
+        "corpus",
+    ]);
+    dir.run(&["prepare", "corpus"]).assert_failed(&["no manifest", "metadata.csv"]);
+    dir.write("metadata.csv", b"");
+    dir.run(&["prepare", "corpus"]).assert_failed(&["no rows", "id|text"]);
+    dir.write("metadata.csv", b"a|one\n");
+    dir.run(&["prepare", "corpus"]).assert_failed(&["holds no recordings", "wavs"]);
+    dir.write("wavs/a.wav", &tone_wav());
+    dir.write("metadata.csv", b"a\tone\n");
+    dir.run(&["prepare", "corpus"]).assert_failed(&["most have 1", "separator"]);
+    dir.write("metadata.csv", b"\xFF\xFEa\0|\0b\0");
+    dir.run(&["prepare", "corpus"]).assert_failed(&["UTF-16", "iconv"]);
+    dir.run(&["prepare", "corpus/metadata.csv/x"]).assert_failed(&["corpus/metadata.csv/x"]);
 }
 
 #[test]
-fn a_read_only_corpus_is_cached_in_the_users_own_directory() {
-    let place = Place::with_clips(3, "a|one\nb|two\nc|three\n");
+fn a_read_only_corpus_is_cached_in_the_user_cache_directory() {
+    let dir = TestDir::with_clips(3, "a|one\nb|two\nc|three\n");
     for folder in ["", "wavs"] {
-        let path = place.corpus().join(folder);
+        let path = dir.corpus().join(folder);
         fs::set_permissions(path, fs::Permissions::from_mode(0o555)).unwrap();
     }
     for folder in ["home", "user-cache"] {
-        fs::create_dir(place.inside(folder)).unwrap();
-        fs::set_permissions(place.inside(folder), fs::Permissions::from_mode(0o777)).unwrap();
+        fs::create_dir(dir.path(folder)).unwrap();
+        fs::set_permissions(dir.path(folder), fs::Permissions::from_mode(0o777)).unwrap();
     }
-    // Root may write everywhere: the program is then run as nobody, from where nobody can see it.
-    let program = place.inside("tandem");
+    // Root may write everywhere, so the program then runs as user nobody, from a path that nobody can read.
+    let program = dir.path("tandem");
     fs::copy(env!("CARGO_BIN_EXE_tandem"), &program).unwrap();
-    let mut command = place.surround(Command::new(program), &["prepare", "corpus", "--json"]);
-    let probe = place.corpus().join("probe");
+    let mut command = dir.with_test_env(Command::new(program), &["prepare", "corpus", "--json"]);
+    let probe = dir.corpus().join("probe");
     if fs::write(&probe, "").is_ok() {
         fs::remove_file(probe).unwrap();
         command.uid(65_534).gid(65_534);
     }
     for rebuilt in [3, 0] {
-        let summary = Said::of(command.output().expect("it runs")).json();
+        let summary = CommandOutput::of(command.output().expect("it runs")).json();
         assert_eq!(summary["rebuilt"], rebuilt);
         let cache = summary["cache"].as_str().unwrap();
         assert!(cache.contains("user-cache/tandem/corpus-"), "{cache}");
     }
-    assert!(!place.corpus().join(".tandem-cache").exists());
-    fs::set_permissions(place.corpus(), fs::Permissions::from_mode(0o755)).unwrap();
+    assert!(!dir.corpus().join(".tandem-cache").exists());
+    fs::set_permissions(dir.corpus(), fs::Permissions::from_mode(0o755)).unwrap();
 }
 
 #[test]
 fn a_named_cache_directory_is_used_and_must_be_one() {
-    let place = Place::with_clips(2, "a|one\nb|two\n");
-    let summary = place.prepare(&["--cache-dir", "fast"]);
+    let dir = TestDir::with_clips(2, "a|one\nb|two\n");
+    let summary = dir.prepare(&["--cache-dir", "fast"]);
     assert!(summary["cache"].as_str().unwrap().starts_with("fast/corpus-"), "{summary}");
-    assert!(!place.corpus().join(".tandem-cache").exists());
-    let said = place.run(&["prepare", "corpus", "--cache-dir", "corpus/metadata.csv"]);
-    said.failed(&["cannot write", "--cache-dir"]);
+    assert!(!dir.corpus().join(".tandem-cache").exists());
+    let output = dir.run(&["prepare", "corpus", "--cache-dir", "corpus/metadata.csv"]);
+    output.assert_failed(&["cannot write", "--cache-dir"]);
 }

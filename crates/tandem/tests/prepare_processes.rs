@@ -1,33 +1,34 @@
-//! `tandem prepare` among others: killed, stopped, short of disk, or twice at once. Nothing that
-//! was finished is lost, and what comes out is always the same.
+//! `tandem prepare` killed, interrupted, out of disk space, or started several times at once. No
+//! finished work is lost, and the result is always the same.
 
-mod kit;
+mod support;
 
-use kit::{Place, Said, only_settings};
+use rustix::process::Signal;
 use serde_json::Value;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::time::Duration;
+use support::{CommandOutput, TestDir, settings_dir, signal};
 
 const SLOWLY: [&str; 5] = ["prepare", "demo", "--cache-dataset", "--num-workers", "1"];
 const ROWS: u64 = 150;
 
-/// Where the demo corpus keeps its cache. Unpacks it, so that later runs only prepare.
-fn demo(place: &Place) -> PathBuf {
-    let summary = prepare(place);
+/// The cache directory of the demo corpus. Unpacks the corpus, so that later runs only prepare it.
+fn demo(dir: &TestDir) -> PathBuf {
+    let summary = prepare(dir);
     let cache = Path::new(summary["cache"].as_str().unwrap()).parent().unwrap().to_path_buf();
     fs::remove_dir_all(&cache).unwrap();
     cache
 }
 
 #[track_caller]
-fn prepare(place: &Place) -> Value {
-    place.run(&["prepare", "demo", "--cache-dataset", "--json"]).json()
+fn prepare(dir: &TestDir) -> Value {
+    dir.run(&["prepare", "demo", "--cache-dataset", "--json"]).json()
 }
 
-/// What the summary says of the corpus, without what this run did to the cache.
+/// The summary without the fields that describe this run.
 fn result(summary: &Value) -> Value {
     let mut summary = summary.clone();
     let fields = summary.as_object_mut().unwrap();
@@ -37,36 +38,36 @@ fn result(summary: &Value) -> Value {
     summary
 }
 
-fn made(summary: &Value) -> (u64, u64) {
+fn rebuilt_and_recovered(summary: &Value) -> (u64, u64) {
     (summary["rebuilt"].as_u64().unwrap(), summary["recovered"].as_u64().unwrap())
 }
 
-fn batches(place: &Place) -> Value {
-    place.run(&["batches", "demo", "--cache-dataset", "--json"]).json()
+fn batches(dir: &TestDir) -> Value {
+    dir.run(&["batches", "demo", "--cache-dataset", "--json"]).json()
 }
 
 #[test]
-fn a_killed_run_is_continued_whenever_it_was_killed() {
-    let place = Place::new();
-    let cache = demo(&place);
-    let clean = prepare(&place);
-    assert_eq!(made(&clean), (ROWS, 0));
-    let order = batches(&place);
+fn a_killed_run_is_continued_after_a_kill_at_any_time() {
+    let dir = TestDir::new();
+    let cache = demo(&dir);
+    let clean = prepare(&dir);
+    assert_eq!(rebuilt_and_recovered(&clean), (ROWS, 0));
+    let order = batches(&dir);
     for moment in [0, 3, 10, 30, 60, 90, 120, 160] {
         fs::remove_dir_all(&cache).unwrap();
-        let mut child = place.tandem(&SLOWLY).spawn().unwrap();
+        let mut child = dir.tandem(&SLOWLY).spawn().unwrap();
         wait_for(&mut child, &cache.join("lock"));
         std::thread::sleep(Duration::from_millis(moment));
         child.kill().unwrap();
         child.wait().unwrap();
-        let again = prepare(&place);
-        let (rebuilt, recovered) = made(&again);
-        // All of it is new or taken over, unless it was done before the kill came.
+        let again = prepare(&dir);
+        let (rebuilt, recovered) = rebuilt_and_recovered(&again);
+        // Every row is rebuilt or recovered, or none if the run was done before the kill.
         assert!(rebuilt + recovered == ROWS || rebuilt + recovered == 0, "{again}");
         assert_eq!(result(&again), result(&clean));
-        assert_eq!(batches(&place), order);
-        assert_eq!(made(&prepare(&place)), (0, 0));
-        let left = fs::read_dir(only_settings(&cache)).unwrap();
+        assert_eq!(batches(&dir), order);
+        assert_eq!(rebuilt_and_recovered(&prepare(&dir)), (0, 0));
+        let left = fs::read_dir(settings_dir(&cache)).unwrap();
         let drafts = left.filter(|entry| {
             entry.as_ref().unwrap().file_name().to_string_lossy().contains("draft")
         });
@@ -74,7 +75,7 @@ fn a_killed_run_is_continued_whenever_it_was_killed() {
     }
 }
 
-/// Until the child has begun to build, or is over.
+/// Waits until the child has started to build, or has exited.
 fn wait_for(child: &mut Child, path: &Path) {
     for _ in 0..10_000 {
         if path.exists() || child.try_wait().unwrap().is_some() {
@@ -86,95 +87,90 @@ fn wait_for(child: &mut Child, path: &Path) {
 }
 
 #[test]
-fn two_runs_at_once_both_end_with_the_same_result() {
-    let place = Place::new();
-    let cache = demo(&place);
-    let clean = prepare(&place);
+fn concurrent_runs_end_with_the_same_result() {
+    let dir = TestDir::new();
+    let cache = demo(&dir);
+    let clean = prepare(&dir);
     for _ in 0..3 {
         fs::remove_dir_all(&cache).unwrap();
         let args = ["prepare", "demo", "--cache-dataset", "--json"];
-        let children = [(); 3].map(|()| place.tandem(&args).spawn().unwrap());
-        let said = children.map(|child| Said::of(child.wait_with_output().unwrap()));
-        let summaries = said.map(|said| said.json());
+        let children = [(); 3].map(|()| dir.tandem(&args).spawn().unwrap());
+        let output = children.map(|child| CommandOutput::of(child.wait_with_output().unwrap()));
+        let summaries = output.map(|output| output.json());
         assert!(summaries.iter().all(|summary| result(summary) == result(&clean)));
-        let rebuilt: u64 = summaries.iter().map(|summary| made(summary).0).sum();
+        let rebuilt: u64 = summaries.iter().map(|summary| rebuilt_and_recovered(summary).0).sum();
         assert_eq!(rebuilt, ROWS, "one of them did the work: {summaries:?}");
     }
 }
 
 #[test]
-fn two_runs_that_unpack_the_demo_at_once_both_succeed() {
-    let place = Place::new();
-    let children = [(); 2].map(|()| place.tandem(&["prepare", "demo", "--json"]).spawn().unwrap());
+fn concurrent_runs_that_unpack_the_demo_succeed() {
+    let dir = TestDir::new();
+    let children = [(); 2].map(|()| dir.tandem(&["prepare", "demo", "--json"]).spawn().unwrap());
     for child in children {
-        assert_eq!(Said::of(child.wait_with_output().unwrap()).json()["usable"], ROWS);
+        assert_eq!(CommandOutput::of(child.wait_with_output().unwrap()).json()["usable"], ROWS);
     }
 }
 
 #[test]
-fn a_run_that_waits_for_another_says_so_and_can_be_stopped() {
-    let place = Place::with_clips(2, "a|one\nb|two\n");
-    let cache = place.corpus().join(".tandem-cache");
+fn a_run_that_waits_for_a_lock_says_so_and_can_be_interrupted() {
+    let dir = TestDir::with_clips(2, "a|one\nb|two\n");
+    let cache = dir.corpus().join(".tandem-cache");
     fs::create_dir(&cache).unwrap();
     let lock = File::create(cache.join("lock")).unwrap();
     lock.lock().unwrap();
-    let mut child = place.tandem(&["prepare", "corpus"]).spawn().unwrap();
+    let mut child = dir.tandem(&["prepare", "corpus"]).spawn().unwrap();
     let mut words = String::new();
-    let mut heard = BufReader::new(child.stderr.take().unwrap());
-    heard.read_line(&mut words).unwrap();
+    let mut stderr = BufReader::new(child.stderr.take().unwrap());
+    stderr.read_line(&mut words).unwrap();
     assert!(words.contains("waiting for it"), "{words}");
-    interrupt(&child);
+    signal(&child, Signal::INT);
     words.clear();
-    heard.read_line(&mut words).unwrap();
+    stderr.read_line(&mut words).unwrap();
     assert!(words.contains("run the same command to go on"), "{words}");
     assert_eq!(child.wait().unwrap().code(), Some(3));
     lock.unlock().unwrap();
-    assert_eq!(place.prepare(&[])["rebuilt"], 2);
+    assert_eq!(dir.prepare(&[])["rebuilt"], 2);
 }
 
 #[test]
-fn a_run_stopped_by_ctrl_c_ends_with_code_3_and_goes_on_later() {
-    let place = Place::new();
-    let cache = demo(&place);
+fn an_interrupted_run_exits_with_3_and_continues_later() {
+    let dir = TestDir::new();
+    let cache = demo(&dir);
     for _ in 0..20 {
-        let mut child = place.tandem(&SLOWLY).spawn().unwrap();
+        let mut child = dir.tandem(&SLOWLY).spawn().unwrap();
         wait_for(&mut child, &cache.join("lock"));
-        interrupt(&child);
-        let said = Said::of(child.wait_with_output().unwrap());
-        if said.code == Some(3) {
-            assert!(said.err.contains("run the same command to go on"), "{said:?}");
-            assert_eq!(said.out, "");
-            let (rebuilt, recovered) = made(&prepare(&place));
+        signal(&child, Signal::INT);
+        let output = CommandOutput::of(child.wait_with_output().unwrap());
+        if output.code == Some(3) {
+            assert!(output.err.contains("run the same command to go on"), "{output:?}");
+            assert_eq!(output.out, "");
+            let (rebuilt, recovered) = rebuilt_and_recovered(&prepare(&dir));
             assert_eq!(rebuilt + recovered, ROWS);
             return;
         }
-        // It was done before the signal came: once more.
-        assert_eq!(said.code, Some(0), "{said:?}");
+        // It was done before the signal arrived: try again.
+        assert_eq!(output.code, Some(0), "{output:?}");
         fs::remove_dir_all(&cache).unwrap();
     }
-    panic!("twenty runs were all over before they could be stopped");
-}
-
-fn interrupt(child: &Child) {
-    let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
-    assert!(sent.success());
+    panic!("twenty runs were done before the signal arrived");
 }
 
 #[test]
-fn a_file_that_may_not_grow_is_an_error_that_loses_nothing() {
-    let place = Place::new();
-    let cache = demo(&place);
-    // Beyond 4 MiB a write fails as on a full disk; the features of the demo need more than that.
+fn a_file_size_limit_is_an_error_that_loses_nothing() {
+    let dir = TestDir::new();
+    let cache = demo(&dir);
+    // Writes beyond 4 MiB fail as on a full disk; the features of the demo corpus are larger.
     let script = "trap '' XFSZ; ulimit -f 4096; exec \"$0\" \"$@\"";
     let mut command = Command::new("bash");
     command.args(["-c", script, env!("CARGO_BIN_EXE_tandem")]);
-    let said = Said::of(place.surround(command, &SLOWLY).output().unwrap());
-    said.failed(&["cannot write", "mel-", "File too large", "ulimit -f"]);
-    let drafts = fs::read_dir(only_settings(&cache))
+    let output = CommandOutput::of(dir.with_test_env(command, &SLOWLY).output().unwrap());
+    output.assert_failed(&["cannot write", "mel-", "File too large", "ulimit -f"]);
+    let drafts = fs::read_dir(settings_dir(&cache))
         .unwrap()
         .filter(|entry| entry.as_ref().unwrap().file_name().to_string_lossy().contains("draft"));
     assert_eq!(drafts.count(), 0);
-    let (rebuilt, recovered) = made(&prepare(&place));
+    let (rebuilt, recovered) = rebuilt_and_recovered(&prepare(&dir));
     assert_eq!(rebuilt + recovered, ROWS);
-    assert!(recovered > 20, "{recovered} rows were taken over");
+    assert!(recovered > 20, "only {recovered} rows were recovered");
 }

@@ -1,14 +1,15 @@
-//! `tandem profile` and `tandem plan` on a small corpus: the slowed stage is named; plans say what they were made from, and refuse the rest.
+//! `tandem profile` and `tandem plan` on a small corpus: the profile names the slowed stage, and plans
+//! refuse settings that were not measured.
 
-mod kit;
+mod support;
 
-use kit::{Place, Said};
 use serde_json::Value;
+use support::{CommandOutput, TestDir};
 
-/// Clips of half a second, so that a step takes next to nothing and what is slowed decides.
-fn place() -> Place {
+/// Clips of half a second: a step is short, so the slowed stage is the bottleneck.
+fn test_dir() -> TestDir {
     let rows = ('a'..='l').map(|name| format!("{name}|hello there|hello there\n"));
-    Place::with_clips(12, &rows.collect::<String>())
+    TestDir::with_clips(12, &rows.collect::<String>())
 }
 
 const PROFILE: [&str; 14] = [
@@ -28,40 +29,39 @@ const PROFILE: [&str; 14] = [
     "1",
 ];
 
-fn profile(place: &Place, more: &[&str]) -> Said {
-    place.run(&[&PROFILE[..], more].concat())
+fn profile(dir: &TestDir, more: &[&str]) -> CommandOutput {
+    dir.run(&[&PROFILE[..], more].concat())
 }
 
-/// Slowed by several times what a step takes, measured just before, so that it holds on any
-/// machine; `tandem bench profile` without these flags is the long form. That balanced runs stay
-/// unnamed is tested on made-up runs in `tandem-insight`: two real stages stay equal on a quiet
-/// machine only.
+/// The delay is several times the step time, which is measured first, so the test holds on any
+/// machine. `tandem bench profile` without these flags is the long form. `tandem-insight` tests balanced
+/// runs with synthetic records, because two real stages are equally fast only on a quiet machine.
 #[test]
 fn every_slowed_stage_is_named() {
-    let place = place();
+    let dir = test_dir();
     let args = [&["bench"], &PROFILE[..], &["--runs", "4", "--balanced", "0", "--json"]].concat();
-    let said = place.run(&args);
-    let found: Value = serde_json::from_str(&said.out).expect("JSON");
-    assert_eq!(found[0]["measured"].as_f64(), Some(4.0), "{}", said.err);
-    assert_eq!(said.code, Some(0), "{}", said.err);
+    let output = dir.run(&args);
+    let found: Value = serde_json::from_str(&output.out).expect("JSON");
+    assert_eq!(found[0]["measured"].as_f64(), Some(4.0), "{}", output.err);
+    assert_eq!(output.code, Some(0), "{}", output.err);
 }
 
-/// A stage that is slower than the model costs steps, but only in the turns in which the pipeline works.
+/// A stage that is slower than the model reduces throughput only in the turns that use the pipeline.
 #[test]
-fn what_the_pipeline_costs_is_measured_in_turns() {
-    let place = place();
+fn the_overhead_of_the_pipeline_is_measured_in_turns() {
+    let dir = test_dir();
     let turns = ["--turn", "16", "--slow-stage", "align=150", "--json"];
-    let said = place.run(&[&["bench", "feed"], &PROFILE[1..], &turns].concat());
-    assert_eq!(said.code, Some(1), "{}", said.err);
-    let found: Value = serde_json::from_str(&said.out).expect("JSON");
+    let output = dir.run(&[&["bench", "feed"], &PROFILE[1..], &turns].concat());
+    assert_eq!(output.code, Some(1), "{}", output.err);
+    let found: Value = serde_json::from_str(&output.out).expect("JSON");
     let ratio = found[0]["measured"].as_f64().expect("a number");
     assert!(ratio > 0.0 && ratio < 0.9, "{found}");
 }
 
-/// On a busy machine a part may take longer alone than beside the others, which a plan refuses to
-/// work with: the parts become those of the whole run.
-fn calm(place: &Place) {
-    let path = place.inside("kept/profile.json");
+/// On a busy machine a part may take longer alone than in the whole run, and a plan refuses such a
+/// profile. This copies the measurements of the whole run to the parts.
+fn remove_noise(dir: &TestDir) {
+    let path = dir.path("saved/profile.json");
     let text = std::fs::read_to_string(&path).expect("the answer");
     let mut answer: Value = serde_json::from_str(&text).expect("JSON");
     for alone in ["model_alone", "data_alone"] {
@@ -71,50 +71,50 @@ fn calm(place: &Place) {
 }
 
 #[test]
-fn a_profile_is_kept_and_planned_from_and_what_was_not_measured_is_refused() {
-    let place = place();
-    let kept = ["--record", "kept", "--slow-stage", "load=60", "--apply"];
-    let said = profile(&place, &kept);
+fn a_saved_profile_gives_plans_and_refuses_what_was_not_measured() {
+    let dir = test_dir();
+    let record = ["--record", "saved", "--slow-stage", "load=60", "--apply"];
+    let output = profile(&dir, &record);
     for words in
         ["as is", "model alone", "data alone", "gaps", "at most 20.0 %", "verdict", "overhead"]
     {
-        assert!(said.out.contains(words), "no `{words}` in {}", said.out);
+        assert!(output.out.contains(words), "no `{words}` in {}", output.out);
     }
-    for record in ["as-is.jsonl", "model-alone.jsonl", "data-alone.jsonl", "profile.json"] {
-        assert!(place.inside("kept").join(record).exists(), "{record}");
+    for file in ["as-is.jsonl", "model-alone.jsonl", "data-alone.jsonl", "profile.json"] {
+        assert!(dir.path("saved").join(file).exists(), "{file}");
     }
-    profile(&place, &kept).failed(&["holds a profile already", "another directory"]);
+    profile(&dir, &record).assert_failed(&["holds a profile already", "another directory"]);
 
-    calm(&place);
-    let plan = place.run(&["plan", "kept", "--num-workers", "1,2", "--pipeline-depth", "2"]);
+    remove_noise(&dir);
+    let plan = dir.run(&["plan", "saved", "--num-workers", "1,2", "--pipeline-depth", "2"]);
     assert_eq!(plan.code, Some(0), "{plan:?}");
     for words in ["single", "dual", "use", "missing", "data-parallel", "24 GB", "16-24", "2-4"] {
         assert!(plan.out.contains(words), "no `{words}` in {}", plan.out);
     }
-    let parallel = ["plan", "kept", "--mode", "data-parallel"];
-    place.run(&parallel).failed(&["data-parallel", "not measured", "--link"]);
-    let linked = place.run(&[&parallel[..], &["--link", "12", "--json"]].concat()).json();
+    let parallel = ["plan", "saved", "--mode", "data-parallel"];
+    dir.run(&parallel).assert_failed(&["data-parallel", "not measured", "--link"]);
+    let linked = dir.run(&[&parallel[..], &["--link", "12", "--json"]].concat()).json();
     assert_eq!(linked["rows"][0]["mode"], "data-parallel");
-    let large = place.run(&["plan", "kept", "--batch-size", "64"]);
-    large.failed(&["batch of 64", "tandem profile --batch-size 64"]);
-    place.run(&["plan", "kept/as-is.jsonl"]).failed(&["is not a profile", "profile.json"]);
+    let large = dir.run(&["plan", "saved", "--batch-size", "64"]);
+    large.assert_failed(&["batch of 64", "tandem profile --batch-size 64"]);
+    dir.run(&["plan", "saved/as-is.jsonl"]).assert_failed(&["is not a profile", "profile.json"]);
 }
 
 #[test]
-fn presets_are_the_promised_ones_and_nonsense_is_refused() {
-    let place = place();
-    let said = place.run(&["plan", "--preset", "24"]);
+fn presets_match_the_documentation_and_invalid_arguments_are_refused() {
+    let dir = test_dir();
+    let output = dir.run(&["plan", "--preset", "24"]);
     assert_eq!(
-        said.out.trim(),
+        output.out.trim(),
         "--batch-size 24 --enable-memory-isolation --data-gpu-memory 8192 --model-gpu-memory \
          16384 --prefetch-buffer-size 4"
     );
-    place.run(&["plan", "--preset", "13"]).failed(&["13 GB", "12, 16 or 24"]);
-    place.run(&["plan"]).failed(&["no profile", "tandem profile --record"]);
-    place.run(&["plan", "--slow", "3"]).failed(&["nothing is checked", "--check"]);
-    place.run(&["plan", "nowhere"]).failed(&["nowhere", "tandem profile"]);
-    profile(&place, &["--data-gpu", "0", "--model-gpu", "1"])
-        .failed(&["insufficient GPUs for multi-GPU mode"]);
-    let slowed = profile(&place, &["--slow-stage", "paint=3"]);
+    dir.run(&["plan", "--preset", "13"]).assert_failed(&["13 GB", "12, 16 or 24"]);
+    dir.run(&["plan"]).assert_failed(&["no profile", "tandem profile --record"]);
+    dir.run(&["plan", "--slow", "3"]).assert_failed(&["nothing is checked", "--check"]);
+    dir.run(&["plan", "nowhere"]).assert_failed(&["nowhere", "tandem profile"]);
+    profile(&dir, &["--data-gpu", "0", "--model-gpu", "1"])
+        .assert_failed(&["insufficient GPUs for multi-GPU mode"]);
+    let slowed = profile(&dir, &["--slow-stage", "paint=3"]);
     assert!(slowed.code == Some(2) && slowed.err.contains("is no stage"), "{slowed:?}");
 }

@@ -1,13 +1,13 @@
-//! The real program on a real disk that fills up: a file system in memory of a few megabytes. Needs the
-//! right to mount one; where that is missing the tests say so on stderr and prove nothing.
+//! The real program on a disk that fills up: a tmpfs of a few megabytes. Needs the right to mount one;
+//! without it the tests print `NOT TESTED` to stderr and check nothing.
 
-mod kit;
+mod support;
 
-use kit::Place;
-use kit::runs::newest;
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
+use support::TestDir;
+use support::runs::{CHECKPOINT_SKIPPED, newest};
 
 /// A mounted file system, until dropped.
 struct SmallDisk {
@@ -15,12 +15,12 @@ struct SmallDisk {
 }
 
 impl SmallDisk {
-    fn mount(place: &Place, size: &str) -> Option<SmallDisk> {
-        let at = place.inside("disk");
+    fn mount(dir: &TestDir, size: &str) -> Option<SmallDisk> {
+        let at = dir.path("disk");
         fs::create_dir(&at).unwrap();
         let mounted = mount(&["-t", "tmpfs", "-o", &format!("size={size}"), "tmpfs"], &at);
         if !mounted {
-            #[allow(clippy::print_stderr, reason = "a test that proves nothing must say so")]
+            #[allow(clippy::print_stderr, reason = "a test that checks nothing must say so")]
             {
                 eprintln!("NOT TESTED: no file system may be mounted here");
             }
@@ -46,10 +46,10 @@ fn mount(args: &[&str], at: &PathBuf) -> bool {
 }
 
 #[test]
-fn a_run_that_fills_the_disk_keeps_what_it_has_and_goes_on_when_there_is_room() {
-    let place = Place::new();
-    place.run(&["prepare", "demo", "--cache-dataset", "--json"]).json();
-    let Some(disk) = SmallDisk::mount(&place, "3m") else { return };
+fn a_run_on_a_full_disk_keeps_its_checkpoints_and_resumes_when_there_is_space() {
+    let dir = TestDir::new();
+    dir.run(&["prepare", "demo", "--cache-dataset", "--json"]).json();
+    let Some(disk) = SmallDisk::mount(&dir, "3m") else { return };
     let train = |more: &[&str]| {
         let args = [
             &["train", "--train-data", "demo", "--cache-dataset", "--model-size", "micro"][..],
@@ -58,29 +58,29 @@ fn a_run_that_fills_the_disk_keeps_what_it_has_and_goes_on_when_there_is_room() 
             &["--checkpoint-dir", "disk/run"],
             more,
         ];
-        place.run(&args.concat())
+        dir.run(&args.concat())
     };
-    let said = train(&[]);
-    said.failed(&["No space left", "disk/run/", "older ones are intact", "disk space"]);
-    let kept = newest(&place.inside("disk/run")).expect("the first ones had room");
-    assert!(kept < 30, "the disk was too large: {kept}");
+    let output = train(&[]);
+    output.assert_failed(&["No space left", "disk/run/", "older ones are intact", "disk space"]);
+    let last = newest(&dir.path("disk/run")).expect("the first checkpoints fit");
+    assert!(last < 30, "the disk was too large: {last}");
     disk.grow("200m");
-    let said = train(&["--resume"]);
-    assert_eq!(said.code, Some(0), "{said:?}");
-    assert!(said.err.contains(&format!("goes on after step {kept}")), "{said:?}");
-    assert!(!said.err.contains("passed over"), "{said:?}");
-    assert_eq!(newest(&place.inside("disk/run")), Some(30));
+    let output = train(&["--resume"]);
+    assert_eq!(output.code, Some(0), "{output:?}");
+    assert!(output.err.contains(&format!("goes on after step {last}")), "{output:?}");
+    assert!(!output.err.contains(CHECKPOINT_SKIPPED), "{output:?}");
+    assert_eq!(newest(&dir.path("disk/run")), Some(30));
 }
 
 #[test]
-fn preparing_on_a_disk_that_is_too_small_says_so_and_goes_on_when_there_is_room() {
-    let place = Place::new();
-    let Some(disk) = SmallDisk::mount(&place, "4m") else { return };
+fn preparing_on_a_full_disk_fails_and_continues_when_there_is_space() {
+    let dir = TestDir::new();
+    let Some(disk) = SmallDisk::mount(&dir, "4m") else { return };
     let prepare = ["prepare", "demo", "--cache-dataset", "--cache-dir", "disk", "--json"];
-    let said = place.run(&prepare);
-    said.failed(&["cannot write", "No space left", "disk/"]);
+    let output = dir.run(&prepare);
+    output.assert_failed(&["cannot write", "No space left", "disk/"]);
     disk.grow("200m");
-    let summary = place.run(&prepare).json();
+    let summary = dir.run(&prepare).json();
     let number = |name: &str| summary[name].as_u64().unwrap();
     assert_eq!(number("rebuilt") + number("recovered"), 150, "{summary}");
     assert!(number("recovered") > 10, "{summary}");

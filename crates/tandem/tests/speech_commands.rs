@@ -1,13 +1,13 @@
-//! `tandem synth` and `tandem evaluate` with a checkpoint of a small voice that has learned nothing.
+//! `tandem synth` and `tandem evaluate` with a checkpoint of a small untrained voice.
 
-mod kit;
+mod support;
 
-use kit::{Kind, Place, wav};
 use serde_json::Value;
 use std::fs;
 use std::io::Write;
 use std::path::Path;
 use std::process::Stdio;
+use support::{Kind, TestDir, wav};
 use tandem_data::audio::mel::MelConfig;
 use tandem_data::text::{SymbolTable, TextConfig};
 use tandem_model::Device;
@@ -22,8 +22,8 @@ use tandem_model::weights::weights_of;
 use tandem_units::Seed;
 
 /// A run directory with one checkpoint.
-fn with_voice() -> Place {
-    let place = Place::new();
+fn dir_with_voice() -> TestDir {
+    let dir = TestDir::new();
     let table = SymbolTable::standard();
     let config = VoiceConfig {
         text_width: 16,
@@ -53,15 +53,15 @@ fn with_voice() -> Place {
     let mut speakers = TensorSet::new();
     speakers.insert("0", &[30, 80], Values::F32(vec![0.1; 2400])).expect("a speaker");
     contents.tensors.insert(SPEAKERS.into(), speakers);
-    let mut checkpoints = Checkpoints::open(&place.inside("run"), Keep { last: 1 }).expect("a run");
+    let mut checkpoints = Checkpoints::open(&dir.path("run"), Keep { last: 1 }).expect("a run");
     checkpoints.save(&contents, Mark::Last).expect("a checkpoint");
-    place
+    dir
 }
 
-const SAY: [&str; 5] = ["synth", "--checkpoint", "run", "-o", "a.wav"];
+const SYNTH: [&str; 5] = ["synth", "--checkpoint", "run", "-o", "a.wav"];
 
-fn say<'a>(more: &[&'a str]) -> Vec<&'a str> {
-    [&SAY[..], more].concat()
+fn synth<'a>(more: &[&'a str]) -> Vec<&'a str> {
+    [&SYNTH[..], more].concat()
 }
 
 fn seconds_of(path: &Path) -> f64 {
@@ -73,51 +73,51 @@ fn seconds_of(path: &Path) -> f64 {
 
 #[test]
 fn two_sentences_in_two_languages_become_one_file() {
-    let place = with_voice();
+    let dir = dir_with_voice();
     let text = "Good morning, Mr. Smith. سلام دنیا!";
-    let args = say(&["--text", text, "--mel", "a.npy", "--json"]);
-    let found = place.run(&args).json();
+    let args = synth(&["--text", text, "--mel", "a.npy", "--json"]);
+    let found = dir.run(&args).json();
     let sentences = found["sentences"].as_array().expect("a list");
     let languages: Vec<_> = sentences.iter().map(|one| one["language"].as_str()).collect();
     assert_eq!(languages, [Some("en"), Some("fa")]);
-    let seconds = seconds_of(&place.inside("a.wav"));
+    let seconds = seconds_of(&dir.path("a.wav"));
     assert!((found["seconds"].as_f64().unwrap() - seconds).abs() < 1e-6, "{found}");
     assert!(found["real_time_factor"].as_f64().unwrap() > 0.0);
     assert_eq!(found["step"], 40);
-    let bytes = fs::read(place.inside("a.npy")).expect("mel frames");
+    let bytes = fs::read(dir.path("a.npy")).expect("mel frames");
     let shape = npyz::NpyFile::new(&bytes[..]).expect("NumPy's format").shape().to_vec();
     assert_eq!(shape, [(seconds * 22050.0 / 256.0).round() as u64, 80]);
-    // The same again, byte for byte.
-    let first = fs::read(place.inside("a.wav")).expect("written");
-    let again = place.run(&say(&["--text", text]));
+    // A second run gives the same bytes.
+    let first = fs::read(dir.path("a.wav")).expect("written");
+    let again = dir.run(&synth(&["--text", text]));
     assert_eq!(again.code, Some(0), "{again:?}");
     assert!(again.out.starts_with("a.wav: ") && again.out.contains("2 sentences"), "{again:?}");
     assert!(again.out.contains("real-time factor"), "{again:?}");
-    assert!(fs::read(place.inside("a.wav")).expect("written") == first);
+    assert!(fs::read(dir.path("a.wav")).expect("written") == first);
 }
 
 #[test]
 fn text_may_come_from_a_file_or_a_pipe_and_a_voice_from_a_recording() {
-    let place = with_voice();
-    fs::write(place.inside("book.txt"), "First line\n\n* * *\n\nSecond line").expect("written");
-    fs::write(place.inside("me.wav"), wav(Kind::Int(16), 44_100, 2, 2.0)).expect("written");
+    let dir = dir_with_voice();
+    fs::write(dir.path("book.txt"), "First line\n\n* * *\n\nSecond line").expect("written");
+    fs::write(dir.path("me.wav"), wav(Kind::Int(16), 44_100, 2, 2.0)).expect("written");
     let args = ["--text-file", "book.txt", "--reference", "me.wav", "--speed", "1.5", "--json"];
-    let found = place.run(&say(&args)).json();
+    let found = dir.run(&synth(&args)).json();
     assert_eq!(found["sentences"].as_array().map(Vec::len), Some(2));
     assert_eq!(found["unsaid"], serde_json::json!(["* * *"]));
-    let mut piped = place.tandem(&say(&["--text-file", "-"]));
+    let mut piped = dir.tandem(&synth(&["--text-file", "-"]));
     let mut child = piped.stdin(Stdio::piped()).spawn().expect("starts");
     child.stdin.take().expect("a pipe").write_all("سلام".as_bytes()).expect("written");
     assert_eq!(child.wait().expect("ends").code(), Some(0));
 }
 
 #[test]
-fn what_cannot_be_said_is_an_error_with_a_way_out_and_writes_nothing() {
-    let place = with_voice();
-    fs::write(place.inside("short.wav"), wav(Kind::Int(16), 22_050, 1, 0.3)).expect("written");
+fn unusable_input_is_an_error_with_a_hint_and_writes_nothing() {
+    let dir = dir_with_voice();
+    fs::write(dir.path("short.wav"), wav(Kind::Int(16), 22_050, 1, 0.3)).expect("written");
     let fails = |more: &[&str], words: &[&str]| {
-        place.run(&say(more)).failed(words);
-        assert!(!place.inside("a.wav").exists());
+        dir.run(&synth(more)).assert_failed(words);
+        assert!(!dir.path("a.wav").exists());
     };
     fails(&["--text", "..."], &["nothing to say", "at least one word"]);
     fails(&["--text", "A ★ star"], &["A ★ star", "U+2605"]);
@@ -129,36 +129,36 @@ fn what_cannot_be_said_is_an_error_with_a_way_out_and_writes_nothing() {
     fails(&["--text", "Hi", "--mel", "a.png"], &["a.png", ".npy"]);
     fails(&["--text-file", "none.txt"], &["none.txt"]);
     let nowhere = ["synth", "--checkpoint", "nowhere", "-o", "a.wav", "--text", "Hi"];
-    place.run(&nowhere).failed(&["nowhere"]);
+    dir.run(&nowhere).assert_failed(&["nowhere"]);
 }
 
 #[test]
-fn a_broken_checkpoint_is_said_to_be_one() {
-    let place = with_voice();
-    let weights = place.inside("run/step-00000040/ema.safetensors");
+fn a_damaged_checkpoint_is_an_error() {
+    let dir = dir_with_voice();
+    let weights = dir.path("run/step-00000040/ema.safetensors");
     let mut bytes = fs::read(&weights).expect("weights");
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
-    fs::write(&weights, bytes).expect("broken");
-    place.run(&say(&["--text", "Hi"])).failed(&["ema.safetensors"]);
-    assert!(!place.inside("a.wav").exists());
+    fs::write(&weights, bytes).expect("written");
+    dir.run(&synth(&["--text", "Hi"])).assert_failed(&["ema.safetensors"]);
+    assert!(!dir.path("a.wav").exists());
 }
 
 #[test]
-fn a_voice_is_judged_by_language_and_speaker() {
-    let place = with_voice();
-    let judge = ["evaluate", "--checkpoint", "run", "--corpus", "demo", "--limit", "2"];
+fn a_voice_is_evaluated_by_language_and_speaker() {
+    let dir = dir_with_voice();
+    let evaluate = ["evaluate", "--checkpoint", "run", "--corpus", "demo", "--limit", "2"];
     let quick = ["--steps", "1", "--vocoder-rounds", "1"];
-    let said = place.run(&[&judge[..], &quick, &["--json"]].concat());
-    let found: Value = serde_json::from_str(&said.out).expect("JSON and nothing else");
+    let output = dir.run(&[&evaluate[..], &quick, &["--json"]].concat());
+    let found: Value = serde_json::from_str(&output.out).expect("JSON and nothing else");
     let gain = found["all"]["gain"].as_f64().expect("a share");
-    assert_eq!(said.code, Some(if gain > 0.0 { 0 } else { 1 }), "{said:?}");
+    assert_eq!(output.code, Some(if gain > 0.0 { 0 } else { 1 }), "{output:?}");
     assert_eq!(found["all"]["utterances"], 2);
     assert_eq!(found["utterances"].as_array().map(Vec::len), Some(2));
     for name in ["distortion", "baseline", "duration_error", "coverage", "entropy", "pitch_error"] {
         assert!(found["all"].get(name).is_some(), "{name}: {found}");
     }
-    let table = place.run(&[&judge[..], &quick].concat());
+    let table = dir.run(&[&evaluate[..], &quick].concat());
     assert!(table.out.contains("language en") && table.out.contains("speaker "), "{table:?}");
     assert!(table.out.contains("distortion"), "{table:?}");
 }

@@ -1,4 +1,4 @@
-//! `tandem text` as a user meets it: the real program, its whole output.
+//! `tandem text`: snapshots of the whole output of the real program.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -53,7 +53,7 @@ fn a_persian_text_is_shown_step_by_step() {
 }
 
 #[test]
-fn texts_that_cannot_be_used_say_why_and_what_to_do() {
+fn refused_texts_have_a_reason_and_a_hint() {
     insta::assert_snapshot!(text(&["ok", "a ★", "Привет", "..."]), @r"
     exit 1
     text        ok
@@ -121,7 +121,7 @@ fn phonemes_come_from_espeak() {
 }
 
 #[test]
-fn a_lexicon_is_applied_and_its_faults_are_named() {
+fn a_lexicon_is_applied_and_its_errors_name_the_line() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("words.tsv");
     std::fs::write(&path, "nginx\tengine x\n").unwrap();
@@ -184,7 +184,7 @@ fn lines_of_standard_input_are_read_as_json() {
 }
 
 #[test]
-fn vowel_signs_stay_when_asked() {
+fn diacritics_can_be_kept() {
     insta::assert_snapshot!(text(&["کِتاب", "--diacritics", "keep"]), @r"
     exit 0
     text        کِتاب

@@ -1,15 +1,17 @@
-//! `tandem train` on the built-in corpus: a few steps, interrupted, killed, resumed, refused.
+//! `tandem train` on the built-in corpus: a few steps; interrupted, killed, resumed and refused runs.
 
-mod kit;
+mod support;
 
-use kit::{Place, Said};
+use rustix::process::Signal;
 use std::collections::BTreeMap;
 use std::fs;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
+use support::runs::CHECKPOINT_SKIPPED;
+use support::{CommandOutput, TestDir, signal};
 
 /// The warm-up is longer than any test, so that the learning rate of a step does not depend on
-/// how many were asked for.
+/// `--max-steps`.
 const TRAIN: [&str; 14] = [
     "train",
     "--train-data",
@@ -27,16 +29,16 @@ const TRAIN: [&str; 14] = [
     "2",
 ];
 
-fn train(place: &Place, directory: &str, more: &[&str]) -> Said {
-    place.run(&[&TRAIN[..], &["--align-lag", "2", "--checkpoint-dir", directory], more].concat())
+fn train(dir: &TestDir, directory: &str, more: &[&str]) -> CommandOutput {
+    dir.run(&[&TRAIN[..], &["--align-lag", "2", "--checkpoint-dir", directory], more].concat())
 }
 
-/// Every tensor file of a checkpoint, and where the data stands.
-fn kept(place: &Place, checkpoint: &str) -> BTreeMap<String, Vec<u8>> {
+/// The tensor files and the training state of a checkpoint.
+fn checkpoint_files(dir: &TestDir, checkpoint: &str) -> BTreeMap<String, Vec<u8>> {
     let names = ["weights", "ema", "moments", "aligner_snapshots"]
         .map(|name| format!("{name}.safetensors"));
     let read = |name: String| {
-        let bytes = fs::read(place.inside(checkpoint).join(&name)).expect("a file of a checkpoint");
+        let bytes = fs::read(dir.path(checkpoint).join(&name)).expect("a file of a checkpoint");
         (name, bytes)
     };
     names.into_iter().chain(["state.json".to_string()]).map(read).collect()
@@ -44,8 +46,8 @@ fn kept(place: &Place, checkpoint: &str) -> BTreeMap<String, Vec<u8>> {
 
 #[test]
 fn an_interrupted_run_ends_with_the_same_weights_to_the_last_bit() {
-    let place = Place::new();
-    let whole = train(&place, "whole", &["--max-steps", "6"]);
+    let dir = TestDir::new();
+    let whole = train(&dir, "whole", &["--max-steps", "6"]);
     assert_eq!(whole.code, Some(0), "{whole:?}");
     assert!(whole.out.contains("verdict"), "{}", whole.out);
     assert!(
@@ -54,135 +56,145 @@ fn an_interrupted_run_ends_with_the_same_weights_to_the_last_bit() {
         whole.out
     );
     assert!(whole.out.contains("held      data side at most "), "{}", whole.out);
-    let said = whole.err.matches("mel frames: on the host (the processor is the only").count();
-    assert_eq!(said, 1, "{}", whole.err);
-    let part = train(&place, "parts", &["--max-steps", "3", "--num-workers", "1"]);
+    let output = whole.err.matches("mel frames: on the host (the processor is the only").count();
+    assert_eq!(output, 1, "{}", whole.err);
+    let part = train(&dir, "parts", &["--max-steps", "3", "--num-workers", "1"]);
     assert_eq!(part.code, Some(0), "{part:?}");
     let rest = ["--max-steps", "6", "--resume", "--num-workers", "3", "--no-adapt"];
-    let rest = train(&place, "parts", &rest);
+    let rest = train(&dir, "parts", &rest);
     assert_eq!(rest.code, Some(0), "{rest:?}");
     assert!(rest.err.contains("goes on after step 3"), "{}", rest.err);
-    let (whole, parts) = (kept(&place, "whole/step-00000006"), kept(&place, "parts/step-00000006"));
+    let (whole, parts) = (
+        checkpoint_files(&dir, "whole/step-00000006"),
+        checkpoint_files(&dir, "parts/step-00000006"),
+    );
     for (name, bytes) in &whole {
         assert!(bytes == &parts[name], "`{name}` differs");
     }
 }
 
-/// With one thread for all computations, which the training itself keeps: whoever asked it for something from outside would
-/// wait for ever.
+/// With a single compute thread, which the training loop occupies: a computation that another thread
+/// submits to the pool would wait forever.
 #[test]
-fn one_thread_is_enough_and_learns_the_same() {
-    let place = Place::new();
-    let exams = ["--validate-every", "2", "--sample-every", "4", "--max-steps", "4"];
-    let many = train(&place, "many", &exams);
+fn a_single_compute_thread_gives_the_same_weights() {
+    let dir = TestDir::new();
+    let validate = ["--validate-every", "2", "--sample-every", "4", "--max-steps", "4"];
+    let many = train(&dir, "many", &validate);
     assert_eq!(many.code, Some(0), "{many:?}");
-    let args = [&TRAIN[..], &["--align-lag", "2", "--checkpoint-dir", "one"], &exams].concat();
-    let mut run = place.tandem(&args);
+    let args = [&TRAIN[..], &["--align-lag", "2", "--checkpoint-dir", "one"], &validate].concat();
+    let mut run = dir.tandem(&args);
     run.env("RAYON_NUM_THREADS", "1").stdout(Stdio::null()).stderr(Stdio::null());
     let mut run = run.spawn().expect("the program runs");
     let began = Instant::now();
     let ended = loop {
-        if let Some(ended) = run.try_wait().expect("it can be asked") {
+        if let Some(ended) = run.try_wait().expect("a child process") {
             break ended;
         }
         if began.elapsed() > Duration::from_secs(300) {
-            signal(&run, "-KILL");
-            panic!("somebody waits for a thread that never comes");
+            signal(&run, Signal::KILL);
+            panic!("the run waits for a compute thread that is never free");
         }
         std::thread::sleep(Duration::from_millis(50));
     };
     assert_eq!(ended.code(), Some(0));
-    assert!(kept(&place, "one/step-00000004") == kept(&place, "many/step-00000004"));
+    assert!(
+        checkpoint_files(&dir, "one/step-00000004") == checkpoint_files(&dir, "many/step-00000004")
+    );
 }
 
 #[test]
-fn small_batches_together_make_one_step() {
-    let place = Place::new();
-    let said = train(&place, "run", &["--max-steps", "2", "--grad-accum", "3"]);
-    assert_eq!(said.code, Some(0), "{said:?}");
-    let state = String::from_utf8(kept(&place, "run/step-00000002")["state.json"].clone());
+fn gradients_of_several_batches_are_accumulated_in_one_step() {
+    let dir = TestDir::new();
+    let output = train(&dir, "run", &["--max-steps", "2", "--grad-accum", "3"]);
+    assert_eq!(output.code, Some(0), "{output:?}");
+    let state =
+        String::from_utf8(checkpoint_files(&dir, "run/step-00000002")["state.json"].clone());
     let state: serde_json::Value = serde_json::from_str(&state.expect("text")).expect("JSON");
     assert_eq!(state["next_batch"], 6);
 }
 
 #[test]
-fn a_signal_ends_the_step_and_keeps_it() {
-    let place = Place::new();
-    let mut run = start(&place, "run");
-    wait_for_steps(&place, &mut run, "run/run.jsonl");
-    signal(&run, "-TERM");
+fn a_signal_ends_the_run_after_the_current_step_with_a_checkpoint() {
+    let dir = TestDir::new();
+    let mut run = start(&dir, "run");
+    wait_for_steps(&dir, &mut run, "run/run.jsonl");
+    signal(&run, Signal::TERM);
     let ended = run.wait().expect("it ends");
     assert_eq!(ended.code(), Some(3));
-    let resumed = train(&place, "run", &["--max-steps", "1", "--resume"]);
+    let resumed = train(&dir, "run", &["--max-steps", "1", "--resume"]);
     assert_eq!(resumed.code, Some(0), "{resumed:?}");
     assert!(resumed.err.contains("goes on after step"), "{}", resumed.err);
 }
 
-/// It is on the disk before the exam is held: nothing is lost while that lasts, and it can be marked.
+/// It is written before the last validation, which may take long and may mark it as the best.
 #[test]
-fn the_last_checkpoint_can_be_the_best_one() {
-    let place = Place::new();
-    let said = train(&place, "run", &["--max-steps", "2"]);
-    assert_eq!(said.code, Some(0), "{said:?}");
-    let best = fs::read_to_string(place.inside("run/best.json")).expect("the mark of the best");
+fn the_last_checkpoint_can_be_the_best() {
+    let dir = TestDir::new();
+    let output = train(&dir, "run", &["--max-steps", "2"]);
+    assert_eq!(output.code, Some(0), "{output:?}");
+    let best =
+        fs::read_to_string(dir.path("run/best.json")).expect("the best checkpoint is marked");
     assert!(best.contains(r#""step":2"#), "{best}");
 }
 
-/// `timeout` signals the program and then its group: both reach it.
+/// `timeout` signals the program and then its process group, so the program gets both signals.
 #[test]
-fn signals_that_come_together_are_one() {
-    let place = Place::new();
-    let mut run = start(&place, "run");
-    wait_for_steps(&place, &mut run, "run/run.jsonl");
-    signal(&run, "-TERM");
-    signal(&run, "-TERM");
+fn two_signals_at_once_count_as_one() {
+    let dir = TestDir::new();
+    let mut run = start(&dir, "run");
+    wait_for_steps(&dir, &mut run, "run/run.jsonl");
+    signal(&run, Signal::TERM);
+    signal(&run, Signal::TERM);
     assert_eq!(run.wait().expect("it ends").code(), Some(3));
-    let record = std::fs::read_to_string(place.inside("run/run.jsonl")).expect("a record");
+    let record = std::fs::read_to_string(dir.path("run/run.jsonl")).expect("a record");
     assert!(record.contains(r#""event":"final","outcome":"interrupted""#), "{record}");
 }
 
 #[test]
-fn a_device_lost_on_the_way_costs_nothing_that_was_learned() {
-    let place = Place::new();
+fn a_lost_device_costs_no_training_progress() {
+    let dir = TestDir::new();
     let lost = ["--max-steps", "8", "--lose-device-at", "5", "--pipeline-depth", "2"];
-    let lost = train(&place, "run", &lost);
+    let lost = train(&dir, "run", &lost);
     assert_eq!(lost.code, Some(2), "{lost:?}");
     assert!(lost.err.contains("the device was lost"), "{}", lost.err);
     assert!(lost.err.contains("transfer"), "the stage is named: {}", lost.err);
     assert!(lost.err.contains("`--resume` goes on"), "{}", lost.err);
-    let rest = train(&place, "run", &["--max-steps", "8", "--resume"]);
+    let rest = train(&dir, "run", &["--max-steps", "8", "--resume"]);
     assert_eq!(rest.code, Some(0), "{rest:?}");
     assert!(rest.err.contains("goes on after step"), "{}", rest.err);
-    let whole = train(&place, "whole", &["--max-steps", "8"]);
+    let whole = train(&dir, "whole", &["--max-steps", "8"]);
     assert_eq!(whole.code, Some(0), "{whole:?}");
-    assert!(kept(&place, "run/step-00000008") == kept(&place, "whole/step-00000008"));
+    assert!(
+        checkpoint_files(&dir, "run/step-00000008")
+            == checkpoint_files(&dir, "whole/step-00000008")
+    );
 }
 
 #[test]
-fn a_killed_run_goes_on_from_its_last_checkpoint() {
-    let place = Place::new();
-    let mut run = start(&place, "run");
-    wait_for_steps(&place, &mut run, "run/step-00000002/manifest.json");
-    signal(&run, "-KILL");
+fn a_killed_run_resumes_from_its_last_checkpoint() {
+    let dir = TestDir::new();
+    let mut run = start(&dir, "run");
+    wait_for_steps(&dir, &mut run, "run/step-00000002/manifest.json");
+    signal(&run, Signal::KILL);
     run.wait().expect("it is gone");
-    let resumed = train(&place, "run", &["--max-steps", "1", "--resume"]);
+    let resumed = train(&dir, "run", &["--max-steps", "1", "--resume"]);
     assert_eq!(resumed.code, Some(0), "{resumed:?}");
 }
 
-fn start(place: &Place, directory: &str) -> Child {
+fn start(dir: &TestDir, directory: &str) -> Child {
     let more =
         ["--align-lag", "2", "--max-steps", "500", "--checkpoint-every", "2", "--checkpoint-dir"];
     let args = [&TRAIN[..], &more, &[directory]].concat();
-    let mut command = place.tandem(&args);
+    let mut command = dir.tandem(&args);
     command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the program runs")
 }
 
-/// Until this file is there and a step is over.
-fn wait_for_steps(place: &Place, run: &mut Child, file: &str) {
+/// Waits until this file exists and the record has a step.
+fn wait_for_steps(dir: &TestDir, run: &mut Child, file: &str) {
     let began = Instant::now();
     let stepped = || {
-        let record = fs::read_to_string(place.inside("run/run.jsonl")).unwrap_or_default();
-        place.inside(file).exists() && record.contains("\"event\":\"step\"")
+        let record = fs::read_to_string(dir.path("run/run.jsonl")).unwrap_or_default();
+        dir.path(file).exists() && record.contains("\"event\":\"step\"")
     };
     while !stepped() {
         assert!(run.try_wait().expect("asked").is_none(), "it ended before its first step");
@@ -191,45 +203,49 @@ fn wait_for_steps(place: &Place, run: &mut Child, file: &str) {
     }
 }
 
-fn signal(run: &Child, kind: &str) {
-    let sent = std::process::Command::new("kill").args([kind, &run.id().to_string()]).status();
-    assert!(sent.expect("kill runs").success());
-}
-
 #[test]
-fn a_directory_with_a_run_is_not_overwritten_and_another_run_is_not_resumed() {
-    let place = Place::new();
-    assert_eq!(train(&place, "run", &["--max-steps", "1"]).code, Some(0));
-    train(&place, "run", &["--max-steps", "1"]).failed(&["holds a run already", "--resume"]);
-    train(&place, "empty", &["--resume"]).failed(&["no checkpoint", "leave out `--resume`"]);
+fn an_existing_run_is_not_overwritten_and_a_different_run_is_not_resumed() {
+    let dir = TestDir::new();
+    assert_eq!(train(&dir, "run", &["--max-steps", "1"]).code, Some(0));
+    train(&dir, "run", &["--max-steps", "1"]).assert_failed(&["holds a run already", "--resume"]);
+    train(&dir, "empty", &["--resume"]).assert_failed(&["no checkpoint", "leave out `--resume`"]);
     let small = ["--resume", "--model-size", "small", "--max-steps", "2"];
-    train(&place, "run", &small).failed(&["size tiny", "--model-size small"]);
+    train(&dir, "run", &small).assert_failed(&["size tiny", "--model-size small"]);
     let other = ["--resume", "--seed", "7", "--max-steps", "2"];
-    train(&place, "run", &other).failed(&["seed changed", "--allow-changes"]);
-    let allowed = train(&place, "run", &[&other[..], &["--allow-changes"]].concat());
+    train(&dir, "run", &other).assert_failed(&["seed changed", "--allow-changes"]);
+    let allowed = train(&dir, "run", &[&other[..], &["--allow-changes"]].concat());
     assert_eq!(allowed.code, Some(0), "{allowed:?}");
     assert!(allowed.err.contains("not the same run any more"), "{}", allowed.err);
 }
 
 #[test]
-fn a_broken_newest_checkpoint_is_passed_over_and_named() {
-    let place = Place::new();
-    let said = train(&place, "run", &["--max-steps", "2", "--checkpoint-every", "1"]);
-    assert_eq!(said.code, Some(0), "{said:?}");
-    let weights = place.inside("run/step-00000002/weights.safetensors");
+fn a_damaged_newest_checkpoint_is_skipped_and_named() {
+    let dir = TestDir::new();
+    let output = train(&dir, "run", &["--max-steps", "2", "--checkpoint-every", "1"]);
+    assert_eq!(output.code, Some(0), "{output:?}");
+    let weights = dir.path("run/step-00000002/weights.safetensors");
     let mut bytes = fs::read(&weights).expect("weights");
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
     fs::write(&weights, bytes).expect("damaged");
-    let resumed = train(&place, "run", &["--max-steps", "2", "--resume"]);
+    let resumed = train(&dir, "run", &["--max-steps", "2", "--resume"]);
     assert_eq!(resumed.code, Some(0), "{resumed:?}");
-    assert!(resumed.err.contains("passed over a broken checkpoint"), "{}", resumed.err);
+    assert!(resumed.err.contains(CHECKPOINT_SKIPPED), "{}", resumed.err);
     assert!(resumed.err.contains("goes on after step 1"), "{}", resumed.err);
 }
 
-/// Padded frames of the first batch, and two of its losses. The third is drawn from noise as large as the padded batch.
-fn first_step(place: &Place, directory: &str) -> (u64, [f64; 2]) {
-    let record = fs::read_to_string(place.inside(&format!("{directory}/run.jsonl"))).unwrap();
+#[test]
+fn campaign_scripts_search_for_the_note_of_a_damaged_checkpoint() {
+    for name in ["kill_campaign.sh", "signal_campaign.sh"] {
+        let path = format!("{}/../../scripts/{name}", env!("CARGO_MANIFEST_DIR"));
+        let script = fs::read_to_string(&path).expect("a script");
+        assert!(script.contains(CHECKPOINT_SKIPPED), "{path} searches for an old message");
+    }
+}
+
+/// Padded frames of the first batch, and two of its losses. The third loss depends on noise of the padded size.
+fn first_step(dir: &TestDir, directory: &str) -> (u64, [f64; 2]) {
+    let record = fs::read_to_string(dir.path(&format!("{directory}/run.jsonl"))).unwrap();
     let steps = record.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
     let step = steps.into_iter().find(|event| event["event"] == "step").expect("a step");
     let loss = |name: &str| step["losses"][name].as_f64().expect("a number");
@@ -237,15 +253,14 @@ fn first_step(place: &Place, directory: &str) -> (u64, [f64; 2]) {
 }
 
 #[test]
-fn batches_without_fixed_shapes_are_smaller_and_cost_the_same() {
-    let place = Place::new();
+fn batches_without_static_shapes_are_smaller_and_have_the_same_losses() {
+    let dir = TestDir::new();
     for (run, shapes) in [("fixed", "true"), ("tight", "false")] {
         let shapes = format!("--enable-static-shapes={shapes}");
-        let said = train(&place, run, &["--max-steps", "1", &shapes]);
-        assert_eq!(said.code, Some(0), "{said:?}");
+        let output = train(&dir, run, &["--max-steps", "1", &shapes]);
+        assert_eq!(output.code, Some(0), "{output:?}");
     }
-    let ((fixed, padded), (tight, bare)) =
-        (first_step(&place, "fixed"), first_step(&place, "tight"));
+    let ((fixed, padded), (tight, bare)) = (first_step(&dir, "fixed"), first_step(&dir, "tight"));
     assert!(tight < fixed, "{tight} {fixed}");
     for (padded, bare) in padded.iter().zip(&bare) {
         assert!((padded - bare).abs() < 1e-4 * padded.abs().max(1.0), "{padded} {bare}");
@@ -253,44 +268,49 @@ fn batches_without_fixed_shapes_are_smaller_and_cost_the_same() {
 }
 
 #[test]
-fn what_cannot_be_done_is_refused_before_any_work() {
-    let place = Place::new();
+fn impossible_settings_are_refused_before_any_work() {
+    let dir = TestDir::new();
     let both = ["--data-gpu", "0", "--model-gpu", "1"];
-    train(&place, "run", &both).failed(&["insufficient GPUs for multi-GPU mode"]);
-    train(&place, "run", &["--model-gpu", "1"]).failed(&["insufficient GPUs for multi-GPU mode"]);
-    train(&place, "run", &["--mel-on", "device"]).failed(&["data device", "--mel-on device"]);
+    train(&dir, "run", &both).assert_failed(&["insufficient GPUs for multi-GPU mode"]);
+    train(&dir, "run", &["--model-gpu", "1"])
+        .assert_failed(&["insufficient GPUs for multi-GPU mode"]);
+    train(&dir, "run", &["--mel-on", "device"]).assert_failed(&["data device", "--mel-on device"]);
     let tight = ["--enable-memory-isolation", "--model-gpu-memory", "1", "--data-gpu-memory", "1"];
-    train(&place, "run", &[&tight[..], &["--max-steps", "1"]].concat()).failed(&["memory"]);
-    assert!(!place.inside("run/step-00000001").exists());
+    train(&dir, "run", &[&tight[..], &["--max-steps", "1"]].concat()).assert_failed(&["memory"]);
+    assert!(!dir.path("run/step-00000001").exists());
 }
 
-/// A limit on the size of files stands for a full disk: writing fails in the middle of a file.
+/// A file size limit simulates a full disk: a write fails in the middle of a file.
 #[test]
-fn a_disk_that_takes_no_checkpoint_costs_a_warning_and_not_the_run() {
-    let place = Place::new();
-    let first = train(&place, "run", &["--max-steps", "2"]);
+fn a_checkpoint_that_cannot_be_written_is_a_warning_until_the_last_one() {
+    let dir = TestDir::new();
+    let first = train(&dir, "run", &["--max-steps", "2"]);
     assert_eq!(first.code, Some(0), "{first:?}");
-    let before = kept(&place, "run/step-00000002");
+    let before = checkpoint_files(&dir, "run/step-00000002");
     let more = ["--align-lag", "2", "--checkpoint-dir", "run", "--max-steps", "5", "--resume"];
     let args = [&TRAIN[..], &more, &["--checkpoint-every", "1"]].concat();
-    // 2 MB: the record and the samples fit, the weights do not. The signal would end the program.
+    // Below 2 MB the record and the samples fit, the weights do not. SIGXFSZ would end the program.
     let limited = r#"trap '' XFSZ; ulimit -f 2048; exec "$@""#;
     let mut command = std::process::Command::new("bash");
     command.args(["-c", limited, "bash", env!("CARGO_BIN_EXE_tandem")]);
-    let said = Said::of(place.surround(command, &args).output().expect("bash runs"));
-    // Every one that was not kept is said, and the end is no success: what it came to is lost.
-    assert_eq!(said.err.matches("warning: the checkpoint was not kept").count(), 3, "{said:?}");
-    said.failed(&["came to step 5", "last checkpoint could not be written", "File too large"]);
-    // It learned to the end, and what was there is there.
-    let record = fs::read_to_string(place.inside("run/run-from-00000002.jsonl")).expect("a record");
+    let output = CommandOutput::of(dir.with_test_env(command, &args).output().expect("bash runs"));
+    // Every failed checkpoint is a warning; the last one makes the run fail, since its result is lost.
+    assert_eq!(output.err.matches("warning: the checkpoint was not kept").count(), 3, "{output:?}");
+    output.assert_failed(&[
+        "came to step 5",
+        "last checkpoint could not be written",
+        "File too large",
+    ]);
+    // It trained to the end, and the earlier checkpoint is unchanged.
+    let record = fs::read_to_string(dir.path("run/run-from-00000002.jsonl")).expect("a record");
     assert!(record.contains("\"step\":5,"), "{record}");
-    assert!(kept(&place, "run/step-00000002") == before);
-    assert!(!place.inside("run/step-00000003").exists());
-    let drafts = fs::read_dir(place.inside("run")).expect("the run").filter(|entry| {
+    assert!(checkpoint_files(&dir, "run/step-00000002") == before);
+    assert!(!dir.path("run/step-00000003").exists());
+    let drafts = fs::read_dir(dir.path("run")).expect("the run").filter(|entry| {
         entry.as_ref().expect("read").file_name().to_string_lossy().starts_with(".step-")
     });
     assert_eq!(drafts.count(), 0);
-    let resumed = train(&place, "run", &["--max-steps", "5", "--resume"]);
+    let resumed = train(&dir, "run", &["--max-steps", "5", "--resume"]);
     assert_eq!(resumed.code, Some(0), "{resumed:?}");
     assert!(resumed.err.contains("goes on after step 2"), "{}", resumed.err);
 }

@@ -1,9 +1,9 @@
-//! `tandem validate` as a user meets it: our settings, those of MyXTTS, and files that are neither.
+//! `tandem validate`: configuration files of Tandem, of MyXTTS, and invalid files.
 
-mod kit;
+mod support;
 
-use kit::{Place, Said};
 use std::fs;
+use support::{CommandOutput, TestDir};
 
 const MYXTTS: &str = "\
 model:
@@ -34,17 +34,17 @@ data:
   trim_silence: true
 ";
 
-fn place(name: &str, text: &str) -> Place {
-    let place = Place::new();
-    fs::write(place.inside(name), text).expect("written");
-    place
+fn test_dir(name: &str, text: &str) -> TestDir {
+    let dir = TestDir::new();
+    fs::write(dir.path(name), text).expect("written");
+    dir
 }
 
-fn checked(name: &str, text: &str, more: &[&str]) -> Said {
-    place(name, text).run(&[&["validate", "--config", name], more].concat())
+fn checked(name: &str, text: &str, more: &[&str]) -> CommandOutput {
+    test_dir(name, text).run(&[&["validate", "--config", name], more].concat())
 }
 
-/// Without what differs from machine to machine: its name, its cores, and columns as wide as they.
+/// The output without CPU name, core count and column widths, which depend on the machine.
 fn plain(out: &str) -> String {
     let here = std::thread::available_parallelism().map_or(1, usize::from);
     let out = out.replace(&format!("; this machine has {here} cores"), "");
@@ -64,45 +64,45 @@ fn plain(out: &str) -> String {
 
 #[test]
 fn settings_of_myxtts_are_checked_and_explained() {
-    let said = checked("x.yaml", MYXTTS, &["--corpus", "demo"]);
-    assert_eq!(said.code, Some(0), "{said:?}");
-    insta::assert_snapshot!(plain(&said.out));
+    let output = checked("x.yaml", MYXTTS, &["--corpus", "demo"]);
+    assert_eq!(output.code, Some(0), "{output:?}");
+    insta::assert_snapshot!(plain(&output.out));
 }
 
 #[test]
 fn converted_settings_start_a_run() {
-    let place = place("x.yaml", MYXTTS);
-    let said = place.run(&["validate", "--config", "x.yaml", "--convert"]);
-    assert_eq!(said.code, Some(0), "{said:?}");
-    insta::assert_snapshot!(said.out);
-    fs::write(place.inside("ours.toml"), &said.out).expect("written");
-    let again = place.run(&["validate", "--config", "ours.toml", "--json"]).json();
+    let dir = test_dir("x.yaml", MYXTTS);
+    let output = dir.run(&["validate", "--config", "x.yaml", "--convert"]);
+    assert_eq!(output.code, Some(0), "{output:?}");
+    insta::assert_snapshot!(output.out);
+    fs::write(dir.path("ours.toml"), &output.out).expect("written");
+    let again = dir.run(&["validate", "--config", "ours.toml", "--json"]).json();
     assert_eq!((&again["ready"], &again["written_for"]), (&true.into(), &"tandem".into()));
     let train = ["train", "--config", "ours.toml", "--max-steps", "1", "--frame-budget", "900"];
-    let trained = place.run(&[&train[..], &["--cache-dataset", "--batch-size", "2"]].concat());
+    let trained = dir.run(&[&train[..], &["--cache-dataset", "--batch-size", "2"]].concat());
     assert_eq!(trained.code, Some(0), "{trained:?}");
-    let kept = fs::read_to_string(place.inside("run/config.toml")).expect("the run's settings");
-    assert!(kept.contains("lr = 0.0001") && kept.contains("clip = 0.5"), "{kept}");
+    let saved = fs::read_to_string(dir.path("run/config.toml")).expect("the run's settings");
+    assert!(saved.contains("lr = 0.0001") && saved.contains("clip = 0.5"), "{saved}");
 }
 
 #[test]
-fn what_a_run_would_refuse_must_be_fixed() {
+fn settings_that_a_run_would_refuse_must_be_fixed() {
     for (text, words) in [
         ("[devices]\ndata_gpu = 0\nmodel_gpu = 1\n", ["device pair", "insufficient GPUs"]),
         ("[devices]\nmodel_gpu_memory = 4\n", ["settings", "memory isolation is off"]),
         ("[train.optimizer]\nlr = 0.0\n", ["settings", "a number above 0"]),
         ("train_data = \"nowhere\"\n", ["corpus rows", "nowhere"]),
     ] {
-        let said = checked("a.toml", text, &[]);
-        assert_eq!(said.code, Some(1), "{text}: {said:?}");
-        assert!(said.out.contains("not ready: 1 must be fixed"), "{text}: {}", said.out);
-        let line = said.out.lines().find(|line| line.contains("must fix")).expect("a fault");
+        let output = checked("a.toml", text, &[]);
+        assert_eq!(output.code, Some(1), "{text}: {output:?}");
+        assert!(output.out.contains("not ready: 1 must be fixed"), "{text}: {}", output.out);
+        let line = output.out.lines().find(|line| line.contains("must fix")).expect("a fault");
         assert!(words.iter().all(|word| line.contains(word)), "{text}: {line}");
     }
 }
 
 #[test]
-fn thresholds_are_exact_and_can_be_moved() {
+fn thresholds_are_exact_and_configurable() {
     let levels = |text: &str, more: &[&str]| {
         let found = checked("a.toml", text, &[&["--json"], more].concat()).json();
         let checks = found["checks"].as_array().expect("checks").clone();
@@ -124,7 +124,7 @@ fn thresholds_are_exact_and_can_be_moved() {
 }
 
 #[test]
-fn files_that_cannot_be_checked_say_where_and_why() {
+fn invalid_files_are_errors_with_position_and_hint() {
     for (name, text, words) in [
         (
             "a.yaml",
@@ -144,10 +144,12 @@ fn files_that_cannot_be_checked_say_where_and_why() {
         ("a.toml", "num_workers = \"x\"\n", ["line 1, column 15", "a whole number"]),
         ("a.txt", "x", ["does not say how it is written", "hint:"]),
     ] {
-        checked(name, text, &[]).failed(&words);
+        checked(name, text, &[]).assert_failed(&words);
     }
-    Place::new().run(&["validate", "--config", "no.yaml"]).failed(&["no.yaml", "check the path"]);
-    let binary = Place::new();
-    fs::write(binary.inside("b.yaml"), [0xff, 0xfe, 0x00]).expect("written");
-    binary.run(&["validate", "--config", "b.yaml"]).failed(&["b.yaml", "UTF-8"]);
+    TestDir::new()
+        .run(&["validate", "--config", "no.yaml"])
+        .assert_failed(&["no.yaml", "check the path"]);
+    let binary = TestDir::new();
+    fs::write(binary.path("b.yaml"), [0xff, 0xfe, 0x00]).expect("written");
+    binary.run(&["validate", "--config", "b.yaml"]).assert_failed(&["b.yaml", "UTF-8"]);
 }

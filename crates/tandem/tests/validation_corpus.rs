@@ -1,10 +1,10 @@
 //! `tandem train --val-data`: held-out rows from a second corpus.
 
-mod kit;
+mod support;
 
-use kit::{Place, Said};
 use std::fs;
 use std::path::{Path, PathBuf};
+use support::{CommandOutput, TestDir};
 
 const TRAIN: [&str; 12] = [
     "train",
@@ -21,8 +21,8 @@ const TRAIN: [&str; 12] = [
     "--train-data",
 ];
 
-fn train(place: &Place, more: &[&str]) -> Said {
-    place.run(&[&TRAIN[..], more].concat())
+fn train(dir: &TestDir, more: &[&str]) -> CommandOutput {
+    dir.run(&[&TRAIN[..], more].concat())
 }
 
 fn demo(file: &str) -> PathBuf {
@@ -30,8 +30,8 @@ fn demo(file: &str) -> PathBuf {
 }
 
 /// A corpus in `name` of these rows of the demo corpus.
-fn corpus(place: &Place, name: &str, ids: &[&str]) {
-    let root = place.inside(name);
+fn corpus(dir: &TestDir, name: &str, ids: &[&str]) {
+    let root = dir.path(name);
     let all = fs::read_to_string(demo("metadata.csv")).expect("the demo corpus");
     let mut rows = all.lines();
     let mut manifest = format!("{}\n", rows.next().expect("a header"));
@@ -55,53 +55,53 @@ const ENGLISH: [&str; 6] = [
 
 #[test]
 fn a_voice_is_validated_on_all_rows_of_another_corpus() {
-    let place = Place::new();
-    // Persian comes first here and second there: languages have other numbers.
+    let dir = TestDir::new();
+    // The corpora list their languages in different orders, so the language ids differ.
     let rows = ["fa/fa_mina_023", "fa/fa_arash_005", "en/en_jack_005"];
-    corpus(&place, "val", &rows);
-    corpus(&place, "train", &[&ENGLISH[..], &["fa/fa_darius_003", "fa/fa_darius_006"]].concat());
-    let said = train(&place, &["train", "--val-data", "val", "--max-steps", "2"]);
-    assert_eq!(said.code, Some(0), "{said:?}");
-    assert!(said.err.contains("validating on all 3 rows of val"), "{}", said.err);
-    assert!(said.err.contains("arash, mina are not trained on"), "{}", said.err);
-    let record = fs::read_to_string(place.inside("run/run.jsonl")).expect("a record");
+    corpus(&dir, "val", &rows);
+    corpus(&dir, "train", &[&ENGLISH[..], &["fa/fa_darius_003", "fa/fa_darius_006"]].concat());
+    let output = train(&dir, &["train", "--val-data", "val", "--max-steps", "2"]);
+    assert_eq!(output.code, Some(0), "{output:?}");
+    assert!(output.err.contains("validating on all 3 rows of val"), "{}", output.err);
+    assert!(output.err.contains("arash, mina are not trained on"), "{}", output.err);
+    let record = fs::read_to_string(dir.path("run/run.jsonl")).expect("a record");
     let validation = record.lines().find(|line| line.contains("\"event\":\"validation\""));
     let validation: serde_json::Value = serde_json::from_str(validation.expect("one")).unwrap();
     for name in ["total", "alignment_coverage", "alignment_diagonality", "alignment_entropy"] {
         assert!(validation["values"][name].as_f64().is_some_and(f64::is_finite), "{validation}");
     }
-    // Nothing of the training corpus is held out then: all eight rows are trained on.
-    let state = fs::read_to_string(place.inside("run/step-00000002/state.json")).expect("a state");
+    // No row of the training corpus is held out: all eight rows are trained on.
+    let state = fs::read_to_string(dir.path("run/step-00000002/state.json")).expect("a state");
     let state: serde_json::Value = serde_json::from_str(&state).unwrap();
     assert_eq!(state["corpus"]["rows"], 8, "{state}");
     assert!(state["validation"].is_string(), "{state}");
-    // The other rows are held out again without it, so it is another run.
-    let without = train(&place, &["train", "--max-steps", "3", "--resume"]);
-    without.failed(&["8 rows", "--allow-changes"]);
+    // Without `--val-data` training rows are held out again, so this is a different run.
+    let without = train(&dir, &["train", "--max-steps", "3", "--resume"]);
+    without.assert_failed(&["8 rows", "--allow-changes"]);
     let same = ["train", "--val-data", "val", "--max-steps", "3", "--resume"];
-    assert_eq!(train(&place, &same).code, Some(0));
+    assert_eq!(train(&dir, &same).code, Some(0));
 }
 
 #[test]
-fn a_corpus_that_is_trained_on_or_speaks_another_language_is_refused() {
-    let place = Place::new();
-    corpus(&place, "train", &ENGLISH);
-    corpus(&place, "persian", &["fa/fa_mina_023", "fa/fa_arash_005"]);
-    corpus(&place, "leaky", &["en/en_jack_005", "en/en_jack_002"]);
-    train(&place, &["train", "--val-data", "persian", "--max-steps", "1"]).failed(&[
+fn a_validation_corpus_with_training_rows_or_unknown_languages_is_refused() {
+    let dir = TestDir::new();
+    corpus(&dir, "train", &ENGLISH);
+    corpus(&dir, "persian", &["fa/fa_mina_023", "fa/fa_arash_005"]);
+    corpus(&dir, "leaky", &["en/en_jack_005", "en/en_jack_002"]);
+    train(&dir, &["train", "--val-data", "persian", "--max-steps", "1"]).assert_failed(&[
         "`persian`",
         "rows in fa",
         "the voice knows en",
         "`language` column",
     ]);
-    train(&place, &["train", "--val-data", "leaky", "--max-steps", "1"]).failed(&[
+    train(&dir, &["train", "--val-data", "leaky", "--max-steps", "1"]).assert_failed(&[
         "1 of 2 recordings",
         "en/en_jack_002",
         "take those rows out",
     ]);
-    train(&place, &["train", "--val-data", "train", "--max-steps", "1"])
-        .failed(&["6 of 6 recordings", "leave out `--val-data`"]);
-    train(&place, &["train", "--val-data", "nowhere", "--max-steps", "1"])
-        .failed(&["cannot validate on `nowhere`"]);
-    assert!(!place.inside("run/step-00000001").exists());
+    train(&dir, &["train", "--val-data", "train", "--max-steps", "1"])
+        .assert_failed(&["6 of 6 recordings", "leave out `--val-data`"]);
+    train(&dir, &["train", "--val-data", "nowhere", "--max-steps", "1"])
+        .assert_failed(&["cannot validate on `nowhere`"]);
+    assert!(!dir.path("run/step-00000001").exists());
 }

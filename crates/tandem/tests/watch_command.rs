@@ -1,38 +1,38 @@
-//! `tandem watch` and `tandem train --dashboard` by their port: every address, and every refusal.
+//! `tandem watch` and `tandem train --dashboard` over HTTP: every URL, and every refused request.
 
-mod kit;
+mod support;
 
-use kit::{Place, Said};
+use rustix::process::Signal;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
+use support::{CommandOutput, TestDir};
 
 const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/example-run.jsonl");
 
-/// A run with a record and samples, and a secret beside them.
-fn run() -> Place {
-    let place = Place::new();
-    fs::create_dir_all(place.inside("run/samples")).expect("created");
-    fs::copy(EXAMPLE, place.inside("run/run.jsonl")).expect("copied");
-    fs::write(place.inside("run/samples/step-000020-en.wav"), kit::good()).expect("written");
-    fs::write(place.inside("run/samples/step-000020-en-alignment.png"), b"\x89PNG")
-        .expect("written");
-    fs::write(place.inside("run/secret.txt"), "secret").expect("written");
-    place
+/// A run with a record, samples and a file that must not be served.
+fn run() -> TestDir {
+    let dir = TestDir::new();
+    fs::create_dir_all(dir.path("run/samples")).expect("created");
+    fs::copy(EXAMPLE, dir.path("run/run.jsonl")).expect("copied");
+    fs::write(dir.path("run/samples/step-000020-en.wav"), support::tone_wav()).expect("written");
+    fs::write(dir.path("run/samples/step-000020-en-alignment.png"), b"\x89PNG").expect("written");
+    fs::write(dir.path("run/secret.txt"), "secret").expect("written");
+    dir
 }
 
-/// A page that is open, closed when the test ends.
+/// A running `tandem watch`, killed when dropped.
 struct Watched {
     child: Child,
     address: SocketAddr,
 }
 
 impl Watched {
-    fn open(place: &Place, more: &[&str]) -> Watched {
+    fn open(dir: &TestDir, more: &[&str]) -> Watched {
         let args = [&["watch", "run", "--port", "0"], more].concat();
-        let mut child = place.tandem(&args).spawn().expect("the program runs");
+        let mut child = dir.tandem(&args).spawn().expect("the program runs");
         let mut line = String::new();
         let stdout = child.stdout.take().expect("piped");
         BufReader::new(stdout).read_line(&mut line).expect("its first line");
@@ -56,8 +56,8 @@ impl Drop for Watched {
 }
 
 fn address(line: &str) -> SocketAddr {
-    let place = line.split("http://").nth(1).unwrap_or_else(|| panic!("no address in `{line}`"));
-    place.trim().trim_end_matches('/').parse().expect("an address")
+    let dir = line.split("http://").nth(1).unwrap_or_else(|| panic!("no address in `{line}`"));
+    dir.trim().trim_end_matches('/').parse().expect("an address")
 }
 
 struct Answer {
@@ -83,7 +83,7 @@ impl Answer {
 }
 
 fn ask(address: SocketAddr, request: &str) -> Answer {
-    let mut stream = TcpStream::connect(address).expect("the page is open");
+    let mut stream = TcpStream::connect(address).expect("the server runs");
     stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a limit");
     stream.write_all(request.as_bytes()).expect("sent");
     let mut bytes = Vec::new();
@@ -95,9 +95,9 @@ fn ask(address: SocketAddr, request: &str) -> Answer {
 }
 
 #[test]
-fn every_address_gives_what_it_should() {
-    let place = run();
-    let page = Watched::open(&place, &[]);
+fn every_url_has_its_content() {
+    let dir = run();
+    let page = Watched::open(&dir, &[]);
     let front = page.get("/");
     front.is(200, "text/html; charset=utf-8");
     let text = front.text();
@@ -127,17 +127,17 @@ fn every_address_gives_what_it_should() {
 }
 
 #[test]
-fn samples_are_given_out_whole_and_in_parts_and_nothing_else_is() {
-    let place = run();
-    let page = Watched::open(&place, &[]);
+fn samples_are_served_whole_and_by_range_and_no_other_file_is() {
+    let dir = run();
+    let page = Watched::open(&dir, &[]);
     let sound = page.get("/samples/step%2D000020%2Den%2Ewav");
     sound.is(200, "audio/wav");
-    assert_eq!(sound.body, kit::good());
+    assert_eq!(sound.body, support::tone_wav());
     let part = page.ask(
         "GET /samples/step-000020-en.wav HTTP/1.1\r\nHost: localhost\r\nRange: bytes=4-7\r\n\r\n",
     );
     part.is(206, "audio/wav");
-    assert_eq!(part.body, kit::good()[4..8]);
+    assert_eq!(part.body, support::tone_wav()[4..8]);
     page.get("/samples/step-000020-en-alignment.png").is(200, "image/png");
     for path in [
         "/samples/../secret.txt",
@@ -158,11 +158,11 @@ fn samples_are_given_out_whole_and_in_parts_and_nothing_else_is() {
 
 #[test]
 fn other_hosts_other_pages_and_other_methods_are_refused() {
-    let place = run();
-    let page = Watched::open(&place, &[]);
+    let dir = run();
+    let page = Watched::open(&dir, &[]);
     let ask = |lines: &str| page.ask(&format!("GET /metrics HTTP/1.1\r\n{lines}\r\n")).status;
     assert_eq!(ask("Host: localhost:1\r\n"), 200);
-    // A name of another host that was pointed at loopback.
+    // DNS rebinding: the name of another host that resolves to loopback.
     assert_eq!(ask("Host: rebound.example\r\n"), 403);
     assert_eq!(ask(""), 403);
     assert_eq!(ask("Host: localhost\r\nOrigin: http://evil.example\r\n"), 403);
@@ -181,11 +181,11 @@ fn other_hosts_other_pages_and_other_methods_are_refused() {
 
 #[test]
 fn events_follow_the_record_while_it_grows() {
-    let place = run();
+    let dir = run();
     let whole = fs::read_to_string(EXAMPLE).expect("the example");
     let half = whole.lines().take(20).map(|line| format!("{line}\n")).collect::<String>();
-    fs::write(place.inside("run/run.jsonl"), &half).expect("written");
-    let page = Watched::open(&place, &["--lang", "fa"]);
+    fs::write(dir.path("run/run.jsonl"), &half).expect("written");
+    let page = Watched::open(&dir, &["--lang", "fa"]);
     let mut stream = TcpStream::connect(page.address).expect("open");
     stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a limit");
     stream.write_all(b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n").expect("sent");
@@ -202,43 +202,44 @@ fn events_follow_the_record_while_it_grows() {
     assert!(first["sections"]["losses"].as_str().expect("drawn").contains("زیان"));
     assert!(first["sections"]["samples"].is_string());
     let rest = whole[half.len()..].to_string();
-    let mut file = fs::OpenOptions::new().append(true).open(place.inside("run/run.jsonl"));
+    let mut file = fs::OpenOptions::new().append(true).open(dir.path("run/run.jsonl"));
     file.as_mut().expect("open").write_all(rest.as_bytes()).expect("appended");
     let second = next();
     assert!(second["sections"]["losses"].is_string(), "{second}");
-    assert!(second["sections"]["samples"].is_null(), "what did not change is not sent again");
+    assert!(second["sections"]["samples"].is_null(), "unchanged sections are not sent again");
 }
 
 #[test]
-fn what_cannot_be_watched_is_refused_with_a_way_out() {
-    let place = run();
-    place.run(&["watch", "none", "--port", "0"]).failed(&["cannot watch `none`", "check the path"]);
-    fs::create_dir(place.inside("empty")).expect("created");
-    place.run(&["watch", "empty", "--port", "0"]).failed(&["no run record", "--checkpoint-dir"]);
-    place.run(&["watch", "run/secret.txt", "--port", "0"]).failed(&["is not a run record"]);
-    place.run(&["watch", "run", "--tui"]).failed(&["needs a terminal", "tandem report"]);
-    let page = Watched::open(&place, &[]);
+fn unusable_runs_and_ports_are_errors_with_a_hint() {
+    let dir = run();
+    dir.run(&["watch", "none", "--port", "0"])
+        .assert_failed(&["cannot watch `none`", "check the path"]);
+    fs::create_dir(dir.path("empty")).expect("created");
+    dir.run(&["watch", "empty", "--port", "0"])
+        .assert_failed(&["no run record", "--checkpoint-dir"]);
+    dir.run(&["watch", "run/secret.txt", "--port", "0"]).assert_failed(&["is not a run record"]);
+    dir.run(&["watch", "run", "--tui"]).assert_failed(&["needs a terminal", "tandem report"]);
+    let page = Watched::open(&dir, &[]);
     let port = page.address.port().to_string();
-    place.run(&["watch", "run", "--port", &port]).failed(&["is taken", "another port"]);
-    // Before any work: nothing is left of a run that could not have its page.
+    dir.run(&["watch", "run", "--port", &port]).assert_failed(&["is taken", "another port"]);
+    // The port is checked before any work, so no run directory is created.
     let train = ["train", "--train-data", "demo", "--checkpoint-dir", "new", "--dashboard", &port];
-    place.run(&train).failed(&["is taken", "another port"]);
-    assert!(!place.inside("new").exists());
+    dir.run(&train).assert_failed(&["is taken", "another port"]);
+    assert!(!dir.path("new").exists());
 }
 
 #[test]
-fn a_signal_closes_the_page() {
-    let place = run();
-    let mut page = Watched::open(&place, &[]);
-    let sent = Command::new("kill").args(["-INT", &page.child.id().to_string()]).status();
-    assert!(sent.expect("kill runs").success());
+fn a_signal_stops_the_server() {
+    let dir = run();
+    let mut page = Watched::open(&dir, &[]);
+    support::signal(&page.child, Signal::INT);
     assert_eq!(page.child.wait().expect("it ends").code(), Some(0));
     assert!(TcpStream::connect(page.address).is_err());
 }
 
 #[test]
-fn a_run_shows_itself_while_it_trains_and_leaves_a_page() {
-    let place = Place::new();
+fn a_run_serves_its_dashboard_and_writes_a_page_at_the_end() {
+    let dir = TestDir::new();
     let args = [
         "train",
         "--train-data",
@@ -258,10 +259,10 @@ fn a_run_shows_itself_while_it_trains_and_leaves_a_page() {
         "--lang",
         "fa",
     ];
-    let mut child = place.tandem(&args).stdout(Stdio::null()).spawn().expect("the program runs");
+    let mut child = dir.tandem(&args).stdout(Stdio::null()).spawn().expect("the program runs");
     let stderr = BufReader::new(child.stderr.take().expect("piped"));
     let mut lines = stderr.lines().map_while(Result::ok);
-    let line = lines.find(|line| line.starts_with("live page: ")).expect("the address is said");
+    let line = lines.find(|line| line.starts_with("live page: ")).expect("the URL is printed");
     let address = address(&line);
     let began = Instant::now();
     let metrics = || ask(address, "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").text();
@@ -269,13 +270,12 @@ fn a_run_shows_itself_while_it_trains_and_leaves_a_page() {
         assert!(began.elapsed() < Duration::from_secs(120), "no step within two minutes");
         std::thread::sleep(Duration::from_millis(100));
     }
-    let sent = Command::new("kill").args(["-TERM", &child.id().to_string()]).status();
-    assert!(sent.expect("kill runs").success());
+    support::signal(&child, Signal::TERM);
     let rest: Vec<String> = lines.collect();
     assert_eq!(child.wait().expect("it ends").code(), Some(3), "{rest:?}");
     assert!(rest.iter().any(|line| line.contains("`tandem watch run`")), "{rest:?}");
-    let page = fs::read_to_string(place.inside("end.html")).expect("the page of the run");
+    let page = fs::read_to_string(dir.path("end.html")).expect("the page of the run");
     assert!(page.contains("dir=\"rtl\"") && page.contains("id=\"losses\""));
-    let report = Said::of(place.tandem(&["report", "run"]).output().expect("it runs"));
+    let report = CommandOutput::of(dir.tandem(&["report", "run"]).output().expect("it runs"));
     assert_eq!(report.code, Some(0), "{report:?}");
 }

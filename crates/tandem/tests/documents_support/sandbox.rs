@@ -1,7 +1,7 @@
-//! A desk at which everything lies that the documents speak of, and commands tried at it.
+//! A directory with every file that the documents name, in which their commands run.
 //!
-//! In: a command as a page shows it. Out: what became of it. It is typed into a shell as a reader
-//! would, with fewer steps: that it can be run is tried here, not what it would find in an hour.
+//! In: a command as a page shows it. Out: its exit code and output. Commands run in a shell, with fewer
+//! training steps: the test checks that they run, not what they compute.
 
 use std::env;
 use std::fs;
@@ -9,13 +9,13 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-/// A folder of files that pages name, gone at the end.
-pub struct Desk {
+/// A temporary directory with the files that pages name.
+pub struct Sandbox {
     folder: tempfile::TempDir,
 }
 
-/// A configuration of MyXTTS, as people bring it.
-const THEIRS: &str = "\
+/// A configuration file of MyXTTS.
+const MYXTTS: &str = "\
 data:
   dataset_path: my_voice
   batch_size: 4
@@ -27,13 +27,13 @@ model:
   languages: [en, fa]
 ";
 
-impl Desk {
-    /// Lays everything out; the repository gives the recordings.
-    pub fn set(root: &Path) -> Desk {
-        let desk = Desk { folder: tempfile::tempdir().expect("a place for the commands") };
-        let here = desk.path();
+impl Sandbox {
+    /// Creates the files; recordings come from the repository at `root`.
+    pub fn new(root: &Path) -> Sandbox {
+        let sandbox = Sandbox { folder: tempfile::tempdir().expect("a temporary directory") };
+        let here = sandbox.path();
         fs::create_dir(&here).expect("a folder");
-        // Pages name files of the repository as a reader in its root would.
+        // Pages name files relative to the root of the repository.
         symlink(root.join("docs"), here.join("docs")).expect("a link");
         let demo = root.join("crates/tandem/demo-corpus");
         small_corpus(&demo, 0, &here.join("my_voice"));
@@ -41,46 +41,46 @@ impl Desk {
         small_corpus(&demo, 0, &here.join("../dataset/dataset_train"));
         let flac = root.join("crates/tandem-data/tests/audio/tone_22k_16.flac");
         fs::copy(flac, here.join("voice.flac")).expect("copied");
-        two_seconds(&here.join("me.wav"));
+        write_reference(&here.join("me.wav"));
         let written = [
             ("book.txt", "The first sentence. The second one.\n"),
             ("run.toml", "[batch]\nbatch_size = 4\n"),
             ("run.yaml", "batch:\n  batch_size: 4\n"),
-            ("configs/config.yaml", THEIRS),
+            ("configs/config.yaml", MYXTTS),
         ];
         for (name, text) in written {
             let path = here.join(name);
             fs::create_dir_all(path.parent().expect("inside")).expect("a folder");
             fs::write(path, text).expect("written");
         }
-        desk
+        sandbox
     }
 
-    /// The folder that commands are typed in.
+    /// The working directory of the commands.
     pub fn path(&self) -> PathBuf {
-        self.folder.path().join("desk")
+        self.folder.path().join("sandbox")
     }
 
-    /// With a run that pages look at, under every name they have for one.
-    pub fn with_a_run(self) -> Desk {
+    /// Adds the runs that pages name.
+    pub fn with_a_run(self) -> Sandbox {
         let trained = self.run("tandem train --train-data my_voice --checkpoint-dir runs/first");
         let said = String::from_utf8_lossy(&trained.stderr);
         assert_eq!(trained.status.code(), Some(0), "{said}");
         for name in ["before", "after"] {
             let path = self.path().join("runs").join(name);
             fs::create_dir_all(&path).expect("a folder");
-            // Two steps are too few to be compared.
+            // `tandem compare` needs more than the two steps of a shortened run.
             let record = self.path().join("docs/example-run.jsonl");
             fs::copy(record, path.join("run.jsonl")).expect("copied");
         }
         self
     }
 
-    /// What becomes of a command.
+    /// Runs a command, shortened.
     pub fn run(&self, command: &str) -> Output {
         let resumes = command.contains("--resume");
         if command.contains("tandem train") && !resumes {
-            // A reader who begins a run has no such run yet.
+            // Without `--resume` the run directory must not exist yet.
             let _ = fs::remove_dir_all(self.path().join(checkpoint_dir(command)));
         }
         let steps = if resumes { "3" } else { "2" };
@@ -101,13 +101,13 @@ impl Desk {
     }
 }
 
-/// Where a training command writes.
+/// The run directory of a training command.
 fn checkpoint_dir(command: &str) -> &str {
     let named = command.split("--checkpoint-dir ").nth(1);
     named.and_then(|rest| rest.split(' ').next()).unwrap_or("run")
 }
 
-/// The same command, sooner done: few steps and items, and a page at any free port.
+/// The same command with few steps and items, and the dashboard at a free port.
 fn shortened(command: &str, steps: &str) -> String {
     let few = [
         ("--max-steps", steps),
@@ -133,11 +133,11 @@ fn shortened(command: &str, steps: &str) -> String {
     text
 }
 
-/// Ten rows to learn from and two held out, with their recordings; others from another start.
+/// A corpus of ten training rows and two held-out rows; another `start` selects other rows.
 fn small_corpus(demo: &Path, start: usize, to: &Path) {
     for (manifest, rows) in [("metadata_train.csv", 10), ("metadata_eval.csv", 2)] {
         let text = fs::read_to_string(demo.join(manifest)).expect("a manifest");
-        // Of both languages: every so many rows.
+        // Rows at equal distances, to have both languages.
         let all: Vec<&str> = text.lines().skip(1).collect();
         let kept = all.iter().skip(start).step_by(all.len() / rows).take(rows).copied();
         let kept: Vec<&str> = text.lines().take(1).chain(kept).collect();
@@ -151,8 +151,8 @@ fn small_corpus(demo: &Path, start: usize, to: &Path) {
     }
 }
 
-/// A tone to be imitated.
-fn two_seconds(path: &Path) {
+/// Two seconds of a tone, as a reference recording.
+fn write_reference(path: &Path) {
     let spec = hound::WavSpec {
         channels: 1,
         sample_rate: 22050,
@@ -162,13 +162,13 @@ fn two_seconds(path: &Path) {
     let mut file = hound::WavWriter::create(path, spec).expect("a file");
     for sample in 0..44100 {
         let wave = (f64::from(sample) * 0.05).sin() * 8000.0;
-        file.write_sample(wave as i16).expect("room");
+        file.write_sample(wave as i16).expect("written");
     }
-    file.finalize().expect("room");
+    file.finalize().expect("written");
 }
 
 #[test]
-fn commands_are_shortened_and_stay_the_same_otherwise() {
+fn commands_are_shortened_and_otherwise_unchanged() {
     let check = |long: &str, short: &str| assert_eq!(shortened(long, "2"), short);
     check("tandem train --max-steps 500 --dashboard", "tandem train --max-steps 2 --dashboard 0");
     check("tandem bench pipeline --stage a=1", "tandem bench pipeline --items 6 --stage a=1");

@@ -1,4 +1,4 @@
-//! Headless Chromium by its DevTools protocol over a pipe: messages of JSON, a zero byte after each.
+//! Controls headless Chromium with the DevTools protocol over a pipe: JSON messages, each followed by a zero byte.
 
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
@@ -16,18 +16,18 @@ pub struct Browser {
     events: Vec<Value>,
 }
 
-/// Machines are slow at times; nothing here takes so long when it works.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Longer than any working step takes on a slow machine.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 impl Browser {
     /// Starts Chromium with a profile of its own.
     pub fn start(profile: &Path) -> Browser {
         let program = ["chromium", "chromium-browser", "google-chrome"].into_iter().find(|name| {
-            let asked = Command::new(name).arg("--version").output();
-            asked.is_ok_and(|output| output.status.success())
+            let version = Command::new(name).arg("--version").output();
+            version.is_ok_and(|output| output.status.success())
         });
         let program = program.expect("no Chromium: scripts/browser_tests.sh installs it");
-        // The browser reads commands from its third handle and writes answers to its fourth.
+        // The browser reads commands from file descriptor 3 and writes answers to 4.
         let line = format!(
             "exec {program} --headless --no-sandbox --disable-gpu --disable-dev-shm-usage \
              --no-first-run --mute-audio --autoplay-policy=no-user-gesture-required \
@@ -59,11 +59,11 @@ impl Browser {
         self.wait_for("document.readyState === 'complete'");
     }
 
-    /// The value of an expression; a promise is waited for.
+    /// The value of an expression; promises are awaited.
     pub fn evaluate(&mut self, expression: &str) -> Value {
-        let wanted =
+        let request =
             json!({ "expression": expression, "awaitPromise": true, "returnByValue": true });
-        let answer = self.call("Runtime.evaluate", wanted);
+        let answer = self.call("Runtime.evaluate", request);
         assert!(answer["exceptionDetails"].is_null(), "{expression}: {answer}");
         answer["result"]["value"].clone()
     }
@@ -80,16 +80,16 @@ impl Browser {
         value.as_f64().unwrap_or_else(|| panic!("{expression} is {value}"))
     }
 
-    /// Until it is so.
+    /// Waits until the expression is true.
     #[track_caller]
     pub fn wait_for(&mut self, expression: &str) {
         let began = Instant::now();
         let guarded =
             format!("(() => {{ try {{ return !!({expression}); }} catch {{ return false; }} }})()");
         while self.evaluate(&guarded) != true {
-            if began.elapsed() > PATIENCE {
+            if began.elapsed() > TIMEOUT {
                 let page = self.evaluate("document.body.innerText");
-                panic!("never so: {expression}\n{page}\n{:?}", self.complaints());
+                panic!("still false: {expression}\n{page}\n{:?}", self.errors());
             }
             std::thread::sleep(Duration::from_millis(100));
         }
@@ -108,26 +108,26 @@ impl Browser {
     }
 
     /// The page as PDF, in base 64.
-    pub fn paper(&mut self) -> String {
+    pub fn pdf(&mut self) -> String {
         let answer = self.call("Page.printToPDF", json!({ "printBackground": true }));
         answer["data"].as_str().unwrap_or_default().to_string()
     }
 
-    /// Every address that was asked for.
+    /// Every URL that was requested.
     pub fn requests(&self) -> Vec<String> {
         let sent = self.events.iter().filter(|e| e["method"] == "Network.requestWillBeSent");
         sent.filter_map(|e| Some(e["params"]["request"]["url"].as_str()?.to_string())).collect()
     }
 
-    /// Errors of scripts, of loading and of the page's own rules, but for those expected.
+    /// Fails on script, loading and content-policy errors, except those that contain an expected text.
     #[track_caller]
-    pub fn has_no_complaints(&self, expected: &[&str]) {
-        let mut complaints = self.complaints();
-        complaints.retain(|one| !expected.iter().any(|words| one.contains(words)));
-        assert!(complaints.is_empty(), "{complaints:#?}");
+    pub fn assert_no_errors(&self, expected: &[&str]) {
+        let mut errors = self.errors();
+        errors.retain(|one| !expected.iter().any(|words| one.contains(words)));
+        assert!(errors.is_empty(), "{errors:#?}");
     }
 
-    fn complaints(&self) -> Vec<String> {
+    fn errors(&self) -> Vec<String> {
         let bad = |event: &&Value| {
             event["method"] == "Runtime.exceptionThrown"
                 || (event["method"] == "Log.entryAdded"
@@ -142,11 +142,11 @@ impl Browser {
         if let Some(session) = &self.session {
             message["sessionId"] = json!(session);
         }
-        self.to.write_all(format!("{message}\0").as_bytes()).expect("the browser lives");
+        self.to.write_all(format!("{message}\0").as_bytes()).expect("the browser runs");
         loop {
             let mut bytes = Vec::new();
-            self.from.read_until(0, &mut bytes).expect("the browser lives");
-            assert_eq!(bytes.pop(), Some(0), "the browser went away during {method}");
+            self.from.read_until(0, &mut bytes).expect("the browser runs");
+            assert_eq!(bytes.pop(), Some(0), "the browser exited during {method}");
             let answer: Value = serde_json::from_slice(&bytes).expect("JSON");
             if answer["id"] == self.next {
                 assert!(answer["error"].is_null(), "{method}: {answer}");

@@ -1,17 +1,17 @@
-//! What documents tell people to type, and whether the program knows it.
+//! Commands in the documents, checked against `--help`.
 //!
-//! In: lines as they are typed. Out: the commands in them, and what is wrong with each one by the
-//! `--help` of its subcommand, which is asked for once. Nothing but `--help` is run here.
+//! In: lines of a shell block. Out: the commands in them, and unknown subcommands or flags of each one.
+//! Runs nothing but `--help`, once for each subcommand.
 
-pub mod desk; // where commands are tried
+pub mod sandbox; // where commands are run
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::{Command, Stdio};
 
-/// The commands of ours in a line, word by word, `tandem` first.
+/// The `tandem` commands in a line, split into words.
 ///
-/// Taken apart as a shell would, as far as documents need it: words in quotes are one word, `|`,
-/// `&`, `;`, `<` and `>` end a command, `#` ends the line.
+/// Splits like a shell, as far as documents need it: quoted text is one word, `|`, `&`, `;`, `<` and `>`
+/// end a command, `#` starts a comment.
 pub fn commands(line: &str) -> Vec<Vec<String>> {
     let mut found = vec![Vec::new()];
     let mut word: Option<String> = None;
@@ -44,14 +44,14 @@ fn end_word(word: &mut Option<String>, found: &mut [Vec<String>]) {
     }
 }
 
-/// What the program says of itself, by subcommand.
+/// `--help` of every subcommand, cached.
 #[derive(Default)]
 pub struct Program {
-    asked: BTreeMap<Vec<String>, Help>,
+    cached: BTreeMap<Vec<String>, Help>,
 }
 
 impl Program {
-    /// What is wrong with a command; nothing where its subcommand has every flag in it.
+    /// The first unknown subcommand or flag of a command.
     pub fn fault(&mut self, words: &[String]) -> Option<String> {
         let mut path: Vec<String> = Vec::new();
         let mut rest = words.get(1..).unwrap_or_default();
@@ -69,18 +69,18 @@ impl Program {
         {
             return Some(format!("there is no command `{word}` here"));
         }
-        // What comes after `--` is for somebody else.
+        // Words after `--` belong to another program.
         let flags = rest.iter().take_while(|word| *word != "--").filter(|word| is_flag(word));
         let unknown = flags.map(|word| name_of(word)).find(|name| !help.flags.contains(*name))?;
         Some(format!("`tandem {}` has no `{unknown}`", path.join(" ")))
     }
 
     fn help(&mut self, path: &[String]) -> &Help {
-        self.asked.entry(path.to_vec()).or_insert_with(|| Help::of(&ask(path)))
+        self.cached.entry(path.to_vec()).or_insert_with(|| Help::of(&run_help(path)))
     }
 }
 
-fn ask(path: &[String]) -> String {
+fn run_help(path: &[String]) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_tandem"))
         .args(path)
         .arg("--help")
@@ -108,7 +108,7 @@ fn name_of(word: &str) -> &str {
     word.split(['=', '[']).next().unwrap_or(word)
 }
 
-/// What a `--help` names.
+/// Subcommands and flags of one `--help`.
 #[derive(Debug, Default)]
 struct Help {
     commands: BTreeSet<String>,
@@ -136,14 +136,14 @@ impl Help {
     }
 }
 
-/// Those of a line such as `-o, --output <FILE>  Where to write`.
+/// The flags of a line such as `-o, --output <FILE>  Where to write`.
 fn flags(line: &str) -> Vec<String> {
     let names = line.split("  ").next().unwrap_or_default();
     let words = names.split([' ', ',', '[', '=', '<']);
     words.filter(|word| word.starts_with('-')).map(String::from).collect()
 }
 
-/// Those in `[alias: --name]`, which may be broken over two lines.
+/// The flags in `[alias: --name]`, which may be wrapped.
 fn aliases(text: &str) -> Vec<String> {
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let lists = text.split("[alias").skip(1).filter_map(|rest| rest.split(']').next());
@@ -152,7 +152,7 @@ fn aliases(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn lines_are_taken_apart_as_a_shell_does() {
+fn lines_are_split_like_a_shell_does() {
     let check = |line: &str, words: &[&[&str]]| assert_eq!(commands(line), words, "{line}");
     check(
         "tandem text \"two words\" --json  # a remark",
@@ -164,7 +164,7 @@ fn lines_are_taken_apart_as_a_shell_does() {
 }
 
 #[test]
-fn help_gives_commands_flags_and_aliases() {
+fn help_has_commands_flags_and_aliases() {
     let help = Help::of(
         "Usage: x\n\nCommands:\n  one  First\n\nOptions:\n  -o, --out <FILE>  Where --not-this\n      \
          --shapes[=<BOOL>]  Even [env: X=] [alias:\n                         --forms]\n",
@@ -175,7 +175,7 @@ fn help_gives_commands_flags_and_aliases() {
 }
 
 #[test]
-fn what_the_program_does_not_have_is_found() {
+fn unknown_commands_and_flags_are_found() {
     let mut program = Program::default();
     let mut fault = |line: &str| program.fault(&commands(line)[0]);
     assert_eq!(fault("tandem train --train-data demo --pipeline-depth 3 -- --any"), None);

@@ -1,55 +1,56 @@
-//! The real program in surroundings of its own: home, data and cache directories of the test.
+//! Runs the real program in a temporary directory, with its own home, data and cache directories.
 
-#![allow(dead_code, reason = "each test file uses its own part of the kit")]
+#![allow(dead_code, reason = "each test file uses other parts of this module")]
 
-pub mod disk_points; // every change of the disk, by name
-pub mod runs; // what a run left behind
+pub mod disk_points; // disk operations by name
+pub mod runs; // records and checkpoints of a run
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::fs;
 use std::io::Cursor;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
-/// A place where a test may do as it likes.
-pub struct Place {
+/// A temporary directory, removed when dropped.
+pub struct TestDir {
     folder: tempfile::TempDir,
 }
 
-/// How a command ended and what it said.
+/// Exit code, stdout and stderr of a command.
 #[derive(Debug)]
-pub struct Said {
+pub struct CommandOutput {
     pub code: Option<i32>,
     pub out: String,
     pub err: String,
 }
 
-impl Place {
-    pub fn new() -> Place {
-        let folder = tempfile::tempdir().expect("a place for the test");
-        // Another user must be able to look inside where a test runs as one.
+impl TestDir {
+    pub fn new() -> TestDir {
+        let folder = tempfile::tempdir().expect("a temporary directory");
+        // A test may run the program as another user, who must be able to read the directory.
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).expect("our own");
-        Place { folder }
+        TestDir { folder }
     }
 
-    /// A corpus of these files.
-    pub fn with(files: &[(&str, &[u8])]) -> Place {
-        let place = Place::new();
+    /// A corpus with these files.
+    pub fn with(files: &[(&str, &[u8])]) -> TestDir {
+        let dir = TestDir::new();
         for (file, bytes) in files {
-            place.write(file, bytes);
+            dir.write(file, bytes);
         }
-        place
+        dir
     }
 
     /// Good clips `a`, `b`, ... and a manifest.
-    pub fn with_clips(clips: usize, manifest: &str) -> Place {
-        let place = Place::new();
+    pub fn with_clips(clips: usize, manifest: &str) -> TestDir {
+        let dir = TestDir::new();
         for name in ('a'..='z').take(clips) {
-            place.write(&format!("wavs/{name}.wav"), &good());
+            dir.write(&format!("wavs/{name}.wav"), &tone_wav());
         }
-        place.write("metadata.csv", manifest.as_bytes());
-        place
+        dir.write("metadata.csv", manifest.as_bytes());
+        dir
     }
 
     /// The corpus directory.
@@ -57,7 +58,7 @@ impl Place {
         self.folder.path().join("corpus")
     }
 
-    pub fn inside(&self, name: &str) -> PathBuf {
+    pub fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
@@ -69,10 +70,10 @@ impl Place {
 
     /// The program, not started yet.
     pub fn tandem(&self, args: &[&str]) -> Command {
-        self.surround(Command::new(env!("CARGO_BIN_EXE_tandem")), args)
+        self.with_test_env(Command::new(env!("CARGO_BIN_EXE_tandem")), args)
     }
 
-    pub fn surround(&self, mut command: Command, args: &[&str]) -> Command {
+    pub fn with_test_env(&self, mut command: Command, args: &[&str]) -> Command {
         for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("TANDEM_")) {
             command.env_remove(name);
         }
@@ -80,20 +81,20 @@ impl Place {
             .args(args)
             .current_dir(self.folder.path())
             .env("NO_COLOR", "1")
-            .env("HOME", self.inside("home"))
-            .env("XDG_CACHE_HOME", self.inside("user-cache"))
-            .env("TANDEM_DATA_DIR", self.inside("data"))
+            .env("HOME", self.path("home"))
+            .env("XDG_CACHE_HOME", self.path("user-cache"))
+            .env("TANDEM_DATA_DIR", self.path("data"))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         command
     }
 
-    pub fn run(&self, args: &[&str]) -> Said {
-        Said::of(self.tandem(args).output().expect("the program runs"))
+    pub fn run(&self, args: &[&str]) -> CommandOutput {
+        CommandOutput::of(self.tandem(args).output().expect("the program runs"))
     }
 
-    /// `tandem prepare corpus --json ...`, which must end well.
+    /// Runs `tandem prepare corpus --json ...`, which must succeed.
     #[track_caller]
     pub fn prepare(&self, more: &[&str]) -> Value {
         let args = [&["prepare", "corpus", "--json"], more].concat();
@@ -101,11 +102,11 @@ impl Place {
     }
 }
 
-impl Said {
-    pub fn of(output: Output) -> Said {
+impl CommandOutput {
+    pub fn of(output: Output) -> CommandOutput {
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("output is UTF-8");
         let code = output.status.code();
-        Said { code, out: text(output.stdout), err: text(output.stderr) }
+        CommandOutput { code, out: text(output.stdout), err: text(output.stderr) }
     }
 
     #[track_caller]
@@ -114,9 +115,9 @@ impl Said {
         serde_json::from_str(&self.out).expect("stdout is JSON and nothing else")
     }
 
-    /// It could not be done, in one error that holds all of these words.
+    /// Exit code 2, with one error and one hint that contain all of these words.
     #[track_caller]
-    pub fn failed(&self, words: &[&str]) {
+    pub fn assert_failed(&self, words: &[&str]) {
         assert_eq!(self.code, Some(2), "{self:?}");
         assert_eq!(self.err.matches("error:").count(), 1, "{}", self.err);
         assert_eq!(self.err.matches("hint:").count(), 1, "{}", self.err);
@@ -127,12 +128,17 @@ impl Said {
     }
 }
 
-/// Half a second of a tone in the usual format.
-pub fn good() -> Vec<u8> {
+/// Sends a signal to a program that was started with [`TestDir::tandem`] and not waited for yet.
+#[track_caller]
+pub fn signal(child: &Child, signal: Signal) {
+    kill_process(Pid::from_child(child), signal).expect("the program was not waited for yet");
+}
+
+/// Half a second of a tone, 16 bit, mono, 22,050 Hz.
+pub fn tone_wav() -> Vec<u8> {
     wav(Kind::Int(16), 22_050, 1, 0.5)
 }
 
-/// How samples are stored.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
     Int(u16),
@@ -174,8 +180,8 @@ pub fn wav_of(
     bytes.into_inner()
 }
 
-/// The one directory of settings in a cache.
-pub fn only_settings(cache: &Path) -> PathBuf {
+/// The directory of the only settings in a cache.
+pub fn settings_dir(cache: &Path) -> PathBuf {
     let mut found = fs::read_dir(cache).expect("a cache").map(|entry| entry.expect("read").path());
     found.find(|path| path.is_dir()).expect("a directory of settings")
 }

@@ -1,11 +1,15 @@
-//! What the record and the checkpoints of a run say, and moments by chance.
+//! Reads records and checkpoints of a run, and draws random delays.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// A training run of small steps, aligned by weights of its own from the start.
+/// The note that `--resume` prints for a damaged checkpoint. `a_damaged_newest_checkpoint_is_skipped_and_named`
+/// checks that it is printed, so tests and scripts may rely on its absence.
+pub const CHECKPOINT_SKIPPED: &str = "passed over a broken checkpoint";
+
+/// Training with small batches, without flat start.
 pub const SMALL_STEPS: [&str; 14] = [
     "train",
     "--train-data",
@@ -23,8 +27,7 @@ pub const SMALL_STEPS: [&str; 14] = [
     "2",
 ];
 
-/// Every step of a run with what it learned from and what came of it: batch, rows, frames, shape and
-/// losses to the last digit. Times are left out.
+/// Every step of a run: batch, rows, frames, shape and exact losses, without times.
 pub fn steps(run: &Path) -> BTreeMap<u64, serde_json::Value> {
     parts(run).iter().flat_map(|part| lines(part)).collect()
 }
@@ -49,26 +52,26 @@ pub fn parts(run: &Path) -> Vec<PathBuf> {
     entries.filter(|path| path.extension().is_some_and(|ending| ending == "jsonl")).collect()
 }
 
-/// The step of the newest checkpoint that is there under its name.
+/// The step of the newest complete checkpoint.
 pub fn newest(run: &Path) -> Option<u64> {
     let entries = fs::read_dir(run).ok()?.map(|entry| entry.unwrap().file_name());
     let step = |name: std::ffi::OsString| name.to_str()?.strip_prefix("step-")?.parse().ok();
     entries.filter_map(step).max()
 }
 
-/// Moments that are others each time; the seed is in every message.
+/// Random delays from a new seed in every run; failure messages show the seed.
 #[derive(Debug)]
-pub struct Chance {
+pub struct RandomDelay {
     #[allow(dead_code, reason = "for messages")]
     seed: u64,
     state: u64,
 }
 
-impl Chance {
-    pub fn new() -> Chance {
+impl RandomDelay {
+    pub fn new() -> RandomDelay {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
         let seed = now.as_nanos() as u64 | 1;
-        Chance { seed, state: seed }
+        RandomDelay { seed, state: seed }
     }
 
     pub fn up_to(&mut self, milliseconds: u64) -> Duration {
