@@ -5,7 +5,7 @@ mod kill; // whenever the process ends, the last good one is there
 mod retention; // which checkpoints stay, whatever is saved, pinned and marked
 mod power_loss; // whatever a power cut leaves, the last good one is there
 
-use super::directory::Place;
+use super::store::memory::MemoryStore;
 use super::*;
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -84,6 +84,19 @@ fn what_is_loaded_is_what_was_saved_to_the_last_bit() {
     let files = ["manifest.json", "optimizer.safetensors", "state.json", "weights.safetensors"];
     assert_names(&saved.path, &files);
     assert_names(dir.path(), &["lock", "step-00001200"]);
+}
+
+#[test]
+fn a_store_in_memory_returns_the_same_contents() {
+    let store = MemoryStore::default();
+    let mut checkpoints = Checkpoints::in_store(Box::new(store), Keep { last: 2 });
+    assert!(checkpoints.load_newest().unwrap().is_none());
+    let saved = checkpoints.save(&contents(100), Mark::Best { score: 0.5 }).unwrap();
+    let loaded = checkpoints.load_newest().unwrap().unwrap();
+    assert_same(&loaded.contents, &contents(100));
+    assert_eq!(loaded.path, saved.path);
+    let best = Best { path: saved.path, step: 100, score: 0.5 };
+    assert_eq!(checkpoints.best().unwrap(), Some(best));
 }
 
 #[test]
@@ -276,23 +289,24 @@ fn readers_are_never_disturbed_by_the_run_that_writes() {
 }
 
 #[test]
-fn a_directory_is_empty_only_when_two_looks_say_so() {
+fn a_directory_is_empty_only_after_two_equal_listings() {
     let dir = tempfile::tempdir().unwrap();
     save(&mut open(dir.path(), 1), 7);
-    // What a listing may give while one name comes and another goes: nothing, or one that is gone.
-    let gone = Place { step: 6, turn: 1 };
-    let mut looks = [vec![], vec![gone], vec![gone], vec![]].into_iter();
-    let found = read::newest_seen(dir.path(), Parts::All, || match looks.next() {
-        Some(places) => Ok(places),
-        None => directory::list(dir.path()),
+    let store = LocalStore::read_only(dir.path());
+    // Possible listings while one name appears and another disappears: nothing, or a removed one.
+    let gone = CheckpointId { step: 6, revision: 1 };
+    let mut listings = [vec![], vec![gone], vec![gone], vec![]].into_iter();
+    let found = read::newest_of_listings(&store, Parts::All, || match listings.next() {
+        Some(ids) => Ok(ids),
+        None => store.list(),
     });
     assert_eq!(found.unwrap().expect("there all along").contents.step, 7);
-    let mut looks = 0;
-    let never_still = read::newest_seen(dir.path(), Parts::All, || {
-        looks += 1;
-        Ok(if looks % 2 == 0 { vec![] } else { vec![gone] })
+    let mut listings = 0;
+    let always_changing = read::newest_of_listings(&store, Parts::All, || {
+        listings += 1;
+        Ok(if listings % 2 == 0 { vec![] } else { vec![gone] })
     });
-    assert!(matches!(never_still.unwrap_err(), CheckpointError::Restless { .. }));
+    assert!(matches!(always_changing.unwrap_err(), CheckpointError::Restless { .. }));
     let empty = tempfile::tempdir().unwrap();
     assert!(load_newest(empty.path(), Parts::All).unwrap().is_none());
 }
