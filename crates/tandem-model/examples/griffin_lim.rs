@@ -62,7 +62,7 @@ fn measure(
         let (mut spent, mut sum) = (0.0, 0.0);
         for (mel, _) in clips {
             let start = Instant::now();
-            let sound = vocoder.speak(mel.values())?;
+            let sound = vocoder.synthesize(mel.values())?;
             spent += start.elapsed().as_secs_f64();
             let again = extractor.extract(Sound::F32(&sound))?;
             sum += mel_error(MelFrames::of(&again)?, MelFrames::of(mel)?)?;

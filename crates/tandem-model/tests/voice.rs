@@ -5,7 +5,7 @@ use tandem_model::network::ops::Lengths;
 use tandem_model::network::size::{ModelSize, VoiceConfig};
 use tandem_model::network::voice::Voice;
 use tandem_model::optimizer::{GradientSum, Optimizer, StepSettings};
-use tandem_model::synthesis::mel::{Reference, SamplingOptions, Speaker};
+use tandem_model::synthesis::mel::{MelSynthesizer, Reference, SamplingOptions};
 use tandem_model::train_batch::{AlignedBatch, DeviceBatch};
 use tandem_model::weights::{weights_of, with_weights};
 use tandem_model::{Device, Module, Tensor, TensorData};
@@ -294,21 +294,36 @@ fn a_tiny_voice_learns_one_batch_by_heart() {
 fn speaking_gives_as_many_frames_as_durations_say() {
     let (config, device) = (micro(), device());
     let voice = stirred(8).valid();
-    let speaker = Speaker { voice: &voice, config: &config, device: &device };
+    let synthesizer = MelSynthesizer { voice: &voice, config: &config, device: &device };
     let reference = Reference { mel: vec![0.1; 9 * config.bands] };
-    let said = speaker.speak(&[1, 2, 3], 1, &reference, None, &SamplingOptions::default());
+    let said = synthesizer.synthesize(&[1, 2, 3], 1, &reference, None, &SamplingOptions::default());
     let frames: u32 = said.durations.iter().sum();
     assert_eq!(said.mel.len(), frames as usize * config.bands);
     assert!(said.durations.iter().all(|&frames| frames > 0));
-    let given =
-        speaker.speak(&[1, 2, 3], 1, &reference, Some(&[2, 1, 4]), &SamplingOptions::default());
+    let given = synthesizer.synthesize(
+        &[1, 2, 3],
+        1,
+        &reference,
+        Some(&[2, 1, 4]),
+        &SamplingOptions::default(),
+    );
     assert_eq!(given.mel.len(), 7 * config.bands);
-    let again =
-        speaker.speak(&[1, 2, 3], 1, &reference, Some(&[2, 1, 4]), &SamplingOptions::default());
+    let again = synthesizer.synthesize(
+        &[1, 2, 3],
+        1,
+        &reference,
+        Some(&[2, 1, 4]),
+        &SamplingOptions::default(),
+    );
     assert_eq!(given.mel, again.mel);
     let nobody = Reference::default();
-    let other =
-        speaker.speak(&[1, 2, 3], 1, &nobody, Some(&[2, 1, 4]), &SamplingOptions::default());
+    let other = synthesizer.synthesize(
+        &[1, 2, 3],
+        1,
+        &nobody,
+        Some(&[2, 1, 4]),
+        &SamplingOptions::default(),
+    );
     assert_ne!(given.mel, other.mel, "the reference must be heard");
 }
 

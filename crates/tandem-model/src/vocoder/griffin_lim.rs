@@ -125,7 +125,7 @@ impl Vocoder for GriffinLim {
         &self.mel
     }
 
-    fn speak(&mut self, mel: &[f32]) -> Result<Vec<f32>, VocoderError> {
+    fn synthesize(&mut self, mel: &[f32]) -> Result<Vec<f32>, VocoderError> {
         check_mel(mel, self.mel.bands)?;
         let bands = self.inverse.bands_of(mel, self.mel.floor);
         let magnitudes = self.inverse.magnitudes(&bands);

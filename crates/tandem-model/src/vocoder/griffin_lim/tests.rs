@@ -44,7 +44,7 @@ fn convergence(found: &[f32], wanted: &[f32]) -> f64 {
 #[track_caller]
 fn check(name: &str, config: GriffinLimConfig, most: f64) {
     let mel = mel_of(&clip(name));
-    let sound = vocoder(config).speak(mel.values()).unwrap();
+    let sound = vocoder(config).synthesize(mel.values()).unwrap();
     let again = mel_of(&sound);
     let error = mel_error(MelFrames::of(&again).unwrap(), MelFrames::of(&mel).unwrap()).unwrap();
     assert!(error < most, "{name}: {error}");
@@ -107,7 +107,7 @@ fn the_sound_is_that_of_the_same_algorithm_in_numpy() {
 #[test]
 fn silence_stays_silent() {
     let mel = vec![SPEECH.floor.ln(); 20 * SPEECH.bands];
-    let sound = vocoder(GriffinLimConfig::SPEECH).speak(&mel).unwrap();
+    let sound = vocoder(GriffinLimConfig::SPEECH).synthesize(&mel).unwrap();
     assert_eq!(sound.len(), 20 * 256 - 128);
     assert!(sound.iter().all(|sample| *sample == 0.0));
 }
@@ -116,7 +116,7 @@ fn silence_stays_silent() {
 fn one_frame_is_half_a_hop_of_sound() {
     let samples: Vec<f32> = (0..128).map(|i| (i as f32 * 0.3).sin() * 0.5).collect();
     let mel = mel_of(&samples);
-    let sound = vocoder(GriffinLimConfig::SPEECH).speak(mel.values()).unwrap();
+    let sound = vocoder(GriffinLimConfig::SPEECH).synthesize(mel.values()).unwrap();
     assert_eq!(sound.len(), 128);
     let peak = sound.iter().fold(0.0f32, |peak, sample| peak.max(sample.abs()));
     assert!((0.1..2.0).contains(&peak), "{peak}");
@@ -125,11 +125,11 @@ fn one_frame_is_half_a_hop_of_sound() {
 #[test]
 fn what_is_no_mel_is_an_error_and_so_is_a_senseless_setting() {
     let mut vocoder = vocoder(GriffinLimConfig::SPEECH);
-    assert_eq!(vocoder.speak(&[]), Err(VocoderError::Empty));
-    assert!(matches!(vocoder.speak(&[0.0; 81]), Err(VocoderError::Shape { .. })));
+    assert_eq!(vocoder.synthesize(&[]), Err(VocoderError::Empty));
+    assert!(matches!(vocoder.synthesize(&[0.0; 81]), Err(VocoderError::Shape { .. })));
     let mut mel = [-3.0; 160];
     mel[90] = f32::NAN;
-    let error = vocoder.speak(&mel).unwrap_err();
+    let error = vocoder.synthesize(&mel).unwrap_err();
     assert!(matches!(error, VocoderError::Value { frame: 1, band: 10, .. }), "{error}");
     for momentum in [-0.1, 1.1, f32::NAN] {
         let config = GriffinLimConfig { momentum, ..GriffinLimConfig::SPEECH };
@@ -143,11 +143,11 @@ fn what_is_no_mel_is_an_error_and_so_is_a_senseless_setting() {
 fn the_same_frames_give_the_same_samples_and_the_loudest_are_still_numbers() {
     let mel = mel_of(&clip("en/en_jack_002.flac"));
     let mut one = vocoder(GriffinLimConfig::SPEECH);
-    let first = one.speak(&mel.values()[..4000]).unwrap();
-    one.speak(&mel.values()[800..2400]).unwrap();
-    assert_eq!(one.speak(&mel.values()[..4000]).unwrap(), first);
+    let first = one.synthesize(&mel.values()[..4000]).unwrap();
+    one.synthesize(&mel.values()[800..2400]).unwrap();
+    assert_eq!(one.synthesize(&mel.values()[..4000]).unwrap(), first);
     let loud = vec![crate::vocoder::LOUDEST; 400];
-    assert!(one.speak(&loud).unwrap().iter().all(|sample| sample.is_finite()));
+    assert!(one.synthesize(&loud).unwrap().iter().all(|sample| sample.is_finite()));
 }
 
 #[test]
@@ -170,7 +170,7 @@ fn other_settings_work_too() {
         .collect();
     let mut extractor = MelExtractor::new(mel.clone()).unwrap();
     let truth = extractor.extract(Sound::F32(&samples)).unwrap();
-    let sound = GriffinLim::new(&mel, GriffinLimConfig::SPEECH).unwrap().speak(truth.values());
+    let sound = GriffinLim::new(&mel, GriffinLimConfig::SPEECH).unwrap().synthesize(truth.values());
     let again = extractor.extract(Sound::F32(&sound.unwrap())).unwrap();
     let (again, truth) = (MelFrames::of(&again).unwrap(), MelFrames::of(&truth).unwrap());
     let error = mel_error(again, truth).unwrap();
