@@ -1,10 +1,11 @@
 //! The whole voice: padding, gradients, steps, speaking. A voice of a few hundred weights.
 
 use tandem_model::alignment::{Aligner, log_likelihoods};
+use tandem_model::gradients::{GradientReducer, GradientSum, LocalGradients, ReduceError};
 use tandem_model::network::ops::Lengths;
 use tandem_model::network::size::{ModelSize, VoiceConfig};
 use tandem_model::network::voice::Voice;
-use tandem_model::optimizer::{GradientSum, Optimizer, StepSettings};
+use tandem_model::optimizer::{Optimizer, StepSettings};
 use tandem_model::synthesis::mel::{MelSynthesizer, Reference, SamplingOptions};
 use tandem_model::train_batch::{AlignedBatch, DeviceBatch};
 use tandem_model::weights::{weights_of, with_weights};
@@ -257,8 +258,49 @@ fn gradients_of_small_batches_add_up_to_those_of_a_large_one() {
     assert!(large.iter().zip(&before).filter(|(a, b)| a != b).count() > large.len() / 2);
 }
 
+/// A process that trains on the second half of each batch, as an all-reduce would see it.
+struct OtherHalf {
+    gradients: Option<GradientSum>,
+}
+
+impl GradientReducer for OtherHalf {
+    fn reduce(&mut self, gradients: &mut GradientSum) -> Result<(), ReduceError> {
+        let other = self.gradients.take().ok_or_else(|| ReduceError("it has left".into()))?;
+        gradients.merge(other);
+        Ok(())
+    }
+}
+
 #[test]
-fn a_step_without_a_number_changes_nothing() {
+fn two_halves_summed_by_a_reducer_give_the_step_of_the_whole_batch() {
+    let voice = stirred(3);
+    let room = [6, 16, 12];
+    let whole = batch(&ROWS, room);
+    let gradients = |rows: &[usize]| {
+        let mut sum = GradientSum::default();
+        for &row in rows {
+            let batch = one_row(&whole, row, room).to_device(&device());
+            let batch = with_noise_by_row(batch, &[row]);
+            sum.add(&voice, voice.losses(&batch).total().backward(), batch.utterances);
+        }
+        sum
+    };
+    let step = |mut sum: GradientSum, reducer: &mut dyn GradientReducer| {
+        reducer.reduce(&mut sum).unwrap();
+        assert_eq!(sum.utterances, 3);
+        values(&Optimizer::new(&voice).step(voice.clone(), sum, &settings(1)).0)
+    };
+    let local = step(gradients(&[0, 1, 2]), &mut LocalGradients);
+    let mut other = OtherHalf { gradients: Some(gradients(&[2])) };
+    let reduced = step(gradients(&[0, 1]), &mut other);
+    assert_eq!(local, reduced);
+    assert_ne!(local, values(&voice), "the step moves the weights");
+    let error = other.reduce(&mut gradients(&[0])).unwrap_err();
+    assert_eq!(error.to_string(), "the gradients of several processes cannot be summed");
+}
+
+#[test]
+fn a_step_with_a_non_finite_gradient_changes_nothing() {
     let voice = stirred(4);
     let mut batch = batch(&ROWS, [6, 16, 12]).to_device(&device());
     batch.mel = batch.mel * f32::NAN;
@@ -291,7 +333,7 @@ fn a_tiny_voice_learns_one_batch_by_heart() {
 }
 
 #[test]
-fn speaking_gives_as_many_frames_as_durations_say() {
+fn the_frames_of_a_text_are_the_sum_of_its_durations() {
     let (config, device) = (micro(), device());
     let voice = stirred(8).valid();
     let synthesizer = MelSynthesizer { voice: &voice, config: &config, device: &device };
@@ -324,7 +366,7 @@ fn speaking_gives_as_many_frames_as_durations_say() {
         Some(&[2, 1, 4]),
         &SamplingOptions::default(),
     );
-    assert_ne!(given.mel, other.mel, "the reference must be heard");
+    assert_ne!(given.mel, other.mel, "the reference must have an effect");
 }
 
 #[test]
