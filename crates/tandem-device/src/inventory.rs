@@ -122,9 +122,9 @@ pub struct Inventory {
 }
 
 impl Inventory {
-    /// Looks at this machine.
-    pub fn look() -> Inventory {
-        let backends: Vec<_> = Backend::ALL.into_iter().map(look_at).collect();
+    /// Detects the devices of this machine.
+    pub fn detect() -> Inventory {
+        let backends: Vec<_> = Backend::ALL.into_iter().map(detect_devices).collect();
         let links = backends
             .iter()
             .flat_map(|report| links_between(&report.devices, Path::new("/sys")))
@@ -166,7 +166,7 @@ impl Inventory {
     }
 }
 
-fn look_at(backend: Backend) -> BackendReport {
+fn detect_devices(backend: Backend) -> BackendReport {
     let (devices, error) = match enumerate(backend) {
         Ok(devices) => (devices, None),
         Err(error) => (Vec::new(), Some(error)),

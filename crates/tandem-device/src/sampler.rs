@@ -39,7 +39,7 @@ pub trait Source: Send {
     fn name(&self) -> &str;
 
     /// One look; nothing where there is nothing to tell yet.
-    fn look(&mut self) -> Result<Option<DeviceSample>, SampleError>;
+    fn sample(&mut self) -> Result<Option<DeviceSample>, SampleError>;
 }
 
 /// Why a device was not measured.
@@ -78,7 +78,7 @@ pub enum SampleError {
     },
     /// None of the device's figures can be read.
     #[error("the driver tells nothing under `{}`", path.display())]
-    NothingTold {
+    NoFigures {
         /// Where its figures would be.
         path: PathBuf,
     },
@@ -164,7 +164,7 @@ impl Sampler {
         let mut due = Instant::now();
         while !self.stop.load(Ordering::Acquire) {
             for watched in &mut self.sources {
-                watched.look(&self.recorder);
+                watched.sample(&self.recorder);
             }
             // Late looks are left out, not made up for.
             while due <= Instant::now() {
@@ -181,12 +181,12 @@ impl Sampler {
 }
 
 impl Watched {
-    fn look(&mut self, recorder: &Recorder) {
+    fn sample(&mut self, recorder: &Recorder) {
         if self.rest > 0 {
             self.rest -= 1;
             return;
         }
-        match self.source.look() {
+        match self.source.sample() {
             Ok(sample) => sample.into_iter().for_each(|sample| recorder.send(sample)),
             Err(error) => {
                 self.rest = REST;

@@ -50,7 +50,7 @@ impl Source for Fake {
         "fake"
     }
 
-    fn look(&mut self) -> Result<Option<DeviceSample>, SampleError> {
+    fn sample(&mut self) -> Result<Option<DeviceSample>, SampleError> {
         let look = self.looks.fetch_add(1, Ordering::SeqCst);
         std::thread::sleep(self.takes);
         if self.broken.contains(&look) {
@@ -150,7 +150,7 @@ fn an_amd_card_tells_its_figures_in_our_units() {
     let room = tempfile::tempdir().unwrap();
     amd_tree(room.path());
     let mut source = Amd::new(watched(Vendor::Amd, GpuAddress::Index(0)), room.path());
-    let sample = source.look().unwrap().unwrap();
+    let sample = source.sample().unwrap().unwrap();
     assert_eq!(
         sample,
         DeviceSample {
@@ -165,7 +165,7 @@ fn an_amd_card_tells_its_figures_in_our_units() {
         }
     );
     write(room.path(), &[("card2/device/gpu_busy_percent", "7")]);
-    assert_eq!(source.look().unwrap().unwrap().utilisation, Some(0.07));
+    assert_eq!(source.sample().unwrap().unwrap().utilisation, Some(0.07));
 }
 
 #[test]
@@ -173,7 +173,7 @@ fn an_amd_card_is_found_by_bus_and_by_its_own_number_too() {
     let room = tempfile::tempdir().unwrap();
     amd_tree(room.path());
     let busy = |address| {
-        let sample = Amd::new(watched(Vendor::Amd, address), room.path()).look()?;
+        let sample = Amd::new(watched(Vendor::Amd, address), room.path()).sample()?;
         Ok::<_, SampleError>(sample.unwrap().utilisation)
     };
     assert_eq!(busy(GpuAddress::Index(1)).unwrap(), Some(0.97), "the second on the bus");
@@ -189,11 +189,11 @@ fn an_amd_card_without_figures_or_with_nonsense_is_an_error() {
     let room = tempfile::tempdir().unwrap();
     write(room.path(), &[("card0/device/vendor", "0x1002")]);
     let mut source = Amd::new(watched(Vendor::Amd, GpuAddress::Index(0)), room.path());
-    assert!(matches!(source.look(), Err(SampleError::NothingTold { .. })));
+    assert!(matches!(source.sample(), Err(SampleError::NoFigures { .. })));
     write(room.path(), &[("card0/device/gpu_busy_percent", "many")]);
-    assert!(matches!(source.look(), Err(SampleError::Number { .. })));
+    assert!(matches!(source.sample(), Err(SampleError::Number { .. })));
     let mut nowhere = Amd::new(watched(Vendor::Amd, GpuAddress::Index(0)), Path::new("/nowhere"));
-    assert!(matches!(nowhere.look(), Err(SampleError::File { .. })));
+    assert!(matches!(nowhere.sample(), Err(SampleError::File { .. })));
 }
 
 #[test]
@@ -216,14 +216,14 @@ fn a_container_has_the_tightest_limit_above_it() {
     );
     let mut source = Cgroup::new(room.path());
     let begin = Instant::now();
-    let first = source.look().unwrap().unwrap();
+    let first = source.sample().unwrap().unwrap();
     assert_eq!((&*first.device, first.role), ("cgroup", DeviceRole::Host));
     assert_eq!((first.memory_used, first.memory_total), (Some(Bytes(1024)), Some(Bytes(4096))));
     assert_eq!(first.utilisation, None, "nothing to compare with");
     // 25 ms of work within the time between the looks, on half a processor.
     write(room.path(), &[("sys/fs/cgroup/pod/box/cpu.stat", "usage_usec 1025000")]);
     std::thread::sleep(Duration::from_millis(50));
-    let share = source.look().unwrap().unwrap().utilisation.unwrap();
+    let share = source.sample().unwrap().unwrap().utilisation.unwrap();
     let least = 0.025 / begin.elapsed().as_secs_f32() / 0.5;
     assert!(share >= least && share <= 1.0, "{least} {share}");
 }
@@ -244,28 +244,28 @@ fn the_older_kind_of_control_group_is_read_too() {
         ],
     );
     let mut source = Cgroup::new(room.path());
-    let first = source.look().unwrap().unwrap();
+    let first = source.sample().unwrap().unwrap();
     assert_eq!((first.memory_used, first.memory_total), (Some(Bytes(2048)), None), "no limit");
     write(room.path(), &[("sys/fs/cgroup/cpuacct/cpuacct.usage", "1010000000")]);
     std::thread::sleep(Duration::from_millis(20));
-    let share = source.look().unwrap().unwrap().utilisation.unwrap();
+    let share = source.sample().unwrap().unwrap().utilisation.unwrap();
     assert!(share > 0.0 && share < 1.0, "{share}");
     write(room.path(), &[("sys/fs/cgroup/memory/memory.limit_in_bytes", "8192")]);
-    assert_eq!(source.look().unwrap().unwrap().memory_total, Some(Bytes(8192)));
+    assert_eq!(source.sample().unwrap().unwrap().memory_total, Some(Bytes(8192)));
 }
 
 #[test]
 fn a_system_without_control_groups_tells_nothing_and_that_is_no_fault() {
     let room = tempfile::tempdir().unwrap();
-    assert_eq!(Cgroup::new(room.path()).look().unwrap(), None);
+    assert_eq!(Cgroup::new(room.path()).sample().unwrap(), None);
     write(room.path(), &[("proc/self/cgroup", "0::/"), ("sys/fs/cgroup/cgroup.controllers", "")]);
-    assert_eq!(Cgroup::new(room.path()).look().unwrap(), None, "the root group has no figures");
+    assert_eq!(Cgroup::new(room.path()).sample().unwrap(), None, "the root group has no figures");
 }
 
 #[test]
 fn this_process_shows_the_work_it_does() {
     let mut source = Process::new();
-    let first = source.look().unwrap().unwrap();
+    let first = source.sample().unwrap().unwrap();
     assert_eq!(first.utilisation, None);
     assert!(first.memory_used.unwrap() > Bytes::mib(1));
     let begin = Instant::now();
@@ -273,7 +273,7 @@ fn this_process_shows_the_work_it_does() {
     while begin.elapsed() < Duration::from_millis(100) {
         held.iter_mut().step_by(4096).for_each(|byte| *byte = byte.wrapping_add(1));
     }
-    let second = source.look().unwrap().unwrap();
+    let second = source.sample().unwrap().unwrap();
     let share = second.utilisation.unwrap();
     assert!(share > 0.01 && share < 1.5, "{share}");
     let grown = second.memory_used.unwrap().0.saturating_sub(first.memory_used.unwrap().0);
@@ -284,9 +284,9 @@ fn this_process_shows_the_work_it_does() {
 #[test]
 fn the_machine_tells_load_and_memory() {
     let mut source = Machine::new();
-    assert_eq!(source.look().unwrap().unwrap().utilisation, None);
+    assert_eq!(source.sample().unwrap().unwrap().utilisation, None);
     std::thread::sleep(Duration::from_millis(250));
-    let sample = source.look().unwrap().unwrap();
+    let sample = source.sample().unwrap().unwrap();
     let share = sample.utilisation.unwrap();
     assert!((0.0..=1.001).contains(&share), "{share}");
     assert!(sample.memory_used.unwrap() <= sample.memory_total.unwrap());
@@ -295,7 +295,7 @@ fn the_machine_tells_load_and_memory() {
 #[test]
 fn a_run_without_known_gpus_is_looked_at_from_the_host_and_says_what_is_missing() {
     let other = watched(Vendor::of_pci(0x10005), GpuAddress::Index(0));
-    assert!(matches!(Silent::new(other.clone()).look(), Err(SampleError::UnknownVendor)));
+    assert!(matches!(Silent::new(other.clone()).sample(), Err(SampleError::UnknownVendor)));
     let recording = recording();
     let every = Duration::from_millis(1);
     let handle = Sampler::start(standard_sources(&[other]), recording.recorder(), every).unwrap();
@@ -332,7 +332,7 @@ fn an_nvidia_card_tells_its_figures_in_our_units() {
     let room = tempfile::tempdir().unwrap();
     let driver = Arc::new(NvidiaDriver::at(&fake_nvml(room.path())));
     let source = |address| Nvidia::new(watched(Vendor::Nvidia, address), Arc::clone(&driver));
-    let sample = source(GpuAddress::Index(0)).look().unwrap().unwrap();
+    let sample = source(GpuAddress::Index(0)).sample().unwrap().unwrap();
     assert_eq!(
         sample,
         DeviceSample {
@@ -348,13 +348,13 @@ fn an_nvidia_card_tells_its_figures_in_our_units() {
         "power is not supported by this card"
     );
     let mut newer = source(GpuAddress::PciBus("0000:0a:00.0".into()));
-    let first = newer.look().unwrap().unwrap();
+    let first = newer.sample().unwrap().unwrap();
     assert_eq!((first.activity, first.power), (None, Some(250.5)), "needs two looks");
-    assert_eq!(newer.look().unwrap().unwrap().activity, Some(0.25));
-    assert_eq!(newer.look().unwrap().unwrap().activity, Some(0.25));
-    let by_uuid = source(GpuAddress::Uuid("GPU-new".into())).look().unwrap().unwrap();
+    assert_eq!(newer.sample().unwrap().unwrap().activity, Some(0.25));
+    assert_eq!(newer.sample().unwrap().unwrap().activity, Some(0.25));
+    let by_uuid = source(GpuAddress::Uuid("GPU-new".into())).sample().unwrap().unwrap();
     assert_eq!(by_uuid.power, Some(250.5));
-    let lost = source(GpuAddress::Index(7)).look().unwrap_err();
+    let lost = source(GpuAddress::Index(7)).sample().unwrap_err();
     assert!(matches!(lost, SampleError::Nvidia(_)), "{lost:?}");
 }
 
@@ -363,7 +363,7 @@ fn a_machine_without_nvidias_library_gets_a_message() {
     let driver = Arc::new(NvidiaDriver::at(Path::new("/nowhere/libnvidia-ml.so.1")));
     let mut source = Nvidia::new(watched(Vendor::Nvidia, GpuAddress::Index(0)), driver);
     for _ in 0..2 {
-        let error = source.look().unwrap_err();
+        let error = source.sample().unwrap_err();
         assert!(matches!(error, SampleError::Driver(_)), "{error:?}");
     }
     let recording = recording();

@@ -30,7 +30,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         model_gpu: Some(model.parse()?),
         ..DeviceSettings::default()
     };
-    let placement = Placement::decide(&settings, &Inventory::look())?;
+    let placement = Placement::decide(&settings, &Inventory::detect())?;
     println!("{placement}\n");
     let devices = placement.open()?;
     let batch = full_batch();

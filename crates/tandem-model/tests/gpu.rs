@@ -22,7 +22,7 @@ use tandem_data::audio::{AudioLimits, Decoder, Sound};
 use tandem_data::batch::{BatchShape, HostBatch, RowInfo};
 use tandem_device::backend::{Backend, BackendChoice, DeviceError, DeviceId, open, wait_for};
 use tandem_device::inventory::{DeviceClass, FoundDevice, Inventory};
-use tandem_device::memory::{HeldBefore, MemoryError, check_worst_batch, figures_of};
+use tandem_device::memory::{MemoryBaseline, MemoryError, check_worst_batch, figures_of};
 use tandem_device::placement::{DeviceSettings, MemoryLimits, Mode, OpenDevices, Placement};
 use tandem_model::device_mel::{
     BAND_TOLERANCE, DeviceMel, SoundBatch, TOLERANCE, choose_mel_place,
@@ -48,7 +48,7 @@ fn placed(data: usize, model: usize) -> Placement {
         model_gpu: Some(model),
         ..DeviceSettings::default()
     };
-    Placement::decide(&settings, &Inventory::look()).expect("two software devices")
+    Placement::decide(&settings, &Inventory::detect()).expect("two software devices")
 }
 
 /// Speech of the demo corpus, cut to the lengths that fill the shape, and to less.
@@ -109,7 +109,7 @@ fn largest(one: &[f32], other: &[f32]) -> f32 {
 #[test]
 fn two_software_devices_are_listed_with_their_drivers() {
     let _alone = alone();
-    let found = Inventory::look();
+    let found = Inventory::detect();
     let gpus = found.gpus(Backend::Wgpu);
     let is_software = |gpu: &FoundDevice| gpu.kind == DeviceClass::Software;
     assert!(gpus.iter().filter(|gpu| is_software(gpu)).count() >= 2, "{gpus:?}");
@@ -139,7 +139,7 @@ fn without_flags_the_first_gpu_does_both() {
     let _alone = alone();
     let backend = BackendChoice::Only(Backend::Wgpu);
     let settings = DeviceSettings { backend, ..DeviceSettings::default() };
-    let placement = Placement::decide(&settings, &Inventory::look()).unwrap();
+    let placement = Placement::decide(&settings, &Inventory::detect()).unwrap();
     assert_eq!((placement.mode, placement.model.id.index), (Mode::SingleGpu, 0));
     assert!(!placement.open().unwrap().are_apart());
     eprintln!("{placement}\n");
@@ -300,7 +300,7 @@ fn a_budget_smaller_than_the_worst_batch_is_refused_before_step_1() {
     let check = |data, model| {
         let limits = MemoryLimits { data: Bytes::mib(data), model: Bytes::mib(model) };
         devices.model.memory_cleanup();
-        let before = HeldBefore::look(&devices);
+        let before = MemoryBaseline::measure(&devices);
         check_worst_batch(SHAPE, &devices, Some(limits), &before, step)
     };
     let error = check(64, 16).unwrap_err();
@@ -317,7 +317,7 @@ fn a_missing_driver_is_an_error_and_no_panic() {
         let id = DeviceId { backend: Backend::Wgpu, index: 0 };
         let error = open(id).unwrap_err();
         assert!(matches!(error, DeviceError::NoDriver { .. }), "{error:?}");
-        let report = Inventory::look();
+        let report = Inventory::detect();
         let report = report.report(Backend::Wgpu).unwrap();
         assert!(report.built && report.hint.as_ref().unwrap().starts_with("install "));
         return;

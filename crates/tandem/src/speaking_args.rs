@@ -71,7 +71,7 @@ impl VoiceArgs {
 
     fn device(&self) -> anyhow::Result<Device> {
         let settings = DeviceSettings { backend: self.backend, ..DeviceSettings::default() };
-        let placed = Placement::decide(&settings, &Inventory::look())?.model.id;
+        let placed = Placement::decide(&settings, &Inventory::detect())?.model.id;
         let id = match (self.gpu, placed.backend) {
             (None, _) => placed,
             (Some(index), Backend::Cpu) => {

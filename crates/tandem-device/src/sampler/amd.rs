@@ -49,7 +49,7 @@ impl Source for Amd {
         &self.gpu.device
     }
 
-    fn look(&mut self) -> Result<Option<DeviceSample>, SampleError> {
+    fn sample(&mut self) -> Result<Option<DeviceSample>, SampleError> {
         let device = match &self.device {
             Some(device) => device.clone(),
             None => self.device.insert(self.find()?).clone(),
@@ -74,7 +74,7 @@ impl Source for Amd {
             ..DeviceSample::new(self.gpu.device.clone(), self.gpu.role)
         };
         if sample.tells_nothing() {
-            return Err(SampleError::NothingTold { path: device });
+            return Err(SampleError::NoFigures { path: device });
         }
         Ok(Some(sample))
     }

@@ -64,7 +64,7 @@ impl Source for Cgroup {
         "cgroup"
     }
 
-    fn look(&mut self) -> Result<Option<DeviceSample>, SampleError> {
+    fn sample(&mut self) -> Result<Option<DeviceSample>, SampleError> {
         let Some(tree) = self.tree()? else { return Ok(None) };
         let all = processors();
         let processors = tree.processors()?.map_or(all, |limit| limit.min(all));

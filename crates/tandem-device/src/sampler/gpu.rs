@@ -76,7 +76,7 @@ impl Source for Silent {
         &self.0.device
     }
 
-    fn look(&mut self) -> Result<Option<DeviceSample>, SampleError> {
+    fn sample(&mut self) -> Result<Option<DeviceSample>, SampleError> {
         Err(SampleError::UnknownVendor)
     }
 }

@@ -39,7 +39,7 @@ impl Source for Process {
         "process"
     }
 
-    fn look(&mut self) -> Result<Option<DeviceSample>, SampleError> {
+    fn sample(&mut self) -> Result<Option<DeviceSample>, SampleError> {
         let sample = DeviceSample {
             memory_used: Some(self.memory()?),
             utilisation: processor_time()
@@ -90,7 +90,7 @@ impl Source for Machine {
         "machine"
     }
 
-    fn look(&mut self) -> Result<Option<DeviceSample>, SampleError> {
+    fn sample(&mut self) -> Result<Option<DeviceSample>, SampleError> {
         let looked = std::mem::replace(&mut self.looked, true);
         let system = opened(&mut self.system)?;
         system.refresh_cpu_usage();

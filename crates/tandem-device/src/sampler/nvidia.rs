@@ -105,7 +105,7 @@ impl Source for Nvidia {
         &self.gpu.device
     }
 
-    fn look(&mut self) -> Result<Option<DeviceSample>, SampleError> {
+    fn sample(&mut self) -> Result<Option<DeviceSample>, SampleError> {
         let nvml = self.driver.open()?;
         let device = self.find(nvml).map_err(SampleError::Nvidia)?;
         let busy = told(device.utilization_rates())?;

@@ -12,7 +12,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
-use tandem_device::memory::{DeviceLedger, Growth, GrowthWatch, MemoryFigures, Side, figures_of};
+use tandem_device::memory::{DeviceMemory, Growth, GrowthWatch, MemoryFigures, Side, figures_of};
 use tandem_device::placement::OpenDevices;
 use tandem_device::sampler::{SampleError, Sampler, SamplerHandle, Source};
 use tandem_telemetry::Recorder;
@@ -126,7 +126,7 @@ impl MemoryWatch {
             let most = seen.most.load(Ordering::Relaxed);
             SideReport {
                 side,
-                accounted: accounting.of(side).most(),
+                accounted: accounting.of(side).peak(),
                 in_use: (most > 0).then_some(Bytes(most)),
                 grown: seen.grown.load(Ordering::Relaxed),
             }
@@ -138,7 +138,7 @@ impl MemoryWatch {
 }
 
 struct Watched {
-    ledger: DeviceLedger,
+    ledger: DeviceMemory,
     ask: MemoryQuery,
     watch: Option<GrowthWatch>,
     settled: Arc<AtomicBool>,
@@ -151,7 +151,7 @@ impl Source for Watched {
         self.ledger.side().name()
     }
 
-    fn look(&mut self) -> Result<Option<DeviceSample>, SampleError> {
+    fn sample(&mut self) -> Result<Option<DeviceSample>, SampleError> {
         let figures = (self.ask)();
         if let Some(figures) = figures {
             self.seen.most.fetch_max(figures.in_use.0, Ordering::Relaxed);
@@ -163,7 +163,7 @@ impl Source for Watched {
             self.watch = Some(GrowthWatch::start(&self.ledger, figures));
             return Ok(None);
         };
-        if let Some(growth) = watch.look(&self.ledger, figures) {
+        if let Some(growth) = watch.check(&self.ledger, figures) {
             self.seen.grown.fetch_add(1, Ordering::Relaxed);
             self.recorder.send(Warning { code: Growth::CODE.into(), text: growth.to_string() });
         }

@@ -91,7 +91,7 @@ pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
         pool.build_global().context("cannot set the number of threads")?;
     }
     let asked = args.devices.resolve(&Default::default())?;
-    let placement = Placement::decide(&asked, &Inventory::look())?;
+    let placement = Placement::decide(&asked, &Inventory::detect())?;
     let device = placement.open()?.model;
     let name = placement.model.name.clone();
     // As the trainer computes: on one of the threads that share the work.
