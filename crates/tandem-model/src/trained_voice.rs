@@ -4,6 +4,7 @@
 //! nothing but the checkpoint. Next: [`crate::synthesis::mel`].
 
 use crate::checkpoint::{CheckpointError, Contents, Parts, TensorSet, Values, find};
+use crate::host_tensor::host_floats;
 use crate::mel_scale::MelScale;
 use crate::network::size::{ModelSize, VoiceConfig};
 use crate::network::voice::Voice;
@@ -17,7 +18,7 @@ use tandem_units::{Hint, Seed};
 
 /// Raised when voices of older checkpoints cannot be used any more.
 ///
-/// 2: the weights of the text encoder are named `encoder.*`; version 1 named them `reader.*`.
+/// 2: weights have standard names, such as `encoder.*` and `qkv`; version 1 had `reader.*` and `attend`.
 pub const VOICE_VERSION: u32 = 2;
 
 /// The tensor set with the moving averages of the weights, which synthesis uses.
@@ -163,9 +164,7 @@ pub fn read_document(contents: &Contents, path: &Path) -> Result<VoiceDocument, 
 pub fn tensor_set(weights: &[Weight]) -> Result<TensorSet, CheckpointError> {
     let mut set = TensorSet::new();
     for Weight { name, shape, values } in weights {
-        let floats = values.clone().try_into_vec_as::<f32>();
-        let floats = floats.expect("floats can be read as 32 bits");
-        set.insert(name, shape, Values::F32(floats))?;
+        set.insert(name, shape, Values::F32(host_floats(values.clone())))?;
     }
     Ok(set)
 }

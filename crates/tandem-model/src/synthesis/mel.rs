@@ -4,12 +4,13 @@
 //! predicts the duration and the mean frame of each symbol; a few Euler steps of the flow turn
 //! those into frames. Next: [`crate::vocoder`].
 
-use crate::network::decoder::{Guide, time_features};
+use crate::host_tensor::{floats, host_floats, ints};
+use crate::network::decoder::{DecoderContext, time_features};
 use crate::network::ops::Lengths;
 use crate::network::size::VoiceConfig;
 use crate::network::voice::{Voice, expand};
 use crate::train_batch::normal;
-use burn::tensor::{Device, Int, Tensor, TensorData};
+use burn::tensor::{Device, Tensor};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
@@ -76,8 +77,7 @@ impl MelSynthesizer<'_> {
         let count = symbols.len();
         let text = Lengths::new(&[count], count, device);
         let condition = self.condition(language, reference);
-        let symbols = TensorData::new(symbols.to_vec(), [1, count]);
-        let symbols = Tensor::<2, Int>::from_data(symbols, device);
+        let symbols = ints(symbols.to_vec(), [1, count], device);
         let encoded = self.voice.encoder.encode_text(symbols, condition.clone(), &text);
         let durations = match durations {
             Some(durations) => durations.to_vec(),
@@ -96,12 +96,12 @@ impl MelSynthesizer<'_> {
         symbol_of_frame.resize(frames, count as i32 - 1);
         let coarse: Vec<i32> = symbol_of_frame.iter().copied().step_by(patch).collect();
         let positions = coarse.len();
-        let guide = Guide {
-            prior: expand(encoded.prior, ints(symbol_of_frame, device), [1, frames]),
-            hidden: expand(encoded.hidden, ints(coarse, device), [1, positions]),
+        let context = DecoderContext {
+            prior: expand(encoded.prior, ints(symbol_of_frame, [frames], device), [1, frames]),
+            hidden: expand(encoded.hidden, ints(coarse, [positions], device), [1, positions]),
             condition,
         };
-        let mut mel = host_floats(self.flow(&guide, real.div_ceil(patch), sampling));
+        let mut mel = host_floats(self.flow(&context, real.div_ceil(patch), sampling));
         mel.truncate(real * self.config.bands);
         SynthesizedMel { mel, durations }
     }
@@ -115,7 +115,7 @@ impl MelSynthesizer<'_> {
     fn condition(&self, language: i32, reference: &Reference) -> Tensor<2> {
         let (frames, real) = self.reference_tensors(reference);
         let voice = self.voice.encoder.speaker_embedding(frames, real);
-        let language = Tensor::from_data(TensorData::new(vec![language], [1, 1]), self.device);
+        let language = ints(vec![language], [1, 1], self.device);
         self.voice.encoder.condition(voice, language)
     }
 
@@ -125,23 +125,23 @@ impl MelSynthesizer<'_> {
         let frames = real.next_multiple_of(4).max(4);
         let mut mel = reference.mel.clone();
         mel.resize(frames * bands, 0.0);
-        let mel = Tensor::from_data(TensorData::new(mel, [1, frames, bands]), self.device);
+        let mel = floats(mel, [1, frames, bands], self.device);
         (mel, crate::train_batch::mask(&[real], frames, self.device))
     }
 
     /// Integrates the flow from the prior plus noise to frames, in equal steps.
-    fn flow(&self, guide: &Guide, real: usize, sampling: &SamplingOptions) -> Tensor<3> {
-        let shape = guide.prior.dims();
+    fn flow(&self, context: &DecoderContext, real: usize, sampling: &SamplingOptions) -> Tensor<3> {
+        let shape = context.prior.dims();
         let positions = Lengths::new(&[real], shape[1] / self.config.patch, self.device);
         let mut rng = ChaCha8Rng::seed_from_u64(sampling.seed.0);
         let noise = normal(&mut rng, shape.iter().product());
-        let noise: Tensor<3> = Tensor::from_data(TensorData::new(noise, shape), self.device);
-        let mut point = guide.prior.clone() + noise * sampling.temperature;
+        let noise = floats(noise, shape, self.device);
+        let mut point = context.prior.clone() + noise * sampling.temperature;
         let steps = sampling.steps.max(1);
         for step in 0..steps {
             let time = time_features(&[step as f32 / steps as f32]);
             let time = Tensor::from_data(time, self.device);
-            let velocity = self.voice.velocity(point.clone(), time, guide, &positions);
+            let velocity = self.voice.velocity(point.clone(), time, context, &positions);
             point = point + velocity / steps as f32;
         }
         point
@@ -153,13 +153,4 @@ fn frames_of(logarithms: &[f32], speed: f32) -> Vec<u32> {
     let frames = |log: &f32| (log.exp() / speed).round().clamp(1.0, LONGEST_SYMBOL);
     // NaN becomes one frame: `clamp` keeps NaN, and the conversion to an integer makes it zero.
     logarithms.iter().map(|log| (frames(log) as u32).max(1)).collect()
-}
-
-fn ints(values: Vec<i32>, device: &Device) -> Tensor<1, Int> {
-    let count = values.len();
-    Tensor::from_data(TensorData::new(values, [count]), device)
-}
-
-fn host_floats<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
-    tensor.try_into_vec_as::<f32>().expect("floats can be read as 32 bits")
 }
