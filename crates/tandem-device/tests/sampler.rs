@@ -1,5 +1,5 @@
-//! The sampler: what it sends, what it says once, and that nobody waits for it. Trees of files stand in
-//! for the kernel's, a library of our own for NVIDIA's driver.
+//! The sampler: its events, its warnings, and that no caller waits for it. File trees replace the kernel's,
+//! and a test library replaces NVIDIA's driver.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -31,7 +31,7 @@ fn write(root: &Path, files: &[(&str, &str)]) {
     }
 }
 
-/// Tells something at every look but those in between.
+/// Fails at some samples, and counts all.
 struct Fake {
     looks: Arc<AtomicU64>,
     broken: std::ops::Range<u64>,
@@ -74,18 +74,18 @@ fn sampled(source: Fake, until: impl Fn() -> bool) -> Summary {
 }
 
 #[test]
-fn every_look_becomes_an_event_until_the_handle_is_dropped() {
+fn every_sample_becomes_an_event_until_the_handle_is_dropped() {
     let (source, looks) = Fake::new(0..0);
     let summary = sampled(source, || looks.load(Ordering::SeqCst) >= 20);
     let after = looks.load(Ordering::SeqCst);
     let sums = &summary.devices[&(DeviceRole::Host, "fake".into())];
     assert!(after >= 20 && sums.samples == after, "{} of {after}", sums.samples);
     std::thread::sleep(Duration::from_millis(20));
-    assert_eq!(looks.load(Ordering::SeqCst), after, "it went on after its end");
+    assert_eq!(looks.load(Ordering::SeqCst), after, "it continued after its end");
 }
 
 #[test]
-fn what_is_missing_is_said_once_and_tried_again_now_and_then() {
+fn a_failing_source_is_reported_once_and_tried_again() {
     let (source, looks) = Fake::new(0..3);
     let summary = sampled(source, || looks.load(Ordering::SeqCst) >= 5);
     assert_eq!(summary.warning_count, 1);
@@ -96,7 +96,7 @@ fn what_is_missing_is_said_once_and_tried_again_now_and_then() {
 }
 
 #[test]
-fn ending_waits_neither_for_the_next_look_nor_for_a_driver_that_hangs() {
+fn ending_waits_neither_for_the_next_sample_nor_for_a_driver_that_hangs() {
     for (every, takes) in [(3600, 0), (1, 3600)] {
         let (mut source, looks) = Fake::new(0..0);
         source.takes = Duration::from_secs(takes);
@@ -113,7 +113,7 @@ fn ending_waits_neither_for_the_next_look_nor_for_a_driver_that_hangs() {
     }
 }
 
-/// Two cards of AMD's, in the order opposite to their bus, one of another maker, one socket.
+/// Two AMD cards in the reverse order of their bus, one card of another vendor, one output.
 fn amd_tree(root: &Path) {
     let card = |number: u32, vendor: &str, bus: &str, files: &[(&str, &str)]| {
         let device = format!("card{number}/device");
@@ -146,7 +146,7 @@ fn amd_tree(root: &Path) {
 }
 
 #[test]
-fn an_amd_card_tells_its_figures_in_our_units() {
+fn an_amd_card_is_sampled_in_our_units() {
     let room = tempfile::tempdir().unwrap();
     amd_tree(room.path());
     let mut source = Amd::new(watched(Vendor::Amd, GpuAddress::Index(0)), room.path());
@@ -169,7 +169,7 @@ fn an_amd_card_tells_its_figures_in_our_units() {
 }
 
 #[test]
-fn an_amd_card_is_found_by_bus_and_by_its_own_number_too() {
+fn an_amd_card_is_found_by_bus_and_by_index() {
     let room = tempfile::tempdir().unwrap();
     amd_tree(room.path());
     let busy = |address| {
@@ -181,11 +181,11 @@ fn an_amd_card_is_found_by_bus_and_by_its_own_number_too() {
     assert_eq!(busy(GpuAddress::Uuid("GPU-1b3f00d5a2e1c001".into())).unwrap(), Some(0.97));
     let missing = busy(GpuAddress::Index(2)).unwrap_err().to_string();
     assert!(missing.starts_with("no AMD card number 2 under"), "{missing}");
-    assert!(busy(GpuAddress::PciBus("0000:01:00.0".into())).is_err(), "another maker's");
+    assert!(busy(GpuAddress::PciBus("0000:01:00.0".into())).is_err(), "another vendor");
 }
 
 #[test]
-fn an_amd_card_without_figures_or_with_nonsense_is_an_error() {
+fn an_amd_card_without_figures_or_with_invalid_ones_is_an_error() {
     let room = tempfile::tempdir().unwrap();
     write(room.path(), &[("card0/device/vendor", "0x1002")]);
     let mut source = Amd::new(watched(Vendor::Amd, GpuAddress::Index(0)), room.path());
@@ -197,7 +197,7 @@ fn an_amd_card_without_figures_or_with_nonsense_is_an_error() {
 }
 
 #[test]
-fn a_container_has_the_tightest_limit_above_it() {
+fn a_container_has_the_smallest_limit_above_it() {
     let room = tempfile::tempdir().unwrap();
     write(
         room.path(),
@@ -220,7 +220,7 @@ fn a_container_has_the_tightest_limit_above_it() {
     assert_eq!((&*first.device, first.role), ("cgroup", DeviceRole::Host));
     assert_eq!((first.memory_used, first.memory_total), (Some(Bytes(1024)), Some(Bytes(4096))));
     assert_eq!(first.utilisation, None, "nothing to compare with");
-    // 25 ms of work within the time between the looks, on half a processor.
+    // 25 ms of CPU time between the samples, on half a CPU.
     write(room.path(), &[("sys/fs/cgroup/pod/box/cpu.stat", "usage_usec 1025000")]);
     std::thread::sleep(Duration::from_millis(50));
     let share = source.sample().unwrap().unwrap().utilisation.unwrap();
@@ -229,12 +229,12 @@ fn a_container_has_the_tightest_limit_above_it() {
 }
 
 #[test]
-fn the_older_kind_of_control_group_is_read_too() {
+fn control_groups_of_version_1_are_read_too() {
     let room = tempfile::tempdir().unwrap();
     write(
         room.path(),
         &[
-            // The second path is not visible from inside: the group itself is mounted there.
+            // The second path is not visible in the container: the group itself is mounted there.
             ("proc/self/cgroup", "9:cpuacct,cpu:/\n4:memory:/docker/f00\n0::/"),
             ("sys/fs/cgroup/memory/memory.usage_in_bytes", "2048"),
             ("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712"),
@@ -255,7 +255,7 @@ fn the_older_kind_of_control_group_is_read_too() {
 }
 
 #[test]
-fn a_system_without_control_groups_tells_nothing_and_that_is_no_fault() {
+fn a_system_without_control_groups_gives_no_sample_and_no_error() {
     let room = tempfile::tempdir().unwrap();
     assert_eq!(Cgroup::new(room.path()).sample().unwrap(), None);
     write(room.path(), &[("proc/self/cgroup", "0::/"), ("sys/fs/cgroup/cgroup.controllers", "")]);
@@ -263,26 +263,26 @@ fn a_system_without_control_groups_tells_nothing_and_that_is_no_fault() {
 }
 
 #[test]
-fn this_process_shows_the_work_it_does() {
+fn the_utilisation_of_this_process_is_measured() {
     let mut source = Process::new();
     let first = source.sample().unwrap().unwrap();
     assert_eq!(first.utilisation, None);
     assert!(first.memory_used.unwrap() > Bytes::mib(1));
     let begin = Instant::now();
-    let mut held = vec![1u8; 64 << 20];
+    let mut memory = vec![1u8; 64 << 20];
     while begin.elapsed() < Duration::from_millis(100) {
-        held.iter_mut().step_by(4096).for_each(|byte| *byte = byte.wrapping_add(1));
+        memory.iter_mut().step_by(4096).for_each(|byte| *byte = byte.wrapping_add(1));
     }
     let second = source.sample().unwrap().unwrap();
     let share = second.utilisation.unwrap();
     assert!(share > 0.01 && share < 1.5, "{share}");
     let grown = second.memory_used.unwrap().0.saturating_sub(first.memory_used.unwrap().0);
     assert!(grown > 60 << 20, "{grown}");
-    drop(held);
+    drop(memory);
 }
 
 #[test]
-fn the_machine_tells_load_and_memory() {
+fn load_and_memory_of_the_machine_are_measured() {
     let mut source = Machine::new();
     assert_eq!(source.sample().unwrap().unwrap().utilisation, None);
     std::thread::sleep(Duration::from_millis(250));
@@ -293,7 +293,7 @@ fn the_machine_tells_load_and_memory() {
 }
 
 #[test]
-fn a_run_without_known_gpus_is_looked_at_from_the_host_and_says_what_is_missing() {
+fn a_run_without_known_gpus_has_host_samples_and_a_warning() {
     let other = watched(Vendor::of_pci(0x10005), GpuAddress::Index(0));
     assert!(matches!(Silent::new(other.clone()).sample(), Err(SampleError::UnknownVendor)));
     let recording = recording();
@@ -316,7 +316,7 @@ fn a_run_without_known_gpus_is_looked_at_from_the_host_and_says_what_is_missing(
     assert!(summary.warnings[0].text.starts_with("gpu:0 is not measured"));
 }
 
-/// NVIDIA's library, as far as we ask it: two cards, the first one from before Hopper.
+/// A test version of NVIDIA's library: two cards, the first one from before Hopper.
 fn fake_nvml(room: &Path) -> PathBuf {
     let library = room.join("libfake-nvml.so");
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/kit/fake_nvml.c");
@@ -328,7 +328,7 @@ fn fake_nvml(room: &Path) -> PathBuf {
 }
 
 #[test]
-fn an_nvidia_card_tells_its_figures_in_our_units() {
+fn an_nvidia_card_is_sampled_in_our_units() {
     let room = tempfile::tempdir().unwrap();
     let driver = Arc::new(NvidiaDriver::at(&fake_nvml(room.path())));
     let source = |address| Nvidia::new(watched(Vendor::Nvidia, address), Arc::clone(&driver));
@@ -349,7 +349,7 @@ fn an_nvidia_card_tells_its_figures_in_our_units() {
     );
     let mut newer = source(GpuAddress::PciBus("0000:0a:00.0".into()));
     let first = newer.sample().unwrap().unwrap();
-    assert_eq!((first.activity, first.power), (None, Some(250.5)), "needs two looks");
+    assert_eq!((first.activity, first.power), (None, Some(250.5)), "needs two samples");
     assert_eq!(newer.sample().unwrap().unwrap().activity, Some(0.25));
     assert_eq!(newer.sample().unwrap().unwrap().activity, Some(0.25));
     let by_uuid = source(GpuAddress::Uuid("GPU-new".into())).sample().unwrap().unwrap();
@@ -359,7 +359,7 @@ fn an_nvidia_card_tells_its_figures_in_our_units() {
 }
 
 #[test]
-fn a_machine_without_nvidias_library_gets_a_message() {
+fn a_machine_without_the_nvidia_library_gets_an_error() {
     let driver = Arc::new(NvidiaDriver::at(Path::new("/nowhere/libnvidia-ml.so.1")));
     let mut source = Nvidia::new(watched(Vendor::Nvidia, GpuAddress::Index(0)), driver);
     for _ in 0..2 {

@@ -208,17 +208,17 @@ fn read_part(
     parts: Parts<'_>,
     contents: &mut Contents,
 ) -> Result<(), Fault> {
-    let nonsense = |why| Fault::Nonsense { file: entry.name.clone(), why };
+    let invalid = |why| Fault::Invalid { file: entry.name.clone(), why };
     match entry.kind() {
         Some(FileKind::Tensors(stem)) if parts.include(stem) => {
             let bytes = listed_file(open, entry, TENSORS)?;
-            let set = tensor_file::read(&bytes).map_err(nonsense)?;
+            let set = tensor_file::read(&bytes).map_err(invalid)?;
             contents.tensors.insert(stem.into(), set);
         }
         Some(FileKind::Document(stem)) => {
             let bytes = listed_file(open, entry, DOCUMENT)?;
             let document =
-                serde_json::from_slice(&bytes).map_err(|error| nonsense(error.to_string()))?;
+                serde_json::from_slice(&bytes).map_err(|error| invalid(error.to_string()))?;
             contents.documents.insert(stem.into(), document);
         }
         Some(FileKind::Tensors(_)) | None => {}

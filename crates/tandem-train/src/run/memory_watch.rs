@@ -265,10 +265,10 @@ mod tests {
         let warnings = recording.finish().summary.warnings;
         let mut said: Vec<_> = warnings.iter().map(|w| (&*w.code, w.text.as_str())).collect();
         said.sort();
-        let data = "the data device holds 221.0 MiB, 201.0 MiB more than at the start: batches \
-                    grew by 201.0 MiB";
-        let model = "the model device holds 1.5 GiB, 501.0 MiB more than at the start: none of \
-                     the pipeline's own, so tensors that the model keeps";
+        let data = "221.0 MiB are in use on the data device, 201.0 MiB more than at the start: \
+                    batches grew by 201.0 MiB";
+        let model = "1.5 GiB are in use on the model device, 501.0 MiB more than at the start: \
+                     not the pipeline's batches, so tensors that the model keeps alive";
         assert_eq!(said, [("memory_growth", data), ("memory_growth", model)]);
     }
 

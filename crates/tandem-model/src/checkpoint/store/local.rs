@@ -23,7 +23,7 @@ const BUFFER: usize = 1 << 20;
 #[derive(Debug)]
 pub struct LocalStore {
     directory: PathBuf,
-    /// Held by the one process that writes; readers need none.
+    /// `None` for reading.
     _lock: Option<DirectoryLock>,
 }
 
@@ -205,7 +205,7 @@ pub fn open_file(directory: &Path, name: &str) -> Result<StoredFile, Fault> {
         _ => Fault::Unreadable { file: name.into(), source },
     };
     if !fs::metadata(&path).map_err(unreadable)?.is_file() {
-        return Err(Fault::Nonsense { file: name.into(), why: "it is not a file".into() });
+        return Err(Fault::Invalid { file: name.into(), why: "it is not a file".into() });
     }
     let file = fs::File::open(&path).map_err(unreadable)?;
     let bytes = file.metadata().map_err(unreadable)?.len();

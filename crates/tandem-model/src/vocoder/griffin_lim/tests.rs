@@ -1,4 +1,4 @@
-//! Against the recordings of the demo corpus, librosa and NumPy.
+//! Griffin-Lim against recordings of the demo corpus, librosa and NumPy.
 
 use super::*;
 use crate::metrics::frames::{MelFrames, mel_error};
@@ -23,7 +23,7 @@ fn vocoder(config: GriffinLimConfig) -> GriffinLim {
     GriffinLim::new(&SPEECH, config).unwrap()
 }
 
-/// Magnitudes of a sound's own spectra. Shape: `[frames, bins]`.
+/// Magnitudes of the spectra of samples. Shape: `[frames, bins]`.
 fn magnitudes_of(samples: &[f32], frames: usize) -> Vec<f32> {
     let mut transform = Transform::new(&SPEECH);
     transform.start(frames, |_, spectrum| spectrum.fill(Complex::default()));
@@ -33,14 +33,14 @@ fn magnitudes_of(samples: &[f32], frames: usize) -> Vec<f32> {
     out
 }
 
-/// How far magnitudes are from those wanted, as a share of them.
+/// Relative error of magnitudes.
 fn convergence(found: &[f32], wanted: &[f32]) -> f64 {
     let square = |value: f32| f64::from(value) * f64::from(value);
     let off: f64 = found.iter().zip(wanted).map(|(found, wanted)| square(found - wanted)).sum();
     (off / wanted.iter().map(|wanted| square(*wanted)).sum::<f64>()).sqrt()
 }
 
-/// The sound of a clip's mel has nearly that mel again.
+/// The samples from the mel of a clip have nearly the same mel.
 #[track_caller]
 fn check(name: &str, config: GriffinLimConfig, most: f64) {
     let mel = mel_of(&clip(name));
@@ -51,20 +51,20 @@ fn check(name: &str, config: GriffinLimConfig, most: f64) {
 }
 
 #[test]
-fn the_sound_of_a_mel_has_that_mel_again() {
+fn the_samples_of_a_mel_have_the_same_mel() {
     let speech = GriffinLimConfig::SPEECH;
     check("en/en_emma_001.flac", speech.clone(), 0.09);
     check("en/en_henry_003.flac", speech.clone(), 0.09);
     check("fa/fa_mina_001.flac", speech.clone(), 0.07);
-    // More rounds help, also without fitting.
+    // More iterations help, also without fitting.
     check("fa/fa_mina_001.flac", GriffinLimConfig { iterations: 60, ..speech.clone() }, 0.06);
     check("fa/fa_mina_001.flac", GriffinLimConfig { refits: 0, ..speech }, 0.15);
 }
 
 #[test]
 fn phases_fit_magnitudes_as_well_as_with_librosa() {
-    // Of `scripts/make_vocoder_goldens.py`: librosa.griffinlim, 32 rounds, momentum 0.99, the
-    // better of zero and random first phases.
+    // Of `scripts/make_vocoder_goldens.py`: librosa.griffinlim, 32 iterations, momentum 0.99,
+    // the better of zero and random initial phases.
     for (name, librosa) in LIBROSA {
         let samples = clip(name);
         let frames = SPEECH.frames(tandem_units::Samples(samples.len())).0;
@@ -85,7 +85,7 @@ const LIBROSA: [(&str, f64); 3] = [
 ];
 
 #[test]
-fn the_sound_is_that_of_the_same_algorithm_in_numpy() {
+fn the_samples_equal_those_of_the_same_algorithm_in_numpy() {
     let golden = |name: &str| {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/goldens").join(name);
         let bytes = std::fs::read(path).unwrap();
@@ -113,7 +113,7 @@ fn silence_stays_silent() {
 }
 
 #[test]
-fn one_frame_is_half_a_hop_of_sound() {
+fn one_frame_is_half_a_hop_of_samples() {
     let samples: Vec<f32> = (0..128).map(|i| (i as f32 * 0.3).sin() * 0.5).collect();
     let mel = mel_of(&samples);
     let sound = vocoder(GriffinLimConfig::SPEECH).synthesize(mel.values()).unwrap();
@@ -123,7 +123,7 @@ fn one_frame_is_half_a_hop_of_sound() {
 }
 
 #[test]
-fn what_is_no_mel_is_an_error_and_so_is_a_senseless_setting() {
+fn an_invalid_mel_and_an_invalid_setting_are_errors() {
     let mut vocoder = vocoder(GriffinLimConfig::SPEECH);
     assert_eq!(vocoder.synthesize(&[]), Err(VocoderError::Empty));
     assert!(matches!(vocoder.synthesize(&[0.0; 81]), Err(VocoderError::Shape { .. })));
@@ -140,7 +140,7 @@ fn what_is_no_mel_is_an_error_and_so_is_a_senseless_setting() {
 }
 
 #[test]
-fn the_same_frames_give_the_same_samples_and_the_loudest_are_still_numbers() {
+fn the_same_frames_give_the_same_samples_and_the_loudest_stay_finite() {
     let mel = mel_of(&clip("en/en_jack_002.flac"));
     let mut one = vocoder(GriffinLimConfig::SPEECH);
     let first = one.synthesize(&mel.values()[..4000]).unwrap();
