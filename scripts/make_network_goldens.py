@@ -41,7 +41,7 @@ DURATION_SHARE = 0.2
 
 
 def uniform(name, count):
-    """Numbers from -1 to 1: FNV-1a of the name, then a mixer of 32 bits for each place."""
+    """Values from -1 to 1: FNV-1a of the name, then a 32-bit mixer for each index."""
     seed = 2166136261
     for byte in name.encode():
         seed = (seed ^ byte) * 16777619 % 2**32
@@ -103,12 +103,12 @@ def attention(packed, head):
 
 def block(name, x, condition):
     width = x.shape[1]
-    steer = linear(f"{name}.steer", condition, 6 * width)
-    scale, shift, gate, scale2, shift2, gate2 = np.split(steer, 6)
-    packed = linear(f"{name}.attend", film(x, scale, shift), 3 * width)
-    x = x + gate * linear(f"{name}.join", attention(packed, CONFIG["head_width"]), width)
-    hidden = silu(linear(f"{name}.widen", with_neighbours(film(x, scale2, shift2)), 2 * width))
-    return x + gate2 * linear(f"{name}.narrow", hidden, width)
+    modulation = linear(f"{name}.film", condition, 6 * width)
+    scale, shift, gate, scale2, shift2, gate2 = np.split(modulation, 6)
+    packed = linear(f"{name}.qkv", film(x, scale, shift), 3 * width)
+    x = x + gate * linear(f"{name}.attention_out", attention(packed, CONFIG["head_width"]), width)
+    hidden = silu(linear(f"{name}.ffn_in", with_neighbours(film(x, scale2, shift2)), 2 * width))
+    return x + gate2 * linear(f"{name}.ffn_out", hidden, width)
 
 
 def last_film(name, x, condition):
@@ -119,10 +119,10 @@ def voice_of(frames):
     """Patches of four frames; an incomplete last patch is ignored."""
     width, bands = CONFIG["text_width"], CONFIG["bands"]
     patches = frames[: len(frames) // 4 * 4].reshape(-1, 4 * bands)
-    x = silu(linear("encoder.reference.enter", patches, width))
-    x = x + silu(linear("encoder.reference.mix", with_neighbours(x), width))
+    x = silu(linear("encoder.reference.input", patches, width))
+    x = x + silu(linear("encoder.reference.conv", with_neighbours(x), width))
     both = np.concatenate([x.mean(axis=0), np.sqrt(x.var(axis=0) + 1e-5)])
-    return linear("encoder.reference.leave", both, CONFIG["voice_width"])
+    return linear("encoder.reference.output", both, CONFIG["voice_width"])
 
 
 def condition_of(voice, language):
@@ -133,19 +133,19 @@ def condition_of(voice, language):
 
 def encode_text(symbols, condition):
     width = CONFIG["text_width"]
-    x = weight("encoder.text.symbols.table", CONFIG["symbols"], width)[symbols]
-    x = x + silu(linear("encoder.text.spread", with_neighbours(x), width))
+    x = weight("encoder.text.embedding.table", CONFIG["symbols"], width)[symbols]
+    x = x + silu(linear("encoder.text.conv", with_neighbours(x), width))
     for number in range(CONFIG["text_blocks"]):
         x = block(f"encoder.text.blocks.{number}", x, condition)
-    hidden = last_film("encoder.text.steer", x, condition)
+    hidden = last_film("encoder.text.film", x, condition)
     return hidden, linear("encoder.text.prior", hidden, CONFIG["bands"])
 
 
 def durations_of(hidden):
     width = hidden.shape[1]
-    x = silu(linear("durations.enter", with_neighbours(hidden), width))
-    x = silu(linear("durations.mix", with_neighbours(x), width))
-    return linear("durations.leave", x, 1)[:, 0]
+    x = silu(linear("durations.conv1", with_neighbours(hidden), width))
+    x = silu(linear("durations.conv2", with_neighbours(x), width))
+    return linear("durations.output", x, 1)[:, 0]
 
 
 def time_features(time):
@@ -158,9 +158,9 @@ def velocity_of(point, time, prior, hidden, condition):
     """`hidden` is one vector for each position of the decoder."""
     width, frame = CONFIG["decoder_width"], CONFIG["patch"] * CONFIG["bands"]
     seen = np.concatenate([point.reshape(-1, frame), prior.reshape(-1, frame)], axis=1)
-    x = linear("decoder.enter", seen, width) + linear("decoder.hear", hidden, width)
-    steer = linear("decoder.time", time_features(time), width)
-    steer = silu(steer + linear("decoder.voice", condition, width))
+    x = linear("decoder.input", seen, width) + linear("decoder.text", hidden, width)
+    modulation = linear("decoder.time", time_features(time), width)
+    modulation = silu(modulation + linear("decoder.condition", condition, width))
     for number in range(CONFIG["decoder_blocks"]):
         x = block(f"decoder.blocks.{number}", x, steer)
     frames = linear("decoder.leave", last_film("decoder.steer", x, steer), frame)

@@ -1,8 +1,8 @@
-//! Backends and devices: the one file that names vendors and asks which of them are built in.
+//! Backends and devices: the only file that names vendors and checks the features of the build.
 //!
-//! In: a [`Backend`] or a [`DeviceId`]. Out: what that backend finds on this machine, or an open
-//! [`Device`]. Looks before it opens: a missing driver is an error, never a panic. Chooses
-//! nothing by itself; that is [`crate::placement`], with what [`crate::inventory`] found.
+//! In: a [`Backend`] or a [`DeviceId`]. Out: the devices of that backend, or an open [`Device`]. Checks for a
+//! driver before it opens a device: a missing driver is an error, never a panic. Chooses nothing; that is
+//! [`crate::placement`], with the devices of [`crate::inventory`].
 
 mod error;
 #[cfg(feature = "wgpu")]
@@ -23,33 +23,33 @@ use std::str::FromStr;
 use std::sync::{LazyLock, Mutex, PoisonError};
 use tandem_data::panic_guard::catch_panic;
 
-/// Runs `work` inside a device library; a panic in it becomes [`DeviceError::Broke`] with what `doing` names.
+/// Runs `work` in a device library. A panic becomes [`DeviceError::Broke`] with the description `doing`.
 ///
-/// The caller must throw away whatever `work` could have left half done.
+/// The caller must discard whatever `work` could have left incomplete.
 pub fn guarded<T>(doing: &'static str, work: impl FnOnce() -> T) -> Result<T, DeviceError> {
     catch_panic(work).map_err(|why| DeviceError::Broke { doing, why })
 }
 
-/// A way to reach devices; each but the CPU is a cargo feature of the same name.
+/// A compute backend. Each except the CPU is a cargo feature of the same name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Backend {
-    /// NVIDIA's own.
+    /// NVIDIA.
     Cuda,
-    /// AMD's own.
+    /// AMD.
     Rocm,
-    /// Apple's own.
+    /// Apple.
     Metal,
     /// Vulkan with kernels in SPIR-V.
     Vulkan,
-    /// Whatever graphics interface the system has, with kernels in WGSL.
+    /// The graphics API of the system, with kernels in WGSL.
     Wgpu,
-    /// The processor; always there.
+    /// Always available.
     Cpu,
 }
 
 impl Backend {
-    /// All of them, the one to prefer first: that is the order `auto` goes by.
+    /// All backends in the order of preference for `auto`.
     pub const ALL: [Backend; 6] = [
         Backend::Cuda,
         Backend::Rocm,
@@ -59,7 +59,7 @@ impl Backend {
         Backend::Cpu,
     ];
 
-    /// The name, as it is typed; also that of the cargo feature.
+    /// The value of `--backend`, and the name of the cargo feature.
     pub fn name(self) -> &'static str {
         match self {
             Backend::Cuda => "cuda",
@@ -71,7 +71,6 @@ impl Backend {
         }
     }
 
-    /// Whether this build can use it.
     pub fn is_built(self) -> bool {
         match self {
             Backend::Cuda => cfg!(feature = "cuda"),
@@ -83,7 +82,7 @@ impl Backend {
         }
     }
 
-    /// Whose devices it is for, in a few words.
+    /// The supported devices, for messages.
     pub fn serves(self) -> &'static str {
         match self {
             Backend::Cuda => "NVIDIA GPUs",
@@ -91,11 +90,11 @@ impl Backend {
             Backend::Metal => "Apple GPUs",
             Backend::Vulkan => "any GPU with a Vulkan driver, kernels in SPIR-V",
             Backend::Wgpu => "any GPU with a Vulkan, Metal or DirectX 12 driver, kernels in WGSL",
-            Backend::Cpu => "this computer's processor",
+            Backend::Cpu => "the CPU",
         }
     }
 
-    /// What has to be installed for it to find a device.
+    /// What must be installed to find a device.
     pub fn driver(self) -> &'static str {
         match self {
             Backend::Cuda => "NVIDIA's driver (libcuda.so)",
@@ -114,7 +113,7 @@ impl fmt::Display for Backend {
     }
 }
 
-/// Who makes cards under this PCI number, and which backend is theirs.
+/// The name and backend of a PCI vendor id.
 pub(crate) fn backend_of_vendor(number: u16) -> Option<(&'static str, Backend)> {
     match number {
         0x10de => Some(("NVIDIA", Backend::Cuda)),
@@ -124,14 +123,14 @@ pub(crate) fn backend_of_vendor(number: u16) -> Option<(&'static str, Backend)> 
     }
 }
 
-/// What was asked for with `--backend`.
+/// The value of `--backend`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum BackendChoice {
-    /// The best that this build and this machine have.
+    /// The preferred backend of this build that has a device.
     #[default]
     Auto,
-    /// This one or an error.
+    /// This one, or an error.
     Only(Backend),
 }
 
@@ -173,17 +172,15 @@ impl fmt::Display for BackendChoice {
     }
 }
 
-/// One device: the backend that reaches it and its number there. Prints as `cuda:1`, or `cpu`.
+/// A device: its backend and its index there. Displays as `cuda:1`, or `cpu`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct DeviceId {
-    /// Which backend.
     pub backend: Backend,
-    /// The number to give to `--data-gpu` and `--model-gpu`.
+    /// The value of `--data-gpu` and `--model-gpu`.
     pub index: usize,
 }
 
 impl DeviceId {
-    /// The processor.
     pub const CPU: DeviceId = DeviceId { backend: Backend::Cpu, index: 0 };
 }
 
@@ -196,32 +193,31 @@ impl fmt::Display for DeviceId {
     }
 }
 
-/// A second software adapter is handed to the tensor library with what WGSL needs; its kernels
-/// in SPIR-V need more.
+/// A second software adapter is opened by this crate with the features that WGSL kernels need; SPIR-V
+/// kernels need more.
 #[cfg(feature = "wgpu")]
 const MANY_SOFTWARE_ADAPTERS: bool = !cfg!(feature = "vulkan");
 
-/// The devices of a backend, in the order of their numbers. Empty where the driver is there and
-/// finds none; [`DeviceError::NoDriver`] where it is not.
+/// The devices of a backend, in the order of their indices. Empty if the driver finds none;
+/// [`DeviceError::NoDriver`] without a driver.
 pub(crate) fn enumerate(backend: Backend) -> Result<Vec<FoundDevice>, DeviceError> {
     match backend {
         Backend::Cpu => Ok(vec![FoundDevice::processor()]),
         #[cfg(feature = "cuda")]
-        Backend::Cuda => guarded("looking for CUDA devices", nvidia::enumerate)?,
+        Backend::Cuda => guarded("listing CUDA devices", nvidia::enumerate)?,
         #[cfg(feature = "rocm")]
-        Backend::Rocm => guarded("looking for ROCm devices", amd::enumerate)?,
+        Backend::Rocm => guarded("listing ROCm devices", amd::enumerate)?,
         #[cfg(feature = "wgpu")]
         Backend::Metal | Backend::Vulkan | Backend::Wgpu if backend.is_built() => {
-            guarded("looking for graphics adapters", || adapters::enumerate(backend))?
+            guarded("listing graphics adapters", || adapters::enumerate(backend))?
         }
         backend => Err(DeviceError::NotBuilt { backend }),
     }
 }
 
-/// Opens a device, once for the whole program: whoever asks again gets the same.
+/// Opens a device once for the whole process; later calls return the same device.
 pub fn open(id: DeviceId) -> Result<Device, DeviceError> {
-    // Registering a graphics adapter a second time would make a second device of it, with
-    // memory of its own.
+    // Registering a graphics adapter twice would create a second device with its own memory.
     static OPEN: LazyLock<Mutex<HashMap<DeviceId, Device>>> = LazyLock::new(Mutex::default);
     let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(device) = open.get(&id) {
@@ -236,7 +232,7 @@ fn open_first(id: DeviceId) -> Result<Device, DeviceError> {
     match id.backend {
         Backend::Cpu => Ok(Device::flex()),
         backend if !backend.is_built() => Err(DeviceError::NotBuilt { backend }),
-        // Asking for the number first keeps a wrong one from becoming a panic further down.
+        // An invalid index would panic in the device library, so it is checked first.
         backend => {
             let found = enumerate(backend)?.len();
             if id.index >= found {
@@ -247,7 +243,7 @@ fn open_first(id: DeviceId) -> Result<Device, DeviceError> {
     }
 }
 
-#[allow(unreachable_patterns, reason = "which arms there are depends on the features")]
+#[allow(unreachable_patterns, reason = "the match arms depend on the features")]
 fn open_vendor(id: DeviceId) -> Result<Device, DeviceError> {
     match id.backend {
         #[cfg(feature = "cuda")]
@@ -260,13 +256,13 @@ fn open_vendor(id: DeviceId) -> Result<Device, DeviceError> {
     }
 }
 
-/// Whether a device compiles and tunes kernels when it first meets a shape; the processor's are
-/// part of the program.
+/// Whether a device compiles and tunes kernels for each new shape. Those of the CPU are compiled with the
+/// program.
 pub fn compiles_kernels(device: &Device) -> bool {
     *device != Device::flex()
 }
 
-/// Waits until a device has done everything it was given; what failed on the way shows here.
+/// Waits until a device has finished all queued work, and returns its errors.
 pub fn wait_for(device: &Device, doing: &'static str) -> Result<(), DeviceError> {
     let failed = |why: burn::tensor::ExecutionError| {
         let why = why.to_string();
@@ -275,14 +271,14 @@ pub fn wait_for(device: &Device, doing: &'static str) -> Result<(), DeviceError>
     guarded(doing, || device.sync())?.map_err(failed)
 }
 
-/// Those are opened by their first work; this makes a fault show now.
+/// These devices are opened by their first operation; this makes an error visible now.
 #[cfg(any(feature = "cuda", feature = "rocm"))]
 fn answering(id: DeviceId, device: Device) -> Result<Device, DeviceError> {
     let fault = |why: String| DeviceError::Open { id, why };
     let probe = burn::tensor::Tensor::<1>::from_floats([1.0, 2.0], &device) * 2.0;
     let values = probe.try_into_vec_as::<f32>().map_err(|error| fault(error.to_string()))?;
     if values != [2.0, 4.0] {
-        return Err(fault(format!("it says that twice 1 and 2 are {values:?}")));
+        return Err(fault(format!("it computes [1, 2] * 2 as {values:?}")));
     }
     Ok(device)
 }

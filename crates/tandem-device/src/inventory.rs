@@ -1,7 +1,7 @@
-//! Everything that this build finds on this machine, before anything is opened.
+//! Detects all devices of this machine without opening them.
 //!
-//! In: the backends of the build. Out: [`Inventory`]: their devices, the links between GPUs, and
-//! what is missing with the way to get it. A backend that fails is reported, and hides no other.
+//! In: the backends of the build. Out: [`Inventory`]: their devices, the links between GPUs, and hints for
+//! what is missing. A backend that fails is reported and does not hide the others.
 //! Next on the path: [`crate::placement`], which chooses.
 
 mod bus;
@@ -18,48 +18,43 @@ use std::fmt;
 use std::path::Path;
 use tandem_units::{Bytes, Hint};
 
-/// A device that could be used.
+/// A device that can be opened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FoundDevice {
-    /// How to ask for it.
     pub id: DeviceId,
-    /// As it names itself.
     pub name: String,
-    /// What it is.
     pub kind: DeviceClass,
-    /// Memory it has; none where its driver does not say.
+    /// `None` if the driver does not report it.
     pub memory: Option<Bytes>,
-    /// The driver and its version, as it names itself.
+    /// Driver and version, as reported.
     pub driver: Option<String>,
-    /// Its place on the bus, where it has one.
     pub pci: Option<PciAddress>,
 }
 
-/// What a device is.
+/// The kind of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DeviceClass {
-    /// A card of its own.
+    /// A dedicated card.
     Discrete,
-    /// Part of the processor's chip.
+    /// Part of the CPU.
     Integrated,
-    /// A share of a card, given by a hypervisor.
+    /// A part of a card, assigned by a hypervisor.
     Virtual,
-    /// A graphics driver that computes on the processor: for tests, slower than the CPU backend.
+    /// A graphics driver that computes on the CPU: for tests, slower than the CPU backend.
     Software,
-    /// The driver does not say.
+    /// Not reported by the driver.
     Unknown,
-    /// The processor itself.
+    /// The CPU.
     Processor,
 }
 
 impl DeviceClass {
-    /// Whether it is a GPU in silicon, so that `auto` may take it.
+    /// Whether it is a hardware GPU, so that `auto` may use it.
     pub fn is_hardware_gpu(self) -> bool {
         !matches!(self, DeviceClass::Software | DeviceClass::Processor)
     }
 
-    /// In one word, for a table.
     pub fn name(self) -> &'static str {
         match self {
             DeviceClass::Discrete => "discrete",
@@ -73,7 +68,7 @@ impl DeviceClass {
 }
 
 impl FoundDevice {
-    /// The processor as a device.
+    /// The CPU as a device.
     pub fn processor() -> FoundDevice {
         let processor = Processor::here();
         FoundDevice {
@@ -93,38 +88,36 @@ impl fmt::Display for FoundDevice {
     }
 }
 
-/// What one backend found.
+/// The devices of one backend.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct BackendReport {
-    /// Which backend.
     pub backend: Backend,
-    /// Whether this build can use it.
+    /// Whether it is part of this build.
     pub built: bool,
-    /// Its devices, in the order of their numbers.
+    /// In the order of their indices.
     pub devices: Vec<FoundDevice>,
-    /// Why there are none, where that is known.
+    /// Why there are none, if known.
     pub trouble: Option<String>,
-    /// What to do to get them.
+    /// How to get them.
     pub hint: Option<String>,
 }
 
-/// All devices of all backends, and how GPUs are linked.
+/// The devices of all backends, and the links between GPUs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Inventory {
-    /// One report for each backend there is, the one to prefer first.
+    /// One report for each backend, the preferred one first.
     pub backends: Vec<BackendReport>,
-    /// How each pair of GPUs of one backend is linked, where both have a place on the bus.
+    /// The links of all pairs of GPUs of one backend with known PCI addresses.
     pub links: Vec<Link>,
-    /// Cards on the bus that no backend of this build reaches.
+    /// Cards on the bus that no backend of this build supports.
     pub unused_cards: Vec<BusCard>,
-    /// The processor.
     pub processor: Processor,
 }
 
 impl Inventory {
-    /// Looks at this machine.
-    pub fn look() -> Inventory {
-        let backends: Vec<_> = Backend::ALL.into_iter().map(look_at).collect();
+    /// Detects the devices of this machine.
+    pub fn detect() -> Inventory {
+        let backends: Vec<_> = Backend::ALL.into_iter().map(detect_devices).collect();
         let links = backends
             .iter()
             .flat_map(|report| links_between(&report.devices, Path::new("/sys")))
@@ -132,19 +125,18 @@ impl Inventory {
         let mut unused_cards = cards_on_bus(Path::new("/sys"));
         let devices = || backends.iter().flat_map(|report| &report.devices);
         unused_cards.retain(|card| !devices().any(|device| device.pci == Some(card.pci)));
-        // A driver that does not say where its devices are would make them look unused.
+        // If a driver does not report PCI addresses, its devices would look unused.
         if devices().any(|device| device.kind.is_hardware_gpu() && device.pci.is_none()) {
             unused_cards.clear();
         }
         Inventory { backends, links, unused_cards, processor: Processor::here() }
     }
 
-    /// What a backend found.
     pub fn report(&self, backend: Backend) -> Option<&BackendReport> {
         self.backends.iter().find(|report| report.backend == backend)
     }
 
-    /// The GPUs of a backend; none for the CPU.
+    /// The GPUs of a backend; empty for the CPU.
     pub fn gpus(&self, backend: Backend) -> &[FoundDevice] {
         match self.report(backend) {
             Some(report) if backend != Backend::Cpu => &report.devices,
@@ -152,13 +144,13 @@ impl Inventory {
         }
     }
 
-    /// The processor as a device.
+    /// The CPU as a device.
     pub fn cpu(&self) -> FoundDevice {
         let listed = self.report(Backend::Cpu).and_then(|report| report.devices.first());
         listed.cloned().unwrap_or_else(FoundDevice::processor)
     }
 
-    /// How two devices are linked, where that is known.
+    /// The link of two devices, if known.
     pub fn link(&self, one: DeviceId, other: DeviceId) -> Option<&Link> {
         self.links.iter().find(|link| {
             (link.one, link.other) == (one, other) || (link.one, link.other) == (other, one)
@@ -166,7 +158,7 @@ impl Inventory {
     }
 }
 
-fn look_at(backend: Backend) -> BackendReport {
+fn detect_devices(backend: Backend) -> BackendReport {
     let (devices, error) = match enumerate(backend) {
         Ok(devices) => (devices, None),
         Err(error) => (Vec::new(), Some(error)),

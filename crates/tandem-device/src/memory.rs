@@ -1,21 +1,21 @@
-//! Who holds how much on which device, and whether that stays within its budget.
+//! Device memory: how much is in use by whom, and whether that stays within the budget.
 //!
-//! In: charges of the pipeline, figures of the allocator. Out: an account per device
-//! ([`DeviceLedger`]), a refusal before step 1 where the worst batch cannot fit
-//! ([`check_worst_batch`]), a warning with its owner where memory grows ([`GrowthWatch`]).
-//! Frees nothing and limits no allocator: the tensor library has no limit to set.
+//! In: charges of the pipeline, figures of the allocator. Out: the accounting of each device
+//! ([`DeviceMemory`]), an error before step 1 if the largest batch does not fit
+//! ([`check_worst_batch`]), and a warning that names the owner if memory grows ([`GrowthWatch`]).
+//! Frees nothing and limits no allocator: Burn has no limit to set.
 
+mod accounting;
 mod error;
 mod figures;
-mod ledger;
 mod watch;
 mod worst_batch;
 
+pub use accounting::{Charge, DeviceMemory, OwnerShare};
 pub use error::MemoryError;
 pub use figures::{MemoryFigures, figures_of};
-pub use ledger::{Charge, DeviceLedger, OwnerShare};
 pub use watch::{DATA_GROWTH, Growth, GrowthWatch, MODEL_GROWTH};
-pub use worst_batch::{HeldBefore, Room, WorstBatch, check_worst_batch};
+pub use worst_batch::{MemoryBaseline, MemoryNeed, WorstBatch, check_worst_batch};
 
 use serde::Serialize;
 
@@ -25,12 +25,12 @@ use serde::Serialize;
 pub enum Side {
     /// Batches and features.
     Data,
-    /// Weights, gradients, optimiser state, activations.
+    /// Weights, gradients, optimizer state, activations.
     Model,
 }
 
 impl Side {
-    /// The name, as messages have it.
+    /// The name in messages.
     pub fn name(self) -> &'static str {
         match self {
             Side::Data => "data",

@@ -1,9 +1,8 @@
-//! Which device does the data work and which one trains: decided once, before anything starts.
+//! Which device does the data work and which one trains: decided once, at the start.
 //!
-//! In: what was asked for ([`DeviceSettings`]) and what is there ([`Inventory`]). Out:
-//! [`Placement`], whose text is the banner of the run, or an error with what to type instead.
-//! A pure function: opens nothing. Never changes the mode in silence.
-//! Next on the path: [`Placement::open`], then [`crate::upload`].
+//! In: [`DeviceSettings`] from the user and the [`Inventory`] of the machine. Out: [`Placement`], which
+//! displays as the banner of the run, or an error with flags that would work. A pure function: opens
+//! nothing, and never changes the mode silently. Next: [`Placement::open`].
 
 mod error;
 mod limits;
@@ -22,25 +21,24 @@ use serde::Serialize;
 use std::fmt;
 use tandem_units::Bytes;
 
-/// Samples that wait for the model where nothing else is said.
+/// The default number of samples in the buffer before the model.
 pub const DEFAULT_BUFFER: usize = 50;
 
-/// What was asked for.
+/// The device settings of the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceSettings {
-    /// Which backend.
     pub backend: BackendChoice,
-    /// The number given to `--data-gpu`.
+    /// `--data-gpu`.
     pub data_gpu: Option<usize>,
-    /// The number given to `--model-gpu`.
+    /// `--model-gpu`.
     pub model_gpu: Option<usize>,
-    /// Samples that may wait for the model.
+    /// Samples in the buffer before the model.
     pub buffer_size: usize,
     /// Whether each device has a budget.
     pub isolation: Isolation,
     /// Whether batches are padded to a small fixed set of shapes.
     pub shapes: Shapes,
-    /// Where mel frames are made.
+    /// Where mel frames are computed.
     pub mel_on: MelOn,
 }
 
@@ -58,16 +56,15 @@ impl Default for DeviceSettings {
     }
 }
 
-/// Whether each device has a budget, and which sizes were typed.
+/// Whether each device has a memory budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Isolation {
-    /// No budgets.
     Off,
-    /// Budgets; one that was not typed follows from the defaults and the device's memory.
+    /// Budgets; `None` derives one from the defaults and the memory of the device.
     On {
-        /// Given with `--data-gpu-memory`.
+        /// `--data-gpu-memory`.
         data: Option<Bytes>,
-        /// Given with `--model-gpu-memory`.
+        /// `--model-gpu-memory`.
         model: Option<Bytes>,
     },
 }
@@ -83,7 +80,7 @@ pub enum Shapes {
     PerBatch,
 }
 
-/// How the two kinds of work share devices.
+/// How data work and model share devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
@@ -91,12 +88,12 @@ pub enum Mode {
     MultiGpu,
     /// Both on one GPU, host work overlapped through a buffer.
     SingleGpu,
-    /// Both on the processor, the same pipeline.
+    /// Both on the CPU, with the same pipeline.
     Cpu,
 }
 
 impl Mode {
-    /// The name, as the banner has it.
+    /// The name in the banner.
     pub fn name(self) -> &'static str {
         match self {
             Mode::MultiGpu => "multi-GPU",
@@ -106,22 +103,21 @@ impl Mode {
     }
 }
 
-/// What was decided.
+/// The decision.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Placement {
-    /// How the work is shared.
     pub mode: Mode,
-    /// Where mel frames are made and batches are uploaded.
+    /// Where mel frames are computed and batches are uploaded.
     pub data: FoundDevice,
-    /// Where weights, gradients and optimiser state live, and every step runs.
+    /// Where weights, gradients and optimizer state are, and every step runs.
     pub model: FoundDevice,
-    /// Samples that may wait for the model.
+    /// Samples in the buffer before the model.
     pub buffer_size: usize,
-    /// Budgets of both devices, where isolation is on.
+    /// Budgets of both devices; `None` without isolation.
     pub limits: Option<MemoryLimits>,
     /// How batches are padded.
     pub shapes: Shapes,
-    /// What the user should know about the pair, such as a slow link.
+    /// A warning about the pair, such as a slow link.
     pub warning: Option<String>,
 }
 
@@ -135,14 +131,14 @@ pub struct OpenDevices {
 }
 
 impl OpenDevices {
-    /// Whether a batch has to be copied from one to the other.
+    /// Whether batches must be copied from one to the other.
     pub fn are_apart(&self) -> bool {
         self.data != self.model
     }
 }
 
 impl Placement {
-    /// Decides, by what was typed and what is there alone.
+    /// Depends only on its arguments.
     pub fn decide(asked: &DeviceSettings, found: &Inventory) -> Result<Self, PlacementError> {
         let backend = choose_backend(asked, found)?;
         let gpus = offered(backend, asked.backend, found);
@@ -162,7 +158,6 @@ impl Placement {
         Ok(Placement { mode, data, model, buffer_size, limits, shapes, warning })
     }
 
-    /// Opens both devices.
     pub fn open(&self) -> Result<OpenDevices, DeviceError> {
         Ok(OpenDevices { data: backend::open(self.data.id)?, model: backend::open(self.model.id)? })
     }
@@ -190,20 +185,20 @@ impl fmt::Display for Placement {
     }
 }
 
-/// The GPUs to choose from. Those in silicon come first; software is offered to those who name
-/// its backend.
+/// The GPUs to choose from. Hardware comes first; software devices are only offered if their backend is
+/// named.
 fn offered(backend: Backend, choice: BackendChoice, found: &Inventory) -> &[FoundDevice] {
     let gpus = found.gpus(backend);
     match choice {
         BackendChoice::Only(_) => gpus,
         BackendChoice::Auto => {
-            let silicon = gpus.iter().take_while(|gpu| gpu.kind.is_hardware_gpu()).count();
-            &gpus[..silicon]
+            let hardware = gpus.iter().take_while(|gpu| gpu.kind.is_hardware_gpu()).count();
+            &gpus[..hardware]
         }
     }
 }
 
-/// The backend asked for; where it is left open, the best that has a GPU in silicon.
+/// The named backend, or the preferred one with a hardware GPU.
 fn choose_backend(asked: &DeviceSettings, found: &Inventory) -> Result<Backend, PlacementError> {
     let BackendChoice::Only(backend) = asked.backend else {
         let has_gpu =

@@ -1,9 +1,8 @@
-//! Looks at devices once a second, on a thread of its own.
+//! Samples the load and memory of devices once a second, on its own thread.
 //!
-//! In: [`Source`]s: GPUs through their vendor's own figures, this process, its cgroup, the machine.
-//! Out: one [`DeviceSample`] event per device and look. Asks drivers and files only: it never
-//! touches a device's context, and nobody waits for it. What cannot be measured is said once, as a
-//! warning, and tried again now and then. Next: [`tandem_telemetry::record`].
+//! In: [`Source`]s: GPUs, this process, its cgroup, the machine. Out: one [`DeviceSample`] event per source
+//! and interval. Uses drivers and files only: it never opens a device context, and no thread waits for
+//! it. A source that fails is reported once as a warning, and tried again later. Next: [`tandem_telemetry::record`].
 
 mod amd;
 mod cgroup;
@@ -32,68 +31,45 @@ use tandem_telemetry::error::TelemetryError;
 use tandem_telemetry::event::{DeviceSample, Warning};
 use tandem_telemetry::record::Recorder;
 
-/// Something that can be looked at. It opens what it needs at its first look, which is on the
-/// sampler's thread.
+/// Something to sample. It opens what it needs at its first sample, on the sampler's thread.
 pub trait Source: Send {
-    /// Its name in messages.
+    /// The name in messages.
     fn name(&self) -> &str;
 
-    /// One look; nothing where there is nothing to tell yet.
-    fn look(&mut self) -> Result<Option<DeviceSample>, SampleError>;
+    /// `None` if there is no figure yet.
+    fn sample(&mut self) -> Result<Option<DeviceSample>, SampleError>;
 }
 
-/// Why a device was not measured.
+/// Why a device was not sampled.
 #[derive(Debug, thiserror::Error)]
 pub enum SampleError {
-    /// The vendor's library is missing or does not start.
-    #[error("NVIDIA's management library (NVML) does not answer")]
+    /// The library is missing or cannot be initialised.
+    #[error("NVIDIA's management library (NVML) cannot be used")]
     Driver(#[source] NvmlError),
-    /// The vendor's library does not know the device, or lost it.
-    #[error("NVIDIA's management library (NVML) has no figures")]
+    /// The library does not know the device, or lost it.
+    #[error("NVIDIA's management library (NVML) reports no figures")]
     Nvidia(#[source] NvmlError),
-    /// No card of this address.
     #[error("no AMD card {address} under `{}`", root.display())]
-    NoCard {
-        /// The address asked for.
-        address: String,
-        /// Where cards are listed.
-        root: PathBuf,
-    },
-    /// A file of the system could not be read.
+    NoCard { address: String, root: PathBuf },
     #[error("cannot read `{}`", path.display())]
     File {
-        /// The file.
         path: PathBuf,
-        /// What the system said.
         #[source]
         source: io::Error,
     },
-    /// A file of the system says something else than a number.
-    #[error("`{}` holds no number: `{text}`", path.display())]
-    Number {
-        /// The file.
-        path: PathBuf,
-        /// What it holds.
-        text: String,
-    },
-    /// None of the device's figures can be read.
-    #[error("the driver tells nothing under `{}`", path.display())]
-    NothingTold {
-        /// Where its figures would be.
-        path: PathBuf,
-    },
-    /// Neither of the vendors whose figures we can read.
-    #[error("its driver offers no figures that this program knows (NVIDIA and AMD do)")]
+    #[error("`{}` does not contain a number: `{text}`", path.display())]
+    Number { path: PathBuf, text: String },
+    #[error("the driver reports no figures under `{}`", path.display())]
+    NoFigures { path: PathBuf },
+    #[error("this program can only read figures of NVIDIA and AMD GPUs")]
     UnknownVendor,
-    /// The system's counters cannot be opened.
     #[error("the system's counters cannot be opened")]
     System(#[source] sysinfo::Error),
-    /// The system does not say what this process uses.
-    #[error("the system does not tell what this process uses")]
+    #[error("the system does not report what this process uses")]
     Process,
 }
 
-/// What a run looks at: its GPUs, then this process, its cgroup and the whole machine.
+/// The sources of a run: its GPUs, then this process, its cgroup and the machine.
 pub fn standard_sources(gpus: &[WatchedGpu]) -> Vec<Box<dyn Source>> {
     let driver = Arc::new(NvidiaDriver::usual());
     let mut sources: Vec<Box<dyn Source>> = Vec::new();
@@ -110,13 +86,12 @@ pub fn standard_sources(gpus: &[WatchedGpu]) -> Vec<Box<dyn Source>> {
     sources
 }
 
-/// Looks a source that failed is left alone for.
+/// Intervals that a failed source is skipped.
 const REST: u32 = 30;
-/// The longest that ending waits for a look under way. A driver that hangs keeps its thread: it
-/// is left behind, not waited for.
+/// How long ending waits for a sample in progress. The thread of a driver that hangs is abandoned.
 const END_WITHIN: Duration = Duration::from_secs(2);
 
-/// Starts looking; see [`Sampler::start`].
+/// The sampling thread; see [`Sampler::start`].
 pub struct Sampler {
     sources: Vec<Watched>,
     recorder: Recorder,
@@ -124,7 +99,7 @@ pub struct Sampler {
     stop: Arc<AtomicBool>,
 }
 
-/// Ends the looking when it is dropped.
+/// Ends the sampling when it is dropped.
 pub struct SamplerHandle {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -134,19 +109,19 @@ pub struct SamplerHandle {
 
 struct Watched {
     source: Box<dyn Source>,
-    told: bool,
+    reported: bool,
     rest: u32,
 }
 
 impl Sampler {
-    /// Looks at all sources now and every so often, until the handle is dropped.
+    /// Samples all sources now and at every interval, until the handle is dropped.
     pub fn start(
         sources: Vec<Box<dyn Source>>,
         recorder: Recorder,
         every: Duration,
     ) -> Result<SamplerHandle, TelemetryError> {
         let stop = Arc::new(AtomicBool::new(false));
-        let watched = |source| Watched { source, told: false, rest: 0 };
+        let watched = |source| Watched { source, reported: false, rest: 0 };
         let sources = sources.into_iter().map(watched).collect();
         let mut sampler = Sampler { sources, recorder, every, stop: Arc::clone(&stop) };
         let (end, ended): (SyncSender<()>, _) = sync_channel(0);
@@ -156,7 +131,7 @@ impl Sampler {
                 let _end = end;
                 sampler.run();
             })
-            .map_err(|source| TelemetryError::Thread { what: "looks at the devices", source })?;
+            .map_err(|source| TelemetryError::Thread { what: "samples the devices", source })?;
         Ok(SamplerHandle { stop, thread: Some(thread), ended })
     }
 
@@ -164,9 +139,9 @@ impl Sampler {
         let mut due = Instant::now();
         while !self.stop.load(Ordering::Acquire) {
             for watched in &mut self.sources {
-                watched.look(&self.recorder);
+                watched.sample(&self.recorder);
             }
-            // Late looks are left out, not made up for.
+            // Missed intervals are skipped.
             while due <= Instant::now() {
                 due += self.every.max(Duration::from_millis(1));
             }
@@ -181,18 +156,19 @@ impl Sampler {
 }
 
 impl Watched {
-    fn look(&mut self, recorder: &Recorder) {
+    fn sample(&mut self, recorder: &Recorder) {
         if self.rest > 0 {
             self.rest -= 1;
             return;
         }
-        match self.source.look() {
+        match self.source.sample() {
             Ok(sample) => sample.into_iter().for_each(|sample| recorder.send(sample)),
             Err(error) => {
                 self.rest = REST;
-                if !self.told {
-                    self.told = true;
-                    let text = format!("{} is not measured: {}", self.source.name(), whole(&error));
+                if !self.reported {
+                    self.reported = true;
+                    let text =
+                        format!("{} is not measured: {}", self.source.name(), with_causes(&error));
                     recorder.send(Warning { code: "not_measured".into(), text });
                 }
             }
@@ -200,8 +176,8 @@ impl Watched {
     }
 }
 
-/// An error with its causes, on one line. Some errors repeat their cause: that is said once.
-fn whole(error: &dyn Error) -> String {
+/// An error with its causes on one line. A cause that an error already contains is not repeated.
+fn with_causes(error: &dyn Error) -> String {
     let causes = std::iter::successors(error.source(), |cause| (*cause).source());
     causes.map(ToString::to_string).fold(error.to_string(), |text, cause| {
         if text.ends_with(&cause) { text } else { format!("{text}: {cause}") }
@@ -214,7 +190,7 @@ impl Drop for SamplerHandle {
         let Some(thread) = self.thread.take() else { return };
         thread.thread().unpark();
         if self.ended.recv_timeout(END_WITHIN) != Err(RecvTimeoutError::Timeout) {
-            // A source that panicked has ended the looking, which the record shows.
+            // A source that panicked has ended the sampling, which the run record shows.
             let _ = thread.join();
         }
     }

@@ -1,5 +1,5 @@
-//! The sampler: what it sends, what it says once, and that nobody waits for it. Trees of files stand in
-//! for the kernel's, a library of our own for NVIDIA's driver.
+//! The sampler: its events, its warnings, and that no caller waits for it. File trees replace the kernel's,
+//! and a test library replaces NVIDIA's driver.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -31,7 +31,7 @@ fn write(root: &Path, files: &[(&str, &str)]) {
     }
 }
 
-/// Tells something at every look but those in between.
+/// Fails at some samples, and counts all.
 struct Fake {
     looks: Arc<AtomicU64>,
     broken: std::ops::Range<u64>,
@@ -50,7 +50,7 @@ impl Source for Fake {
         "fake"
     }
 
-    fn look(&mut self) -> Result<Option<DeviceSample>, SampleError> {
+    fn sample(&mut self) -> Result<Option<DeviceSample>, SampleError> {
         let look = self.looks.fetch_add(1, Ordering::SeqCst);
         std::thread::sleep(self.takes);
         if self.broken.contains(&look) {
@@ -74,18 +74,18 @@ fn sampled(source: Fake, until: impl Fn() -> bool) -> Summary {
 }
 
 #[test]
-fn every_look_becomes_an_event_until_the_handle_is_dropped() {
+fn every_sample_becomes_an_event_until_the_handle_is_dropped() {
     let (source, looks) = Fake::new(0..0);
     let summary = sampled(source, || looks.load(Ordering::SeqCst) >= 20);
     let after = looks.load(Ordering::SeqCst);
     let sums = &summary.devices[&(DeviceRole::Host, "fake".into())];
     assert!(after >= 20 && sums.samples == after, "{} of {after}", sums.samples);
     std::thread::sleep(Duration::from_millis(20));
-    assert_eq!(looks.load(Ordering::SeqCst), after, "it went on after its end");
+    assert_eq!(looks.load(Ordering::SeqCst), after, "it continued after its end");
 }
 
 #[test]
-fn what_is_missing_is_said_once_and_tried_again_now_and_then() {
+fn a_failing_source_is_reported_once_and_tried_again() {
     let (source, looks) = Fake::new(0..3);
     let summary = sampled(source, || looks.load(Ordering::SeqCst) >= 5);
     assert_eq!(summary.warning_count, 1);
@@ -96,7 +96,7 @@ fn what_is_missing_is_said_once_and_tried_again_now_and_then() {
 }
 
 #[test]
-fn ending_waits_neither_for_the_next_look_nor_for_a_driver_that_hangs() {
+fn ending_waits_neither_for_the_next_sample_nor_for_a_driver_that_hangs() {
     for (every, takes) in [(3600, 0), (1, 3600)] {
         let (mut source, looks) = Fake::new(0..0);
         source.takes = Duration::from_secs(takes);
@@ -113,7 +113,7 @@ fn ending_waits_neither_for_the_next_look_nor_for_a_driver_that_hangs() {
     }
 }
 
-/// Two cards of AMD's, in the order opposite to their bus, one of another maker, one socket.
+/// Two AMD cards in the reverse order of their bus, one card of another vendor, one output.
 fn amd_tree(root: &Path) {
     let card = |number: u32, vendor: &str, bus: &str, files: &[(&str, &str)]| {
         let device = format!("card{number}/device");
@@ -146,11 +146,11 @@ fn amd_tree(root: &Path) {
 }
 
 #[test]
-fn an_amd_card_tells_its_figures_in_our_units() {
+fn an_amd_card_is_sampled_in_our_units() {
     let room = tempfile::tempdir().unwrap();
     amd_tree(room.path());
     let mut source = Amd::new(watched(Vendor::Amd, GpuAddress::Index(0)), room.path());
-    let sample = source.look().unwrap().unwrap();
+    let sample = source.sample().unwrap().unwrap();
     assert_eq!(
         sample,
         DeviceSample {
@@ -165,15 +165,15 @@ fn an_amd_card_tells_its_figures_in_our_units() {
         }
     );
     write(room.path(), &[("card2/device/gpu_busy_percent", "7")]);
-    assert_eq!(source.look().unwrap().unwrap().utilisation, Some(0.07));
+    assert_eq!(source.sample().unwrap().unwrap().utilisation, Some(0.07));
 }
 
 #[test]
-fn an_amd_card_is_found_by_bus_and_by_its_own_number_too() {
+fn an_amd_card_is_found_by_bus_and_by_index() {
     let room = tempfile::tempdir().unwrap();
     amd_tree(room.path());
     let busy = |address| {
-        let sample = Amd::new(watched(Vendor::Amd, address), room.path()).look()?;
+        let sample = Amd::new(watched(Vendor::Amd, address), room.path()).sample()?;
         Ok::<_, SampleError>(sample.unwrap().utilisation)
     };
     assert_eq!(busy(GpuAddress::Index(1)).unwrap(), Some(0.97), "the second on the bus");
@@ -181,23 +181,23 @@ fn an_amd_card_is_found_by_bus_and_by_its_own_number_too() {
     assert_eq!(busy(GpuAddress::Uuid("GPU-1b3f00d5a2e1c001".into())).unwrap(), Some(0.97));
     let missing = busy(GpuAddress::Index(2)).unwrap_err().to_string();
     assert!(missing.starts_with("no AMD card number 2 under"), "{missing}");
-    assert!(busy(GpuAddress::PciBus("0000:01:00.0".into())).is_err(), "another maker's");
+    assert!(busy(GpuAddress::PciBus("0000:01:00.0".into())).is_err(), "another vendor");
 }
 
 #[test]
-fn an_amd_card_without_figures_or_with_nonsense_is_an_error() {
+fn an_amd_card_without_figures_or_with_invalid_ones_is_an_error() {
     let room = tempfile::tempdir().unwrap();
     write(room.path(), &[("card0/device/vendor", "0x1002")]);
     let mut source = Amd::new(watched(Vendor::Amd, GpuAddress::Index(0)), room.path());
-    assert!(matches!(source.look(), Err(SampleError::NothingTold { .. })));
+    assert!(matches!(source.sample(), Err(SampleError::NoFigures { .. })));
     write(room.path(), &[("card0/device/gpu_busy_percent", "many")]);
-    assert!(matches!(source.look(), Err(SampleError::Number { .. })));
+    assert!(matches!(source.sample(), Err(SampleError::Number { .. })));
     let mut nowhere = Amd::new(watched(Vendor::Amd, GpuAddress::Index(0)), Path::new("/nowhere"));
-    assert!(matches!(nowhere.look(), Err(SampleError::File { .. })));
+    assert!(matches!(nowhere.sample(), Err(SampleError::File { .. })));
 }
 
 #[test]
-fn a_container_has_the_tightest_limit_above_it() {
+fn a_container_has_the_smallest_limit_above_it() {
     let room = tempfile::tempdir().unwrap();
     write(
         room.path(),
@@ -216,25 +216,25 @@ fn a_container_has_the_tightest_limit_above_it() {
     );
     let mut source = Cgroup::new(room.path());
     let begin = Instant::now();
-    let first = source.look().unwrap().unwrap();
+    let first = source.sample().unwrap().unwrap();
     assert_eq!((&*first.device, first.role), ("cgroup", DeviceRole::Host));
     assert_eq!((first.memory_used, first.memory_total), (Some(Bytes(1024)), Some(Bytes(4096))));
     assert_eq!(first.utilisation, None, "nothing to compare with");
-    // 25 ms of work within the time between the looks, on half a processor.
+    // 25 ms of CPU time between the samples, on half a CPU.
     write(room.path(), &[("sys/fs/cgroup/pod/box/cpu.stat", "usage_usec 1025000")]);
     std::thread::sleep(Duration::from_millis(50));
-    let share = source.look().unwrap().unwrap().utilisation.unwrap();
+    let share = source.sample().unwrap().unwrap().utilisation.unwrap();
     let least = 0.025 / begin.elapsed().as_secs_f32() / 0.5;
     assert!(share >= least && share <= 1.0, "{least} {share}");
 }
 
 #[test]
-fn the_older_kind_of_control_group_is_read_too() {
+fn control_groups_of_version_1_are_read_too() {
     let room = tempfile::tempdir().unwrap();
     write(
         room.path(),
         &[
-            // The second path is not visible from inside: the group itself is mounted there.
+            // The second path is not visible in the container: the group itself is mounted there.
             ("proc/self/cgroup", "9:cpuacct,cpu:/\n4:memory:/docker/f00\n0::/"),
             ("sys/fs/cgroup/memory/memory.usage_in_bytes", "2048"),
             ("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712"),
@@ -244,58 +244,58 @@ fn the_older_kind_of_control_group_is_read_too() {
         ],
     );
     let mut source = Cgroup::new(room.path());
-    let first = source.look().unwrap().unwrap();
+    let first = source.sample().unwrap().unwrap();
     assert_eq!((first.memory_used, first.memory_total), (Some(Bytes(2048)), None), "no limit");
     write(room.path(), &[("sys/fs/cgroup/cpuacct/cpuacct.usage", "1010000000")]);
     std::thread::sleep(Duration::from_millis(20));
-    let share = source.look().unwrap().unwrap().utilisation.unwrap();
+    let share = source.sample().unwrap().unwrap().utilisation.unwrap();
     assert!(share > 0.0 && share < 1.0, "{share}");
     write(room.path(), &[("sys/fs/cgroup/memory/memory.limit_in_bytes", "8192")]);
-    assert_eq!(source.look().unwrap().unwrap().memory_total, Some(Bytes(8192)));
+    assert_eq!(source.sample().unwrap().unwrap().memory_total, Some(Bytes(8192)));
 }
 
 #[test]
-fn a_system_without_control_groups_tells_nothing_and_that_is_no_fault() {
+fn a_system_without_control_groups_gives_no_sample_and_no_error() {
     let room = tempfile::tempdir().unwrap();
-    assert_eq!(Cgroup::new(room.path()).look().unwrap(), None);
+    assert_eq!(Cgroup::new(room.path()).sample().unwrap(), None);
     write(room.path(), &[("proc/self/cgroup", "0::/"), ("sys/fs/cgroup/cgroup.controllers", "")]);
-    assert_eq!(Cgroup::new(room.path()).look().unwrap(), None, "the root group has no figures");
+    assert_eq!(Cgroup::new(room.path()).sample().unwrap(), None, "the root group has no figures");
 }
 
 #[test]
-fn this_process_shows_the_work_it_does() {
+fn the_utilisation_of_this_process_is_measured() {
     let mut source = Process::new();
-    let first = source.look().unwrap().unwrap();
+    let first = source.sample().unwrap().unwrap();
     assert_eq!(first.utilisation, None);
     assert!(first.memory_used.unwrap() > Bytes::mib(1));
     let begin = Instant::now();
-    let mut held = vec![1u8; 64 << 20];
+    let mut memory = vec![1u8; 64 << 20];
     while begin.elapsed() < Duration::from_millis(100) {
-        held.iter_mut().step_by(4096).for_each(|byte| *byte = byte.wrapping_add(1));
+        memory.iter_mut().step_by(4096).for_each(|byte| *byte = byte.wrapping_add(1));
     }
-    let second = source.look().unwrap().unwrap();
+    let second = source.sample().unwrap().unwrap();
     let share = second.utilisation.unwrap();
     assert!(share > 0.01 && share < 1.5, "{share}");
     let grown = second.memory_used.unwrap().0.saturating_sub(first.memory_used.unwrap().0);
     assert!(grown > 60 << 20, "{grown}");
-    drop(held);
+    drop(memory);
 }
 
 #[test]
-fn the_machine_tells_load_and_memory() {
+fn load_and_memory_of_the_machine_are_measured() {
     let mut source = Machine::new();
-    assert_eq!(source.look().unwrap().unwrap().utilisation, None);
+    assert_eq!(source.sample().unwrap().unwrap().utilisation, None);
     std::thread::sleep(Duration::from_millis(250));
-    let sample = source.look().unwrap().unwrap();
+    let sample = source.sample().unwrap().unwrap();
     let share = sample.utilisation.unwrap();
     assert!((0.0..=1.001).contains(&share), "{share}");
     assert!(sample.memory_used.unwrap() <= sample.memory_total.unwrap());
 }
 
 #[test]
-fn a_run_without_known_gpus_is_looked_at_from_the_host_and_says_what_is_missing() {
+fn a_run_without_known_gpus_has_host_samples_and_a_warning() {
     let other = watched(Vendor::of_pci(0x10005), GpuAddress::Index(0));
-    assert!(matches!(Silent::new(other.clone()).look(), Err(SampleError::UnknownVendor)));
+    assert!(matches!(Silent::new(other.clone()).sample(), Err(SampleError::UnknownVendor)));
     let recording = recording();
     let every = Duration::from_millis(1);
     let handle = Sampler::start(standard_sources(&[other]), recording.recorder(), every).unwrap();
@@ -316,7 +316,7 @@ fn a_run_without_known_gpus_is_looked_at_from_the_host_and_says_what_is_missing(
     assert!(summary.warnings[0].text.starts_with("gpu:0 is not measured"));
 }
 
-/// NVIDIA's library, as far as we ask it: two cards, the first one from before Hopper.
+/// A test version of NVIDIA's library: two cards, the first one from before Hopper.
 fn fake_nvml(room: &Path) -> PathBuf {
     let library = room.join("libfake-nvml.so");
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/kit/fake_nvml.c");
@@ -328,11 +328,11 @@ fn fake_nvml(room: &Path) -> PathBuf {
 }
 
 #[test]
-fn an_nvidia_card_tells_its_figures_in_our_units() {
+fn an_nvidia_card_is_sampled_in_our_units() {
     let room = tempfile::tempdir().unwrap();
     let driver = Arc::new(NvidiaDriver::at(&fake_nvml(room.path())));
     let source = |address| Nvidia::new(watched(Vendor::Nvidia, address), Arc::clone(&driver));
-    let sample = source(GpuAddress::Index(0)).look().unwrap().unwrap();
+    let sample = source(GpuAddress::Index(0)).sample().unwrap().unwrap();
     assert_eq!(
         sample,
         DeviceSample {
@@ -348,22 +348,22 @@ fn an_nvidia_card_tells_its_figures_in_our_units() {
         "power is not supported by this card"
     );
     let mut newer = source(GpuAddress::PciBus("0000:0a:00.0".into()));
-    let first = newer.look().unwrap().unwrap();
-    assert_eq!((first.activity, first.power), (None, Some(250.5)), "needs two looks");
-    assert_eq!(newer.look().unwrap().unwrap().activity, Some(0.25));
-    assert_eq!(newer.look().unwrap().unwrap().activity, Some(0.25));
-    let by_uuid = source(GpuAddress::Uuid("GPU-new".into())).look().unwrap().unwrap();
+    let first = newer.sample().unwrap().unwrap();
+    assert_eq!((first.activity, first.power), (None, Some(250.5)), "needs two samples");
+    assert_eq!(newer.sample().unwrap().unwrap().activity, Some(0.25));
+    assert_eq!(newer.sample().unwrap().unwrap().activity, Some(0.25));
+    let by_uuid = source(GpuAddress::Uuid("GPU-new".into())).sample().unwrap().unwrap();
     assert_eq!(by_uuid.power, Some(250.5));
-    let lost = source(GpuAddress::Index(7)).look().unwrap_err();
+    let lost = source(GpuAddress::Index(7)).sample().unwrap_err();
     assert!(matches!(lost, SampleError::Nvidia(_)), "{lost:?}");
 }
 
 #[test]
-fn a_machine_without_nvidias_library_gets_a_message() {
+fn a_machine_without_the_nvidia_library_gets_an_error() {
     let driver = Arc::new(NvidiaDriver::at(Path::new("/nowhere/libnvidia-ml.so.1")));
     let mut source = Nvidia::new(watched(Vendor::Nvidia, GpuAddress::Index(0)), driver);
     for _ in 0..2 {
-        let error = source.look().unwrap_err();
+        let error = source.sample().unwrap_err();
         assert!(matches!(error, SampleError::Driver(_)), "{error:?}");
     }
     let recording = recording();

@@ -1,4 +1,4 @@
-//! What Griffin-Lim costs and how good it is: `cargo run --release -p tandem-model --example
+//! Measures time and quality of Griffin-Lim: `cargo run --release -p tandem-model --example
 //! griffin_lim [CLIP...]`. Without clips, some of the demo corpus. One thread.
 
 #![allow(clippy::print_stdout)]
@@ -57,12 +57,12 @@ fn measure(
     let mut vocoder = GriffinLim::new(&MelConfig::SPEECH_22K, config.clone())?;
     let mut extractor = MelExtractor::new(MelConfig::SPEECH_22K)?;
     let (mut best, mut error) = (f64::INFINITY, 0.0);
-    // The best of three: others use this machine too.
+    // The best of three, since other processes may use this machine.
     for _ in 0..3 {
         let (mut spent, mut sum) = (0.0, 0.0);
         for (mel, _) in clips {
             let start = Instant::now();
-            let sound = vocoder.speak(mel.values())?;
+            let sound = vocoder.synthesize(mel.values())?;
             spent += start.elapsed().as_secs_f64();
             let again = extractor.extract(Sound::F32(&sound))?;
             sum += mel_error(MelFrames::of(&again)?, MelFrames::of(mel)?)?;

@@ -1,7 +1,7 @@
-//! How much faster the fused operations are than ordinary ones, on this machine.
+//! Measures the speed-up of the fused operations over the plain ones.
 //!
-//! Out: one line per operation, forward and backward together: milliseconds of the ordinary and of the fused one, and their ratio.
-//! The two take turns, and the fastest of many turns counts, so that other work on the machine matters little.
+//! Out: one line per operation, forward and backward together: milliseconds of the plain and the fused one, and their ratio.
+//! The two alternate, and the fastest of many runs counts, so that other work on the machine has little effect.
 //! Run: `cargo run --release -p tandem-model --example ops_speed [turns] [batch positions width heads]`.
 
 #![allow(clippy::print_stdout)]
@@ -25,7 +25,7 @@ fn main() {
         width: number(3, 192),
         heads: number(4, 6),
     };
-    // The thread that trains should be one of rayon's: otherwise each operation wakes another thread and sleeps.
+    // The training thread should be one of the rayon pool: otherwise each operation wakes another thread.
     let inside = !std::env::args().any(|word| word == "outside");
     if inside { rayon::scope(|_| run(turns, &sizes)) } else { run(turns, &sizes) }
 }
@@ -109,7 +109,7 @@ fn run(turns: usize, sizes: &Sizes) {
     compare("four blocks", turns, &[&|| through(&PLAIN), &|| through(&FUSED)]);
 }
 
-/// An optimiser's step over as many weights as four blocks have.
+/// An optimizer step over as many weights as four blocks have.
 fn compare_steps(turns: usize, width: usize) {
     let device = Device::flex();
     let new = || Tensor::<2>::random([width, 4 * width], Distribution::Default, &device);
@@ -150,7 +150,7 @@ fn compare_steps(turns: usize, width: usize) {
     );
 }
 
-/// A loss that costs little itself.
+/// A cheap loss.
 fn finish(result: Tensor<3>) {
     drop(result.sum().backward());
 }
@@ -194,7 +194,7 @@ const FUSED: Operations = Operations {
     error: ops::squared_error,
 };
 
-/// A transformer block with its films.
+/// A transformer block with FiLM.
 struct Block {
     projections: [(Tensor<2>, Tensor<1>); 4],
     films: [Tensor<2>; 6],

@@ -1,6 +1,5 @@
-//! Measures what really overlaps between two devices: which calls return before their work is
-//! done, which wait, and whether training goes on while a batch is copied. `docs/devices.md` quotes
-//! it.
+//! Measures what overlaps between two devices: which calls return before their work is done, which
+//! wait, and whether training continues while a batch is copied. `docs/devices.md` has the results.
 //!
 //! `cargo run --release -p tandem-model --features wgpu --example overlap -- wgpu 0 1`
 
@@ -30,11 +29,11 @@ fn main() -> Result<(), Box<dyn Error>> {
         model_gpu: Some(model.parse()?),
         ..DeviceSettings::default()
     };
-    let placement = Placement::decide(&settings, &Inventory::look())?;
+    let placement = Placement::decide(&settings, &Inventory::detect())?;
     println!("{placement}\n");
     let devices = placement.open()?;
     let batch = full_batch();
-    // Kernels are compiled and tuned before anything is measured.
+    // Compiles and tunes kernels before the measurement.
     drop(transfer(upload(&batch, &devices.data)?, &devices.model)?);
     for device in [&devices.data, &devices.model] {
         drop((work(device), step(device)));
@@ -77,7 +76,7 @@ fn calls(devices: &OpenDevices, batch: &AlignedBatch) -> Result<(), DeviceError>
     Ok(())
 }
 
-/// Makes a call and waits for the device that it ends on.
+/// Makes a call and waits for its target device.
 fn line(
     name: &str,
     device: &Device,
@@ -92,19 +91,19 @@ fn line(
     Ok(())
 }
 
-/// Whether small steps go on while another thread copies a batch from behind queued work: first
-/// beside that work alone, which on software devices takes the same processors, then beside both.
+/// Whether small steps continue while another thread copies a batch after queued work. First with the
+/// queued work alone, which uses the same CPUs on software devices, then with both.
 fn while_copying(devices: &OpenDevices, batch: &DeviceBatch) -> Result<(), DeviceError> {
     println!(
         "\n{:<34}{:>9}{:>7}{:>12}{:>13}",
         "steps of the model", "lasts", "steps", "longest", "longest call"
     );
     let OpenDevices { data, model } = devices;
-    steps_beside("beside work of the data device", model, || {
+    steps_during("during work of the data device", model, || {
         black_box(work(data));
         wait_for(data, DOING)
     })?;
-    steps_beside("beside a transfer behind it", model, || {
+    steps_during("during a transfer after it", model, || {
         let queued = work(data);
         drop(transfer(batch.clone(), model)?);
         drop(queued);
@@ -112,9 +111,9 @@ fn while_copying(devices: &OpenDevices, batch: &DeviceBatch) -> Result<(), Devic
     })
 }
 
-/// Steps until the other thread is done: their number, the longest, and the longest call that
-/// hands one over.
-fn steps_beside(
+/// Steps until the other thread is done: their number, the longest one, and the longest call that
+/// queues one.
+fn steps_during(
     name: &str,
     model: &Device,
     other: impl FnOnce() -> Result<(), DeviceError> + Send,
@@ -148,7 +147,7 @@ fn steps_beside(
 fn only(choice: BackendChoice) -> Result<tandem_device::backend::Backend, String> {
     match choice {
         BackendChoice::Only(backend) => Ok(backend),
-        BackendChoice::Auto => Err("name a backend".into()),
+        BackendChoice::Auto => Err("give a backend".into()),
     }
 }
 
@@ -166,12 +165,12 @@ fn transfer(batch: DeviceBatch, device: &Device) -> Result<DeviceBatch, DeviceEr
     guarded("copying a batch to the model device", || batch.to_device(device))
 }
 
-/// Products that take a while, queued and not waited for.
+/// Queues long matrix products without waiting.
 fn work(device: &Device) -> Tensor<2> {
     products(device, 512, 12)
 }
 
-/// Products that take a moment.
+/// Queues short matrix products.
 fn step(device: &Device) -> Tensor<2> {
     products(device, 64, 2)
 }
@@ -181,7 +180,7 @@ fn products(device: &Device, size: usize, count: usize) -> Tensor<2> {
     for _ in 0..count {
         value = value.clone().matmul(value) * 1e-3;
     }
-    // Some libraries gather operations before they hand them over.
+    // Some libraries collect operations before they submit them.
     let _ = device.flush();
     value
 }

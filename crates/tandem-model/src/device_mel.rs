@@ -1,14 +1,14 @@
-//! Mel frames on the data device: the same definition as the host's, as tensor operations.
+//! Mel frames on the data device: the same definition as on the host, as tensor operations.
 //!
-//! In: [`SoundBatch`], samples with their reflected padding, row by row. Out: log-mel frames,
-//! `[rows, frames, bands]`, silence behind each end. The transform is a product with the windowed
-//! Fourier matrix, restricted to the bins that a band uses: more arithmetic than a fast
-//! transform, in the one operation that GPUs do best. [`choose_mel_place`] measures whether it
-//! pays. `tandem-train` runs it as a stage.
+//! In: [`SoundBatch`], samples with reflected padding, row by row. Out: log-mel frames,
+//! `[rows, frames, bands]`, with silence as padding. The transform is a product with the windowed
+//! Fourier matrix, restricted to the bins that a band uses. This is more arithmetic than an FFT, but
+//! GPUs are fastest at matrix products. [`choose_mel_place`] measures whether it is faster.
+//! `tandem-train` runs it as a stage.
 //!
-//! **Tolerance**: on speech, [`TOLERANCE`] in the logarithm against the host kernel, checked on
-//! flex and on software Vulkan. Both are single precision; a faint band beside a loud one is
-//! right to [`BAND_TOLERANCE`] in itself, as with any transform of that precision.
+//! **Tolerance**: [`TOLERANCE`] in the logarithm against the host kernel on speech, tested on flex and
+//! on software Vulkan. Both are single precision, so a faint band next to a loud one is only accurate
+//! to [`BAND_TOLERANCE`].
 
 mod choice;
 mod matrices;
@@ -28,17 +28,16 @@ use tandem_units::{Bytes, Hint};
 
 /// Largest difference to the host kernel in the logarithm, on speech.
 pub const TOLERANCE: f32 = 2e-3;
-/// Largest difference to the host kernel in a band itself, relative to the loudest band of its
-/// batch.
+/// Largest difference to the host kernel in a band before the logarithm, relative to the loudest band
+/// of the batch.
 pub const BAND_TOLERANCE: f32 = 2e-6;
 
-/// Why the data device made no mel frames.
+/// Why the data device computed no mel frames.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum DeviceMelError {
-    /// The settings or the samples cannot give features.
+    /// The settings or the samples are invalid.
     #[error(transparent)]
     Mel(#[from] MelError),
-    /// The device failed.
     #[error(transparent)]
     Device(#[from] DeviceError),
 }
@@ -52,7 +51,7 @@ impl Hint for DeviceMelError {
     }
 }
 
-/// Makes mel frames on one device with one setting. Owns its matrices there.
+/// Computes mel frames on one device with one configuration. Owns its matrices there.
 #[derive(Clone, Debug)]
 pub struct DeviceMel {
     config: MelConfig,
@@ -66,7 +65,7 @@ pub struct DeviceMel {
 }
 
 impl DeviceMel {
-    /// Puts the matrices on the device.
+    /// Uploads the matrices.
     pub fn new(config: &MelConfig, device: &Device) -> Result<DeviceMel, DeviceMelError> {
         let Matrices { transform, bands, bins } = Matrices::of(config)?;
         let (n_fft, count) = (config.n_fft, config.bands);
@@ -77,9 +76,9 @@ impl DeviceMel {
         Ok(DeviceMel { config: config.clone(), device: device.clone(), transform, bands, bins })
     }
 
-    /// The features of a batch: `[rows, frames, bands]`.
+    /// The mel frames of a batch: `[rows, frames, bands]`.
     pub fn extract(&self, sounds: &SoundBatch) -> Result<Tensor<3>, DeviceError> {
-        guarded("making mel frames on the data device", || {
+        guarded("computing mel frames on the data device", || {
             let samples = floats(
                 sounds.samples().to_vec(),
                 [sounds.rows(), sounds.row_length()],
@@ -90,7 +89,7 @@ impl DeviceMel {
         })
     }
 
-    /// The memory that one batch needs while it is worked on, result included.
+    /// The memory that one batch needs while it is computed, including the result.
     pub fn workspace(&self, rows: usize, frames: usize) -> Bytes {
         let MelConfig { n_fft, bands, .. } = self.config;
         // Windows, spectrum, squares and their sum, bands before and after the logarithm.
@@ -109,14 +108,14 @@ impl DeviceMel {
         let magnitude = (cosines + power.narrow(1, bins, bins)).sqrt();
         let mel = magnitude.matmul(self.bands.clone()).clamp_min(self.config.floor).log();
         let mel: Tensor<3> = mel.reshape([rows, frames, bands]);
-        // Frames behind an end still see the reflection of it.
+        // Frames after the end of a row still contain its reflection.
         let at: Tensor<1, Int> = Tensor::arange(0..frames as i64, &self.device);
-        let behind = at
+        let padding = at
             .reshape([1, frames])
             .expand([rows, frames])
             .greater_equal(counts.reshape([rows, 1]).expand([rows, frames]));
         mel.mask_fill(
-            behind.reshape([rows, frames, 1]).expand([rows, frames, bands]),
+            padding.reshape([rows, frames, 1]).expand([rows, frames, bands]),
             self.config.floor.ln(),
         )
     }

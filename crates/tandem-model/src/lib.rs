@@ -1,6 +1,6 @@
 //! The voice: network, alignment, optimizer, checkpoints, synthesis, vocoder.
 //!
-//! In: host batches of `tandem-data`. Out: trained weights, mel frames, sound. Starts no thread,
+//! In: host batches of `tandem-data`. Out: trained weights, mel frames, samples. Starts no thread,
 //! prints nothing. Next on the path: `tandem-train`, which runs it.
 
 pub use burn::module::Module;
@@ -13,9 +13,10 @@ pub mod alignment; // which frames belong to which symbol
 pub mod train_batch; // a batch with everything that a training step needs
 pub mod network; // the modules of the voice, and its losses
 pub mod weights; // a module as a list of named tensors
+pub mod gradients; // gradients summed over batches and processes
 pub mod optimizer; // AdamW, clipping, EMA
-pub mod checkpoint; // a voice and its training on disk, whole or not at all
+pub mod checkpoint; // a voice and its training on disk, complete or not at all
 pub mod trained_voice; // a voice read from a checkpoint
-pub mod synthesis; // text to mel frames to sound
-pub mod vocoder; // mel frames to sound
+pub mod synthesis; // text to mel frames to samples
+pub mod vocoder; // mel frames to samples
 pub mod metrics; // how a voice is measured

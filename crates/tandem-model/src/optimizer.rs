@@ -1,71 +1,36 @@
-//! How weights are changed: AdamW with a limit on the gradient, and the running mean of the
-//! weights.
+//! The optimizer: AdamW with gradient clipping, and the moving average (EMA) of the weights.
 //!
-//! In: gradients summed over the utterances of one or more batches. Out: moved weights. A step
-//! whose gradient is no number changes nothing. Gradients and their use are apart, so that a sum
-//! over several machines fits between. Nothing is read back from a GPU. Next:
-//! `tandem-train`'s step.
+//! In: a [`GradientSum`] over the utterances of one or more batches. Out: updated weights. A step
+//! with a non-finite gradient changes nothing. Nothing is read back from a GPU. Next: `tandem-train`'s
+//! step.
 
+use crate::gradients::GradientSum;
 use crate::network::ops::adamw::{self, AdamW, Moments};
-use crate::weights::{Weight, gradients_of, weights_of, with_weights};
+use crate::weights::{Weight, weights_of, with_weights};
 use burn::module::Module;
-use burn::tensor::{Device, Gradients, Tensor};
-
-/// Gradients of a module, summed over utterances.
-#[derive(Clone, Debug, Default)]
-pub struct GradientSum {
-    sums: Vec<Option<Tensor<1>>>,
-    /// Utterances that are in it.
-    pub utterances: usize,
-}
-
-impl GradientSum {
-    /// One for each tensor, in the order of the module's fields; none where no gradient flows.
-    pub fn tensors(&self) -> &[Option<Tensor<1>>] {
-        &self.sums
-    }
-
-    /// Adds the gradients of one batch.
-    pub fn add<M: Module>(&mut self, module: &M, mut gradients: Gradients, utterances: usize) {
-        let new = gradients_of(module, &mut gradients);
-        self.utterances += utterances;
-        if self.sums.is_empty() {
-            self.sums = new;
-            return;
-        }
-        for (sum, new) in self.sums.iter_mut().zip(new) {
-            *sum = match (sum.take(), new) {
-                (Some(sum), Some(new)) => Some(sum + new),
-                (sum, new) => sum.or(new),
-            };
-        }
-    }
-}
+use burn::tensor::{Device, Tensor};
 
 /// Settings of one step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StepSettings {
     /// Learning rate.
     pub rate: f64,
-    /// Pull towards zero, for matrices.
+    /// For matrices only.
     pub weight_decay: f64,
-    /// Memory of the mean gradient.
     pub beta1: f64,
-    /// Memory of the mean squared gradient.
     pub beta2: f64,
-    /// Keeps the division away from zero.
     pub epsilon: f64,
-    /// Longest mean gradient, over all weights; 0: any.
+    /// The largest norm of the mean gradient over all weights; 0 for no limit.
     pub clip: f64,
-    /// Memory of the running mean of the weights.
+    /// Decay of the moving average of the weights.
     pub ema: f64,
-    /// Which step it is, from one.
+    /// From 1.
     pub step: u64,
-    /// What losses were multiplied by.
+    /// The factor that the losses were multiplied with.
     pub loss_scale: f64,
 }
 
-/// The state of the optimiser: one entry per tensor, in the order of the module's fields.
+/// The state of the optimizer: one entry per tensor, in the order of the module's fields.
 #[derive(Clone, Debug)]
 pub struct Optimizer {
     slots: Vec<Slot>,
@@ -78,16 +43,16 @@ struct Slot {
     moments: Moments<1>,
 }
 
-/// What a step did.
+/// The result of a step.
 #[derive(Clone, Debug)]
-pub struct Moved {
-    /// The length of the mean gradient before it was limited: no number where the step was left
-    /// out. On the device: whoever reads it waits for it.
+pub struct StepResult {
+    /// The norm of the mean gradient before clipping: NaN or infinite if the step was skipped. It is
+    /// on the device: a caller that reads it waits for the device.
     pub gradient_norm: Tensor<1>,
 }
 
 impl Optimizer {
-    /// For this module; nothing seen yet.
+    /// A new state for this module.
     pub fn new<M: Module>(module: &M) -> Optimizer {
         let slots = weights_of(module).into_iter().map(|Weight { name, shape, values }| Slot {
             name,
@@ -97,26 +62,26 @@ impl Optimizer {
         Optimizer { slots: slots.collect() }
     }
 
-    /// Moves the weights.
+    /// Updates the weights.
     pub fn step<M: Module>(
         &mut self,
         module: M,
         gradients: GradientSum,
         settings: &StepSettings,
-    ) -> (M, Moved) {
+    ) -> (M, StepResult) {
         let share = 1.0 / (gradients.utterances.max(1) as f64 * settings.loss_scale);
         let weights: Vec<Tensor<1>> =
             weights_of(&module).into_iter().map(|weight| weight.values).collect();
         let on_host = weights[0].device() == Device::flex();
-        let (moved, norm) = if on_host {
+        let (updated, norm) = if on_host {
             self.step_on_host(weights, gradients, share, settings)
         } else {
             self.step_on_device(weights, gradients, share, settings)
         };
-        (with_weights(module, moved), Moved { gradient_norm: norm })
+        (with_weights(module, updated), StepResult { gradient_norm: norm })
     }
 
-    /// Memory that can be read at once: one pass over everything.
+    /// In host memory the norm can be read at once, so one pass is enough.
     fn step_on_host(
         &mut self,
         weights: Vec<Tensor<1>>,
@@ -124,25 +89,25 @@ impl Optimizer {
         share: f64,
         settings: &StepSettings,
     ) -> (Vec<Tensor<1>>, Tensor<1>) {
-        let squares: f64 = gradients.sums.iter().flatten().map(adamw::sum_of_squares).sum();
+        let squares: f64 = gradients.tensors().iter().flatten().map(adamw::sum_of_squares).sum();
         let norm = squares.sqrt() * share;
         let device = weights[0].device();
         let as_tensor = Tensor::from_floats([norm as f32], &device);
         if !norm.is_finite() {
             return (weights, as_tensor);
         }
-        let limit = if settings.clip > 0.0 { (settings.clip / norm).min(1.0) } else { 1.0 };
-        let moved = self.slots.iter_mut().zip(weights).zip(gradients.sums).map(
+        let clip = if settings.clip > 0.0 { (settings.clip / norm).min(1.0) } else { 1.0 };
+        let updated = self.slots.iter_mut().zip(weights).zip(gradients.into_tensors()).map(
             |((slot, weight), gradient)| {
                 let Some(gradient) = gradient else { return weight };
-                let settings = settings.for_tensor(slot.shape.len(), (share * limit) as f32);
-                slot.advance(weight, gradient, &settings)
+                let settings = settings.for_tensor(slot.shape.len(), (share * clip) as f32);
+                slot.update(weight, gradient, &settings)
             },
         );
-        (moved.collect(), as_tensor)
+        (updated.collect(), as_tensor)
     }
 
-    /// Nothing is read back: the limit and the guard stay tensors.
+    /// Nothing is read back: the clipping factor and the check for finite values stay tensors.
     fn step_on_device(
         &mut self,
         weights: Vec<Tensor<1>>,
@@ -151,23 +116,25 @@ impl Optimizer {
         settings: &StepSettings,
     ) -> (Vec<Tensor<1>>, Tensor<1>) {
         let device = weights[0].device();
-        let squares = gradients.sums.iter().flatten().map(|g| g.clone().square().sum());
+        let squares = gradients.tensors().iter().flatten().map(|g| g.clone().square().sum());
         let squares = squares.fold(Tensor::zeros([1], &device), |sum: Tensor<1>, one| sum + one);
         let norm = squares.sqrt() * share;
         let usable = norm.clone().is_finite();
-        let limit = match settings.clip > 0.0 {
+        let factor = match settings.clip > 0.0 {
             true => (norm.clone().recip() * settings.clip).clamp_max(1.0) * share,
             false => norm.ones_like() * share,
         };
-        let mut moved = Vec::with_capacity(weights.len());
-        for ((slot, weight), gradient) in self.slots.iter_mut().zip(weights).zip(gradients.sums) {
+        let mut updated = Vec::with_capacity(weights.len());
+        for ((slot, weight), gradient) in
+            self.slots.iter_mut().zip(weights).zip(gradients.into_tensors())
+        {
             let Some(gradient) = gradient else {
-                moved.push(weight);
+                updated.push(weight);
                 continue;
             };
             let (before, old) = (slot.moments.clone(), weight.clone());
             let settings = settings.for_tensor(slot.shape.len(), 1.0);
-            let new = slot.advance(weight, gradient * limit.clone(), &settings);
+            let new = slot.update(weight, gradient * factor.clone(), &settings);
             let keep = |new: Tensor<1>, old: Tensor<1>| {
                 let usable = usable.clone().expand(new.dims());
                 old.mask_where(usable, new)
@@ -177,18 +144,18 @@ impl Optimizer {
                 square: keep(slot.moments.square.clone(), before.square),
                 ema: keep(slot.moments.ema.clone(), before.ema),
             };
-            moved.push(keep(new, old));
+            updated.push(keep(new, old));
         }
-        (moved, norm)
+        (updated, norm)
     }
 
-    /// The running mean of the weights, in a module like the trained one.
+    /// A module with the moving averages of the weights.
     pub fn averaged<M: Module>(&self, module: &M) -> M {
         let means = self.slots.iter().map(|slot| slot.moments.ema.clone()).collect();
         with_weights(module.valid(), means)
     }
 
-    /// Its state as named tensors: the running means under the weights' names, and the moments.
+    /// The state as named tensors, under the names of the weights.
     pub fn state(&self) -> OptimizerState {
         let part = |pick: fn(&Moments<1>) -> &Tensor<1>| {
             let weight = |slot: &Slot| Weight {
@@ -205,7 +172,7 @@ impl Optimizer {
         }
     }
 
-    /// Goes on from a state, which must have this module's names and shapes.
+    /// Replaces the state. It must have this module's names and shapes.
     pub fn restore(&mut self, state: OptimizerState) {
         let OptimizerState { mean, square, ema } = state;
         let parts = mean.into_iter().zip(square).zip(ema);
@@ -215,19 +182,19 @@ impl Optimizer {
     }
 }
 
-/// The optimiser's tensors, each list in the order of the module's fields.
+/// The optimizer's tensors, each list in the order of the module's fields.
 #[derive(Clone, Debug)]
 pub struct OptimizerState {
-    /// Means of the gradients.
+    /// First moments of the gradients.
     pub mean: Vec<Weight>,
-    /// Means of their squares.
+    /// Second moments of the gradients.
     pub square: Vec<Weight>,
-    /// Running means of the weights.
+    /// Moving averages of the weights.
     pub ema: Vec<Weight>,
 }
 
 impl Slot {
-    fn advance(&mut self, weight: Tensor<1>, gradient: Tensor<1>, settings: &AdamW) -> Tensor<1> {
+    fn update(&mut self, weight: Tensor<1>, gradient: Tensor<1>, settings: &AdamW) -> Tensor<1> {
         let (weight, moments) = adamw::adamw_step(weight, gradient, self.moments.clone(), settings);
         self.moments = moments;
         weight

@@ -1,8 +1,8 @@
-//! A batch with everything that a training step needs: which frames say which symbol, another
-//! stretch of each speaker, noise and times of the flow.
+//! A batch with everything that a training step needs: aligned text and frames, a reference segment of
+//! each speaker, noise and times of the flow.
 //!
-//! In: arrays on the host. Out: [`DeviceBatch`], tensors on the model device. All chance is drawn on
-//! the host from a seed of the batch, so that a batch is the same on every device and after a
+//! In: arrays on the host. Out: [`DeviceBatch`], tensors on the model device. Random values are drawn
+//! on the host from the seed of the batch, so that a batch is the same on every device and after a
 //! resume. Next: [`crate::network::voice`].
 
 use crate::host_tensor::{floats, ints};
@@ -15,20 +15,19 @@ use rand_chacha::ChaCha8Rng;
 use tandem_data::batch::BatchShape;
 use tandem_units::{Bytes, Seed};
 
-/// The arrays of a batch on the host. `rows` utterances, padded.
+/// A padded batch in host memory.
 #[derive(Clone, Debug, Default)]
 pub struct AlignedBatch {
-    /// Places for utterances.
+    /// Rows, including empty ones.
     pub rows: usize,
-    /// Symbols of a row, padding included.
+    /// Symbols of a row, including padding.
     pub symbols: usize,
-    /// Frames of a row, padding included: a multiple of the decoder's patch.
+    /// Frames of a row, including padding: a multiple of the decoder's patch.
     pub frames: usize,
-    /// Bands of a frame.
     pub bands: usize,
-    /// Frames that the decoder sees as one.
+    /// Frames per position of the decoder.
     pub patch: usize,
-    /// Real symbols of each row; 0: the row is empty.
+    /// Real symbols of each row; 0 for an empty row.
     pub symbol_counts: Vec<usize>,
     /// Real frames of each row.
     pub frame_counts: Vec<usize>,
@@ -40,14 +39,14 @@ pub struct AlignedBatch {
     pub durations: Vec<u32>,
     /// Normalised frames: `[rows, frames, bands]`.
     pub mel: Vec<f32>,
-    /// Frames of a reference, padding included: a multiple of four.
+    /// Frames of a reference, including padding: a multiple of four.
     pub reference_frames: usize,
     /// Normalised frames of another utterance of the same speaker:
     /// `[rows, reference_frames, bands]`.
     pub reference: Vec<f32>,
-    /// Real frames of each reference; 0: there is none.
+    /// Real frames of each reference; 0 for none.
     pub reference_counts: Vec<usize>,
-    /// What noise and times are drawn from.
+    /// Seed of noise and times.
     pub seed: Seed,
 }
 
@@ -64,27 +63,27 @@ pub struct DeviceBatch {
     pub positions: Lengths,
     /// Natural logarithm of each symbol's frames: `[rows, symbols]`.
     pub log_durations: Tensor<2>,
-    /// One over the symbols of the row where a symbol is real: `[rows, symbols]`.
+    /// One over the number of real symbols of the row; zero at padding: `[rows, symbols]`.
     pub symbol_weight: Tensor<2>,
-    /// For each frame, its symbol's place in the flattened text: `[rows * frames]`.
+    /// For each frame, the index of its symbol in the flattened text: `[rows * frames]`.
     pub frame_symbols: Tensor<1, Int>,
     /// The same for each position of the decoder: `[rows * frames / patch]`.
     pub position_symbols: Tensor<1, Int>,
     /// Normalised frames: `[rows, frames, bands]`.
     pub mel: Tensor<3>,
-    /// One over the numbers of the row where a frame is real: `[rows, frames, 1]`.
+    /// One over the number of real values of the row; zero at padding: `[rows, frames, 1]`.
     pub frame_weight: Tensor<3>,
     /// `[rows, reference_frames, bands]`.
     pub reference: Tensor<3>,
-    /// Which of them are real: `[rows, reference_frames]`.
+    /// One where a reference frame is real: `[rows, reference_frames]`.
     pub reference_mask: Tensor<2>,
     /// Standard normal: `[rows, frames, bands]`.
     pub noise: Tensor<3>,
-    /// How far along the way each row's point is: `[rows, 1, 1]`.
+    /// The time of each row's point of the flow, from 0 to 1: `[rows, 1, 1]`.
     pub times: Tensor<3>,
-    /// The same as the decoder reads it: `[rows, 64]`.
+    /// Sinusoidal embeddings of the times: `[rows, 64]`.
     pub time_features: Tensor<2>,
-    /// Rows that hold an utterance.
+    /// Rows with an utterance.
     pub utterances: usize,
 }
 
@@ -112,7 +111,7 @@ impl DeviceBatch {
         }
     }
 
-    /// The memory its tensors take on their device.
+    /// The device memory of its tensors.
     pub fn size(&self) -> Bytes {
         let [rows, frames, bands] = self.mel.dims();
         let symbols = self.symbols.dims()[1];
@@ -125,7 +124,7 @@ impl DeviceBatch {
 }
 
 impl AlignedBatch {
-    /// A batch in which every place is taken to its end: the most that a shape can ask for.
+    /// A batch of this shape without padding: the largest that this shape can have.
     pub fn fullest(
         shape: BatchShape,
         config: &VoiceConfig,
@@ -133,7 +132,7 @@ impl AlignedBatch {
     ) -> AlignedBatch {
         let BatchShape { rows, frames, symbols } = shape;
         let frames = frames.next_multiple_of(config.patch);
-        // A symbol takes a frame at least, and the padded shape is what counts.
+        // A symbol has at least one frame.
         let spoken = symbols.min(frames);
         let mut durations = vec![(frames / spoken.max(1)) as u32; spoken];
         if let Some(last) = durations.last_mut() {
@@ -159,7 +158,7 @@ impl AlignedBatch {
         }
     }
 
-    /// Copies it to a device.
+    /// Uploads it to a device.
     pub fn to_device(&self, device: &Device) -> DeviceBatch {
         let (rows, frames, bands) = (self.rows, self.frames, self.bands);
         let positions = frames / self.patch;
@@ -197,8 +196,8 @@ impl AlignedBatch {
         }
     }
 
-    /// Noise of each number, and a time for each row: spread evenly over the batch, so that a
-    /// small batch still sees early and late points.
+    /// The noise, and a time for each row. Times are spread evenly over the batch, so that a small
+    /// batch also has early and late points.
     fn draw(&self) -> (Vec<f32>, Vec<f32>) {
         let mut rng = ChaCha8Rng::seed_from_u64(self.seed.0);
         let offset: f32 = rng.random();
@@ -214,7 +213,8 @@ impl AlignedBatch {
         self.durations.iter().map(|&frames| (frames.max(1) as f32).ln()).collect()
     }
 
-    /// Behind the end of a row, its first symbol: its value does not matter, only that it exists.
+    /// Padding frames get the first symbol of their row. The value does not matter, but it must be a
+    /// valid index.
     fn frame_symbols(&self) -> Vec<i32> {
         let mut places = Vec::with_capacity(self.rows * self.frames);
         for (row, durations) in self.durations.chunks_exact(self.symbols).enumerate() {
@@ -228,7 +228,7 @@ impl AlignedBatch {
     }
 }
 
-/// Standard normal numbers, by the method of Box and Muller.
+/// Standard normal values (Box-Muller).
 pub fn normal(rng: &mut ChaCha8Rng, count: usize) -> Vec<f32> {
     let mut values = Vec::with_capacity(count + 1);
     while values.len() < count {

@@ -1,9 +1,10 @@
-//! A voice as it is kept: its shape, what it reads and hears, its weights.
+//! A voice in a checkpoint: its configuration, text and mel settings, and weights.
 //!
-//! In and out: the parts of a checkpoint that speaking needs. Whoever speaks or judges reads
+//! In and out: the parts of a checkpoint that synthesis needs. Synthesis and evaluation read
 //! nothing but the checkpoint. Next: [`crate::synthesis::mel`].
 
 use crate::checkpoint::{CheckpointError, Contents, Parts, TensorSet, Values, find};
+use crate::host_tensor::host_floats;
 use crate::mel_scale::MelScale;
 use crate::network::size::{ModelSize, VoiceConfig};
 use crate::network::voice::Voice;
@@ -15,42 +16,39 @@ use tandem_data::audio::mel::MelConfig;
 use tandem_data::text::{FrontEnd, TextConfig, TextError};
 use tandem_units::{Hint, Seed};
 
-/// Changes when a checkpoint of before cannot be spoken with any more.
-pub const VOICE_VERSION: u32 = 1;
+/// Raised when voices of older checkpoints cannot be used any more.
+///
+/// 2: weights have standard names, such as `encoder.*` and `qkv`; version 1 had `reader.*` and `attend`.
+pub const VOICE_VERSION: u32 = 2;
 
-/// The set of running means of weights: what speaks.
+/// The tensor set with the moving averages of the weights, which synthesis uses.
 pub const EMA: &str = "ema";
-/// The set of weights as they are trained.
+/// The tensor set with the weights as they are trained.
 pub const WEIGHTS: &str = "weights";
-/// The set of stretches of the corpus's speakers.
+/// The tensor set with reference segments of the corpus's speakers.
 pub const SPEAKERS: &str = "speakers";
 /// The document that describes the voice.
 pub const VOICE: &str = "voice";
 
-/// Everything about a voice but its numbers.
+/// Everything about a voice except its weights.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct VoiceDocument {
     /// [`VOICE_VERSION`].
     pub version: u32,
-    /// The name of its size.
     pub size: ModelSize,
-    /// Its shape.
     pub config: VoiceConfig,
-    /// How its mel frames are normalised.
     pub scale: MelScale,
-    /// How sound becomes mel frames.
     pub mel: MelConfig,
-    /// How text becomes symbols.
     pub text: TextConfig,
-    /// The text of the lexicon it was trained with, so that it speaks without the file.
+    /// The text of the lexicon it was trained with, so that synthesis does not need the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lexicon: Option<String>,
     /// The version of the symbol table.
     pub symbols: u32,
-    /// Language tags, by the number the model knows them by.
+    /// Language tags, in the order of the model's embedding.
     pub languages: Vec<String>,
-    /// The speakers of its corpus of whom it keeps a stretch of speech.
+    /// The speakers of its corpus with a reference segment in [`SPEAKERS`].
     pub speakers: Vec<KnownSpeaker>,
 }
 
@@ -60,64 +58,46 @@ pub struct VoiceDocument {
 pub struct KnownSpeaker {
     /// The name in the corpus; may be empty.
     pub name: String,
-    /// The tag of the language of the stretch that is kept.
+    /// The language tag of the reference segment.
     pub language: String,
 }
 
-/// A voice that can speak.
+/// A voice that is ready for synthesis.
 #[derive(Debug)]
 pub struct TrainedVoice {
-    /// What it is.
     pub document: VoiceDocument,
-    /// Its weights, without gradients.
+    /// Without gradients.
     pub voice: Voice,
-    /// A stretch of each known speaker, normalised: `[frames, bands]`.
+    /// A reference segment of each known speaker, normalised: `[frames, bands]`.
     pub speakers: Vec<Vec<f32>>,
-    /// Steps it was trained.
+    /// Optimizer steps it was trained for.
     pub step: u64,
-    /// Where it was read.
+    /// The checkpoint it was read from.
     pub path: PathBuf,
 }
 
 /// Why a voice cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum VoiceError {
-    /// The checkpoint cannot be read.
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
-    /// Its weights do not fit its description.
-    #[error("the weights in `{}` do not fit their description", path.display())]
+    #[error("the weights in `{}` do not match the voice's configuration", path.display())]
     Weights {
-        /// The checkpoint.
         path: PathBuf,
-        /// What does not fit.
         #[source]
         source: WeightsError,
     },
-    /// It was written by another version.
     #[error(
-        "the voice in `{}` has version {found}, this program speaks version {VOICE_VERSION}",
+        "the voice in `{}` has format version {found}, this program reads version {VOICE_VERSION}",
         path.display()
     )]
-    Version {
-        /// The checkpoint.
-        path: PathBuf,
-        /// Its version.
-        found: u32,
-    },
-    /// It knows another alphabet.
+    Version { path: PathBuf, found: u32 },
+    /// Its symbol ids mean other symbols.
     #[error(
-        "the voice in `{}` knows version {found} of the symbols, this program has {expected}",
+        "the voice in `{}` uses symbol table {found}, this program has symbol table {expected}",
         path.display()
     )]
-    Symbols {
-        /// The checkpoint.
-        path: PathBuf,
-        /// The voice's.
-        found: u32,
-        /// The program's.
-        expected: u32,
-    },
+    Symbols { path: PathBuf, found: u32, expected: u32 },
 }
 
 impl Hint for VoiceError {
@@ -125,9 +105,10 @@ impl Hint for VoiceError {
         match self {
             VoiceError::Checkpoint(error) => error.hint(),
             VoiceError::Weights { source, .. } => source.hint(),
-            VoiceError::Version { .. } | VoiceError::Symbols { .. } => {
-                Some("use the version of tandem that trained it, or train it anew".into())
-            }
+            VoiceError::Version { .. } | VoiceError::Symbols { .. } => Some(
+                "use the version of tandem that trained it, or train it again from the corpus"
+                    .into(),
+            ),
         }
     }
 }
@@ -143,17 +124,17 @@ impl TrainedVoice {
         let voice = with_named(voice, |name| host_values(&set, name), device)
             .map_err(|source| VoiceError::Weights { path: loaded.path.clone(), source })?;
         let set = contents.take_tensors(SPEAKERS)?;
-        let stretch = |number: usize| {
+        let segment = |number: usize| {
             host_values(&set, &number.to_string()).map_or(Vec::new(), |(_, values)| values)
         };
-        let speakers = (0..document.speakers.len()).map(stretch).collect();
+        let speakers = (0..document.speakers.len()).map(segment).collect();
         Ok(TrainedVoice { document, voice, speakers, step: contents.step, path: loaded.path })
     }
 }
 
 impl VoiceDocument {
-    /// Reads texts as they were read in training. Needs no file but the checkpoint; one of before
-    /// lexicons were kept in it names the file it needs.
+    /// The text front end of the training run. Needs no file except the checkpoint, unless the
+    /// checkpoint is too old to contain the lexicon.
     pub fn front_end(&self) -> Result<FrontEnd, TextError> {
         match &self.lexicon {
             Some(lexicon) => FrontEnd::with_lexicon(&self.text, lexicon),
@@ -162,9 +143,9 @@ impl VoiceDocument {
     }
 }
 
-/// The description of a voice, if this program can speak with it.
+/// The document of a voice, if this program can use it.
 pub fn read_document(contents: &Contents, path: &Path) -> Result<VoiceDocument, VoiceError> {
-    // Looked at before the rest: another version may have other fields.
+    // The version is checked first: another one may have other fields.
     let version = contents.documents.get(VOICE).and_then(|voice| voice.get("version"));
     if let Some(found) = version.and_then(serde_json::Value::as_u64)
         && found != u64::from(VOICE_VERSION)
@@ -179,13 +160,11 @@ pub fn read_document(contents: &Contents, path: &Path) -> Result<VoiceDocument, 
     Ok(document)
 }
 
-/// Weights as a checkpoint keeps them. Reads the device back.
+/// Weights as a tensor set of a checkpoint. Waits for the device.
 pub fn tensor_set(weights: &[Weight]) -> Result<TensorSet, CheckpointError> {
     let mut set = TensorSet::new();
     for Weight { name, shape, values } in weights {
-        let numbers = values.clone().try_into_vec_as::<f32>();
-        let numbers = numbers.expect("floats can be read as 32 bits");
-        set.insert(name, shape, Values::F32(numbers))?;
+        set.insert(name, shape, Values::F32(host_floats(values.clone())))?;
     }
     Ok(set)
 }
@@ -196,5 +175,23 @@ pub fn host_values(set: &TensorSet, name: &str) -> Option<(Vec<usize>, Vec<f32>)
     match tensor.values() {
         Values::F32(values) => Some((tensor.shape().to_vec(), values.clone())),
         Values::I64(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_voice_of_an_older_version_is_refused_with_a_hint() {
+        let mut contents = Contents::new(100);
+        // Version 1 named the text encoder's weights `reader.*`.
+        contents.add_document(VOICE, &serde_json::json!({ "version": 1, "size": "tiny" })).unwrap();
+        let error = read_document(&contents, Path::new("run/step-00000100")).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "the voice in `run/step-00000100` has format version 1, this program reads version 2"
+        );
+        assert!(error.hint().unwrap().contains("the version of tandem that trained it"));
     }
 }

@@ -1,73 +1,82 @@
-//! Mel frames to sound.
+//! Vocoders: mel frames to samples.
 //!
-//! In: mel frames as the model gives them. Out: samples at the rate of the mel settings. Writes no
-//! file ([`crate::vocoder::wav`] does) and starts no thread. The one implementation is
-//! [`GriffinLim`](crate::vocoder::griffin_lim::GriffinLim); a trained one will be another.
+//! In: log-mel frames as the model predicts them. Out: samples at the rate of the mel settings.
+//! Writes no file ([`crate::vocoder::wav`] does) and starts no thread. [`VocoderChoice`] is the only
+//! place that knows the implementations; a neural vocoder would be another variant of it.
 
-pub mod griffin_lim; // the vocoder that needs no training
-pub mod wav; // sound to a file
+pub mod griffin_lim; // phase reconstruction, needs no training
+pub mod wav; // samples to a file
 
+use griffin_lim::{GriffinLim, GriffinLimConfig};
 use tandem_data::audio::mel::{MelConfig, MelError};
 use tandem_units::{Hint, Samples};
 
-/// The largest log-mel value that is still a sound. Full scale gives about 3; this is far beyond,
-/// and its square still fits single precision.
+/// The largest log-mel value that is accepted. Full scale gives about 3; this is far above it, and
+/// its square still fits single precision.
 pub const LOUDEST: f32 = 30.0;
 
-/// Turns mel frames into sound. Owns its tables and scratch: one per thread.
-pub trait Vocoder: Send {
-    /// The settings that its mel frames must have been made with.
-    fn mel(&self) -> &MelConfig;
-
-    /// The sound of these frames, full scale at 1.0; louder parts may go beyond it. As many
-    /// samples as [`samples_of`] says. The same frames give the same samples.
-    /// Shape: `[frames, bands]`, natural logarithms, frame after frame.
-    fn speak(&mut self, mel: &[f32]) -> Result<Vec<f32>, VocoderError>;
+/// Which vocoder is used, with its settings.
+#[derive(Clone, Debug, PartialEq)]
+pub enum VocoderChoice {
+    GriffinLim(GriffinLimConfig),
 }
 
-/// Samples that a number of frames (at least one) becomes: the middle of the lengths that have so
-/// many frames, so that features made of the sound have as many frames again.
+impl VocoderChoice {
+    /// The vocoder for mel frames of these settings.
+    pub fn open(&self, mel: &MelConfig) -> Result<Box<dyn Vocoder>, VocoderError> {
+        match self {
+            VocoderChoice::GriffinLim(config) => {
+                Ok(Box::new(GriffinLim::new(mel, config.clone())?))
+            }
+        }
+    }
+}
+
+impl Default for VocoderChoice {
+    fn default() -> VocoderChoice {
+        VocoderChoice::GriffinLim(GriffinLimConfig::SPEECH)
+    }
+}
+
+/// Turns mel frames into samples. Owns its tables and scratch memory: one per thread.
+pub trait Vocoder: Send {
+    /// The mel settings that its input must have been computed with.
+    fn mel(&self) -> &MelConfig;
+
+    /// The samples of these frames, full scale at 1.0; louder parts may exceed it. Returns as many
+    /// samples as [`samples_of`]. The same frames give the same samples.
+    /// Shape: `[frames, bands]`, natural logarithms, frame after frame.
+    fn synthesize(&mut self, mel: &[f32]) -> Result<Vec<f32>, VocoderError>;
+}
+
+/// The number of samples for a number of frames (at least one): the middle of the lengths that have
+/// this many frames, so that features computed from the samples have as many frames again.
 pub fn samples_of(frames: usize, config: &MelConfig) -> Samples {
     let half = (config.hop.0 / 2).max(1);
-    // With a hop of one sample, a single frame has none: one is the least that can be heard.
+    // With a hop of one sample, a single frame would have no sample.
     Samples((frames * config.hop.0).saturating_sub(half).max(1))
 }
 
-/// Why no sound could be made.
+/// Why no samples could be computed.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum VocoderError {
-    /// The mel settings themselves cannot be used.
-    #[error("these mel settings cannot be turned into sound")]
+    /// The mel settings themselves are invalid.
+    #[error("the vocoder cannot use these mel settings")]
     Settings(#[source] MelError),
-    /// A setting of the vocoder makes no sense.
     #[error("`{key}` is {value}, expected {expected}")]
-    Setting {
-        /// Which one.
-        key: &'static str,
-        /// What it was set to.
-        value: String,
-        /// What it may be.
-        expected: &'static str,
-    },
-    /// There is no frame to speak.
-    #[error("there are no mel frames to speak")]
+    Setting { key: &'static str, value: String, expected: &'static str },
+    #[error("there are no mel frames to synthesize")]
     Empty,
     /// The values do not fill whole frames.
-    #[error("{values} values are no whole number of mel frames with {bands} bands")]
-    Shape {
-        /// How many values were given.
-        values: usize,
-        /// Bands of a frame.
-        bands: usize,
-    },
-    /// A value is NaN, infinite or beyond all loudness.
-    #[error("band {band} of mel frame {frame} is not a usable number ({value})")]
+    #[error("{values} values are not a whole number of mel frames with {bands} bands")]
+    Shape { values: usize, bands: usize },
+    /// A value is NaN, infinite or louder than [`LOUDEST`].
+    #[error("band {band} of mel frame {frame} has the unusable value {value}")]
     Value {
-        /// Which frame, from 0.
+        /// From 0.
         frame: usize,
-        /// Which band, from 0.
+        /// From 0.
         band: usize,
-        /// What stands there.
         value: f32,
     },
 }
@@ -79,16 +88,16 @@ impl Hint for VocoderError {
             Self::Setting { key, .. } => format!("correct `{key}`, or leave it out"),
             Self::Empty => "give the voice a text with at least one word to say".into(),
             Self::Shape { bands, .. } => {
-                format!("use frames of {bands} bands, made with the settings of this voice")
+                format!("use frames of {bands} bands, computed with the mel settings of this voice")
             }
             Self::Value { .. } => {
-                "use an earlier checkpoint: the weights of this one have gone astray".into()
+                "use an earlier checkpoint: training has diverged in this one".into()
             }
         })
     }
 }
 
-/// Refuses what is no mel: nothing, half a frame, or a value that is no loudness.
+/// Refuses an empty input, an incomplete frame, and values that no mel frame has.
 pub fn check_mel(mel: &[f32], bands: usize) -> Result<(), VocoderError> {
     if mel.is_empty() {
         return Err(VocoderError::Empty);
@@ -96,13 +105,13 @@ pub fn check_mel(mel: &[f32], bands: usize) -> Result<(), VocoderError> {
     if !mel.len().is_multiple_of(bands) {
         return Err(VocoderError::Shape { values: mel.len(), bands });
     }
-    // NaN compares as not usable. Minus infinity would be silence, but no model means it.
+    // Minus infinity would be silence, but a model only predicts it when it has diverged.
     match mel.iter().position(|value| !(value.is_finite() && *value <= LOUDEST)) {
         None => Ok(()),
-        Some(place) => Err(VocoderError::Value {
-            frame: place / bands,
-            band: place % bands,
-            value: mel[place],
+        Some(index) => Err(VocoderError::Value {
+            frame: index / bands,
+            band: index % bands,
+            value: mel[index],
         }),
     }
 }
@@ -112,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_sound_of_some_frames_has_as_many_frames() {
+    fn the_samples_of_some_frames_have_as_many_frames() {
         for hop in [1, 2, 255, 256, 1024] {
             let hop = tandem_units::Hop(hop);
             let config = MelConfig { hop, ..MelConfig::SPEECH_22K };
@@ -123,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_mel_is_refused_with_its_place() {
+    fn an_invalid_mel_is_refused_with_the_frame_and_band() {
         let mut mel = vec![-5.0; 240];
         assert_eq!(check_mel(&mel, 80), Ok(()));
         assert_eq!(check_mel(&[], 80), Err(VocoderError::Empty));

@@ -1,7 +1,8 @@
 //! The weights of a module as a list of named tensors, and back.
 //!
-//! In: any module. Out: its weights in a fixed order, each flat and with its path as a name:
-//! what optimisers walk over and checkpoints keep. Moves nothing between devices.
+//! In: any module. Out: its weights in a fixed order, each flattened, named by its path. The
+//! optimizer and checkpoints use this list. Moves nothing between devices. Next:
+//! [`crate::gradients`].
 
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
 use burn::tensor::{Device, Gradients, Tensor, TensorData};
@@ -9,11 +10,10 @@ use burn::tensor::{Device, Gradients, Tensor, TensorData};
 /// One tensor of weights.
 #[derive(Clone, Debug)]
 pub struct Weight {
-    /// Its path, such as `decoder.blocks.0.join.weight`.
+    /// The path, such as `decoder.blocks.0.ffn_out.weight`.
     pub name: String,
-    /// Its shape.
     pub shape: Vec<usize>,
-    /// Its values, flat, without autodiff.
+    /// Flattened, without autodiff.
     pub values: Tensor<1>,
 }
 
@@ -24,18 +24,18 @@ pub fn weights_of<M: Module>(module: &M) -> Vec<Weight> {
     walk.found
 }
 
-/// The gradients of a module's weights, in the same order; none where nothing flowed.
+/// The gradients of a module's weights, in the same order; `None` where no gradient flows.
 pub fn gradients_of<M: Module>(module: &M, gradients: &mut Gradients) -> Vec<Option<Tensor<1>>> {
     let mut walk = Gather { gradients, found: Vec::new() };
     module.visit(&mut walk);
     walk.found
 }
 
-/// The module with these weights, in the same order, on the devices of the values. Trainable
-/// where the module was.
+/// The module with these weights, in the same order, on the devices of the values. A weight is
+/// trainable if it was before.
 ///
 /// # Panics
-/// Where the number of weights or of their values is not the module's.
+/// If the number of weights or of their values is not that of the module.
 pub fn with_weights<M: Module>(module: M, weights: Vec<Tensor<1>>) -> M {
     let mut walk = Replace { weights: weights.into_iter() };
     let module = module.map(&mut walk);
@@ -43,7 +43,7 @@ pub fn with_weights<M: Module>(module: M, weights: Vec<Tensor<1>>) -> M {
     module
 }
 
-/// The module with weights from a list by name, on this device. Says which one is missing or of
+/// The module with weights by name, on this device. The error names a tensor that is missing or has
 /// another shape.
 pub fn with_named<M: Module>(
     module: M,
@@ -52,37 +52,25 @@ pub fn with_named<M: Module>(
 ) -> Result<M, WeightsError> {
     let mut values = Vec::new();
     for Weight { name, shape, .. } in weights_of(&module) {
-        let Some((found, numbers)) = named(&name) else {
+        let Some((found, floats)) = named(&name) else {
             return Err(WeightsError::Missing { name });
         };
         if found != shape {
             return Err(WeightsError::Shape { name, found, expected: shape });
         }
-        let count = numbers.len();
-        values.push(Tensor::from_data(TensorData::new(numbers, [count]), device));
+        let count = floats.len();
+        values.push(Tensor::from_data(TensorData::new(floats, [count]), device));
     }
     Ok(with_weights(module, values))
 }
 
-/// Weights that do not fit a module.
+/// Weights that do not match a module.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WeightsError {
-    /// A tensor is not there.
     #[error("there is no tensor `{name}`")]
-    Missing {
-        /// Its name.
-        name: String,
-    },
-    /// A tensor has another shape.
+    Missing { name: String },
     #[error("tensor `{name}` has shape {found:?}, expected {expected:?}")]
-    Shape {
-        /// Its name.
-        name: String,
-        /// The shape it has.
-        found: Vec<usize>,
-        /// The shape it should have.
-        expected: Vec<usize>,
-    },
+    Shape { name: String, found: Vec<usize>, expected: Vec<usize> },
 }
 
 impl tandem_units::Hint for WeightsError {

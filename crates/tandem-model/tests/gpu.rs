@@ -1,8 +1,8 @@
 //! Two GPUs without a GPU: the data side on one software Vulkan device, the model on another.
 //!
-//! Needs feature `wgpu` and two drivers in `VK_DRIVER_FILES`; `scripts/gpu_tests.sh` sees to
-//! both. Nothing is skipped where they are missing: this group is run on purpose. Kernels are
-//! compiled by the drivers as they are met, so shapes are tiny.
+//! Needs feature `wgpu` and two drivers in `VK_DRIVER_FILES`; `scripts/gpu_tests.sh` sets
+//! both up. Nothing is skipped without them. The drivers compile kernels for each new shape, so
+//! shapes are tiny.
 
 #![allow(clippy::print_stderr, reason = "the figures are shown with `--nocapture`")]
 
@@ -22,7 +22,7 @@ use tandem_data::audio::{AudioLimits, Decoder, Sound};
 use tandem_data::batch::{BatchShape, HostBatch, RowInfo};
 use tandem_device::backend::{Backend, BackendChoice, DeviceError, DeviceId, open, wait_for};
 use tandem_device::inventory::{DeviceClass, FoundDevice, Inventory};
-use tandem_device::memory::{HeldBefore, MemoryError, check_worst_batch, figures_of};
+use tandem_device::memory::{MemoryBaseline, MemoryError, check_worst_batch, figures_of};
 use tandem_device::placement::{DeviceSettings, MemoryLimits, Mode, OpenDevices, Placement};
 use tandem_model::device_mel::{
     BAND_TOLERANCE, DeviceMel, SoundBatch, TOLERANCE, choose_mel_place,
@@ -35,7 +35,7 @@ const LOSS_TOLERANCE: f32 = 1e-4;
 const STEPS: u64 = 10;
 const SHAPE: BatchShape = BatchShape { rows: 3, frames: 24, symbols: 7 };
 
-/// Drivers share the processors and their figures: one test at a time.
+/// Drivers share the CPUs and their figures, so only one test runs at a time.
 fn alone() -> MutexGuard<'static, ()> {
     static ONE: Mutex<()> = Mutex::new(());
     ONE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -48,7 +48,7 @@ fn placed(data: usize, model: usize) -> Placement {
         model_gpu: Some(model),
         ..DeviceSettings::default()
     };
-    Placement::decide(&settings, &Inventory::look()).expect("two software devices")
+    Placement::decide(&settings, &Inventory::detect()).expect("two software devices")
 }
 
 /// Speech of the demo corpus, cut to the lengths that fill the shape, and to less.
@@ -63,7 +63,7 @@ fn sounds() -> Vec<Vec<f32>> {
     vec![cut("en/en_emma_001", 23 * 256), cut("en/en_jack_002", 4000), cut("fa/fa_mina_001", 2500)]
 }
 
-/// The batch that the host would hand over, frames of the host's kernel included.
+/// The batch of the host, with the frames of the host kernel.
 fn host_batch() -> HostBatch {
     let config = MelConfig::SPEECH_22K;
     let mut extractor = MelExtractor::new(config.clone()).unwrap();
@@ -109,13 +109,13 @@ fn largest(one: &[f32], other: &[f32]) -> f32 {
 #[test]
 fn two_software_devices_are_listed_with_their_drivers() {
     let _alone = alone();
-    let found = Inventory::look();
+    let found = Inventory::detect();
     let gpus = found.gpus(Backend::Wgpu);
     let is_software = |gpu: &FoundDevice| gpu.kind == DeviceClass::Software;
     assert!(gpus.iter().filter(|gpu| is_software(gpu)).count() >= 2, "{gpus:?}");
     assert_ne!(gpus[0].id, gpus[1].id);
     assert!(gpus.iter().all(|gpu| gpu.driver.is_some() && gpu.memory.is_some()), "{gpus:?}");
-    // Software is for those who name it.
+    // Software devices are only used if their backend is named.
     let auto = Placement::decide(&DeviceSettings::default(), &found).unwrap();
     assert!(auto.mode == Mode::Cpu || auto.model.kind.is_hardware_gpu(), "{auto:?}");
 }
@@ -139,7 +139,7 @@ fn without_flags_the_first_gpu_does_both() {
     let _alone = alone();
     let backend = BackendChoice::Only(Backend::Wgpu);
     let settings = DeviceSettings { backend, ..DeviceSettings::default() };
-    let placement = Placement::decide(&settings, &Inventory::look()).unwrap();
+    let placement = Placement::decide(&settings, &Inventory::detect()).unwrap();
     assert_eq!((placement.mode, placement.model.id.index), (Mode::SingleGpu, 0));
     assert!(!placement.open().unwrap().are_apart());
     eprintln!("{placement}\n");
@@ -149,7 +149,7 @@ fn without_flags_the_first_gpu_does_both() {
 fn a_batch_is_on_the_data_device_before_the_transfer_and_on_the_model_device_after_it() {
     let _alone = alone();
     let devices = placed(0, 1).open().unwrap();
-    // Mel frames of the data device are the host's.
+    // Mel frames of the data device equal those of the host.
     let host = host_batch();
     let mel = values(mel_on(&devices.data));
     let off = largest(&mel, host.mel());
@@ -190,20 +190,20 @@ fn devices_of(batch: &DeviceBatch) -> Vec<Device> {
     ]
 }
 
-/// Ten batches from frames that this device makes, or the host.
+/// Ten batches with frames of this device, or of the host.
 fn batches(mel: &[f32]) -> Vec<AlignedBatch> {
     let host = host_batch();
     (0..STEPS).map(|step| real_voice::batch(&host, mel, step)).collect()
 }
 
-/// What a line of the table compares.
+/// A line of the table.
 struct Line {
     name: &'static str,
     devices: OpenDevices,
 }
 
 #[test]
-fn the_voice_learns_on_software_gpus_what_it_learns_on_the_cpu() {
+fn training_on_software_gpus_gives_the_losses_of_the_cpu() {
     let _alone = alone();
     let host = host_batch();
     let cpu = OpenDevices { data: Device::flex(), model: Device::flex() };
@@ -238,7 +238,7 @@ fn the_voice_learns_on_software_gpus_what_it_learns_on_the_cpu() {
     }
 }
 
-/// Nothing is anywhere else.
+/// Checks that every tensor is on this device.
 #[track_caller]
 fn check_places(name: &str, placed: &[Transferred], device: &Device) {
     assert!(placed.len() >= 10 * STEPS as usize, "{name}: {} are watched", placed.len());
@@ -248,7 +248,7 @@ fn check_places(name: &str, placed: &[Transferred], device: &Device) {
 }
 
 #[test]
-fn the_other_way_round_gives_the_same_mel() {
+fn swapped_devices_give_the_same_mel() {
     let _alone = alone();
     let devices = placed(1, 0).open().unwrap();
     let host = host_batch();
@@ -271,25 +271,25 @@ fn a_measurement_keeps_mel_frames_on_the_host_of_a_software_device() {
 }
 
 #[test]
-fn the_allocator_tells_what_a_device_holds_and_nothing_of_the_other() {
+fn the_allocator_reports_the_memory_of_one_device_only() {
     let _alone = alone();
     let devices = placed(0, 1).open().unwrap();
-    let figures = |device: &Device| figures_of(device).expect("wgpu tells");
+    let figures = |device: &Device| figures_of(device).expect("wgpu reports it");
     let (before, other_before) = (figures(&devices.data), figures(&devices.model));
-    let held = Tensor::<1>::ones([4 << 20], &devices.data) * 3.0;
+    let tensor = Tensor::<1>::ones([4 << 20], &devices.data) * 3.0;
     wait_for(&devices.data, "testing").unwrap();
     let (after, other_after) = (figures(&devices.data), figures(&devices.model));
     assert!(after.in_use.0 >= before.in_use.0 + (16 << 20), "{before:?} {after:?}");
     assert!(after.reserved >= after.in_use);
     assert!(other_after.in_use.0 < other_before.in_use.0 + (1 << 20), "{other_after:?}");
-    drop(held);
+    drop(tensor);
 }
 
 #[test]
 fn a_budget_smaller_than_the_worst_batch_is_refused_before_step_1() {
     let _alone = alone();
     let devices = placed(0, 1).open().unwrap();
-    // Values that come from the host: what is computed could be fused away.
+    // Values from the host: computed ones could be fused away.
     let step = || {
         let large = Tensor::<1>::from_data(
             TensorData::new(vec![1.5f32; 8 << 20], [8 << 20]),
@@ -300,7 +300,7 @@ fn a_budget_smaller_than_the_worst_batch_is_refused_before_step_1() {
     let check = |data, model| {
         let limits = MemoryLimits { data: Bytes::mib(data), model: Bytes::mib(model) };
         devices.model.memory_cleanup();
-        let before = HeldBefore::look(&devices);
+        let before = MemoryBaseline::measure(&devices);
         check_worst_batch(SHAPE, &devices, Some(limits), &before, step)
     };
     let error = check(64, 16).unwrap_err();
@@ -311,13 +311,13 @@ fn a_budget_smaller_than_the_worst_batch_is_refused_before_step_1() {
 
 #[test]
 fn a_missing_driver_is_an_error_and_no_panic() {
-    // The loader reads its environment once: another process looks for a driver that is not
-    // there.
+    // The loader reads its environment once, so another process tries a driver that does not
+    // exist.
     if env::var_os(NO_DRIVER).is_some() {
         let id = DeviceId { backend: Backend::Wgpu, index: 0 };
         let error = open(id).unwrap_err();
         assert!(matches!(error, DeviceError::NoDriver { .. }), "{error:?}");
-        let report = Inventory::look();
+        let report = Inventory::detect();
         let report = report.report(Backend::Wgpu).unwrap();
         assert!(report.built && report.hint.as_ref().unwrap().starts_with("install "));
         return;
@@ -330,7 +330,7 @@ fn a_missing_driver_is_an_error_and_no_panic() {
         .output()
         .unwrap();
     let said = String::from_utf8_lossy(&outcome.stderr);
-    assert!(outcome.status.success() && !said.contains("panicked"), "{said}");
+    assert!(outcome.status.success() && !said.contains("panicked"), "{when}");
 }
 
 const NO_DRIVER: &str = "TANDEM_TEST_NO_DRIVER";

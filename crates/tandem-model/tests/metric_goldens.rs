@@ -1,4 +1,4 @@
-//! The measures of a voice against NumPy, SciPy and librosa (`scripts/make_metric_goldens.py`).
+//! The metrics against NumPy, SciPy and librosa (`scripts/make_metric_goldens.py`).
 
 use serde::Deserialize;
 use std::path::Path;
@@ -65,7 +65,7 @@ fn close(found: f64, wanted: f64, within: f64) {
 }
 
 #[test]
-fn distortion_is_that_of_scipy() {
+fn distortion_equals_that_of_scipy() {
     let golden = golden();
     let a = MelFrames::new(&golden.mel_a, 80).unwrap();
     let b = MelFrames::new(&golden.mel_b, 80).unwrap();
@@ -74,14 +74,14 @@ fn distortion_is_that_of_scipy() {
         close(decibels, wanted.decibels, 1e-5);
         assert_eq!(pairs, wanted.pairs, "{band:?}");
     }
-    assert!(golden.banded.decibels > golden.whole.decibels, "the band must matter here");
+    assert!(golden.banded.decibels > golden.whole.decibels, "the band must have an effect here");
     let mut mean = MeanMel::new(80);
     mean.add(a).unwrap();
     close(mean.distortion(b).unwrap().decibels, golden.mean_a_of_b, 1e-5);
 }
 
 #[test]
-fn pitch_of_the_demo_voices_is_that_of_librosa() {
+fn pitch_of_the_demo_voices_equals_that_of_librosa() {
     let wavs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tandem/demo-corpus/wavs");
     let config = PitchConfig::SPEECH_22K;
     let mut decoder = Decoder::new(config.rate, AudioLimits::default());
@@ -96,7 +96,7 @@ fn pitch_of_the_demo_voices_is_that_of_librosa() {
 }
 
 #[test]
-fn alignment_health_is_that_of_numpy() {
+fn alignment_health_equals_that_of_numpy() {
     let golden = golden();
     let limits = HealthLimits::SPEECH;
     for wanted in golden.alignment {
@@ -111,7 +111,7 @@ fn alignment_health_is_that_of_numpy() {
 }
 
 #[test]
-fn the_distance_of_voices_is_that_of_scipy() {
+fn the_distance_of_embeddings_equals_that_of_scipy() {
     let GoldenVoices { a, b, distance } = golden().voices;
     close(cosine_distance(&a, &b).unwrap(), distance, 1e-6);
 }

@@ -1,10 +1,10 @@
 //! The network against NumPy (`scripts/make_network_goldens.py`), part by part and as losses.
 //!
-//! The reference computes every utterance alone, in 64 bits; here both are one padded batch, in
-//! 32. So what is compared is the maths, the names of the weights, and that padding leaks nowhere.
+//! The reference computes every utterance alone, in 64 bits; here both are one padded batch, in 32 bits.
+//! So the test covers the maths, the names of the weights, and that padding has no influence.
 
 use serde::Deserialize;
-use tandem_model::network::decoder::{Guide, time_features};
+use tandem_model::network::decoder::{DecoderContext, time_features};
 use tandem_model::network::size::VoiceConfig;
 use tandem_model::network::text_encoder::Encoded;
 use tandem_model::network::voice::{Voice, expand};
@@ -13,7 +13,7 @@ use tandem_model::weights::{weights_of, with_named};
 use tandem_model::{Device, Tensor, TensorData};
 use tandem_units::Seed;
 
-/// Rounding of 32 bits through some twenty layers, and to the six digits of the file, with room.
+/// Rounding of 32-bit floats through about twenty layers, and to the six digits of the file, with a margin.
 const TOLERANCE: f32 = 1e-4;
 
 #[derive(Deserialize)]
@@ -51,7 +51,7 @@ fn golden() -> Golden {
     serde_json::from_str(include_str!("goldens/network.json")).expect("the golden file")
 }
 
-/// See the script: numbers from -1 to 1 that follow from a name.
+/// Values from -1 to 1 that depend on a name, as in the script.
 fn uniform(name: &str, count: usize) -> impl Iterator<Item = f64> {
     let fold = |seed: u32, byte: u8| (seed ^ u32::from(byte)).wrapping_mul(16_777_619);
     let seed = name.bytes().fold(2_166_136_261, fold);
@@ -78,7 +78,7 @@ fn voice(config: &VoiceConfig, device: &Device) -> Voice {
     with_named(fresh, named, device).expect("weights of the right shapes")
 }
 
-/// Both rows in one batch, with room behind the longer one too.
+/// Both rows in one batch, with padding after the longer one too.
 struct Batch {
     batch: DeviceBatch,
     symbols: usize,
@@ -100,11 +100,11 @@ fn batch(golden: &Golden, device: &Device) -> Batch {
     };
     let mut noise = Vec::new();
     for (number, row) in rows.iter().enumerate() {
-        // What stands behind the end of a row must not matter.
-        let rubbish = 9.0 + number as f32;
+        // Padding must not matter.
+        let garbage = 9.0 + number as f32;
         let padded = |values: &[f32], count: usize| {
             let mut values = values.to_vec();
-            values.resize(count * bands, rubbish);
+            values.resize(count * bands, garbage);
             values
         };
         host.symbol_counts.push(row.symbols.len());
@@ -115,7 +115,7 @@ fn batch(golden: &Golden, device: &Device) -> Batch {
         host.symbol_ids.resize((number + 1) * symbols, 5);
         host.durations.extend(&row.durations);
         host.durations.resize((number + 1) * symbols, 0);
-        // A patch that is begun is filled with zeros; behind it comes anything.
+        // The last patch is filled with zeros; the padding after it is arbitrary.
         let mut mel = row.mel.clone();
         mel.resize((row.mel.len() / bands).next_multiple_of(config.patch) * bands, 0.0);
         host.mel.extend(padded(&mel, frames));
@@ -131,10 +131,10 @@ fn batch(golden: &Golden, device: &Device) -> Batch {
     Batch { batch, symbols, frames }
 }
 
-/// A tensor's rows against the reference, each up to its real end.
+/// Compares the rows of a tensor with the reference, each up to its real length.
 #[track_caller]
 fn check<const D: usize>(what: &str, found: Tensor<D>, golden: &Golden, of: fn(&Row) -> &[f32]) {
-    let values = found.try_into_vec_as::<f32>().expect("numbers of 32 bits");
+    let values = found.try_into_vec_as::<f32>().expect("32-bit floats");
     let rows = values.chunks_exact(values.len() / golden.rows.len());
     for (number, (found, row)) in rows.zip(&golden.rows).enumerate() {
         let expected = of(row);
@@ -147,7 +147,7 @@ fn check<const D: usize>(what: &str, found: Tensor<D>, golden: &Golden, of: fn(&
 }
 
 #[test]
-fn every_part_gives_what_the_reference_gives() {
+fn every_part_equals_the_reference() {
     let (golden, device) = (golden(), Device::flex());
     let (voice, Batch { batch, frames, symbols }) =
         (voice(&golden.config, &device), batch(&golden, &device));
@@ -168,8 +168,8 @@ fn every_part_gives_what_the_reference_gives() {
     let hidden = expand(hidden, batch.position_symbols.clone(), [rows, positions]);
     let start = prior.clone() + batch.noise.clone();
     let point = start.clone() + (batch.mel.clone() - start) * batch.times.clone();
-    let guide = Guide { prior, hidden, condition };
-    let velocity = voice.velocity(point, batch.time_features, &guide, &batch.positions);
+    let context = DecoderContext { prior, hidden, condition };
+    let velocity = voice.velocity(point, batch.time_features, &context, &batch.positions);
     check("velocity", velocity, &golden, |row| &row.velocity);
 }
 

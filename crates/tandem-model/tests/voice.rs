@@ -1,11 +1,12 @@
-//! The whole voice: padding, gradients, steps, speaking. A voice of a few hundred weights.
+//! The whole voice with a few hundred weights: padding, gradients, optimizer steps, synthesis.
 
 use tandem_model::alignment::{Aligner, log_likelihoods};
+use tandem_model::gradients::{GradientReducer, GradientSum, LocalGradients, ReduceError};
 use tandem_model::network::ops::Lengths;
 use tandem_model::network::size::{ModelSize, VoiceConfig};
 use tandem_model::network::voice::Voice;
-use tandem_model::optimizer::{GradientSum, Optimizer, StepSettings};
-use tandem_model::synthesis::mel::{Reference, SamplingOptions, Speaker};
+use tandem_model::optimizer::{Optimizer, StepSettings};
+use tandem_model::synthesis::mel::{MelSynthesizer, Reference, SamplingOptions};
 use tandem_model::train_batch::{AlignedBatch, DeviceBatch};
 use tandem_model::weights::{weights_of, with_weights};
 use tandem_model::{Device, Module, Tensor, TensorData};
@@ -30,8 +31,8 @@ fn device() -> Device {
     Device::flex()
 }
 
-/// A voice in which no weight is zero, so that every part has a say.
-fn stirred(seed: u64) -> Voice {
+/// A voice without zero weights, so that every part has an effect.
+fn perturbed(seed: u64) -> Voice {
     let voice = Voice::new(&micro(), Seed(seed), &device().autodiff());
     let mut number = 0u32;
     let weights = weights_of(&voice).into_iter().map(|weight| {
@@ -66,10 +67,10 @@ fn batch(rows: &[[usize; 3]], room: [usize; 3]) -> AlignedBatch {
         seed: Seed(5),
         ..AlignedBatch::default()
     };
-    for (row, &[text, sound, stretch]) in rows.iter().enumerate() {
+    for (row, &[text, sound, segment]) in rows.iter().enumerate() {
         made.symbol_counts.push(text);
         made.frame_counts.push(sound);
-        made.reference_counts.push(stretch);
+        made.reference_counts.push(segment);
         for symbol in 0..text {
             made.symbol_ids[row * symbols + symbol] = (1 + (row + 3 * symbol) % 10) as i32;
             let rest = if symbol + 1 == text { sound % text } else { 0 };
@@ -78,14 +79,14 @@ fn batch(rows: &[[usize; 3]], room: [usize; 3]) -> AlignedBatch {
         for at in 0..sound * config.bands {
             made.mel[row * frames * config.bands + at] = wave(row, at);
         }
-        for at in 0..stretch * config.bands {
+        for at in 0..segment * config.bands {
             made.reference[row * reference * config.bands + at] = wave(row + 7, at);
         }
     }
     made
 }
 
-/// The same noise and time for a row, whatever its padding: what follows from the row alone.
+/// Noise and time that depend on the row, not on its padding.
 fn with_noise_by_row(mut batch: DeviceBatch, numbers: &[usize]) -> DeviceBatch {
     let [rows, frames, bands] = batch.noise.dims();
     let noise: Vec<f32> = (0..rows * frames * bands)
@@ -111,9 +112,9 @@ const ROWS: [[usize; 3]; 3] = [[5, 12, 8], [3, 7, 12], [6, 16, 0]];
 
 #[test]
 fn padding_changes_nothing() {
-    let voice = stirred(1);
-    for (row, [symbols, frames, stretch]) in ROWS.into_iter().enumerate() {
-        let room = [symbols, frames.next_multiple_of(2), stretch.max(4)];
+    let voice = perturbed(1);
+    for (row, [symbols, frames, segment]) in ROWS.into_iter().enumerate() {
+        let room = [symbols, frames.next_multiple_of(2), segment.max(4)];
         let mut alone = batch(&ROWS, [6, 16, 12]);
         alone = one_row(&alone, row, room);
         let alone = with_noise_by_row(alone.to_device(&device()), &[row]);
@@ -124,7 +125,7 @@ fn padding_changes_nothing() {
         let padded = losses(&voice, &counting_only(padded, row));
         for (alone, padded) in alone.into_iter().zip(padded) {
             assert!((alone - padded).abs() < 2e-5 * alone.max(1.0), "row {row}: {alone} {padded}");
-            assert!(alone > 1e-3, "a loss of nothing proves nothing");
+            assert!(alone > 1e-3, "a zero loss proves nothing");
         }
     }
 }
@@ -156,7 +157,7 @@ fn one_row(
     }
 }
 
-/// The same batch, in which one row alone counts.
+/// The same batch with weights for one row only.
 fn counting_only(mut batch: DeviceBatch, row: usize) -> DeviceBatch {
     let rows = batch.mel.dims()[0];
     let mut one = vec![0f32; rows];
@@ -168,14 +169,14 @@ fn counting_only(mut batch: DeviceBatch, row: usize) -> DeviceBatch {
 }
 
 #[test]
-fn gradients_are_slopes_of_the_loss() {
-    let voice = stirred(2);
+fn gradients_equal_finite_differences_of_the_loss() {
+    let voice = perturbed(2);
     let batch = batch(&ROWS, [7, 18, 12]).to_device(&device());
     let mut gradients = voice.losses(&batch).total().backward();
     let gradients = tandem_model::weights::gradients_of(&voice, &mut gradients);
     let weights = weights_of(&voice);
-    // Durations are cut off from the encoder on purpose: the slope through the hidden vectors is
-    // left out of the gradient, so it is left out of the comparison too.
+    // The duration predictor gets detached vectors, so the duration loss is left out of the comparison
+    // for other weights.
     let whole = |voice: &Voice| {
         let losses = voice.losses(&batch);
         f64::from(losses.prior.into_scalar::<f32>()) + f64::from(losses.flow.into_scalar::<f32>())
@@ -202,7 +203,7 @@ fn gradients_are_slopes_of_the_loss() {
         }
         let found = gradient.map_or(0.0, |g| f64::from(g[at]));
         let off = (found - slope).abs();
-        // The start of the flow is the prior, cut off: its slope differs for the encoder alone.
+        // The start of the flow is detached, so the finite difference differs for the encoder.
         let exact = !weight.name.starts_with("encoder");
         if exact {
             assert!(off < 2e-2 * slope.abs().max(0.05), "{}: {found} {slope}", weight.name);
@@ -242,7 +243,7 @@ fn stepped(voice: &Voice, batches: &[DeviceBatch]) -> Vec<f32> {
 
 #[test]
 fn gradients_of_small_batches_add_up_to_those_of_a_large_one() {
-    let voice = stirred(3);
+    let voice = perturbed(3);
     let room = [6, 16, 12];
     let whole = batch(&ROWS, room);
     let parts: Vec<DeviceBatch> = (0..3)
@@ -251,15 +252,56 @@ fn gradients_of_small_batches_add_up_to_those_of_a_large_one() {
     let whole = with_noise_by_row(whole.to_device(&device()), &[0, 1, 2]);
     let (large, small) = (stepped(&voice, &[whole]), stepped(&voice, &parts));
     let before = values(&voice);
-    // The first step of Adam is the sign of the gradient: where that is near zero it may differ.
+    // The first step of Adam is the sign of the gradient, which may differ near zero.
     let far = large.iter().zip(&small).filter(|(a, b)| (*a - *b).abs() > 1e-4).count();
     assert!(far <= large.len() / 100, "{far} of {} weights differ", large.len());
     assert!(large.iter().zip(&before).filter(|(a, b)| a != b).count() > large.len() / 2);
 }
 
+/// Stands for the process that has the other half of the batch.
+struct OtherHalf {
+    gradients: Option<GradientSum>,
+}
+
+impl GradientReducer for OtherHalf {
+    fn reduce(&mut self, gradients: &mut GradientSum) -> Result<(), ReduceError> {
+        let other = self.gradients.take().ok_or_else(|| ReduceError("it has left".into()))?;
+        gradients.merge(other);
+        Ok(())
+    }
+}
+
 #[test]
-fn a_step_without_a_number_changes_nothing() {
-    let voice = stirred(4);
+fn two_halves_summed_by_a_reducer_give_the_step_of_the_whole_batch() {
+    let voice = perturbed(3);
+    let room = [6, 16, 12];
+    let whole = batch(&ROWS, room);
+    let gradients = |rows: &[usize]| {
+        let mut sum = GradientSum::default();
+        for &row in rows {
+            let batch = one_row(&whole, row, room).to_device(&device());
+            let batch = with_noise_by_row(batch, &[row]);
+            sum.add(&voice, voice.losses(&batch).total().backward(), batch.utterances);
+        }
+        sum
+    };
+    let step = |mut sum: GradientSum, reducer: &mut dyn GradientReducer| {
+        reducer.reduce(&mut sum).unwrap();
+        assert_eq!(sum.utterances, 3);
+        values(&Optimizer::new(&voice).step(voice.clone(), sum, &settings(1)).0)
+    };
+    let local = step(gradients(&[0, 1, 2]), &mut LocalGradients);
+    let mut other = OtherHalf { gradients: Some(gradients(&[2])) };
+    let reduced = step(gradients(&[0, 1]), &mut other);
+    assert_eq!(local, reduced);
+    assert_ne!(local, values(&voice), "the step moves the weights");
+    let error = other.reduce(&mut gradients(&[0])).unwrap_err();
+    assert_eq!(error.to_string(), "the gradients of several processes cannot be summed");
+}
+
+#[test]
+fn a_step_with_a_non_finite_gradient_changes_nothing() {
+    let voice = perturbed(4);
     let mut batch = batch(&ROWS, [6, 16, 12]).to_device(&device());
     batch.mel = batch.mel * f32::NAN;
     let after = stepped(&voice, &[batch]);
@@ -269,13 +311,13 @@ fn a_step_without_a_number_changes_nothing() {
 #[test]
 fn the_same_seed_gives_the_same_voice_and_the_same_step() {
     let batch = || batch(&ROWS, [6, 16, 12]).to_device(&device());
-    assert_eq!(stepped(&stirred(5), &[batch()]), stepped(&stirred(5), &[batch()]));
-    assert_ne!(values(&stirred(5)), values(&stirred(6)));
+    assert_eq!(stepped(&perturbed(5), &[batch()]), stepped(&perturbed(5), &[batch()]));
+    assert_ne!(values(&perturbed(5)), values(&perturbed(6)));
 }
 
 #[test]
-fn a_tiny_voice_learns_one_batch_by_heart() {
-    let mut voice = stirred(7);
+fn a_tiny_voice_overfits_one_batch() {
+    let mut voice = perturbed(7);
     let mut optimizer = Optimizer::new(&voice);
     let batch = batch(&ROWS, [6, 16, 12]).to_device(&device());
     let first = losses(&voice, &batch);
@@ -291,29 +333,44 @@ fn a_tiny_voice_learns_one_batch_by_heart() {
 }
 
 #[test]
-fn speaking_gives_as_many_frames_as_durations_say() {
+fn the_frames_of_a_text_are_the_sum_of_its_durations() {
     let (config, device) = (micro(), device());
-    let voice = stirred(8).valid();
-    let speaker = Speaker { voice: &voice, config: &config, device: &device };
+    let voice = perturbed(8).valid();
+    let synthesizer = MelSynthesizer { voice: &voice, config: &config, device: &device };
     let reference = Reference { mel: vec![0.1; 9 * config.bands] };
-    let said = speaker.speak(&[1, 2, 3], 1, &reference, None, &SamplingOptions::default());
+    let said = synthesizer.synthesize(&[1, 2, 3], 1, &reference, None, &SamplingOptions::default());
     let frames: u32 = said.durations.iter().sum();
     assert_eq!(said.mel.len(), frames as usize * config.bands);
     assert!(said.durations.iter().all(|&frames| frames > 0));
-    let given =
-        speaker.speak(&[1, 2, 3], 1, &reference, Some(&[2, 1, 4]), &SamplingOptions::default());
+    let given = synthesizer.synthesize(
+        &[1, 2, 3],
+        1,
+        &reference,
+        Some(&[2, 1, 4]),
+        &SamplingOptions::default(),
+    );
     assert_eq!(given.mel.len(), 7 * config.bands);
-    let again =
-        speaker.speak(&[1, 2, 3], 1, &reference, Some(&[2, 1, 4]), &SamplingOptions::default());
+    let again = synthesizer.synthesize(
+        &[1, 2, 3],
+        1,
+        &reference,
+        Some(&[2, 1, 4]),
+        &SamplingOptions::default(),
+    );
     assert_eq!(given.mel, again.mel);
-    let nobody = Reference::default();
-    let other =
-        speaker.speak(&[1, 2, 3], 1, &nobody, Some(&[2, 1, 4]), &SamplingOptions::default());
-    assert_ne!(given.mel, other.mel, "the reference must be heard");
+    let no_speaker = Reference::default();
+    let other = synthesizer.synthesize(
+        &[1, 2, 3],
+        1,
+        &no_speaker,
+        Some(&[2, 1, 4]),
+        &SamplingOptions::default(),
+    );
+    assert_ne!(given.mel, other.mel, "the reference must have an effect");
 }
 
 #[test]
-fn a_reader_that_knows_the_frames_aligns_them_rightly() {
+fn correct_priors_give_the_correct_alignment() {
     let bands = 4;
     let prior: Vec<f32> = (0..3 * bands).map(|at| (at / bands) as f32).collect();
     let mel: Vec<f32> =
@@ -323,7 +380,7 @@ fn a_reader_that_knows_the_frames_aligns_them_rightly() {
 }
 
 #[test]
-fn sizes_have_the_parameters_they_promise() {
+fn sizes_have_the_documented_parameter_counts() {
     let about = [(ModelSize::Tiny, 2.0e6), (ModelSize::Small, 18.0e6)];
     for (size, expected) in about {
         let config = VoiceConfig::of(size, 200, 2, 80);
@@ -333,15 +390,15 @@ fn sizes_have_the_parameters_they_promise() {
 }
 
 #[test]
-fn an_empty_row_is_never_read() {
-    let voice = stirred(9);
-    let mut with_rubbish = batch(&[[5, 12, 8], [0, 0, 0]], [6, 16, 12]);
-    let clean = with_rubbish.clone().to_device(&device());
-    let half = with_rubbish.mel.len() / 2;
-    with_rubbish.mel[half..].fill(1e3);
-    let rubbish = with_rubbish.to_device(&device());
+fn an_empty_row_has_no_effect() {
+    let voice = perturbed(9);
+    let mut with_garbage = batch(&[[5, 12, 8], [0, 0, 0]], [6, 16, 12]);
+    let clean = with_garbage.clone().to_device(&device());
+    let half = with_garbage.mel.len() / 2;
+    with_garbage.mel[half..].fill(1e3);
+    let garbage = with_garbage.to_device(&device());
     assert_eq!(clean.utterances, 1);
-    assert_eq!(losses(&voice, &clean), losses(&voice, &rubbish));
+    assert_eq!(losses(&voice, &clean), losses(&voice, &garbage));
     let empty = Lengths::new(&[0], 4, &device());
     assert_eq!(empty.total(), 0);
 }

@@ -107,7 +107,7 @@ impl Precision {
 
     /// Refuses what a device cannot compute with.
     pub fn check(self, device: &Device) -> Result<(), TrainError> {
-        match self.compute().is_on(device) {
+        match self.compute().is_supported_by(device) {
             true => Ok(()),
             false => Err(TrainError::Precision { asked: self }),
         }

@@ -7,7 +7,7 @@ use kit::Made;
 use std::sync::Arc;
 use std::time::Duration;
 use tandem_data::batch::{BatchConfig, Batches};
-use tandem_device::memory::HeldBefore;
+use tandem_device::memory::MemoryBaseline;
 use tandem_device::placement::OpenDevices;
 use tandem_model::Device;
 use tandem_model::checkpoint::{Checkpoints, Contents, Keep};
@@ -55,7 +55,7 @@ fn run(prepared: &Arc<Prepared>, warm_up: WarmUp) -> Run {
         ..TrainSettings::default()
     };
     let checkpoints = || Checkpoints::open(&settings.checkpoint_dir, Keep { last: 1 }).unwrap();
-    let held = HeldBefore::look(&devices);
+    let held = MemoryBaseline::measure(&devices);
     let first = checkpoints();
     let start = begin(prepared, &feed, &settings, &devices, &first, &cancel).unwrap();
     let path = folder.path().join("run.jsonl");

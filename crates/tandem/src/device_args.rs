@@ -1,7 +1,7 @@
 //! Flags that say where data work and training happen: what was typed becomes what was decided.
 //!
 //! Flag, then environment, then configuration file, then default. Decides nothing about the
-//! machine: that is `Placement::decide`, with what `Inventory::look` finds.
+//! machine: that is `Placement::decide`, with what `Inventory::detect` finds.
 
 use crate::failure::Advised;
 use serde::{Deserialize, Serialize};

@@ -119,7 +119,7 @@ impl Session {
         out: &mut Printer,
     ) -> anyhow::Result<Session> {
         let plan = args.plan()?;
-        let placement = Placement::decide(&plan.devices, &Inventory::look())
+        let placement = Placement::decide(&plan.devices, &Inventory::detect())
             .context("no run is possible with these devices")?;
         let devices = placement.open().context("cannot open the devices")?;
         plan.train.precision.check(&devices.model)?;

@@ -9,6 +9,7 @@ use tandem_device::placement::{DeviceSettings, Placement};
 use tandem_model::Device;
 use tandem_model::synthesis::mel::SamplingOptions;
 use tandem_model::synthesis::text::Synthesizer;
+use tandem_model::vocoder::VocoderChoice;
 use tandem_model::vocoder::griffin_lim::GriffinLimConfig;
 use tandem_units::Seed;
 
@@ -54,14 +55,15 @@ impl SamplingArgs {
     }
 
     /// For the vocoder.
-    pub fn vocoder(&self) -> GriffinLimConfig {
-        GriffinLimConfig { iterations: self.vocoder_rounds, ..GriffinLimConfig::SPEECH }
+    pub fn vocoder(&self) -> VocoderChoice {
+        let iterations = self.vocoder_rounds;
+        VocoderChoice::GriffinLim(GriffinLimConfig { iterations, ..GriffinLimConfig::SPEECH })
     }
 }
 
 impl VoiceArgs {
     /// Opens the device and reads the voice.
-    pub fn open(&self, vocoder: GriffinLimConfig) -> anyhow::Result<Synthesizer> {
+    pub fn open(&self, vocoder: &VocoderChoice) -> anyhow::Result<Synthesizer> {
         let device = self.device()?;
         Synthesizer::open(&self.checkpoint, &device, vocoder)
             .with_context(|| format!("cannot speak with `{}`", self.checkpoint.display()))
@@ -69,7 +71,7 @@ impl VoiceArgs {
 
     fn device(&self) -> anyhow::Result<Device> {
         let settings = DeviceSettings { backend: self.backend, ..DeviceSettings::default() };
-        let placed = Placement::decide(&settings, &Inventory::look())?.model.id;
+        let placed = Placement::decide(&settings, &Inventory::detect())?.model.id;
         let id = match (self.gpu, placed.backend) {
             (None, _) => placed,
             (Some(index), Backend::Cpu) => {

@@ -123,7 +123,7 @@ fn unusable_input_is_an_error_with_a_hint_and_writes_nothing() {
     fails(&["--text", "A ★ star"], &["A ★ star", "U+2605"]);
     fails(&["--text", "Привет"], &["Cyrillic", "reads en, fa"]);
     fails(&["--text", "Hallo", "--language", "de"], &["`de`", "reads en, fa"]);
-    fails(&["--text", "Hi", "--speaker", "bob"], &["`bob`", "it keeps emma"]);
+    fails(&["--text", "Hi", "--speaker", "bob"], &["`bob`", "it has emma"]);
     fails(&["--text", "Hi", "--reference", "short.wav"], &["short.wav", "clear speech"]);
     fails(&["--text", "Hi", "--speed", "0"], &["the speed is 0", "leave it out"]);
     fails(&["--text", "Hi", "--mel", "a.png"], &["a.png", ".npy"]);

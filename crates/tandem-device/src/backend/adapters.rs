@@ -1,8 +1,7 @@
-//! Graphics adapters: every GPU with a driver, and software that stands in for one.
+//! Graphics adapters: GPUs with a Vulkan, Metal or DirectX driver, and software adapters.
 //!
-//! In: which graphics interface. Out: [`FoundDevice`]s, hardware first, and open devices. An
-//! adapter is asked for its facts without being opened. Part of [`super`], which knows when it
-//! is built.
+//! In: a graphics API. Out: [`FoundDevice`]s, hardware first, and open devices. Adapters are listed without
+//! opening them. Part of [`super`], which has the feature checks.
 
 use super::{Backend, DeviceError, DeviceId, MANY_SOFTWARE_ADAPTERS};
 use crate::inventory::{DeviceClass, FoundDevice, Processor};
@@ -11,8 +10,8 @@ use burn::tensor::{Device, DeviceKind};
 use std::sync::LazyLock;
 use tandem_units::Bytes;
 
-/// One for the whole program: loaders of graphics drivers do not like them to come and go, and
-/// some write a line to the terminal each time they are asked.
+/// One list for the whole process: loaders of graphics drivers do not support repeated loading well, and
+/// some print a line each time.
 static ADAPTERS: LazyLock<Vec<wgpu::Adapter>> =
     LazyLock::new(|| pollster::block_on(INSTANCE.enumerate_adapters(wgpu::Backends::PRIMARY)));
 
@@ -23,22 +22,22 @@ static INSTANCE: LazyLock<wgpu::Instance> = LazyLock::new(|| {
     })
 });
 
-/// An adapter, and how the tensor library asks for it.
+/// An adapter, and how Burn opens it.
 struct Listed {
     adapter: wgpu::Adapter,
     info: wgpu::AdapterInfo,
-    way_in: WayIn,
+    open_by: OpenBy,
 }
 
-/// How the tensor library gets at an adapter.
-enum WayIn {
-    /// It can ask for it by kind and number.
+/// How Burn opens an adapter.
+enum OpenBy {
+    /// By kind and index.
     Selector(DeviceKind),
-    /// It cannot tell it from another one: the adapter itself is handed over.
-    Handed,
+    /// Burn cannot select it, so this crate opens the adapter itself.
+    Adapter,
 }
 
-/// The adapters of a backend, in the order of their numbers.
+/// The adapters of a backend, in the order of their indices.
 pub(super) fn enumerate(backend: Backend) -> Result<Vec<FoundDevice>, DeviceError> {
     let listed = list(backend);
     if listed.is_empty() {
@@ -56,21 +55,21 @@ pub(super) fn enumerate(backend: Backend) -> Result<Vec<FoundDevice>, DeviceErro
     Ok(found.collect())
 }
 
-/// Opens an adapter by its number in [`enumerate`].
+/// Opens an adapter by its index in [`enumerate`].
 pub(super) fn open(id: DeviceId) -> Result<Device, DeviceError> {
     let mut listed = list(id.backend);
     if id.index >= listed.len() {
         return Err(DeviceError::NoSuchDevice { id, found: listed.len() });
     }
-    let Listed { adapter, info, way_in } = listed.swap_remove(id.index);
+    let Listed { adapter, info, open_by } = listed.swap_remove(id.index);
     let refused = |why: String| DeviceError::Open { id, why };
-    match way_in {
-        WayIn::Selector(kind) => Device::wgpu_options()
+    match open_by {
+        OpenBy::Selector(kind) => Device::wgpu_options()
             .device_kind(kind)
             .graphics_api(interface_of(info.backend))
             .init()
             .map_err(|error| refused(error.to_string())),
-        WayIn::Handed => {
+        OpenBy::Adapter => {
             let setup = set_up(adapter, info.backend).map_err(refused)?;
             let device = Device::wgpu_options().setup(setup).init();
             device.map_err(|error| refused(error.to_string()))
@@ -78,7 +77,7 @@ pub(super) fn open(id: DeviceId) -> Result<Device, DeviceError> {
     }
 }
 
-/// Hardware first, then software; otherwise as the drivers list them.
+/// Hardware first, then software; otherwise in the order of the drivers.
 fn list(backend: Backend) -> Vec<Listed> {
     let wanted = match backend {
         Backend::Vulkan => wgpu::Backends::VULKAN,
@@ -92,34 +91,34 @@ fn list(backend: Backend) -> Vec<Listed> {
         if !wanted.contains(info.backend.into()) {
             continue;
         }
-        let Some(way_in) = way_into(info.device_type, &mut count) else { continue };
-        listed.push(Listed { adapter: adapter.clone(), info, way_in });
+        let Some(open_by) = open_by(info.device_type, &mut count) else { continue };
+        listed.push(Listed { adapter: adapter.clone(), info, open_by });
     }
     listed.sort_by_key(|listed| class_of(listed.info.device_type) == DeviceClass::Software);
     listed
 }
 
-/// The library counts each kind by itself, and knows one software adapter only.
-fn way_into(kind: wgpu::DeviceType, count: &mut [usize; 4]) -> Option<WayIn> {
+/// Burn counts each kind separately, and supports only one software adapter.
+fn open_by(kind: wgpu::DeviceType, count: &mut [usize; 4]) -> Option<OpenBy> {
     let mut next = |place: usize| {
         count[place] += 1;
         count[place] - 1
     };
     Some(match kind {
-        wgpu::DeviceType::DiscreteGpu => WayIn::Selector(DeviceKind::DiscreteGpu(next(0))),
-        wgpu::DeviceType::IntegratedGpu => WayIn::Selector(DeviceKind::IntegratedGpu(next(1))),
-        wgpu::DeviceType::VirtualGpu => WayIn::Selector(DeviceKind::VirtualGpu(next(2))),
+        wgpu::DeviceType::DiscreteGpu => OpenBy::Selector(DeviceKind::DiscreteGpu(next(0))),
+        wgpu::DeviceType::IntegratedGpu => OpenBy::Selector(DeviceKind::IntegratedGpu(next(1))),
+        wgpu::DeviceType::VirtualGpu => OpenBy::Selector(DeviceKind::VirtualGpu(next(2))),
         wgpu::DeviceType::Cpu => match next(3) {
-            0 => WayIn::Selector(DeviceKind::Cpu),
-            _ if MANY_SOFTWARE_ADAPTERS => WayIn::Handed,
+            0 => OpenBy::Selector(DeviceKind::Cpu),
+            _ if MANY_SOFTWARE_ADAPTERS => OpenBy::Adapter,
             _ => return None,
         },
-        wgpu::DeviceType::Other if MANY_SOFTWARE_ADAPTERS => WayIn::Handed,
+        wgpu::DeviceType::Other if MANY_SOFTWARE_ADAPTERS => OpenBy::Adapter,
         wgpu::DeviceType::Other => return None,
     })
 }
 
-/// The library's own request for a device with kernels in WGSL.
+/// The device request of Burn for kernels in WGSL.
 fn set_up(adapter: wgpu::Adapter, backend: wgpu::Backend) -> Result<WgpuSetup, String> {
     let features = adapter.features().difference(wgpu::Features::MAPPABLE_PRIMARY_BUFFERS);
     let request = wgpu::DeviceDescriptor {
@@ -128,7 +127,7 @@ fn set_up(adapter: wgpu::Adapter, backend: wgpu::Backend) -> Result<WgpuSetup, S
         required_limits: adapter.limits(),
         memory_hints: wgpu::MemoryHints::MemoryUsage,
         trace: wgpu::Trace::Off,
-        // SAFETY: kernels come from the tensor library alone, which asks for the same.
+        // SAFETY: kernels come only from Burn, which makes the same request.
         experimental_features: unsafe { wgpu::ExperimentalFeatures::enabled() },
     };
     let opened = pollster::block_on(adapter.request_device(&request));
@@ -136,7 +135,7 @@ fn set_up(adapter: wgpu::Adapter, backend: wgpu::Backend) -> Result<WgpuSetup, S
     Ok(WgpuSetup { instance: INSTANCE.clone(), adapter, device, queue, backend })
 }
 
-/// The interface an adapter was found through, so that it is opened through the same.
+/// The graphics API that listed an adapter, so that it is opened through the same one.
 fn interface_of(backend: wgpu::Backend) -> WgpuBackend {
     match backend {
         wgpu::Backend::Vulkan => WgpuBackend::Vulkan,
@@ -163,12 +162,12 @@ fn driver_of(info: &wgpu::AdapterInfo) -> Option<String> {
     (!text.is_empty()).then(|| text.to_owned())
 }
 
-/// The largest heap that is the device's own. Software has the machine's memory.
+/// The largest device-local heap; the memory of the machine for software adapters.
 fn memory_of(listed: &Listed) -> Option<Bytes> {
     if listed.info.device_type == wgpu::DeviceType::Cpu {
         return Processor::here().memory;
     }
-    // SAFETY: the handles are read while the guard lives, and nothing is destroyed.
+    // SAFETY: the handles are only read while the guard is alive.
     unsafe {
         let adapter = listed.adapter.as_hal::<wgpu::hal::api::Vulkan>()?;
         let instance = adapter.shared_instance().raw_instance();

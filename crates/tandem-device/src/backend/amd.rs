@@ -1,6 +1,7 @@
-//! ROCm devices, as AMD's driver numbers them.
+//! ROCm devices in the order of AMD's driver.
 //!
-//! The tensor library opens a device to learn its name; memory comes from the kernel's files.
+//! In: the driver. Out: [`FoundDevice`]s. Burn opens a device to get its name; the memory size comes from
+//! the kernel's files.
 
 use super::{Backend, DeviceError, DeviceId};
 use crate::inventory::{DeviceClass, FoundDevice, PciAddress};
@@ -9,10 +10,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use tandem_units::Bytes;
 
-/// The devices, in the order of their numbers.
 pub(super) fn enumerate() -> Result<Vec<FoundDevice>, DeviceError> {
     let backend = Backend::Rocm;
-    // Without the kernel's part of the driver the library would break down further on.
+    // Without the kernel driver the library would fail later.
     if !Path::new("/dev/kfd").exists() {
         let why = "the amdgpu kernel driver is not loaded (no /dev/kfd)".to_owned();
         return Err(DeviceError::NoDriver { backend, why });

@@ -1,4 +1,4 @@
-//! What can go wrong with a device, as a fact and a way out.
+//! What can fail with a device, with a hint.
 
 use super::{Backend, DeviceId};
 use tandem_units::Hint;
@@ -6,42 +6,23 @@ use tandem_units::Hint;
 /// Why a device cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DeviceError {
-    /// The program was built without that backend.
     #[error("backend `{backend}` is not in this build")]
-    NotBuilt {
-        /// Which one.
-        backend: Backend,
-    },
-    /// The backend is built in, and its driver is not installed.
+    NotBuilt { backend: Backend },
     #[error("backend `{backend}` found no driver: {why}")]
-    NoDriver {
-        /// Which one.
-        backend: Backend,
-        /// What was missing.
-        why: String,
-    },
-    /// There is no device of that number.
+    NoDriver { backend: Backend, why: String },
     #[error("there is no device {} of backend `{}`: it has {found}", id.index, id.backend)]
     NoSuchDevice {
-        /// What was asked for.
         id: DeviceId,
-        /// How many there are.
+        /// The number of devices.
         found: usize,
     },
-    /// The driver refused.
     #[error("cannot open device {id}: {why}")]
-    Open {
-        /// Which one.
-        id: DeviceId,
-        /// What it said.
-        why: String,
-    },
-    /// The device library broke down; it may have lost the device.
+    Open { id: DeviceId, why: String },
+    /// The device library failed; the device may be lost.
     #[error("the device failed while {doing}: {why}")]
     Broke {
-        /// What was under way.
+        /// The operation in progress.
         doing: &'static str,
-        /// What it said.
         why: String,
     },
 }
@@ -54,14 +35,14 @@ impl Hint for DeviceError {
                  `--backend` out"
             )),
             Self::NoDriver { backend, .. } => Some(format!(
-                "install {}, or leave `--backend` out for the best that is there",
+                "install {}, or leave `--backend` out to use the best available one",
                 backend.driver()
             )),
             Self::NoSuchDevice { .. } => {
                 Some("`tandem devices` lists the numbers there are".into())
             }
             Self::Open { .. } => {
-                Some("check that the driver works and that no other program holds it".into())
+                Some("check that the driver works and that no other program uses the device".into())
             }
             Self::Broke { .. } => Some(
                 "if memory ran out, take a smaller `--batch-size`; if the device is gone, look at \

@@ -1,7 +1,7 @@
-//! CUDA devices, as NVIDIA's driver numbers them.
+//! CUDA devices in the order of NVIDIA's driver.
 //!
-//! Asks the driver without opening a device: no context is made, no memory taken. The library
-//! for CUDA ends the program where the driver is missing, so its presence is asked for first.
+//! In: the driver. Out: [`FoundDevice`]s. Opens no device: no context is created and no memory used. The
+//! CUDA library aborts without a driver, so its presence is checked first.
 
 use super::{Backend, DeviceError, DeviceId};
 use crate::inventory::{DeviceClass, FoundDevice, PciAddress};
@@ -9,15 +9,14 @@ use cudarc::driver::result::{self, device};
 use cudarc::driver::sys::{self, CUdevice, CUdevice_attribute as Attribute};
 use tandem_units::Bytes;
 
-/// The devices, in the order of their numbers.
 pub(super) fn enumerate() -> Result<Vec<FoundDevice>, DeviceError> {
     let backend = Backend::Cuda;
     let missing = |why: String| DeviceError::NoDriver { backend, why };
-    // SAFETY: tries to load the driver's library, nothing else.
+    // SAFETY: only tries to load the driver's library.
     if !unsafe { sys::is_culib_present() } {
         return Err(missing("libcuda.so is not installed".into()));
     }
-    result::init().map_err(|error| missing(format!("it does not start: {error}")))?;
+    result::init().map_err(|error| missing(format!("it cannot be initialised: {error}")))?;
     let count = device::get_count().map_err(|error| missing(error.to_string()))?;
     let driver = driver_version();
     (0..count).map(|at| describe(at, driver.clone()).map_err(|e| missing(e.to_string()))).collect()
@@ -32,7 +31,7 @@ fn describe(at: i32, driver: Option<String>) -> Result<FoundDevice, result::Driv
             0 => DeviceClass::Discrete,
             _ => DeviceClass::Integrated,
         },
-        // SAFETY: the handle comes from the driver, just now.
+        // SAFETY: the handle was just returned by the driver.
         memory: Some(Bytes(unsafe { device::total_mem(handle) }? as u64)),
         driver,
         pci: Some(PciAddress {
@@ -45,11 +44,11 @@ fn describe(at: i32, driver: Option<String>) -> Result<FoundDevice, result::Driv
 }
 
 fn fact(handle: CUdevice, which: Attribute) -> Result<i32, result::DriverError> {
-    // SAFETY: the handle comes from the driver, just now.
+    // SAFETY: the handle was just returned by the driver.
     unsafe { device::get_attribute(handle, which) }
 }
 
-/// The newest CUDA that the driver serves, such as `CUDA 12.8`.
+/// The newest CUDA version that the driver supports, such as `CUDA 12.8`.
 fn driver_version() -> Option<String> {
     let mut version = 0;
     // SAFETY: writes one number into a variable that outlives the call.

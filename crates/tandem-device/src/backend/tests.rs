@@ -7,7 +7,7 @@ fn not_built() -> Option<Backend> {
 }
 
 #[test]
-fn a_backend_reads_back_as_it_is_written() {
+fn a_backend_parses_as_it_is_displayed() {
     for backend in Backend::ALL {
         assert_eq!(backend.to_string().parse(), Ok(BackendChoice::Only(backend)));
     }
@@ -17,14 +17,14 @@ fn a_backend_reads_back_as_it_is_written() {
 }
 
 #[test]
-fn the_processor_is_always_there_and_opens_to_the_same_device() {
+fn the_cpu_is_always_available_and_opens_to_the_same_device() {
     assert!(Backend::Cpu.is_built());
     assert_eq!(enumerate(Backend::Cpu).map(|found| found.len()), Ok(1));
     assert_eq!(open(DeviceId::CPU).unwrap(), open(DeviceId::CPU).unwrap());
 }
 
 #[test]
-fn what_is_not_built_in_is_an_error_that_says_how_to_build_it() {
+fn a_backend_that_is_not_built_is_an_error_with_the_build_command() {
     let Some(backend) = not_built() else { return };
     let error = open(DeviceId { backend, index: 0 }).unwrap_err();
     assert_eq!(error, DeviceError::NotBuilt { backend });
@@ -33,7 +33,7 @@ fn what_is_not_built_in_is_an_error_that_says_how_to_build_it() {
 }
 
 #[test]
-fn a_number_that_no_device_has_is_an_error_and_no_panic() {
+fn an_invalid_index_is_an_error_and_no_panic() {
     for backend in Backend::ALL.into_iter().filter(|b| b.is_built() && *b != Backend::Cpu) {
         let error = open(DeviceId { backend, index: 4000 }).unwrap_err();
         assert!(
@@ -44,13 +44,13 @@ fn a_number_that_no_device_has_is_an_error_and_no_panic() {
 }
 
 #[test]
-fn a_device_is_named_as_it_is_typed() {
+fn a_device_id_displays_backend_and_index() {
     assert_eq!(DeviceId::CPU.to_string(), "cpu");
     assert_eq!(DeviceId { backend: Backend::Cuda, index: 3 }.to_string(), "cuda:3");
 }
 
 #[test]
-fn a_panic_of_a_device_library_says_what_was_under_way() {
+fn a_panic_of_a_device_library_names_the_operation() {
     let error = guarded("copying", || -> () { panic!("lost device {}", 1) }).unwrap_err();
     assert_eq!(error.to_string(), "the device failed while copying: lost device 1");
     assert_eq!(guarded("copying", || 5), Ok(5));

@@ -1,7 +1,7 @@
-//! Cards on the PCI bus, whether this build can use them or not.
+//! GPUs on the PCI bus, whether this build supports them or not.
 //!
-//! In: the system's device tree. Out: GPUs of the vendors that some backend is for, so that a
-//! user with a card and a build without its backend is told so. Reads a few small files.
+//! In: `/sys`. Out: GPUs of the vendors that some backend supports, so that a hint can name the missing
+//! backend. Reads a few small files.
 
 use super::links::PciAddress;
 use crate::backend::{Backend, backend_of_vendor};
@@ -12,17 +12,15 @@ use std::path::Path;
 /// A GPU on the bus.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct BusCard {
-    /// Where.
     pub pci: PciAddress,
-    /// Who made it.
     pub vendor: &'static str,
-    /// The maker's number for the model, such as `2684`.
+    /// The PCI device id, such as `2684`.
     pub model: String,
-    /// The backend that is for it.
+    /// The backend that supports it.
     pub backend: Backend,
 }
 
-/// All of them, by address. `sys` is where the system's tree is.
+/// All GPUs, by address. `sys` is usually `/sys`.
 pub fn cards_on_bus(sys: &Path) -> Vec<BusCard> {
     let Ok(entries) = fs::read_dir(sys.join("bus/pci/devices")) else { return Vec::new() };
     let mut cards: Vec<BusCard> =
@@ -36,7 +34,7 @@ fn card(place: &Path) -> Option<BusCard> {
         let text = fs::read_to_string(place.join(name)).ok()?;
         Some(text.trim().trim_start_matches("0x").to_owned())
     };
-    // Class 03 is displays; accelerators without an outlet are there, too.
+    // Class 03 is displays, including accelerators without an output.
     if !fact("class")?.starts_with("03") {
         return None;
     }
@@ -51,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_gpus_of_known_makers_are_listed() {
+    fn only_gpus_of_known_vendors_are_listed() {
         let root = tempfile::tempdir().unwrap();
         let add = |pci: &str, class: &str, vendor: &str| {
             let place = root.path().join("bus/pci/devices").join(pci);
@@ -62,7 +60,7 @@ mod tests {
         };
         add("0000:3b:00.0", "0x030200", "0x10de");
         add("0000:03:00.0", "0x030000", "0x1002");
-        add("0000:3b:00.1", "0x040300", "0x10de"); // the card's sound output
+        add("0000:3b:00.1", "0x040300", "0x10de"); // the card's audio output
         add("0000:04:00.0", "0x030000", "0x1a03"); // a server's console
         let found = cards_on_bus(root.path());
         let short: Vec<_> =

@@ -1,8 +1,8 @@
-//! How two GPUs are linked: through how much of the machine a copy between them goes.
+//! The PCIe topology of two GPUs: what a copy between them passes through.
 //!
-//! In: the places of two cards on the PCI bus. Out: [`LinkKind`], by the words of
-//! `nvidia-smi topo`: what lies between them, read from the directory tree in `/sys`, in which
-//! each device lies inside the bridge above it. Asks no driver; NVLink is not seen here.
+//! In: the PCI addresses of two cards. Out: [`LinkKind`], with the names of `nvidia-smi topo`, read from the
+//! directory tree in `/sys`, where each device is inside of its bridge. Uses no driver and does not
+//! detect NVLink.
 
 use super::FoundDevice;
 use crate::backend::DeviceId;
@@ -12,16 +12,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// A place on the PCI bus, such as `0000:3b:00.0`.
+/// A PCI address, such as `0000:3b:00.0`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PciAddress {
-    /// The tree of buses; zero on most machines.
+    /// Zero on most machines.
     pub domain: u32,
-    /// The bus.
     pub bus: u8,
-    /// The slot on it.
     pub device: u8,
-    /// The part of the card.
     pub function: u8,
 }
 
@@ -64,16 +61,16 @@ pub enum LinkKind {
     Pix,
     /// Several PCIe switches.
     Pxb,
-    /// The processor's own PCIe root.
+    /// The PCIe root of the CPU.
     Phb,
-    /// The link between the roots of one memory node.
+    /// The link between the PCIe roots of one NUMA node.
     Node,
-    /// The link between processors.
+    /// The link between CPU sockets.
     Sys,
 }
 
 impl LinkKind {
-    /// The word `nvidia-smi topo` uses.
+    /// The name in `nvidia-smi topo`.
     pub fn name(self) -> &'static str {
         match self {
             LinkKind::Pix => "PIX",
@@ -84,36 +81,33 @@ impl LinkKind {
         }
     }
 
-    /// What lies between, in words.
+    /// A description for messages.
     pub fn through(self) -> &'static str {
         match self {
             LinkKind::Pix => "through one PCIe switch",
             LinkKind::Pxb => "through several PCIe switches",
-            LinkKind::Phb => "through the processor's PCIe root",
-            LinkKind::Node => "between PCIe roots of one memory node",
-            LinkKind::Sys => "from one processor to the other",
+            LinkKind::Phb => "through the CPU's PCIe root",
+            LinkKind::Node => "between PCIe roots of one NUMA node",
+            LinkKind::Sys => "from one CPU socket to the other",
         }
     }
 
-    /// Whether a pair linked like this should be avoided for data and model.
+    /// Whether to avoid such a pair for data and model.
     pub fn is_bad(self) -> bool {
         matches!(self, LinkKind::Node | LinkKind::Sys)
     }
 }
 
-/// How two devices of one backend are linked.
+/// The link of two devices of one backend.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Link {
-    /// One end.
     pub one: DeviceId,
-    /// The other.
     pub other: DeviceId,
-    /// What lies between.
     pub kind: LinkKind,
 }
 
 impl Link {
-    /// A sentence for a pair that is slow, none for a good one.
+    /// A warning for a slow pair.
     pub fn warning(&self) -> Option<String> {
         self.kind.is_bad().then(|| {
             format!(
@@ -128,7 +122,7 @@ impl Link {
     }
 }
 
-/// The links of all pairs that have a place on the bus. `sys` is where the system's tree is.
+/// The links of all pairs with PCI addresses. `sys` is usually `/sys`.
 pub fn links_between(devices: &[FoundDevice], sys: &Path) -> Vec<Link> {
     let mut links = Vec::new();
     for (at, one) in devices.iter().enumerate() {
@@ -145,10 +139,10 @@ pub fn links_between(devices: &[FoundDevice], sys: &Path) -> Vec<Link> {
 fn kind_of(one: PciAddress, other: PciAddress, sys: &Path) -> Option<LinkKind> {
     let (here, there) = (path_of(one, sys)?, path_of(other, sys)?);
     let common = here.iter().zip(&there).take_while(|(a, b)| a == b).count();
-    // The first step is the root itself; below it every step is a bridge, the last the card.
+    // The first component is the root, the last is the card, the others are bridges.
     if common > 1 {
         let switches = (here.len() - common).max(there.len() - common);
-        // Two cards in one switch: root port, then the switch's own two ports, then the card.
+        // Two cards in one switch: root port, two ports of the switch, card.
         return Some(if switches <= 2 { LinkKind::Pix } else { LinkKind::Pxb });
     }
     if common == 1 {
@@ -157,12 +151,12 @@ fn kind_of(one: PciAddress, other: PciAddress, sys: &Path) -> Option<LinkKind> {
     let node = |address| numa_node(address, sys);
     match (node(one), node(other)) {
         (Some(a), Some(b)) if a != b => Some(LinkKind::Sys),
-        // One memory node, or a machine that has only one and does not number it.
+        // The same NUMA node, or a machine that does not number its only one.
         _ => Some(LinkKind::Node),
     }
 }
 
-/// The steps from the root of the bus to a card, such as `pci0000:3a`, `0000:3a:00.0`,
+/// The path components from the root of the bus to a card, such as `pci0000:3a`, `0000:3a:00.0`,
 /// `0000:3b:00.0`.
 fn path_of(address: PciAddress, sys: &Path) -> Option<Vec<String>> {
     let card = fs::canonicalize(place_of(address, sys)).ok()?;
@@ -176,7 +170,7 @@ fn place_of(address: PciAddress, sys: &Path) -> PathBuf {
     sys.join("bus/pci/devices").join(address.to_string())
 }
 
-/// Negative where the system does not know.
+/// Negative if the system does not know it.
 fn numa_node(address: PciAddress, sys: &Path) -> Option<u32> {
     let text = fs::read_to_string(place_of(address, sys).join("numa_node")).ok()?;
     text.trim().parse().ok()
@@ -189,7 +183,7 @@ mod tests {
     use crate::inventory::DeviceClass;
     use std::os::unix::fs::symlink;
 
-    /// A tree like `/sys`, with cards at these paths below `devices`, each in a memory node.
+    /// A tree like `/sys`, with cards at these paths below `devices`, each with a NUMA node.
     fn tree(cards: &[(&str, &str)]) -> tempfile::TempDir {
         let root = tempfile::tempdir().unwrap();
         let bus = root.path().join("bus/pci/devices");
@@ -250,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn two_roots_are_node_within_a_memory_node_and_sys_across() {
+    fn two_roots_are_node_within_a_numa_node_and_sys_across() {
         let (one, other) =
             ("pci0000:3a/0000:3a:00.0/0000:3b:00.0", "pci0000:85/0000:85:00.0/0000:86:00.0");
         check((one, "0"), (other, "0"), LinkKind::Node);
@@ -258,14 +252,14 @@ mod tests {
     }
 
     #[test]
-    fn a_card_the_system_does_not_know_has_no_link() {
+    fn an_unknown_card_has_no_link() {
         let root = tree(&[("pci0000:00/0000:00:01.0/0000:01:00.0", "0")]);
         let cards = [card(0, "0000:01:00.0"), card(1, "0000:99:00.0"), card(2, "")];
         assert_eq!(links_between(&cards, root.path()), []);
     }
 
     #[test]
-    fn an_address_reads_back_as_it_is_written() {
+    fn an_address_parses_as_it_is_displayed() {
         assert_eq!("0000:3B:00.1".parse::<PciAddress>().unwrap().to_string(), "0000:3b:00.1");
         assert_eq!("00000000:3B:00.0".parse::<PciAddress>().unwrap().to_string(), "0000:3b:00.0");
         assert!("3b:00".parse::<PciAddress>().is_err() && "".parse::<PciAddress>().is_err());

@@ -1,28 +1,24 @@
-//! What is known of the processor: its name, cores, memory and vector units.
+//! The CPU: its name, cores, memory and vector extensions.
 //!
-//! In: what the system says (on Linux `/proc`). Out: [`Processor`]. Facts that the system does
-//! not give are absent, never made up.
+//! In: `/proc` on Linux. Out: [`Processor`]. Facts that the system does not report are absent.
 
 use serde::Serialize;
 use std::fs;
 use std::thread;
 use tandem_units::Bytes;
 
-/// The processor of this machine.
+/// The CPU of this machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Processor {
-    /// As it names itself.
     pub name: String,
-    /// Threads that this process may run at once.
+    /// Threads that this process may run in parallel.
     pub threads: usize,
-    /// Memory of the machine.
     pub memory: Option<Bytes>,
-    /// Vector units that the CPU backend and the mel kernel use, widest last.
+    /// Vector extensions that the CPU backend and the mel kernel use, widest last.
     pub vector_units: Vec<&'static str>,
 }
 
 impl Processor {
-    /// This machine's.
     pub fn here() -> Processor {
         let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
@@ -35,7 +31,7 @@ impl Processor {
     }
 }
 
-/// The value behind a key of `/proc/cpuinfo`; ARM says less, and under another key.
+/// The model name in `/proc/cpuinfo`; ARM uses other keys.
 fn name_in(cpuinfo: &str) -> Option<String> {
     let value = |key: &str| {
         let line = cpuinfo.lines().find(|line| line.starts_with(key))?;
@@ -82,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_name_is_read_from_what_each_system_writes() {
+    fn the_name_is_read_from_each_format() {
         let intel = "processor\t: 0\nmodel name\t: Intel(R) Xeon(R) @ 2.80GHz\n";
         assert_eq!(name_in(intel).as_deref(), Some("Intel(R) Xeon(R) @ 2.80GHz"));
         let pi = "processor\t: 0\nHardware\t: BCM2835\nModel\t: Raspberry Pi 4\n";

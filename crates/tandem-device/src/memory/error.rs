@@ -1,55 +1,33 @@
-//! What does not fit, and the smallest budget that would do.
+//! What does not fit, and the smallest budget that would be enough.
 
 use super::Side;
 use crate::backend::DeviceError;
 use tandem_data::batch::BatchShape;
 use tandem_units::{Bytes, Hint};
 
-/// Why memory cannot be had.
+/// Why memory is not available.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MemoryError {
-    /// A charge that goes past the budget.
+    /// A charge exceeds the budget.
     #[error(
-        "{owner} needs {asked} on the {} device, which holds {held} of its budget of {budget}",
+        "{owner} needs {needed} on the {} device, where {in_use} of its budget of {budget} are in use",
         side.name()
     )]
-    OverBudget {
-        /// Whose budget.
-        side: Side,
-        /// Who asked.
-        owner: String,
-        /// For how much.
-        asked: Bytes,
-        /// What is held already.
-        held: Bytes,
-        /// The budget.
-        budget: Bytes,
-    },
-    /// The longest bucket's batch does not fit: every later run would stop there.
+    OverBudget { side: Side, owner: String, needed: Bytes, in_use: Bytes, budget: Bytes },
+    /// The batch of the longest bucket does not fit, so training would stop there.
     #[error(
-        "the largest batch of this corpus ({} x {} frames, {} symbols) takes {needed} on the {} \
+        "the largest batch of this corpus ({} x {} frames, {} symbols) needs {needed} on the {} \
          device, whose budget is {budget}",
         shape.rows, shape.frames, shape.symbols, side.name()
     )]
-    WorstBatch {
-        /// Whose budget.
-        side: Side,
-        /// The batch.
-        shape: BatchShape,
-        /// What it takes.
-        needed: Bytes,
-        /// The budget.
-        budget: Bytes,
-    },
-    /// The device failed on the longest bucket's batch.
+    WorstBatch { side: Side, shape: BatchShape, needed: Bytes, budget: Bytes },
+    /// The device failed on the batch of the longest bucket.
     #[error(
         "a step on the largest batch of this corpus ({} x {} frames, {} symbols) failed",
         shape.rows, shape.frames, shape.symbols
     )]
     WorstBatchFailed {
-        /// The batch.
         shape: BatchShape,
-        /// What happened.
         #[source]
         source: DeviceError,
     },
@@ -58,25 +36,25 @@ pub enum MemoryError {
 impl Hint for MemoryError {
     fn hint(&self) -> Option<String> {
         Some(match self {
-            Self::OverBudget { side, asked, held, .. } => format!(
-                "type {} {} or more, or take a smaller --batch-size or --prefetch-buffer-size",
+            Self::OverBudget { side, needed, in_use, .. } => format!(
+                "set {} {} or more, or use a smaller --batch-size or --prefetch-buffer-size",
                 side.flag(),
-                megabytes(*asked + *held)
+                megabytes(*needed + *in_use)
             ),
             Self::WorstBatch { side, needed, .. } => format!(
-                "type {} {} or more: that is the smallest that works; or take a smaller \
+                "set {} {} or more, which is the smallest that works, or use a smaller \
                  --batch-size",
                 side.flag(),
                 megabytes(*needed)
             ),
             Self::WorstBatchFailed { .. } => {
-                "take a smaller --batch-size or --max-mel-frames".into()
+                "use a smaller --batch-size or --max-mel-frames".into()
             }
         })
     }
 }
 
-/// Rounded up, so that what is typed is enough.
+/// Rounded up, so that the suggested value is enough.
 pub(super) fn megabytes(size: Bytes) -> u64 {
     size.0.div_ceil(1 << 20)
 }

@@ -1,21 +1,23 @@
-//! What an allocator says it holds, where it says so.
+//! The memory figures of an allocator, if it reports any.
+//!
+//! In: a device. Out: [`MemoryFigures`]. Changes nothing.
 
 use burn::tensor::Device;
 use serde::Serialize;
 use std::fs;
 use tandem_units::Bytes;
 
-/// Memory of one device, as its allocator sees it.
+/// Memory of one device, as its allocator reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct MemoryFigures {
-    /// Taken by tensors that live.
+    /// In use by live tensors.
     pub in_use: Bytes,
-    /// Taken from the device, pages kept for later included.
+    /// Allocated from the device, including cached pages.
     pub reserved: Bytes,
 }
 
-/// The figures of a device. For the processor they are the process's own: resident now, and the
-/// most it ever was; none where neither is known.
+/// The figures of a device. For the CPU they are those of the process: the resident memory now and
+/// its peak. `None` if neither is known.
 pub fn figures_of(device: &Device) -> Option<MemoryFigures> {
     match device.memory_pool_usage() {
         Some(usage) => Some(MemoryFigures {
@@ -40,8 +42,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_processor_answers_with_the_process_itself() {
-        let figures = figures_of(&Device::flex()).expect("Linux tells");
+    fn the_cpu_reports_the_memory_of_the_process() {
+        let figures = figures_of(&Device::flex()).expect("Linux reports it");
         assert!(figures.in_use > Bytes::mib(1) && figures.reserved >= figures.in_use);
     }
 

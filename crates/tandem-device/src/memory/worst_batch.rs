@@ -1,7 +1,8 @@
-//! One real step on the longest bucket, before step 1, so that no run stops at it hours later.
+//! Runs one real step on the longest bucket before step 1, so that no run fails there hours later.
 //!
-//! In: a step that the caller gives, and the devices' budgets. Out: what it took on each, or
-//! which budget is too small and the smallest that is not. A real allocation, no estimate.
+//! In: a step given by the caller, and the devices' budgets. Out: what it needs on each device, or
+//! which budget is too small and the smallest that is enough. It measures a real allocation, not an
+//! estimate.
 
 use super::{MemoryError, MemoryFigures, Side, figures_of};
 use crate::backend::{guarded, wait_for};
@@ -12,27 +13,26 @@ use std::fmt;
 use tandem_data::batch::BatchShape;
 use tandem_units::Bytes;
 
-/// What the worst batch took.
+/// What the largest batch needs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct WorstBatch {
-    /// The batch.
     pub shape: BatchShape,
-    /// On the data device; none where its allocator does not say.
-    pub data: Option<Room>,
-    /// On the model device, weights and optimiser state included; none where it does not say.
-    pub model: Option<Room>,
+    /// On the data device; `None` if its allocator reports nothing, or it is the model device.
+    pub data: Option<MemoryNeed>,
+    /// On the model device, with weights and optimizer state; `None` if its allocator reports
+    /// nothing.
+    pub model: Option<MemoryNeed>,
 }
 
-/// Memory that a step took.
+/// Memory that a step needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Room {
-    /// Taken from the device after the step, over what was in use before anything of this run.
+pub struct MemoryNeed {
+    /// Reserved after the step, minus the baseline of [`MemoryBaseline`].
     pub needed: Bytes,
-    /// The budget.
     pub budget: Option<Bytes>,
 }
 
-impl Room {
+impl MemoryNeed {
     fn check(self, side: Side, shape: BatchShape) -> Result<(), MemoryError> {
         match self.budget {
             Some(budget) if self.needed > budget => {
@@ -43,16 +43,16 @@ impl Room {
     }
 }
 
-/// Runs `step`, which must upload, transfer and train on a batch of this shape, and compares what
-/// it took with the budgets. `before` is what the devices held before the model was made: its
-/// weights count.
+/// Runs `step`, which must upload, transfer and train on a batch of this shape, and compares the
+/// memory it needs with the budgets. `baseline` is measured before the model is created, so that
+/// its weights count.
 ///
-/// Where data and model share a device, what the step took counts against both budgets together.
+/// If data and model share a device, the need counts against both budgets together.
 pub fn check_worst_batch(
     shape: BatchShape,
     devices: &OpenDevices,
     limits: Option<MemoryLimits>,
-    before: &HeldBefore,
+    baseline: &MemoryBaseline,
     step: impl FnOnce(),
 ) -> Result<WorstBatch, MemoryError> {
     const DOING: &str = "training on the largest batch";
@@ -62,41 +62,45 @@ pub fn check_worst_batch(
         .map_err(|source| MemoryError::WorstBatchFailed { shape, source })?;
     let apart = devices.are_apart();
     let model_budget = limits.map(|l| if apart { l.model } else { l.model + l.data });
-    let model = room(&devices.model, before.model, model_budget);
+    let model = need(&devices.model, baseline.model, model_budget);
     let data_budget = limits.map(|limits| limits.data);
-    let data = apart.then(|| room(&devices.data, before.data, data_budget)).flatten();
-    for (side, room) in [(Side::Data, data), (Side::Model, model)] {
-        room.map_or(Ok(()), |room| room.check(side, shape))?;
+    let data = apart.then(|| need(&devices.data, baseline.data, data_budget)).flatten();
+    for (side, need) in [(Side::Data, data), (Side::Model, model)] {
+        need.map_or(Ok(()), |need| need.check(side, shape))?;
     }
     Ok(WorstBatch { shape, data, model })
 }
 
-/// What both devices held before anything of the run was on them.
+/// Memory in use on both devices before the run allocates anything.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct HeldBefore {
+pub struct MemoryBaseline {
     data: Option<MemoryFigures>,
     model: Option<MemoryFigures>,
 }
 
-impl HeldBefore {
-    /// Looks now, and lets the process's peak begin anew where the processor is the device.
-    pub fn look(devices: &OpenDevices) -> HeldBefore {
-        forget_peak();
-        HeldBefore { data: figures_of(&devices.data), model: figures_of(&devices.model) }
+impl MemoryBaseline {
+    /// Measures it now. If the CPU is the device, resets the recorded peak of the process.
+    pub fn measure(devices: &OpenDevices) -> MemoryBaseline {
+        reset_peak();
+        MemoryBaseline { data: figures_of(&devices.data), model: figures_of(&devices.model) }
     }
 }
 
-/// Linux keeps the peak of a process until it is told to forget it; elsewhere the peak of the
-/// whole life counts, which asks for too much rather than too little.
-fn forget_peak() {
+/// Linux records the peak of a process until it is reset. Elsewhere the peak since the start of
+/// the process counts, which is too much rather than too little.
+fn reset_peak() {
     let _ = std::fs::write("/proc/self/clear_refs", "5");
 }
 
-fn room(device: &Device, before: Option<MemoryFigures>, budget: Option<Bytes>) -> Option<Room> {
+fn need(
+    device: &Device,
+    before: Option<MemoryFigures>,
+    budget: Option<Bytes>,
+) -> Option<MemoryNeed> {
     let (before, after) = (before?, figures_of(device)?);
-    // Pages once taken are kept, so that what is reserved afterwards is the peak.
+    // Allocators keep their pages, so what is reserved afterwards is the peak.
     let needed = Bytes(after.reserved.0.saturating_sub(before.in_use.0));
-    Some(Room { needed, budget })
+    Some(MemoryNeed { needed, budget })
 }
 
 impl fmt::Display for WorstBatch {
@@ -104,15 +108,15 @@ impl fmt::Display for WorstBatch {
         let BatchShape { rows, frames, symbols } = self.shape;
         write!(f, "largest batch ({rows} x {frames} frames, {symbols} symbols): ")?;
         let sides = [("data", self.data), ("model", self.model)];
-        let known = sides.into_iter().filter_map(|(name, room)| Some((name, room?)));
+        let known = sides.into_iter().filter_map(|(name, need)| Some((name, need?)));
         let texts: Vec<String> = known
-            .map(|(name, room)| match room.budget {
-                Some(budget) => format!("{} of {budget} on the {name} device", room.needed),
-                None => format!("{} on the {name} device", room.needed),
+            .map(|(name, need)| match need.budget {
+                Some(budget) => format!("{} of {budget} on the {name} device", need.needed),
+                None => format!("{} on the {name} device", need.needed),
             })
             .collect();
         match texts.as_slice() {
-            [] => f.write_str("fits; the devices do not say how much it takes"),
+            [] => f.write_str("fits; the devices do not report how much it needs"),
             texts => f.write_str(&texts.join(", ")),
         }
     }
@@ -138,7 +142,7 @@ mod tests {
         OpenDevices { data: Device::flex(), model: Device::flex() }
     }
 
-    /// Allocates and touches 256 MiB: other tests of the process come and go with less.
+    /// Allocates and touches 256 MiB, more than other tests of the process.
     fn step() {
         let large = Tensor::<1>::ones([64 << 20], &Device::flex()) * 2.0;
         assert_eq!(large.max().into_scalar::<f32>(), 2.0);
@@ -147,12 +151,12 @@ mod tests {
     fn check(mib: u64) -> Result<WorstBatch, MemoryError> {
         let _alone = alone();
         let limits = MemoryLimits { data: Bytes::mib(1), model: Bytes::mib(mib) };
-        let before = HeldBefore::look(&cpu());
+        let before = MemoryBaseline::measure(&cpu());
         check_worst_batch(SHAPE, &cpu(), Some(limits), &before, step)
     }
 
     #[test]
-    fn a_batch_that_fits_says_how_much_it_takes() {
+    fn a_batch_that_fits_reports_how_much_it_needs() {
         let worst = check(1 << 20).unwrap();
         assert!(worst.model.unwrap().needed >= Bytes::mib(128), "{worst:?}");
         let text = worst.to_string();
@@ -160,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_budget_smaller_than_one_batch_is_refused_with_the_smallest_that_works() {
+    fn a_budget_smaller_than_one_batch_is_an_error_with_the_smallest_that_works() {
         let error = check(15).unwrap_err();
         let MemoryError::WorstBatch { needed, budget, .. } = error else { panic!("{error:?}") };
         assert!(needed >= Bytes::mib(128) && budget == Bytes::mib(16), "{error}");
@@ -170,9 +174,9 @@ mod tests {
     }
 
     #[test]
-    fn a_device_that_breaks_down_is_an_error_with_its_words() {
+    fn a_device_failure_is_an_error_with_its_message() {
         let _alone = alone();
-        let before = HeldBefore::look(&cpu());
+        let before = MemoryBaseline::measure(&cpu());
         let outcome = check_worst_batch(SHAPE, &cpu(), None, &before, || panic!("out of memory"));
         let error = outcome.unwrap_err();
         assert!(matches!(&error, MemoryError::WorstBatchFailed { source, .. }

@@ -1,44 +1,40 @@
-//! Why no placement could be decided, and what to type instead.
+//! Why no placement is possible, with flags that would work.
+//!
+//! In: the requested pair and the available GPUs. Out: [`PlacementError`] with a hint.
 
 use crate::backend::{Backend, BackendChoice, DeviceError};
 use crate::inventory::{FoundDevice, Inventory};
 use std::fmt;
 use tandem_units::{Bytes, Hint};
 
-/// What was asked for and cannot be done.
+/// Why a placement is not possible.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlacementError {
-    /// The pair of GPUs that was named is none.
+    /// The named pair of GPUs is invalid.
     #[error("insufficient GPUs for multi-GPU mode: {mismatch}; found {}", listed(.found))]
     InsufficientGpus {
-        /// What is wrong with the pair.
         mismatch: Mismatch,
-        /// The GPUs that could have been named.
+        /// The available GPUs.
         found: Vec<FoundDevice>,
-        /// What to type instead.
+        /// The hint.
         instead: String,
     },
-    /// A backend that was named finds nothing here.
+    /// The named backend has no device.
     #[error("backend `{backend}` has no device here{}", because(.trouble))]
     BackendEmpty {
-        /// Which one.
         backend: Backend,
-        /// Why, where that is known.
+        /// Why, if known.
         trouble: Option<String>,
     },
-    /// A budget that the device cannot give.
+    /// A budget is larger than the memory of the device.
     #[error("{flag} asks for {asked} of {device}, which has {has}")]
     BudgetTooLarge {
-        /// The flag that was typed.
         flag: &'static str,
-        /// What it asks for.
         asked: Bytes,
-        /// Of which device.
         device: String,
-        /// What that has, or has left.
+        /// The memory of the device, or what the other budget leaves of it.
         has: Bytes,
     },
-    /// The backend is not in this build.
     #[error(transparent)]
     Device(#[from] DeviceError),
 }
@@ -48,12 +44,12 @@ impl Hint for PlacementError {
         match self {
             Self::InsufficientGpus { instead, .. } => Some(instead.clone()),
             Self::BackendEmpty { backend, .. } => Some(format!(
-                "install {}, or leave `--backend` out for the best that is there; `tandem \
-                 devices` shows it",
+                "install {}, or leave `--backend` out to use the best available one; `tandem \
+                 devices` lists all",
                 backend.driver()
             )),
             Self::BudgetTooLarge { flag, has, .. } => {
-                Some(format!("type {flag} {} or less", has.0 >> 20))
+                Some(format!("set {flag} {} or less", has.0 >> 20))
             }
             Self::Device(error) => error.hint(),
         }
@@ -63,19 +59,14 @@ impl Hint for PlacementError {
 /// What is wrong with a pair of GPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mismatch {
-    /// Only one of the two flags was given.
+    /// Only `--data-gpu` was given.
     OnlyData(usize),
-    /// Only the other one was given.
+    /// Only `--model-gpu` was given.
     OnlyModel(usize),
     /// Both name the same GPU.
     Same(usize),
-    /// A number that no GPU has.
-    NoSuch {
-        /// The flag it was given to.
-        flag: &'static str,
-        /// The number.
-        index: usize,
-    },
+    /// No GPU has this index.
+    NoSuch { flag: &'static str, index: usize },
 }
 
 impl fmt::Display for Mismatch {
@@ -91,13 +82,13 @@ impl fmt::Display for Mismatch {
                 write!(f, "`--data-gpu` and `--model-gpu` both name GPU {index}")
             }
             Mismatch::NoSuch { flag, index } => {
-                write!(f, "`{flag} {index}` names a GPU that is not there")
+                write!(f, "`{flag} {index}` names a GPU that does not exist")
             }
         }
     }
 }
 
-/// The two numbers, if they name two of the GPUs on offer.
+/// The two indices, if they name two of the available GPUs.
 pub(super) fn pair(
     data: Option<usize>,
     model: Option<usize>,
@@ -113,15 +104,15 @@ pub(super) fn pair(
         (Some(data), Some(model)) => return Ok((data, model)),
         (Some(data), None) => Mismatch::OnlyData(data),
         (None, Some(model)) => Mismatch::OnlyModel(model),
-        (None, None) => unreachable!("asked for with at least one number"),
+        (None, None) => unreachable!("called with at least one index"),
     };
-    let instead = instead(data, model, gpus.len(), choice, found);
+    let instead = suggestion(data, model, gpus.len(), choice, found);
     Err(PlacementError::InsufficientGpus { mismatch, found: gpus.to_vec(), instead })
 }
 
-/// What to type: a pair that is there, with as much as possible of what was typed; otherwise
-/// nothing at all, which is single-GPU or CPU mode.
-fn instead(
+/// A valid pair that keeps as much as possible of the given flags; otherwise no flags, which is single-GPU
+/// or CPU mode.
+fn suggestion(
     data: Option<usize>,
     model: Option<usize>,
     count: usize,
@@ -137,13 +128,13 @@ fn instead(
             (None, Some(model)) => (other_than(model), model),
             (None, None) => (0, 1),
         };
-        return format!("type --data-gpu {data} --model-gpu {model}, or neither for one GPU");
+        return format!("use --data-gpu {data} --model-gpu {model}, or neither for one GPU");
     }
-    // Software devices are not taken unless their backend is named.
+    // Software devices are only used if their backend is named.
     let software = Backend::ALL.into_iter().find(|&other| found.gpus(other).len() >= 2);
     let for_tests = match (choice, software) {
         (BackendChoice::Auto, Some(other)) => {
-            format!("; for the software devices of a test, add --backend {other}")
+            format!("; to use software devices for a test, add --backend {other}")
         }
         _ => String::new(),
     };

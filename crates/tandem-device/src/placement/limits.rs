@@ -1,7 +1,7 @@
-//! Budgets: how many bytes the data side and the model may hold on their devices.
+//! Memory budgets of the data side and of the model.
 //!
-//! In: what was typed and the memory of the devices. Out: [`MemoryLimits`], or an error where a
-//! typed size is more than there is. Sizes that were not typed are fitted to the devices.
+//! In: the flags and the memory of the devices. Out: [`MemoryLimits`], or an error if a flag exceeds the
+//! memory. Budgets without a flag are fitted to the devices.
 
 use super::Isolation;
 use super::error::PlacementError;
@@ -15,24 +15,23 @@ use tandem_units::Bytes;
 pub struct MemoryLimits {
     /// For batches and features on the data device.
     pub data: Bytes,
-    /// For weights, gradients, optimiser state and activations on the model device.
+    /// For weights, gradients, optimizer state and activations on the model device.
     pub model: Bytes,
 }
 
-/// A row of the configuration matrix.
+/// A row of the table of configurations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct MatrixRow {
-    /// Memory of the card this row is for, and above.
+    /// The smallest card of this row.
     pub card: Bytes,
-    /// Batch sizes that fit, from and to.
+    /// Smallest and largest batch size.
     pub batch: (usize, usize),
-    /// Budgets.
     pub limits: MemoryLimits,
-    /// Batches that may wait, from and to.
+    /// Smallest and largest number of prefetched batches.
     pub prefetch: (usize, usize),
 }
 
-/// What suits cards of 24, 16 and 12 GB: largest first.
+/// Configurations for cards of 24, 16 and 12 GB, largest first.
 pub const MATRIX: [MatrixRow; 3] = [
     row(24, (16, 24), (8192, 16384), (2, 4)),
     row(16, (12, 12), (6144, 10240), (4, 6)),
@@ -53,29 +52,29 @@ impl MemoryLimits {
     /// 8192 MB for data, 16384 MB for the model.
     pub const DEFAULT: MemoryLimits = MATRIX[0].limits;
 
-    /// Budgets for these two devices; none where isolation is off.
+    /// Budgets for these two devices; `None` without isolation.
     pub(super) fn decide(
         asked: Isolation,
         data: &FoundDevice,
         model: &FoundDevice,
     ) -> Result<Option<MemoryLimits>, PlacementError> {
-        let Isolation::On { data: typed_data, model: typed_model } = asked else {
+        let Isolation::On { data: given_data, model: given_model } = asked else {
             return Ok(None);
         };
         let shared = data.id == model.id;
         let fitted = if shared { for_one(model.memory) } else { for_two(data, model) };
         let limits = MemoryLimits {
-            data: typed_data.unwrap_or(fitted.data),
-            model: typed_model.unwrap_or(fitted.model),
+            data: given_data.unwrap_or(fitted.data),
+            model: given_model.unwrap_or(fitted.model),
         };
-        check("--data-gpu-memory", typed_data, data.memory, data)?;
+        check("--data-gpu-memory", given_data, data.memory, data)?;
         let left = match (shared, model.memory) {
             (true, Some(memory)) => Some(Bytes(memory.0.saturating_sub(limits.data.0))),
             (_, memory) => memory,
         };
-        check("--model-gpu-memory", typed_model, left, model)?;
+        check("--model-gpu-memory", given_model, left, model)?;
         Ok(Some(match (shared, left) {
-            // A typed data budget leaves less for a model budget that was not typed.
+            // A given data budget leaves less for the model budget.
             (true, Some(left)) => MemoryLimits { model: limits.model.min(left), ..limits },
             _ => limits,
         }))
@@ -88,7 +87,7 @@ impl fmt::Display for MemoryLimits {
     }
 }
 
-/// Both budgets on one card: the matrix row it reaches, a third and two thirds below all rows.
+/// Both budgets on one card: from its row of the table, or a third and two thirds for smaller cards.
 fn for_one(memory: Option<Bytes>) -> MemoryLimits {
     let Some(memory) = memory else { return MemoryLimits::DEFAULT };
     match MATRIX.iter().find(|row| nearly(memory) >= row.card) {
@@ -100,7 +99,7 @@ fn for_one(memory: Option<Bytes>) -> MemoryLimits {
     }
 }
 
-/// A card each: the defaults, as far as the cards go.
+/// One card each: the defaults, limited by the memory of the cards.
 fn for_two(data: &FoundDevice, model: &FoundDevice) -> MemoryLimits {
     let fit = |size: Bytes, memory: Option<Bytes>| memory.map_or(size, |memory| size.min(memory));
     MemoryLimits {
@@ -109,18 +108,18 @@ fn for_two(data: &FoundDevice, model: &FoundDevice) -> MemoryLimits {
     }
 }
 
-/// A card sold as 24 GB reports a little less: the driver keeps some for itself.
+/// A 24 GB card reports slightly less, since the driver reserves some.
 fn nearly(memory: Bytes) -> Bytes {
     Bytes(memory.0 + memory.0 / 16)
 }
 
 fn check(
     flag: &'static str,
-    typed: Option<Bytes>,
+    given: Option<Bytes>,
     has: Option<Bytes>,
     device: &FoundDevice,
 ) -> Result<(), PlacementError> {
-    match (typed, has) {
+    match (given, has) {
         (Some(asked), Some(has)) if asked > has => {
             Err(PlacementError::BudgetTooLarge { flag, asked, device: device.to_string(), has })
         }

@@ -1,13 +1,15 @@
-//! Where mel frames are to be computed: `--mel-on`.
+//! The value of `--mel-on`.
+//!
+//! In: text. Out: [`MelOn`].
 
 use serde::{Deserialize, Serialize};
 use std::str::FromStr;
 
-/// What was asked for with `--mel-on`.
+/// Where mel frames are computed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum MelOn {
-    /// Where a measurement at the start says that it is faster.
+    /// Where a measurement at the start is faster.
     #[default]
     Auto,
     /// The host, without a measurement.

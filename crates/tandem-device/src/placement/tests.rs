@@ -27,7 +27,7 @@ fn software(count: usize) -> (Backend, Vec<FoundDevice>) {
     (Backend::Wgpu, (0..count).map(one).collect())
 }
 
-/// A machine with these, whatever this build and this machine have.
+/// A machine with these devices, independent of this build and machine.
 fn machine(found: &[(Backend, Vec<FoundDevice>)]) -> Inventory {
     let report = |backend: Backend| {
         let listed = found.iter().find(|(of, _)| *of == backend);
@@ -55,19 +55,19 @@ fn placed(asked: &DeviceSettings, found: &Inventory) -> (Mode, String, String) {
     (placement.mode, placement.data.id.to_string(), placement.model.id.to_string())
 }
 
-/// It cannot be done, in the words of the contract, and this is what to type instead.
+/// The placement fails with this fact and this hint.
 #[track_caller]
 fn refused(asked: &DeviceSettings, found: &Inventory, fact: &str, instead: &str) {
     let error = Placement::decide(asked, found).expect_err("no placement");
     let text = error.to_string();
     assert!(text.starts_with("insufficient GPUs for multi-GPU mode"), "{text}");
     assert!(text.contains(fact), "`{fact}` is not in: {text}");
-    let hint = error.hint().expect("what to type");
+    let hint = error.hint().expect("a hint");
     assert!(hint.contains(instead), "`{instead}` is not in: {hint}");
 }
 
 #[test]
-fn both_flags_mean_two_gpus_in_the_order_typed() {
+fn both_flags_mean_two_gpus_in_the_given_order() {
     let four = machine(&[cuda(&[24, 24, 24, 24])]);
     let in_order = placed(&asked(Some(0), Some(1)), &four);
     assert_eq!(in_order, (Mode::MultiGpu, "cuda:0".into(), "cuda:1".into()));
@@ -102,16 +102,16 @@ fn the_same_gpu_twice_is_refused() {
 }
 
 #[test]
-fn a_gpu_that_is_not_there_is_refused() {
+fn a_gpu_that_does_not_exist_is_refused() {
     let two = machine(&[cuda(&[24, 24])]);
-    let fact = "`--model-gpu 5` names a GPU that is not there";
+    let fact = "`--model-gpu 5` names a GPU that does not exist";
     refused(&asked(Some(1), Some(5)), &two, fact, "--data-gpu 1 --model-gpu 0");
-    let fact = "`--data-gpu 0` names a GPU that is not there; found no GPU";
+    let fact = "`--data-gpu 0` names a GPU that does not exist; found no GPU";
     refused(&asked(Some(0), Some(1)), &machine(&[]), fact, "train on the CPU");
 }
 
 #[test]
-fn software_devices_are_taken_only_where_their_backend_is_named() {
+fn software_devices_are_only_used_if_their_backend_is_named() {
     let tests = machine(&[software(2)]);
     assert_eq!(placed(&asked(None, None), &tests).0, Mode::Cpu);
     refused(&asked(Some(0), Some(1)), &tests, "found no GPU", "add --backend wgpu");
@@ -121,7 +121,7 @@ fn software_devices_are_taken_only_where_their_backend_is_named() {
 }
 
 #[test]
-fn auto_takes_the_first_backend_with_a_gpu_in_silicon() {
+fn auto_uses_the_first_backend_with_a_hardware_gpu() {
     let integrated = gpu(Backend::Wgpu, 0, DeviceClass::Integrated, 8);
     let mut found = vec![(Backend::Wgpu, vec![integrated]), cuda(&[])];
     assert_eq!(placed(&asked(None, None), &machine(&found)).2, "wgpu:0");
@@ -133,7 +133,7 @@ fn auto_takes_the_first_backend_with_a_gpu_in_silicon() {
 }
 
 #[test]
-fn a_backend_that_was_named_is_never_replaced() {
+fn a_named_backend_is_never_replaced() {
     let only = |backend| DeviceSettings {
         backend: BackendChoice::Only(backend),
         ..DeviceSettings::default()
@@ -158,7 +158,7 @@ fn limits(memory: &[u64], pair: (usize, usize), isolation: Isolation) -> (u64, u
 }
 
 #[test]
-fn budgets_follow_the_matrix_and_never_exceed_the_cards() {
+fn budgets_follow_the_table_and_never_exceed_the_cards() {
     let fitted = Isolation::On { data: None, model: None };
     assert_eq!(limits(&[24, 24], (0, 1), fitted), (8192, 16384));
     assert_eq!(limits(&[12, 8], (1, 0), fitted), (8192, 12288));
@@ -171,14 +171,14 @@ fn budgets_follow_the_matrix_and_never_exceed_the_cards() {
 }
 
 #[test]
-fn a_budget_larger_than_the_card_is_refused_with_the_largest_that_is_not() {
+fn a_budget_larger_than_the_card_is_refused_with_the_largest_valid_one() {
     let found = machine(&[cuda(&[24, 8])]);
     let isolation = Isolation::On { data: None, model: Some(Bytes::mib(9000)) };
     let settings = DeviceSettings { isolation, ..asked(Some(0), Some(1)) };
     let error = Placement::decide(&settings, &found).unwrap_err();
     let fact = "--model-gpu-memory asks for 8.8 GiB of cuda:1 (Card 1), which has 8.0 GiB";
     assert_eq!(error.to_string(), fact);
-    assert_eq!(error.hint().unwrap(), "type --model-gpu-memory 8192 or less");
+    assert_eq!(error.hint().unwrap(), "set --model-gpu-memory 8192 or less");
 }
 
 #[test]
@@ -197,7 +197,7 @@ fn the_banner_names_mode_devices_buffer_and_limits() {
 }
 
 #[test]
-fn a_card_that_this_build_cannot_use_is_said_where_no_gpu_was_found() {
+fn the_hint_names_a_card_that_this_build_does_not_support() {
     let mut found = machine(&[]);
     let pci = "0000:3b:00.0".parse().unwrap();
     let (vendor, backend) = ("NVIDIA", Backend::Cuda);
@@ -208,7 +208,7 @@ fn a_card_that_this_build_cannot_use_is_said_where_no_gpu_was_found() {
 }
 
 #[test]
-fn a_slow_link_between_the_pair_is_said() {
+fn a_slow_link_of_the_pair_is_a_warning() {
     let mut found = machine(&[cuda(&[24, 24, 24])]);
     let id = |index| DeviceId { backend: Backend::Cuda, index };
     found.links = vec![

@@ -1,6 +1,6 @@
-//! AMD GPUs, as their kernel driver tells of them in files.
+//! AMD GPUs, from the files of their kernel driver.
 //!
-//! In: `/sys/class/drm`, or a directory that looks like it. Out: busy share, memory, temperature and
+//! In: `/sys/class/drm`, or a directory that looks like it. Out: utilisation, memory, temperature and
 //! power of one card. File names and units are those of the kernel's `gpu/amdgpu` documentation.
 
 use super::system_file::{number, text};
@@ -13,12 +13,12 @@ use tandem_units::Bytes;
 pub struct Amd {
     gpu: WatchedGpu,
     root: PathBuf,
-    // Found by the first look.
+    // Found at the first sample.
     device: Option<PathBuf>,
 }
 
 impl Amd {
-    /// Finds the card under `root`, usually `/sys/class/drm`, at the first look.
+    /// `root` is usually `/sys/class/drm`. The card is found at the first sample.
     pub fn new(gpu: WatchedGpu, root: &Path) -> Amd {
         Amd { gpu, root: root.to_path_buf(), device: None }
     }
@@ -49,7 +49,7 @@ impl Source for Amd {
         &self.gpu.device
     }
 
-    fn look(&mut self) -> Result<Option<DeviceSample>, SampleError> {
+    fn sample(&mut self) -> Result<Option<DeviceSample>, SampleError> {
         let device = match &self.device {
             Some(device) => device.clone(),
             None => self.device.insert(self.find()?).clone(),
@@ -60,7 +60,7 @@ impl Source for Amd {
             Some(directory) => number(&directory.join(name)),
             None => Ok(None),
         };
-        // The older name means a mean over the last moments, the newer one this moment.
+        // The older name is an average over a short time, the newer one the current value.
         let power = match sensor("power1_average")? {
             Some(power) => Some(power),
             None => sensor("power1_input")?,
@@ -74,13 +74,13 @@ impl Source for Amd {
             ..DeviceSample::new(self.gpu.device.clone(), self.gpu.role)
         };
         if sample.tells_nothing() {
-            return Err(SampleError::NothingTold { path: device });
+            return Err(SampleError::NoFigures { path: device });
         }
         Ok(Some(sample))
     }
 }
 
-/// A card of AMD's. Sorted by bus, which is the order of the driver's own count.
+/// An AMD card. Sorted by bus, which is the order of the driver's indices.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Card {
     bus: String,
@@ -93,7 +93,7 @@ fn cards(root: &Path) -> Result<Vec<Card>, SampleError> {
     for entry in std::fs::read_dir(root).map_err(failed)? {
         let entry = entry.map_err(failed)?;
         let name = entry.file_name();
-        // `card0` is a card, `card0-DP-1` one of its sockets.
+        // `card0` is a card, `card0-DP-1` one of its outputs.
         let number = name.to_str().and_then(|name| name.strip_prefix("card"));
         if number.is_none_or(|number| number.parse::<u32>().is_err()) {
             continue;
@@ -109,7 +109,7 @@ fn cards(root: &Path) -> Result<Vec<Card>, SampleError> {
     Ok(cards)
 }
 
-/// Where temperature and power are told; the number in its name is the kernel's.
+/// The directory with temperature and power; the kernel chooses the number in its name.
 fn sensors(device: &Path) -> Option<PathBuf> {
     let entries = std::fs::read_dir(device.join("hwmon")).ok()?;
     entries.filter_map(Result::ok).map(|entry| entry.path()).min()

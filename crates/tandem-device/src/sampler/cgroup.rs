@@ -1,9 +1,9 @@
 //! The control group of this process: what a container may use, and what it uses.
 //!
 //! In: `/proc/self/cgroup` and `/sys/fs/cgroup` under a root, version 1 or 2. Out: one device
-//! `cgroup`: share of the processors it may use, memory in use (files in memory included, as the
-//! kernel counts it) and the limit. The tightest limit from the group up to the root of the tree
-//! counts. A system without control groups tells nothing, which is no fault.
+//! `cgroup`: utilisation of the CPUs it may use, memory in use (including the page cache, as the kernel
+//! counts it) and the limit. The smallest limit from the group up to the root of the tree counts. A
+//! system without control groups gives no sample, which is not an error.
 
 use super::host::processors;
 use super::processor_share::ProcessorShare;
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use tandem_telemetry::event::{DeviceRole, DeviceSample};
 use tandem_units::Bytes;
 
-/// Limits above this mean that there is none: version 1 writes a number near 2^63.
+/// Larger limits mean no limit: version 1 writes a number near 2^63.
 const NO_LIMIT: u64 = 1 << 60;
 
 /// The control group of this process.
@@ -23,17 +23,17 @@ pub struct Cgroup {
     share: ProcessorShare,
 }
 
-/// One controller's figures of this group: its directory and those above it, innermost first.
+/// The directories of one controller: that of this group and those above it, innermost first.
 type Lineage = Vec<PathBuf>;
 
-/// Where the figures are. A container may see only part of the tree.
+/// The directories of the controllers. A container may see only part of the tree.
 enum Tree {
     One(Lineage),
     PerController { processor: Lineage, account: Lineage, memory: Lineage },
 }
 
 impl Cgroup {
-    /// Of the system under `root`, usually `/`.
+    /// `root` is usually `/`.
     pub fn new(root: &Path) -> Cgroup {
         Cgroup { root: root.to_path_buf(), share: ProcessorShare::default() }
     }
@@ -64,7 +64,7 @@ impl Source for Cgroup {
         "cgroup"
     }
 
-    fn look(&mut self) -> Result<Option<DeviceSample>, SampleError> {
+    fn sample(&mut self) -> Result<Option<DeviceSample>, SampleError> {
         let Some(tree) = self.tree()? else { return Ok(None) };
         let all = processors();
         let processors = tree.processors()?.map_or(all, |limit| limit.min(all));
@@ -81,7 +81,7 @@ impl Source for Cgroup {
 }
 
 impl Tree {
-    /// How many processors the group may use at once, where that is limited.
+    /// CPUs that the group may use in parallel, if limited.
     fn processors(&self) -> Result<Option<f64>, SampleError> {
         match self {
             Tree::One(lineage) => lowest(lineage, |group| {
@@ -101,7 +101,7 @@ impl Tree {
         }
     }
 
-    /// Processor time the group has used.
+    /// CPU time of the group.
     fn processor_time(&self) -> Result<Option<Duration>, SampleError> {
         match self {
             Tree::One(lineage) => {
@@ -141,19 +141,19 @@ fn group(line: &str) -> Option<(&str, &str)> {
     rest.split_once(':')
 }
 
-/// The directories of a group and those above it that can be seen from here, innermost first.
+/// The visible directories of a group and those above it, innermost first.
 fn lineage(top: &Path, path: &str) -> Lineage {
     let inner = top.join(path.trim_start_matches('/'));
     let up = inner.ancestors().take_while(|group| group.starts_with(top));
     up.filter(|group| group.is_dir()).map(Path::to_path_buf).collect()
 }
 
-/// The innermost group's figure.
+/// The figure of the innermost group.
 fn first(lineage: &Lineage, name: &str) -> Result<Option<u64>, SampleError> {
     lineage.first().map_or(Ok(None), |group| number(&group.join(name)))
 }
 
-/// The tightest of all limits on the way up.
+/// The smallest limit of the group and those above it.
 fn lowest<T: PartialOrd>(
     lineage: &Lineage,
     limit: impl Fn(&Path) -> Result<Option<T>, SampleError>,

@@ -1,35 +1,33 @@
-//! Which GPU to look at, and whom to ask about it.
+//! Which GPU to sample, and through which driver.
+//!
+//! In: vendor and address of a GPU. Out: a description for the vendor's source.
 
 use super::{SampleError, Source};
 use std::fmt;
 use tandem_telemetry::event::{DeviceRole, DeviceSample, Name};
 
-/// A GPU to look at.
+/// A GPU to sample.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WatchedGpu {
-    /// Its name in the record, such as `cuda:0`.
+    /// The name in the run record, such as `cuda:0`.
     pub device: Name,
     /// What the run uses it for.
     pub role: DeviceRole,
-    /// Who made it.
     pub vendor: Vendor,
-    /// How its driver knows it.
     pub address: GpuAddress,
 }
 
-/// Who made a GPU, which decides whom to ask.
+/// The vendor of a GPU, which decides the driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Vendor {
-    /// NVIDIA.
     Nvidia,
-    /// AMD.
     Amd,
-    /// Anyone else, software devices included: nobody to ask.
+    /// Any other, including software devices: no figures.
     Other,
 }
 
 impl Vendor {
-    /// By the number that PCI and graphics interfaces give.
+    /// From the PCI vendor id.
     pub fn of_pci(number: u32) -> Vendor {
         match number {
             0x10DE => Vendor::Nvidia,
@@ -39,11 +37,11 @@ impl Vendor {
     }
 }
 
-/// How a driver knows a GPU. Indices of CUDA need not be those of the driver: bus and UUID are
-/// the same for both.
+/// The address of a GPU in its driver. Indices of CUDA can differ from those of the driver; PCI address and
+/// UUID are the same for both.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GpuAddress {
-    /// The driver's own count, in the order of the PCI bus.
+    /// The driver's index, in the order of the PCI bus.
     Index(u32),
     /// Such as `0000:03:00.0`.
     PciBus(String),
@@ -61,11 +59,10 @@ impl fmt::Display for GpuAddress {
     }
 }
 
-/// A GPU that nobody can be asked about: says so, once.
+/// A GPU without figures. Its only sample is an error, which is reported once.
 pub struct Silent(WatchedGpu);
 
 impl Silent {
-    /// For this GPU.
     pub fn new(gpu: WatchedGpu) -> Silent {
         Silent(gpu)
     }
@@ -76,7 +73,7 @@ impl Source for Silent {
         &self.0.device
     }
 
-    fn look(&mut self) -> Result<Option<DeviceSample>, SampleError> {
+    fn sample(&mut self) -> Result<Option<DeviceSample>, SampleError> {
         Err(SampleError::UnknownVendor)
     }
 }

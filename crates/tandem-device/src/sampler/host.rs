@@ -1,7 +1,7 @@
-//! The processors: what this process uses of them, and how busy the whole machine is.
+//! CPU and memory of this process and of the whole machine.
 //!
-//! In: the process's clock and the system's counters. Out: two devices with the role of the host,
-//! `process` and `machine`. Shares need two looks: the first has none.
+//! In: the CPU clock of the process and the counters of the system. Out: two devices with the host role,
+//! `process` and `machine`. Utilisation is a difference of two samples: the first has none.
 
 use super::processor_share::ProcessorShare;
 use super::{SampleError, Source};
@@ -11,7 +11,7 @@ use sysinfo::{MemoryRefreshKind, Pid, ProcessRefreshKind, ProcessesToUpdate, Sys
 use tandem_telemetry::event::{DeviceRole, DeviceSample};
 use tandem_units::Bytes;
 
-/// This process: share of the processors it may use, memory it holds.
+/// This process: utilisation of the CPUs it may use, and resident memory.
 #[derive(Default)]
 pub struct Process {
     system: Option<System>,
@@ -19,7 +19,6 @@ pub struct Process {
 }
 
 impl Process {
-    /// Of all processors that the system lets this process use.
     pub fn new() -> Process {
         Process::default()
     }
@@ -39,7 +38,7 @@ impl Source for Process {
         "process"
     }
 
-    fn look(&mut self) -> Result<Option<DeviceSample>, SampleError> {
+    fn sample(&mut self) -> Result<Option<DeviceSample>, SampleError> {
         let sample = DeviceSample {
             memory_used: Some(self.memory()?),
             utilisation: processor_time()
@@ -50,7 +49,7 @@ impl Source for Process {
     }
 }
 
-/// The system's counters, opened by the first look.
+/// The counters of the system, opened at the first sample.
 fn opened(system: &mut Option<System>) -> Result<&mut System, SampleError> {
     match system {
         Some(system) => Ok(system),
@@ -58,28 +57,27 @@ fn opened(system: &mut Option<System>) -> Result<&mut System, SampleError> {
     }
 }
 
-/// How many processors this process may use at once.
+/// CPUs that this process may use in parallel.
 pub(super) fn processors() -> f64 {
     std::thread::available_parallelism().map_or(1.0, |count| count.get() as f64)
 }
 
-/// Processor time of all threads of this process since its start.
+/// CPU time of all threads of this process.
 fn processor_time() -> Option<Duration> {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     let seconds = u64::try_from(time.tv_sec).ok()?;
     Some(Duration::new(seconds, u32::try_from(time.tv_nsec).ok()?))
 }
 
-/// The whole machine, others' work included.
+/// The whole machine, including other processes.
 #[derive(Default)]
 pub struct Machine {
     system: Option<System>,
-    // The first look has nothing to compare with.
+    // The first sample has nothing to compare with.
     looked: bool,
 }
 
 impl Machine {
-    /// This one.
     pub fn new() -> Machine {
         Machine::default()
     }
@@ -90,7 +88,7 @@ impl Source for Machine {
         "machine"
     }
 
-    fn look(&mut self) -> Result<Option<DeviceSample>, SampleError> {
+    fn sample(&mut self) -> Result<Option<DeviceSample>, SampleError> {
         let looked = std::mem::replace(&mut self.looked, true);
         let system = opened(&mut self.system)?;
         system.refresh_cpu_usage();

@@ -1,8 +1,8 @@
 //! NVIDIA GPUs, through the driver's management library (NVML).
 //!
-//! In: the library, loaded at the first look; a machine without it gets one message, never a panic.
-//! Out: busy share, activity of the multiprocessors where the card counts it, memory, temperature
-//! and power. NVML opens no CUDA context and takes no memory on the card.
+//! In: the library, loaded at the first sample; without it there is one warning, never a panic. Out:
+//! utilisation, activity of the multiprocessors if the card counts it, memory, temperature and power.
+//! NVML opens no CUDA context and uses no memory on the card.
 
 use super::{GpuAddress, SampleError, Source, WatchedGpu};
 use nvml_wrapper::enum_wrappers::device::TemperatureSensor;
@@ -15,19 +15,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tandem_telemetry::event::DeviceSample;
 use tandem_units::Bytes;
 
-/// The library, opened once for all GPUs by the first look at one of them.
+/// The library, opened once for all GPUs at the first sample.
 pub struct NvidiaDriver {
     library: Option<PathBuf>,
     open: Mutex<Option<&'static Nvml>>,
 }
 
 impl NvidiaDriver {
-    /// The one the system has.
+    /// The library of the system.
     pub fn usual() -> NvidiaDriver {
         NvidiaDriver { library: None, open: Mutex::new(None) }
     }
 
-    /// The one in this file.
+    /// The library in this file.
     pub fn at(library: &Path) -> NvidiaDriver {
         NvidiaDriver { library: Some(library.to_path_buf()), open: Mutex::new(None) }
     }
@@ -41,8 +41,8 @@ impl NvidiaDriver {
         if let Some(library) = &self.library {
             builder.lib_path(library.as_os_str());
         }
-        // Kept for the life of the program: samples refer to it from one look to the next, and
-        // a driver's library is not a thing to unload while others may use it.
+        // Never unloaded: samples refer to it, and other code may use the driver's library
+        // too.
         let nvml: &'static Nvml = Box::leak(Box::new(builder.init().map_err(SampleError::Driver)?));
         *open = Some(nvml);
         Ok(nvml)
@@ -56,7 +56,7 @@ pub struct Nvidia {
     counters: Counters,
 }
 
-/// The counters of the multiprocessors: their activity is the difference of two looks.
+/// The counters of the multiprocessors: their activity is the difference of two samples.
 enum Counters {
     NotAsked,
     Absent,
@@ -64,7 +64,7 @@ enum Counters {
 }
 
 impl Nvidia {
-    /// Asks the driver at the first look.
+    /// Opens the driver at the first sample.
     pub fn new(gpu: WatchedGpu, driver: Arc<NvidiaDriver>) -> Nvidia {
         Nvidia { gpu, driver, counters: Counters::NotAsked }
     }
@@ -77,8 +77,8 @@ impl Nvidia {
         }
     }
 
-    /// Share of the multiprocessors at work since the last look: one busy thread makes a card
-    /// count as busy, but leaves this near zero. Cards before Hopper do not count it.
+    /// Utilisation of the multiprocessors since the last sample. A single busy thread makes the card's
+    /// utilisation high, but not this figure. Cards before Hopper do not count it.
     fn activity(&mut self, nvml: &'static Nvml, device: &Device<'static>) -> Option<f32> {
         if matches!(self.counters, Counters::NotAsked) && !device.gpm_support().unwrap_or(false) {
             self.counters = Counters::Absent;
@@ -105,13 +105,13 @@ impl Source for Nvidia {
         &self.gpu.device
     }
 
-    fn look(&mut self) -> Result<Option<DeviceSample>, SampleError> {
+    fn sample(&mut self) -> Result<Option<DeviceSample>, SampleError> {
         let nvml = self.driver.open()?;
         let device = self.find(nvml).map_err(SampleError::Nvidia)?;
-        let busy = told(device.utilization_rates())?;
-        let memory = told(device.memory_info())?;
-        let degrees = told(device.temperature(TemperatureSensor::Gpu))?;
-        let power = told(device.power_usage())?;
+        let busy = supported(device.utilization_rates())?;
+        let memory = supported(device.memory_info())?;
+        let degrees = supported(device.temperature(TemperatureSensor::Gpu))?;
+        let power = supported(device.power_usage())?;
         let sample = DeviceSample {
             utilisation: busy.map(|rates| rates.gpu as f32 / 100.0),
             activity: self.activity(nvml, &device),
@@ -125,8 +125,8 @@ impl Source for Nvidia {
     }
 }
 
-/// A figure that this card, driver or user does not get is absent; anything else is a fault.
-fn told<T>(answer: Result<T, NvmlError>) -> Result<Option<T>, SampleError> {
+/// A figure that this card, driver or user cannot get is absent; anything else is an error.
+fn supported<T>(answer: Result<T, NvmlError>) -> Result<Option<T>, SampleError> {
     use NvmlError::{FailedToLoadSymbol, FunctionNotFound, NoPermission, NotSupported};
     match answer {
         Ok(figure) => Ok(Some(figure)),

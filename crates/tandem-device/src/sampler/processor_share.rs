@@ -1,4 +1,4 @@
-//! From processor time used to the share of processors at work: the difference of two looks.
+//! CPU utilisation from CPU time: the difference of two samples.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ pub(super) struct ProcessorShare {
 }
 
 impl ProcessorShare {
-    /// Share of so many processors that was used since the last call; none at the first.
+    /// Utilisation of this many CPUs since the last call; `None` at the first.
     pub(super) fn since_last(&mut self, now: Instant, used: Duration, of: f64) -> Option<f32> {
         let (then, before) = self.before.replace((now, used))?;
         let elapsed = now.saturating_duration_since(then).as_secs_f64();
@@ -22,7 +22,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_share_is_of_all_processors_and_of_the_time_between_two_looks() {
+    fn utilisation_is_relative_to_all_cpus_and_the_time_between_two_samples() {
         let start = Instant::now();
         let at = |millis| start + Duration::from_millis(millis);
         let used = Duration::from_millis;

@@ -1,7 +1,7 @@
-//! Small files in which the system tells one figure.
+//! Small system files with one figure.
 //!
-//! In: a path. Out: its number or text; `None` where there is no such file, which is how the
-//! kernel says that a figure does not exist here.
+//! In: a path. Out: its number or text; `None` if there is no such file, since the kernel has none for a
+//! figure that does not exist.
 
 use super::SampleError;
 use std::io;
@@ -25,7 +25,7 @@ pub(super) fn number(path: &Path) -> Result<Option<u64>, SampleError> {
     }
 }
 
-/// A driver that knows a figure in principle, but not for this device, answers with one of these.
+/// A driver without this figure for this device fails with one of these errors.
 fn is_absence(error: &io::Error) -> bool {
     use io::ErrorKind::{InvalidInput, NotADirectory, NotFound, Unsupported};
     matches!(error.kind(), NotFound | NotADirectory | Unsupported | InvalidInput)

@@ -134,8 +134,12 @@ impl<'a> Judge<'a> {
         let symbols: Vec<i32> = reading.transcript.ids().iter().map(|id| i32::from(id.0)).collect();
         let truth = self.ears.hear(self.corpus, row)?;
         let reference = self.reference_for(row)?;
-        let spoken =
-            self.synthesizer.speak(&symbols, reading.language, &reference, &self.sampling)?;
+        let spoken = self.synthesizer.synthesize_mel(
+            &symbols,
+            reading.language,
+            &reference,
+            &self.sampling,
+        )?;
         let scale = self.synthesizer.trained().document.scale;
         let own = Reference { mel: spoken.mel.clone() };
         let mut said = spoken.mel;
@@ -215,14 +219,14 @@ impl<'a> Judge<'a> {
         truth: &Reference,
     ) -> Result<Option<f64>, EvaluateError> {
         let (own, truth) =
-            (self.synthesizer.voice_vector(own)?, self.synthesizer.voice_vector(truth)?);
+            (self.synthesizer.speaker_embedding(own)?, self.synthesizer.speaker_embedding(truth)?);
         // An encoder that has learned nothing may give no direction at all.
         Ok(cosine_distance(&own, &truth).ok())
     }
 
     /// Semitones above the recording; none where one of the two has no voice.
     fn pitch_error(&mut self, mel: &[f32], truth: &[f32]) -> Result<Option<f64>, EvaluateError> {
-        let sound = self.synthesizer.sound(mel)?;
+        let sound = self.synthesizer.vocode(mel)?;
         self.spoken += Samples(sound.len());
         let own = PitchTrack::of(&sound, &self.pitch)?.median();
         let truth = PitchTrack::of(truth, &self.pitch)?.median();

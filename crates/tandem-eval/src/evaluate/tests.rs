@@ -10,6 +10,7 @@ use tandem_model::mel_scale::MelScale;
 use tandem_model::network::size::{ModelSize, VoiceConfig};
 use tandem_model::network::voice::Voice;
 use tandem_model::trained_voice::{TrainedVoice, VOICE_VERSION, VoiceDocument};
+use tandem_model::vocoder::VocoderChoice;
 use tandem_model::vocoder::griffin_lim::GriffinLimConfig;
 use tandem_units::{Hint, Seed};
 
@@ -44,7 +45,7 @@ fn synthesizer(languages: &[&str]) -> Synthesizer {
         path: "nowhere".into(),
     };
     let quick = GriffinLimConfig { iterations: 1, ..GriffinLimConfig::SPEECH };
-    Synthesizer::new(trained, &device, quick).unwrap()
+    Synthesizer::new(trained, &device, &VocoderChoice::GriffinLim(quick)).unwrap()
 }
 
 fn demo() -> Corpus {

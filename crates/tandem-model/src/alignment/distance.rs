@@ -1,80 +1,79 @@
-//! How far frames are from sounds, every frame from every sound at once.
+//! Weighted squared distances of all frames to all symbols.
 //!
-//! In: sounds, each a mean frame and how much a distance from it counts. Out: `[frames, sounds]` of weighted squared
-//! distances. Sounds stand side by side in the vector registers, so that each sum still goes over the bands from the
-//! first to the last, whatever the width of the registers. Runs on the calling thread. Next: [`crate::alignment`].
+//! In: a mean frame and a precision (weights of the bands) for each symbol. Out: `[frames, symbols]` of distances.
+//! Each lane of a vector register holds another symbol, so that a sum always goes over the bands in order, whatever the
+//! width of the registers. Runs on the calling thread. Next: [`crate::alignment::search`].
 
 use crate::network::ops::lanes::{self, LANES};
 use pulp::WithSimd;
 
-/// Frames that are compared at once: enough sums that none waits for the one before.
+/// Frames per group: enough independent sums to hide the latency of an addition.
 const FRAMES: usize = 4;
 
-/// Sounds to compare frames with.
+/// The mean frames and precisions of symbols, in blocks of [`LANES`].
 #[derive(Debug)]
-pub(crate) struct Sounds {
+pub(crate) struct SymbolFrames {
     bands: usize,
     count: usize,
-    /// For each [`LANES`] sounds, band by band: `[blocks, bands]`.
-    blocks: Vec<Numbers>,
+    /// `[blocks, bands]`.
+    blocks: Vec<BandLanes>,
 }
 
-/// One band of [`LANES`] sounds.
+/// One band of [`LANES`] symbols.
 #[derive(Clone, Copy, Debug)]
-struct Numbers {
+struct BandLanes {
     mean: [f32; LANES],
     precision: [f32; LANES],
 }
 
-impl Sounds {
-    /// Sounds whose mean frames are these, and whose distances count as much as the other numbers say.
+impl SymbolFrames {
     pub(crate) fn new<'a>(
-        sounds: impl IntoIterator<Item = (&'a [f32], Precision<'a>)>,
+        symbols: impl IntoIterator<Item = (&'a [f32], Precision<'a>)>,
         bands: usize,
-    ) -> Sounds {
-        let none = Numbers { mean: [0.0; LANES], precision: [0.0; LANES] };
+    ) -> SymbolFrames {
+        let zero = BandLanes { mean: [0.0; LANES], precision: [0.0; LANES] };
         let (mut blocks, mut count) = (Vec::new(), 0);
-        for (mean, precision) in sounds {
+        for (mean, precision) in symbols {
             let lane = count % LANES;
             if lane == 0 {
-                blocks.resize(blocks.len() + bands, none);
+                blocks.resize(blocks.len() + bands, zero);
             }
             let first = blocks.len() - bands;
-            for (band, numbers) in blocks[first..].iter_mut().enumerate() {
-                numbers.mean[lane] = mean[band];
-                numbers.precision[lane] = match precision {
+            for (band, lanes) in blocks[first..].iter_mut().enumerate() {
+                lanes.mean[lane] = mean[band];
+                lanes.precision[lane] = match precision {
                     Precision::One => 1.0,
                     Precision::Each(all) => all[band],
                 };
             }
             count += 1;
         }
-        Sounds { bands, count, blocks }
+        SymbolFrames { bands, count, blocks }
     }
 
-    /// Distances of these frames, `[frames, bands]`, to each sound: `[frames, sounds]`.
+    /// Distances of frames `[frames, bands]` to each symbol: `[frames, symbols]`.
     pub(crate) fn distances(&self, mel: &[f32]) -> Vec<f32> {
-        let mut far = vec![0.0; mel.len() / self.bands * self.count];
+        let mut distances = vec![0.0; mel.len() / self.bands * self.count];
         if self.count > 0 {
-            lanes::run(Distances { sounds: self, mel, far: &mut far });
+            lanes::run(Distances { symbols: self, mel, out: &mut distances });
         }
-        far
+        distances
     }
 }
 
-/// How much the distance in a band counts.
+/// The weights of the bands in a distance.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Precision<'a> {
-    /// As much in every band.
+    /// 1 for every band.
     One,
-    /// So much in each.
+    /// One weight per band.
     Each(&'a [f32]),
 }
 
 struct Distances<'a> {
-    sounds: &'a Sounds,
+    symbols: &'a SymbolFrames,
     mel: &'a [f32],
-    far: &'a mut [f32],
+    out: &'a mut [f32],
 }
 
 impl WithSimd for Distances<'_> {
@@ -82,35 +81,35 @@ impl WithSimd for Distances<'_> {
 
     #[inline(always)]
     fn with_simd<S: pulp::Simd>(self, _simd: S) {
-        let Sounds { bands, count, ref blocks } = *self.sounds;
+        let SymbolFrames { bands, count, ref blocks } = *self.symbols;
         let groups = self.mel.chunks(FRAMES * bands);
-        for (frames, far) in groups.zip(self.far.chunks_mut(FRAMES * count)) {
-            // A last group that is short repeats its last frame and throws the copies away.
+        for (frames, out) in groups.zip(self.out.chunks_mut(FRAMES * count)) {
+            // A short last group repeats its last frame; the copies are not written.
             let last = frames.len() / bands - 1;
-            let frame = |place: usize| &frames[place.min(last) * bands..][..bands];
+            let frame = |index: usize| &frames[index.min(last) * bands..][..bands];
             let group: [&[f32]; FRAMES] = std::array::from_fn(frame);
-            for (block, numbers) in blocks.chunks_exact(bands).enumerate() {
-                let sums = of_group(&group, numbers);
+            for (block, lanes) in blocks.chunks_exact(bands).enumerate() {
+                let sums = of_group(&group, lanes);
                 let first = block * LANES;
                 let here = LANES.min(count - first);
-                for (far, sums) in far.chunks_exact_mut(count).zip(&sums) {
-                    far[first..first + here].copy_from_slice(&sums[..here]);
+                for (out, sums) in out.chunks_exact_mut(count).zip(&sums) {
+                    out[first..first + here].copy_from_slice(&sums[..here]);
                 }
             }
         }
     }
 }
 
-#[allow(clippy::needless_range_loop, reason = "iterators are not compiled in line here")]
+#[allow(clippy::needless_range_loop, reason = "iterators are not inlined here")]
 #[inline(always)]
-fn of_group(group: &[&[f32]; FRAMES], numbers: &[Numbers]) -> [[f32; LANES]; FRAMES] {
+fn of_group(group: &[&[f32]; FRAMES], bands: &[BandLanes]) -> [[f32; LANES]; FRAMES] {
     let mut sums = [[0.0; LANES]; FRAMES];
-    for (band, numbers) in numbers.iter().enumerate() {
-        for place in 0..FRAMES {
-            let x = group[place][band];
+    for (band, lanes) in bands.iter().enumerate() {
+        for frame in 0..FRAMES {
+            let x = group[frame][band];
             for lane in 0..LANES {
-                let off = x - numbers.mean[lane];
-                sums[place][lane] += off * off * numbers.precision[lane];
+                let difference = x - lanes.mean[lane];
+                sums[frame][lane] += difference * difference * lanes.precision[lane];
             }
         }
     }
@@ -123,14 +122,14 @@ mod tests {
     use rand::{RngExt, SeedableRng};
     use rand_chacha::ChaCha8Rng;
 
-    /// The same by its definition, in the same order.
+    /// The definition, with the same order of additions.
     fn one(frame: &[f32], mean: &[f32], precision: &[f32]) -> f32 {
         let both = mean.iter().zip(precision);
         frame.iter().zip(both).map(|(x, (m, s))| (x - m) * (x - m) * s).sum()
     }
 
     #[test]
-    fn every_frame_is_compared_with_every_sound() {
+    fn every_frame_is_compared_with_every_symbol() {
         let mut rng = ChaCha8Rng::seed_from_u64(11);
         let mut draw = |count: usize| -> Vec<f32> {
             (0..count).map(|_| rng.random_range(-2.0..2.0)).collect()
@@ -138,26 +137,29 @@ mod tests {
         for (frames, count, bands) in
             [(1, 1, 1), (3, 2, 5), (4, 16, 80), (9, 17, 80), (6, 40, 7), (0, 3, 4), (5, 0, 4)]
         {
-            let (mel, means, sharp) =
+            let (mel, means, precisions) =
                 (draw(frames * bands), draw(count * bands), draw(count * bands));
-            let pairs = means.chunks_exact(bands).zip(sharp.chunks_exact(bands));
-            let sounds = Sounds::new(pairs.clone().map(|(m, s)| (m, Precision::Each(s))), bands);
+            let pairs = means.chunks_exact(bands).zip(precisions.chunks_exact(bands));
+            let symbols =
+                SymbolFrames::new(pairs.clone().map(|(m, s)| (m, Precision::Each(s))), bands);
             let wanted: Vec<f32> = mel
                 .chunks_exact(bands)
                 .flat_map(|frame| pairs.clone().map(move |(m, s)| one(frame, m, s)))
                 .collect();
             assert_eq!(
-                sounds.distances(&mel),
+                symbols.distances(&mel),
                 wanted,
-                "{frames} frames, {count} sounds, {bands} bands"
+                "{frames} frames, {count} symbols, {bands} bands"
             );
         }
     }
 
     #[test]
-    fn without_weights_a_distance_is_the_plain_one() {
-        let sounds =
-            Sounds::new([(&[0.0, 0.0][..], Precision::One), (&[0.0, 1.0], Precision::One)], 2);
-        assert_eq!(sounds.distances(&[3.0, 4.0]), [25.0, 18.0]);
+    fn without_precisions_a_distance_is_the_squared_one() {
+        let symbols = SymbolFrames::new(
+            [(&[0.0, 0.0][..], Precision::One), (&[0.0, 1.0], Precision::One)],
+            2,
+        );
+        assert_eq!(symbols.distances(&[3.0, 4.0]), [25.0, 18.0]);
     }
 }

@@ -1,20 +1,19 @@
-//! Which frames say which symbol: the most likely monotonic path.
+//! Monotonic alignment search: the most likely monotonic path of frames through symbols.
 //!
-//! In: how well each symbol explains each frame. Out: frames per symbol, at least one each, all
-//! frames used, in order. Runs on the host; the search itself is a few hundred nanoseconds per
-//! frame. The diagonal prior is the beta-binomial one of Badlani et al. 2021. Next:
+//! In: a score for each frame and symbol. Out: frames per symbol, at least one each, in order, with
+//! every frame used. Runs on the host; the search takes a few hundred nanoseconds per frame. The diagonal prior is the beta-binomial one of Badlani et al. 2021. Next:
 //! [`crate::train_batch`].
 
-use crate::alignment::distance::{Precision, Sounds};
+use crate::alignment::distance::{Precision, SymbolFrames};
 use crate::network::ops::lanes;
 use pulp::WithSimd;
 
-/// Room for searches, used again and again.
+/// Reusable memory for searches.
 #[derive(Debug, Default)]
 pub struct Aligner {
-    /// The best sum up to each symbol, with a place before the first.
+    /// The best sum up to each symbol, with an entry before the first.
     best: Vec<f32>,
-    /// The same one frame earlier.
+    /// `best` one frame earlier.
     before: Vec<f32>,
     came_from_before: Vec<bool>,
     log_factorials: Vec<f64>,
@@ -23,8 +22,8 @@ pub struct Aligner {
 
 impl Aligner {
     /// Frames of each symbol on the path with the largest sum of scores. `scores` is
-    /// `[frames, symbols]`, frame by frame. `None` where there are more symbols than frames, or
-    /// none of either: there is no path then.
+    /// `[frames, symbols]`, frame by frame. `None` if there is no path: more symbols than frames, or
+    /// no symbol.
     pub fn search(&mut self, scores: &[f32], symbols: usize) -> Option<Vec<u32>> {
         if symbols == 0 || scores.len() < symbols * symbols {
             return None;
@@ -45,7 +44,7 @@ impl Aligner {
         let mut symbol = symbols - 1;
         for frame in (0..frames).rev() {
             durations[symbol] += 1;
-            // As many frames as symbols left: every step must go back, whatever the scores say.
+            // As many frames as symbols are left, so every step must go back, whatever the scores are.
             let must = frame == symbol;
             if symbol > 0 && (must || self.came_from_before[frame * symbols + symbol]) {
                 symbol -= 1;
@@ -54,22 +53,21 @@ impl Aligner {
         durations
     }
 
-    /// Adds the logarithm of the beta-binomial prior: speech goes through its text at an even
-    /// pace, more or less. `scores` is `[frames, symbols]`.
+    /// Adds the logarithm of the beta-binomial prior, which favours an even speaking rate. `scores` is `[frames, symbols]`.
     pub fn add_diagonal_prior(&mut self, scores: &mut [f32], symbols: usize, strength: f32) {
         if symbols == 0 {
             return;
         }
-        self.learn_factorials(scores.len() / symbols + symbols + 1);
+        self.extend_factorials(scores.len() / symbols + symbols + 1);
         let (table, last) = (&self.log_factorials, symbols - 1);
         self.log_ways.clear();
         let ways = |symbol| table[last] - table[symbol] - table[last - symbol];
         self.log_ways.extend((0..symbols).map(ways));
         let (log_factorials, log_ways) = (&self.log_factorials[..], &self.log_ways[..]);
-        lanes::run(EvenPace { log_factorials, log_ways, scores, strength });
+        lanes::run(DiagonalPrior { log_factorials, log_ways, scores, strength });
     }
 
-    fn learn_factorials(&mut self, up_to: usize) {
+    fn extend_factorials(&mut self, up_to: usize) {
         let table = &mut self.log_factorials;
         if table.is_empty() {
             table.push(0.0);
@@ -80,7 +78,7 @@ impl Aligner {
     }
 }
 
-/// The way there: the best sum up to each symbol at each frame, and from where it came.
+/// The forward pass: the best sum up to each symbol at each frame, and where it came from.
 struct Walk<'a> {
     aligner: &'a mut Aligner,
     scores: &'a [f32],
@@ -94,7 +92,7 @@ impl WithSimd for Walk<'_> {
     fn with_simd<S: pulp::Simd>(self, _simd: S) {
         let Aligner { best, before, came_from_before, .. } = self.aligner;
         let frames = self.scores.chunks_exact(self.symbols);
-        // Only the first symbol may begin, and only in the first frame.
+        // A path starts at the first symbol in the first frame.
         before[0] = 0.0;
         for (scores, from) in frames.zip(came_from_before.chunks_exact_mut(self.symbols)) {
             let (come, stay) = (&before[..self.symbols], &before[1..=self.symbols]);
@@ -109,15 +107,15 @@ impl WithSimd for Walk<'_> {
     }
 }
 
-/// Adds the prior to scores. Logarithms of factorials, and of the ways to choose so many symbols of all before the last.
-struct EvenPace<'a> {
+/// Adds the prior to scores, from logarithms of factorials and binomial coefficients.
+struct DiagonalPrior<'a> {
     log_factorials: &'a [f64],
     log_ways: &'a [f64],
     scores: &'a mut [f32],
     strength: f32,
 }
 
-impl WithSimd for EvenPace<'_> {
+impl WithSimd for DiagonalPrior<'_> {
     type Output = ();
 
     #[inline(always)]
@@ -126,7 +124,7 @@ impl WithSimd for EvenPace<'_> {
         let frames = self.scores.len() / symbols;
         let whole = table[symbols - 1 + frames];
         for (frame, scores) in self.scores.chunks_exact_mut(symbols).enumerate() {
-            // The beta functions of the distribution as factorials: behind this frame, before it, and both.
+            // The beta functions of the distribution, as factorials.
             let behind = &table[frame..][..symbols];
             let ahead = &table[frames - 1 - frame..][..symbols];
             let pace = table[frame] + table[frames - 1 - frame] - table[frames];
@@ -139,12 +137,12 @@ impl WithSimd for EvenPace<'_> {
     }
 }
 
-/// How well each symbol's mean frame explains each frame: `[frames, symbols]` of
-/// `-|frame - prior|^2 / 2`. Shapes: `[frames, bands]`, `[symbols, bands]`.
+/// Log-likelihoods of frames under unit Gaussians at the symbols' mean frames, up to a constant:
+/// `[frames, symbols]` of `-|frame - prior|^2 / 2`. Shapes: `[frames, bands]`, `[symbols, bands]`.
 pub fn log_likelihoods(mel: &[f32], prior: &[f32], bands: usize) -> Vec<f32> {
     let means = prior.chunks_exact(bands).map(|mean| (mean, Precision::One));
-    let mut scores = Sounds::new(means, bands).distances(mel);
-    scores.iter_mut().for_each(|off| *off *= -0.5);
+    let mut scores = SymbolFrames::new(means, bands).distances(mel);
+    scores.iter_mut().for_each(|score| *score *= -0.5);
     scores
 }
 
@@ -153,7 +151,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Every way to give each symbol at least one frame.
+    /// All paths that give each symbol at least one frame.
     fn all_paths(symbols: usize, frames: usize) -> Vec<Vec<u32>> {
         if symbols == 1 {
             return vec![vec![frames as u32]];
@@ -198,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn values_that_are_no_numbers_still_give_a_whole_path() {
+    fn nan_scores_still_give_a_complete_path() {
         let found = Aligner::default().search(&[f32::NAN; 12], 3).unwrap();
         assert_eq!(found.iter().sum::<u32>(), 4);
         assert!(found.iter().all(|&frames| frames > 0));

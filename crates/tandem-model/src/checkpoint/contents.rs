@@ -1,32 +1,31 @@
-//! What a checkpoint holds: named tensors in host memory, and documents.
+//! What a checkpoint contains: named tensors in host memory, and JSON documents.
 //!
-//! In: numbers the trainer read back from a device, settings and counters it can write as JSON. Out:
-//! the same, taken apart by name and shape, with an error that names what does not fit.
+//! In: tensors that the trainer read back from a device, settings and counters. Out: the same, by
+//! name and shape, with an error that names a mismatch. Reads and writes no file.
 
 use super::CheckpointError;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 
-/// Everything of one checkpoint.
+/// The contents of one checkpoint.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Contents {
-    /// Steps done.
+    /// Optimizer steps done.
     pub step: u64,
-    /// Sets of tensors by name, such as `weights`, `ema`, `optimizer`: one file each.
+    /// Tensor sets by name, such as `weights`, `ema`, `optimizer`: one file each.
     pub tensors: BTreeMap<String, TensorSet>,
     /// Documents by name, such as `config`, `state`, `symbols`: one file each.
     pub documents: BTreeMap<String, serde_json::Value>,
 }
 
 impl Contents {
-    /// Nothing yet, after so many steps.
     pub fn new(step: u64) -> Contents {
         Contents { step, ..Contents::default() }
     }
 
-    /// Adds a document: lower-case letters, digits, `-` and `_` make a name. NaN and infinities
-    /// become null, as JSON has none.
+    /// Adds a document. Its name has lower-case letters, digits, `-` and `_`. NaN and infinities
+    /// become null, since JSON has neither.
     pub fn add_document<T: Serialize>(
         &mut self,
         name: &str,
@@ -38,7 +37,6 @@ impl Contents {
         Ok(())
     }
 
-    /// Reads a document.
     pub fn document<T: DeserializeOwned>(&self, name: &str) -> Result<T, CheckpointError> {
         let Some(value) = self.documents.get(name) else {
             return Err(CheckpointError::PartMissing { name: name.into() });
@@ -47,7 +45,7 @@ impl Contents {
             .map_err(|source| CheckpointError::Document { name: name.into(), source })
     }
 
-    /// Takes a set of tensors out.
+    /// Removes and returns a tensor set.
     pub fn take_tensors(&mut self, name: &str) -> Result<TensorSet, CheckpointError> {
         let taken = self.tensors.remove(name);
         taken.ok_or_else(|| CheckpointError::PartMissing { name: name.into() })
@@ -58,24 +56,21 @@ impl Contents {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TensorSet(BTreeMap<String, HostTensor>);
 
-/// A tensor in host memory: as many values as its shape says.
+/// A tensor in host memory. The number of values always matches the shape.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HostTensor {
     shape: Vec<usize>,
     values: Values,
 }
 
-/// The numbers of a tensor, last axis fastest.
+/// The values of a tensor, in row-major order.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Values {
-    /// 32-bit floats.
     F32(Vec<f32>),
-    /// 64-bit integers.
     I64(Vec<i64>),
 }
 
 impl Values {
-    /// How many there are.
     pub fn len(&self) -> usize {
         match self {
             Values::F32(values) => values.len(),
@@ -83,7 +78,6 @@ impl Values {
         }
     }
 
-    /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -97,24 +91,22 @@ impl Values {
 }
 
 impl HostTensor {
-    /// Its size along each axis; empty for a single number.
+    /// Empty for a scalar.
     pub fn shape(&self) -> &[usize] {
         &self.shape
     }
 
-    /// Its numbers.
     pub fn values(&self) -> &Values {
         &self.values
     }
 }
 
 impl TensorSet {
-    /// No tensors yet.
     pub fn new() -> TensorSet {
         TensorSet::default()
     }
 
-    /// Adds a tensor. Refused: a name that is there already, a shape that does not fit the values.
+    /// Adds a tensor. An error if the name exists already or the shape does not match the values.
     pub fn insert(
         &mut self,
         name: &str,
@@ -133,7 +125,7 @@ impl TensorSet {
         }
     }
 
-    /// Takes the floats of a tensor out; its shape must be the expected one.
+    /// Removes and returns a float tensor of the expected shape.
     pub fn take_f32(&mut self, name: &str, shape: &[usize]) -> Result<Vec<f32>, CheckpointError> {
         match self.take(name, shape)? {
             Values::F32(values) => Ok(values),
@@ -141,7 +133,7 @@ impl TensorSet {
         }
     }
 
-    /// Takes the integers of a tensor out; its shape must be the expected one.
+    /// Removes and returns an integer tensor of the expected shape.
     pub fn take_i64(&mut self, name: &str, shape: &[usize]) -> Result<Vec<i64>, CheckpointError> {
         match self.take(name, shape)? {
             Values::I64(values) => Ok(values),
@@ -160,7 +152,7 @@ impl TensorSet {
         Ok(tensor.values)
     }
 
-    /// After everything was taken: an error where something is left that nobody asked for.
+    /// An error if tensors are left that no caller has taken.
     pub fn finish(self) -> Result<(), CheckpointError> {
         match self.0.into_keys().collect::<Vec<_>>() {
             left if left.is_empty() => Ok(()),
@@ -168,22 +160,19 @@ impl TensorSet {
         }
     }
 
-    /// A tensor by name.
     pub fn get(&self, name: &str) -> Option<&HostTensor> {
         self.0.get(name)
     }
 
-    /// All of them, by name.
+    /// In the order of names.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &HostTensor)> {
         self.0.iter().map(|(name, tensor)| (name.as_str(), tensor))
     }
 
-    /// How many there are.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

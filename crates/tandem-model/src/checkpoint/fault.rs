@@ -1,74 +1,38 @@
-//! What can be wrong with a checkpoint's files: as a fact.
+//! What can be wrong with the files of a checkpoint.
 //!
-//! With `manifest.rs` and `sealed.rs` it makes up the part that reads foreign bytes, which knows no
-//! tensor: the fuzz targets are built from these three files alone.
+//! With `manifest.rs` and `sealed.rs` this is the part that parses untrusted bytes. It does not depend
+//! on tensors: the fuzz targets are built from these three files alone.
 
 use super::manifest::VERSION;
 use std::io;
 use tandem_units::Bytes;
 
-/// What is wrong with a checkpoint's files.
+/// A defect of a checkpoint.
 #[derive(Debug, thiserror::Error)]
 pub enum Fault {
     /// A file that the manifest lists, or the manifest itself.
     #[error("`{file}` is missing")]
-    Missing {
-        /// Its name.
-        file: String,
-    },
-    /// A file that cannot be read.
+    Missing { file: String },
     #[error("`{file}` cannot be read: {source}")]
     Unreadable {
-        /// Its name.
         file: String,
-        /// What the system said.
         #[source]
         source: io::Error,
     },
-    /// A file that was cut short or grew.
+    /// A truncated or extended file; `expected` is from the manifest.
     #[error("`{file}` has {found} bytes instead of {expected}")]
-    Size {
-        /// Its name.
-        file: String,
-        /// What the manifest says.
-        expected: u64,
-        /// What is there.
-        found: u64,
-    },
-    /// A file that is larger than any of ours.
+    Size { file: String, expected: u64, found: u64 },
+    /// Larger than any file that this program writes.
     #[error("`{file}` is larger than {limit}")]
-    TooLarge {
-        /// Its name.
-        file: String,
-        /// The most that is read.
-        limit: Bytes,
-    },
-    /// A file whose bytes are not those that were written.
-    #[error("`{file}` was changed or damaged: its checksum does not fit")]
-    Changed {
-        /// Its name.
-        file: String,
-    },
-    /// A checkpoint that another version of the program wrote.
+    TooLarge { file: String, limit: Bytes },
+    #[error("`{file}` was changed or damaged: its checksum does not match")]
+    Changed { file: String },
+    /// Written by another version of the program.
     #[error("it has format version {found}, this program reads version {VERSION}")]
-    Version {
-        /// The version it has.
-        found: u64,
-    },
-    /// A file that fits its checksum, or has none, and makes no sense.
-    #[error("`{file}` makes no sense: {why}")]
-    Nonsense {
-        /// Its name.
-        file: String,
-        /// What is wrong with it.
-        why: String,
-    },
-    /// A directory that is named after another step than its manifest.
-    #[error("its name says step {name}, its manifest step {manifest}")]
-    Renamed {
-        /// The step of the directory's name.
-        name: u64,
-        /// The step of the manifest.
-        manifest: u64,
-    },
+    Version { found: u64 },
+    /// The checksum matches or is missing, but the contents cannot be parsed.
+    #[error("`{file}` is invalid: {why}")]
+    Invalid { file: String, why: String },
+    #[error("the directory is named after step {name}, its manifest has step {manifest}")]
+    Renamed { name: u64, manifest: u64 },
 }

@@ -1,17 +1,17 @@
-//! A checkpoint being read: manifest first, then every file, none believed before size and checksum
-//! fit.
+//! Reads a checkpoint: the manifest first, then each file, after its size and checksum are verified.
 //!
-//! In: a checkpoint's directory, or a run directory with several. Out: [`Loaded`], and which newer
-//! ones were passed over and why. Needs no lock: a checkpoint never changes once it is there, it
-//! only goes as a whole.
+//! In: a checkpoint's directory, or a run directory with several. Out: [`Loaded`], with the newer
+//! checkpoints that were skipped and the reason. Needs no lock: a checkpoint never changes after it
+//! is committed, it is only removed as a whole.
 
+use super::best::{self, Best};
 use super::contents::Contents;
-use super::directory::{self, Best, Place};
 use super::error::{Broken, CheckpointError, Fault};
 use super::manifest::{self, FileEntry, FileKind, Manifest};
+use super::store::local::{self, LocalStore};
+use super::store::{CheckpointId, CheckpointStore, StoredFile};
 use super::tensor_file;
-use std::fs::File;
-use std::io::{self, Read};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
@@ -21,134 +21,68 @@ use tandem_units::Bytes;
 const SMALL: Bytes = Bytes::mib(1);
 /// The largest document.
 const DOCUMENT: Bytes = Bytes::mib(256);
-/// The largest file of tensors: a hundred times the biggest voice.
+/// The largest tensor file: a hundred times the largest voice.
 const TENSORS: Bytes = Bytes::mib(128 << 10);
-/// How often a directory is looked through while the run that writes there changes it underfoot.
-const LOOKS: usize = 200;
-/// Between two looks: long enough for the writer's next act to be seen.
+/// How often a listing is repeated while the run that writes there changes it.
+const ATTEMPTS: usize = 200;
+/// Between two attempts: long enough for the writer's next change to be visible.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Which parts of a checkpoint are read. Documents always are: they are small.
+/// Which parts of a checkpoint are read. Documents are always read: they are small.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parts<'a> {
-    /// All sets of tensors.
+    /// All tensor sets.
     All,
-    /// These sets of tensors; it is no error if one is not there.
+    /// These tensor sets; a missing one is not an error.
     Only(&'a [&'a str]),
 }
 
-/// A checkpoint, read and checked.
+/// A checkpoint that was read and verified.
 #[derive(Debug)]
 pub struct Loaded {
-    /// What it holds.
     pub contents: Contents,
-    /// Its directory.
     pub path: PathBuf,
     /// The version of the program that wrote it.
     pub program: String,
-    /// Those that would have been taken before it, were they whole: worth a warning.
+    /// Damaged checkpoints that were skipped in favour of this one. They deserve a warning.
     pub passed_over: Vec<Broken>,
 }
 
-/// Reads the checkpoint in this very directory, whatever its name.
+/// Opens a file of one checkpoint by its name.
+type OpenFile<'a> = &'a dyn Fn(&str) -> Result<StoredFile, Fault>;
+
+/// Reads the checkpoint in exactly this directory, whatever its name.
 pub fn load(path: &Path, parts: Parts<'_>) -> Result<Loaded, CheckpointError> {
     if !path.is_dir() {
         return Err(CheckpointError::NotThere { path: path.to_path_buf() });
     }
-    let read = read_checkpoint(path, parts);
-    read.map_err(|fault| CheckpointError::Broken { path: path.to_path_buf(), fault })
+    read_checkpoint(path, &|name| local::open_file(path, name), parts)
+        .map_err(|fault| CheckpointError::Broken { path: path.to_path_buf(), fault })
 }
 
-/// The newest whole checkpoint of a run directory; none where there is no checkpoint. An error where
-/// there are some and not one is whole.
-///
-/// A run may be writing here. Listing a directory is not one act: a name that comes while another goes
-/// may both be missed. So neither "none" nor "none is whole" is said before two looks saw the same.
+/// The newest usable checkpoint of a run directory, or `None` if it has no checkpoint. An error if
+/// it has checkpoints and none is usable.
 pub fn load_newest(directory: &Path, parts: Parts<'_>) -> Result<Option<Loaded>, CheckpointError> {
-    newest_seen(directory, parts, || directory::list(directory))
+    newest(&LocalStore::read_only(directory), parts)
 }
 
-/// [`load_newest`], with the looks as they come.
-pub(super) fn newest_seen(
-    directory: &Path,
-    parts: Parts<'_>,
-    mut look: impl FnMut() -> Result<Vec<Place>, CheckpointError>,
-) -> Result<Option<Loaded>, CheckpointError> {
-    let mut seen = None;
-    for _ in 0..LOOKS {
-        let places = look()?;
-        let mut broken = Vec::new();
-        for &place in places.iter().rev() {
-            let path = place.path(directory);
-            match read_named(&path, place, parts) {
-                Ok(loaded) => return Ok(Some(Loaded { passed_over: broken, ..loaded })),
-                // Removed by the run that writes here, after we saw its name.
-                Err(_) if !path.exists() => {}
-                Err(fault) => broken.push(Broken { path, fault }),
-            }
-        }
-        let still = broken.len() == places.len() && seen.as_ref() == Some(&places);
-        match (still, broken.is_empty()) {
-            (true, true) => return Ok(None),
-            (true, false) => {
-                let directory = directory.to_path_buf();
-                return Err(CheckpointError::NoneWhole { directory, broken });
-            }
-            (false, _) => seen = Some(places),
-        }
-        thread::sleep(PAUSE);
-    }
-    Err(CheckpointError::Restless { directory: directory.to_path_buf() })
-}
-
-/// The best checkpoint of a run directory; the newest, where none was marked or the best is broken.
-/// None where there is no checkpoint.
+/// The best checkpoint of a run directory; the newest if none is marked or the best is damaged.
+/// `None` if there is no checkpoint.
 pub fn load_best(directory: &Path, parts: Parts<'_>) -> Result<Option<Loaded>, CheckpointError> {
-    let passed_over = match marked_best(directory, parts)? {
-        MarkedBest::None => return load_newest(directory, parts),
-        MarkedBest::Whole(loaded) => return Ok(Some(*loaded)),
-        MarkedBest::Broken(broken) => broken,
+    let store = LocalStore::read_only(directory);
+    let damaged = match marked_best(&store, parts)? {
+        MarkedBest::None => return newest(&store, parts),
+        MarkedBest::Usable(loaded) => return Ok(Some(*loaded)),
+        MarkedBest::Damaged(damaged) => damaged,
     };
-    let newest = load_newest(directory, parts)?;
+    let newest = newest(&store, parts)?;
     Ok(newest.map(|mut loaded| {
-        loaded.passed_over.insert(0, passed_over);
+        loaded.passed_over.insert(0, damaged);
         loaded
     }))
 }
 
-/// What became of the checkpoint that is marked as the best.
-enum MarkedBest {
-    None,
-    Whole(Box<Loaded>),
-    Broken(Broken),
-}
-
-fn marked_best(directory: &Path, parts: Parts<'_>) -> Result<MarkedBest, CheckpointError> {
-    let mut tried: Option<(Best, Fault)> = None;
-    for _ in 0..LOOKS {
-        let best = match directory::best(directory) {
-            Ok(None) => return Ok(MarkedBest::None),
-            Ok(Some(best)) => best,
-            Err(CheckpointError::BestUnreadable { path, fault }) => {
-                return Ok(MarkedBest::Broken(Broken { path, fault }));
-            }
-            Err(error) => return Err(error),
-        };
-        match tried {
-            // Marked before and after it was found broken: it was not a better one that took its place.
-            Some((before, fault)) if before == best => {
-                return Ok(MarkedBest::Broken(Broken { path: best.path, fault }));
-            }
-            _ => match read_checkpoint(&best.path, parts) {
-                Ok(loaded) => return Ok(MarkedBest::Whole(Box::new(loaded))),
-                Err(fault) => tried = Some((best, fault)),
-            },
-        }
-    }
-    Err(CheckpointError::Restless { directory: directory.to_path_buf() })
-}
-
-/// What a user named: a checkpoint, or a run directory, of which the best is meant.
+/// Reads the path that a user gave: a checkpoint, or a run directory, whose best one is read.
 pub fn find(path: &Path, parts: Parts<'_>) -> Result<Loaded, CheckpointError> {
     if path.join(manifest::FILE_NAME).exists() {
         return load(path, parts);
@@ -160,20 +94,105 @@ pub fn find(path: &Path, parts: Parts<'_>) -> Result<Loaded, CheckpointError> {
     load_best(path, parts)?.ok_or_else(not_there)
 }
 
-fn read_named(path: &Path, place: Place, parts: Parts<'_>) -> Result<Loaded, Fault> {
-    let loaded = read_checkpoint(path, parts)?;
+/// The newest usable checkpoint of a store.
+///
+/// A run may be writing there. Listing a directory is not atomic: a name that appears while another
+/// disappears can make both invisible. So "no checkpoint" and "no usable checkpoint" are only
+/// returned after two equal listings.
+pub fn newest(
+    store: &dyn CheckpointStore,
+    parts: Parts<'_>,
+) -> Result<Option<Loaded>, CheckpointError> {
+    newest_of_listings(store, parts, || store.list())
+}
+
+/// [`newest`], with the listings as an argument.
+pub(super) fn newest_of_listings(
+    store: &dyn CheckpointStore,
+    parts: Parts<'_>,
+    mut list: impl FnMut() -> Result<Vec<CheckpointId>, CheckpointError>,
+) -> Result<Option<Loaded>, CheckpointError> {
+    let mut previous = None;
+    for _ in 0..ATTEMPTS {
+        let ids = list()?;
+        let mut broken = Vec::new();
+        for &id in ids.iter().rev() {
+            match read_listed(store, id, parts) {
+                Ok(loaded) => return Ok(Some(Loaded { passed_over: broken, ..loaded })),
+                // Removed by the run that writes here, after it was listed.
+                Err(_) if !store.contains(id) => {}
+                Err(fault) => broken.push(Broken { path: id.path(store.root()), fault }),
+            }
+        }
+        let unchanged = broken.len() == ids.len() && previous.as_ref() == Some(&ids);
+        match (unchanged, broken.is_empty()) {
+            (true, true) => return Ok(None),
+            (true, false) => {
+                let directory = store.root().to_path_buf();
+                return Err(CheckpointError::NoneWhole { directory, broken });
+            }
+            (false, _) => previous = Some(ids),
+        }
+        thread::sleep(PAUSE);
+    }
+    Err(CheckpointError::Restless { directory: store.root().to_path_buf() })
+}
+
+/// The checkpoint that is marked as the best.
+enum MarkedBest {
+    None,
+    Usable(Box<Loaded>),
+    Damaged(Broken),
+}
+
+fn marked_best(
+    store: &dyn CheckpointStore,
+    parts: Parts<'_>,
+) -> Result<MarkedBest, CheckpointError> {
+    let mut tried: Option<(Best, Fault)> = None;
+    for _ in 0..ATTEMPTS {
+        let (id, best) = match best::best(store) {
+            Ok(None) => return Ok(MarkedBest::None),
+            Ok(Some(best)) => best,
+            Err(CheckpointError::BestUnreadable { path, fault }) => {
+                return Ok(MarkedBest::Damaged(Broken { path, fault }));
+            }
+            Err(error) => return Err(error),
+        };
+        match tried {
+            // The mark is the same before and after the read: the run did not replace the best
+            // one in between, so it is damaged.
+            Some((before, fault)) if before == best => {
+                return Ok(MarkedBest::Damaged(Broken { path: best.path, fault }));
+            }
+            _ => match read_checkpoint(&best.path, &|name| store.open_file(id, name), parts) {
+                Ok(loaded) => return Ok(MarkedBest::Usable(Box::new(loaded))),
+                Err(fault) => tried = Some((best, fault)),
+            },
+        }
+    }
+    Err(CheckpointError::Restless { directory: store.root().to_path_buf() })
+}
+
+fn read_listed(
+    store: &dyn CheckpointStore,
+    id: CheckpointId,
+    parts: Parts<'_>,
+) -> Result<Loaded, Fault> {
+    let path = id.path(store.root());
+    let loaded = read_checkpoint(&path, &|name| store.open_file(id, name), parts)?;
     match loaded.contents.step {
-        step if step == place.step => Ok(loaded),
-        manifest => Err(Fault::Renamed { name: place.step, manifest }),
+        step if step == id.step => Ok(loaded),
+        manifest => Err(Fault::Renamed { name: id.step, manifest }),
     }
 }
 
-fn read_checkpoint(path: &Path, parts: Parts<'_>) -> Result<Loaded, Fault> {
-    let text = small_file(&path.join(manifest::FILE_NAME), manifest::FILE_NAME)?;
+fn read_checkpoint(path: &Path, open: OpenFile<'_>, parts: Parts<'_>) -> Result<Loaded, Fault> {
+    let text = small_file(open(manifest::FILE_NAME)?, manifest::FILE_NAME)?;
     let manifest = Manifest::parse(&text)?;
     let mut contents = Contents::new(manifest.step);
     for entry in &manifest.files {
-        read_part(path, entry, parts, &mut contents)?;
+        read_part(open, entry, parts, &mut contents)?;
     }
     Ok(Loaded {
         contents,
@@ -184,22 +203,22 @@ fn read_checkpoint(path: &Path, parts: Parts<'_>) -> Result<Loaded, Fault> {
 }
 
 fn read_part(
-    path: &Path,
+    open: OpenFile<'_>,
     entry: &FileEntry,
     parts: Parts<'_>,
     contents: &mut Contents,
 ) -> Result<(), Fault> {
-    let nonsense = |why| Fault::Nonsense { file: entry.name.clone(), why };
+    let invalid = |why| Fault::Invalid { file: entry.name.clone(), why };
     match entry.kind() {
         Some(FileKind::Tensors(stem)) if parts.include(stem) => {
-            let bytes = listed_file(path, entry, TENSORS)?;
-            let set = tensor_file::read(&bytes).map_err(nonsense)?;
+            let bytes = listed_file(open, entry, TENSORS)?;
+            let set = tensor_file::read(&bytes).map_err(invalid)?;
             contents.tensors.insert(stem.into(), set);
         }
         Some(FileKind::Document(stem)) => {
-            let bytes = listed_file(path, entry, DOCUMENT)?;
+            let bytes = listed_file(open, entry, DOCUMENT)?;
             let document =
-                serde_json::from_slice(&bytes).map_err(|error| nonsense(error.to_string()))?;
+                serde_json::from_slice(&bytes).map_err(|error| invalid(error.to_string()))?;
             contents.documents.insert(stem.into(), document);
         }
         Some(FileKind::Tensors(_)) | None => {}
@@ -207,10 +226,10 @@ fn read_part(
     Ok(())
 }
 
-/// The bytes of a file that the manifest lists, if they are those that were written.
-fn listed_file(path: &Path, entry: &FileEntry, limit: Bytes) -> Result<Vec<u8>, Fault> {
+/// The bytes of a file that the manifest lists, if size and checksum match.
+fn listed_file(open: OpenFile<'_>, entry: &FileEntry, limit: Bytes) -> Result<Vec<u8>, Fault> {
     let name = &entry.name;
-    let (mut file, found) = open(&path.join(name), name)?;
+    let StoredFile { reader, bytes: found } = open(name)?;
     if found != entry.bytes {
         return Err(Fault::Size { file: name.clone(), expected: entry.bytes, found });
     }
@@ -219,9 +238,9 @@ fn listed_file(path: &Path, entry: &FileEntry, limit: Bytes) -> Result<Vec<u8>, 
     }
     let unreadable = |source| Fault::Unreadable { file: name.clone(), source };
     let mut bytes = Vec::new();
-    // Too little memory for an honest file must be a message, not the end of the process.
+    // Too little memory for a valid file must be an error message, not an abort.
     bytes.try_reserve_exact(found as usize).map_err(|error| unreadable(error.into()))?;
-    file.by_ref().take(found).read_to_end(&mut bytes).map_err(unreadable)?;
+    reader.take(found).read_to_end(&mut bytes).map_err(unreadable)?;
     if bytes.len() as u64 != found {
         let found = bytes.len() as u64;
         return Err(Fault::Size { file: name.clone(), expected: entry.bytes, found });
@@ -232,30 +251,15 @@ fn listed_file(path: &Path, entry: &FileEntry, limit: Bytes) -> Result<Vec<u8>, 
     Ok(bytes)
 }
 
-/// The bytes of a manifest or mark, which have their checksum inside.
-pub fn small_file(path: &Path, name: &str) -> Result<Vec<u8>, Fault> {
-    let (file, length) = open(path, name)?;
-    if length > SMALL.0 {
+/// The bytes of a manifest or mark, which contain their own checksum.
+pub fn small_file(file: StoredFile, name: &str) -> Result<Vec<u8>, Fault> {
+    if file.bytes > SMALL.0 {
         return Err(Fault::TooLarge { file: name.into(), limit: SMALL });
     }
     let mut bytes = Vec::new();
-    let read = file.take(SMALL.0).read_to_end(&mut bytes);
+    let read = file.reader.take(SMALL.0).read_to_end(&mut bytes);
     read.map_err(|source| Fault::Unreadable { file: name.into(), source })?;
     Ok(bytes)
-}
-
-/// Opens a plain file: a pipe of that name would keep the reader waiting for ever.
-fn open(path: &Path, name: &str) -> Result<(File, u64), Fault> {
-    let unreadable = |source: io::Error| match source.kind() {
-        io::ErrorKind::NotFound => Fault::Missing { file: name.into() },
-        _ => Fault::Unreadable { file: name.into(), source },
-    };
-    if !std::fs::metadata(path).map_err(unreadable)?.is_file() {
-        return Err(Fault::Nonsense { file: name.into(), why: "it is not a file".into() });
-    }
-    let file = File::open(path).map_err(unreadable)?;
-    let length = file.metadata().map_err(unreadable)?.len();
-    Ok((file, length))
 }
 
 impl Parts<'_> {

@@ -1,8 +1,8 @@
-//! Small JSON files that carry their own checksum.
+//! Small JSON files that contain their own checksum.
 //!
-//! In: something that can be written as JSON. Out: its text with version and checksum, and the same
-//! thing back, or the [`Fault`] that explains why not. The checksum is that of the text as it stands
-//! in the file, so that no two ways of writing a number can disagree.
+//! In: a value that can be serialized as JSON. Out: its text with version and checksum, and the same
+//! value back, or a [`Fault`]. The checksum is that of the text in the file, so that it does not depend
+//! on how a number is formatted.
 
 use super::fault::Fault;
 use super::manifest::VERSION;
@@ -29,7 +29,6 @@ struct Body<'a> {
     contents: &'a RawValue,
 }
 
-/// The text of a sealed file.
 pub fn seal<T: Serialize>(contents: &T) -> serde_json::Result<Vec<u8>> {
     let contents = serde_json::value::to_raw_value(contents)?;
     let checksum = checksum(contents.get());
@@ -39,20 +38,20 @@ pub fn seal<T: Serialize>(contents: &T) -> serde_json::Result<Vec<u8>> {
     Ok(text)
 }
 
-/// What was sealed. Another version is told apart from a damaged file.
+/// The value in a sealed file. The error distinguishes another version from a damaged file.
 pub fn open<T: DeserializeOwned>(file: &str, text: &[u8]) -> Result<T, Fault> {
-    let nonsense =
-        |error: serde_json::Error| Fault::Nonsense { file: file.into(), why: error.to_string() };
-    // Also read from versions to come, whatever else they hold.
-    let head: Head = serde_json::from_slice(text).map_err(nonsense)?;
+    let invalid =
+        |error: serde_json::Error| Fault::Invalid { file: file.into(), why: error.to_string() };
+    // Newer versions must have this field too, whatever else they contain.
+    let head: Head = serde_json::from_slice(text).map_err(invalid)?;
     if head.version != VERSION {
         return Err(Fault::Version { found: head.version });
     }
-    let body: Body<'_> = serde_json::from_slice(text).map_err(nonsense)?;
+    let body: Body<'_> = serde_json::from_slice(text).map_err(invalid)?;
     if checksum(body.contents.get()) != body.checksum {
         return Err(Fault::Changed { file: file.into() });
     }
-    serde_json::from_str(body.contents.get()).map_err(nonsense)
+    serde_json::from_str(body.contents.get()).map_err(invalid)
 }
 
 fn checksum(text: &str) -> String {

@@ -1,6 +1,7 @@
-//! Tensors as a file in the safetensors format, and back.
+//! Tensor sets as files in the safetensors format, and back.
 //!
-//! Written piece by piece, so that a checkpoint costs no second copy of the model in memory.
+//! In: a [`TensorSet`] or bytes. Out: the other. Writes in chunks, so that a checkpoint needs no second
+//! copy of the model in memory.
 
 use super::contents::{HostTensor, TensorSet, Values};
 use safetensors::tensor::{Metadata, TensorInfo};
@@ -8,41 +9,40 @@ use safetensors::{Dtype, SafeTensors};
 use std::io::{self, Write};
 
 /// Bytes that are converted at once.
-const PIECE: usize = 1 << 16;
+const CHUNK: usize = 1 << 16;
 
-/// Writes a set of tensors.
 pub fn write(set: &TensorSet, out: &mut dyn Write) -> io::Result<()> {
     let ordered = ordered(set);
     let mut header = header(&ordered)?;
-    // The format wants the numbers to begin at a multiple of eight.
+    // The format aligns the values to eight bytes.
     header.resize(header.len().next_multiple_of(8), b' ');
     out.write_all(&(header.len() as u64).to_le_bytes())?;
     out.write_all(&header)?;
     for (_, tensor) in ordered {
         match tensor.values() {
-            Values::F32(values) => write_pieces(values, |value| value.to_le_bytes(), out)?,
-            Values::I64(values) => write_pieces(values, |value| value.to_le_bytes(), out)?,
+            Values::F32(values) => write_chunks(values, |value| value.to_le_bytes(), out)?,
+            Values::I64(values) => write_chunks(values, |value| value.to_le_bytes(), out)?,
         }
     }
     Ok(())
 }
 
-/// Reads a file of tensors that was checked before; what is wrong with it, in words.
+/// Reads a file whose checksum was verified. The error says what is wrong with it.
 pub fn read(bytes: &[u8]) -> Result<TensorSet, String> {
     let file = SafeTensors::deserialize(bytes).map_err(|error| error.to_string())?;
     let mut set = TensorSet::new();
     for (name, view) in file.iter() {
         let values = match view.dtype() {
-            Dtype::F32 => Values::F32(numbers(view.data(), f32::from_le_bytes)),
-            Dtype::I64 => Values::I64(numbers(view.data(), i64::from_le_bytes)),
-            other => return Err(format!("tensor `{name}` holds numbers of type {other}")),
+            Dtype::F32 => Values::F32(values_of(view.data(), f32::from_le_bytes)),
+            Dtype::I64 => Values::I64(values_of(view.data(), i64::from_le_bytes)),
+            other => return Err(format!("tensor `{name}` has the unsupported type {other}")),
         };
         set.insert(name, view.shape(), values).map_err(|error| error.to_string())?;
     }
     Ok(set)
 }
 
-/// Wide numbers first, as the format wants them, so that all begin where they may be read in place.
+/// Wide types first, as the format requires, so that all values are aligned.
 fn ordered(set: &TensorSet) -> Vec<(&str, &HostTensor)> {
     let mut ordered: Vec<_> = set.iter().collect();
     ordered.sort_by_key(|(_, tensor)| match tensor.values() {
@@ -68,20 +68,20 @@ fn header(ordered: &[(&str, &HostTensor)]) -> io::Result<Vec<u8>> {
     serde_json::to_vec(&metadata).map_err(io::Error::other)
 }
 
-fn write_pieces<T: Copy, const WIDTH: usize>(
+fn write_chunks<T: Copy, const WIDTH: usize>(
     values: &[T],
     bytes_of: impl Fn(T) -> [u8; WIDTH],
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let mut piece = Vec::with_capacity(PIECE);
-    for values in values.chunks(PIECE / WIDTH) {
-        piece.clear();
-        piece.extend(values.iter().flat_map(|&value| bytes_of(value)));
-        out.write_all(&piece)?;
+    let mut chunk = Vec::with_capacity(CHUNK);
+    for values in values.chunks(CHUNK / WIDTH) {
+        chunk.clear();
+        chunk.extend(values.iter().flat_map(|&value| bytes_of(value)));
+        out.write_all(&chunk)?;
     }
     Ok(())
 }
 
-fn numbers<T, const WIDTH: usize>(bytes: &[u8], of_bytes: impl Fn([u8; WIDTH]) -> T) -> Vec<T> {
+fn values_of<T, const WIDTH: usize>(bytes: &[u8], of_bytes: impl Fn([u8; WIDTH]) -> T) -> Vec<T> {
     bytes.as_chunks::<WIDTH>().0.iter().map(|&bytes| of_bytes(bytes)).collect()
 }

@@ -1,18 +1,18 @@
-//! Checkpoints as the trainer and the readers see them.
+//! Checkpoints as the trainer and the commands that read them use them.
 
-mod damage; // whatever happens to the files, what is read is right
-mod kill; // whenever the process ends, the last good one is there
-mod retention; // which checkpoints stay, whatever is saved, pinned and marked
-mod power_loss; // whatever a power cut leaves, the last good one is there
+mod damage; // damaged files are never loaded
+mod kill; // a kill at any moment leaves the last complete checkpoint
+mod retention; // which checkpoints stay after any sequence of saves, pins and marks
+mod power_loss; // a power cut at any moment leaves the last complete checkpoint
 
-use super::directory::Place;
+use super::store::memory::MemoryStore;
 use super::*;
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::fs;
 use tandem_units::Hint;
 
-/// Something to save that differs from step to step in every part.
+/// Contents that differ from step to step in every part.
 fn contents(step: u64) -> Contents {
     let number = step as f32;
     let mut weights = TensorSet::new();
@@ -30,7 +30,7 @@ fn contents(step: u64) -> Contents {
     contents
 }
 
-/// Equal to the last bit, where `==` would call NaN different and -0 the same.
+/// Compares bits, since `==` treats NaN as different and -0 as equal to 0.
 fn assert_same(found: &Contents, wanted: &Contents) {
     let bits = |contents: &Contents| {
         let sets = contents.tensors.iter().flat_map(|(set, tensors)| {
@@ -66,7 +66,7 @@ fn assert_names(directory: &Path, wanted: &[&str]) {
 }
 
 #[test]
-fn what_is_loaded_is_what_was_saved_to_the_last_bit() {
+fn loaded_contents_equal_the_saved_ones_bit_for_bit() {
     let dir = tempfile::tempdir().unwrap();
     let mut checkpoints = open(dir.path(), 3);
     let saved = save(&mut checkpoints, 1200);
@@ -87,7 +87,20 @@ fn what_is_loaded_is_what_was_saved_to_the_last_bit() {
 }
 
 #[test]
-fn tensor_files_are_those_of_the_format_s_own_library() {
+fn a_store_in_memory_returns_the_same_contents() {
+    let store = MemoryStore::default();
+    let mut checkpoints = Checkpoints::in_store(Box::new(store), Keep { last: 2 });
+    assert!(checkpoints.load_newest().unwrap().is_none());
+    let saved = checkpoints.save(&contents(100), Mark::Best { score: 0.5 }).unwrap();
+    let loaded = checkpoints.load_newest().unwrap().unwrap();
+    assert_same(&loaded.contents, &contents(100));
+    assert_eq!(loaded.path, saved.path);
+    let best = Best { path: saved.path, step: 100, score: 0.5 };
+    assert_eq!(checkpoints.best().unwrap(), Some(best));
+}
+
+#[test]
+fn tensor_files_equal_those_of_the_safetensors_crate() {
     let dir = tempfile::tempdir().unwrap();
     let saved = save(&mut open(dir.path(), 3), 7);
     for (stem, set) in &contents(7).tensors {
@@ -116,7 +129,7 @@ fn tensor_files_are_those_of_the_format_s_own_library() {
 }
 
 #[test]
-fn the_last_ones_and_the_best_stay() {
+fn the_newest_and_the_best_stay() {
     let dir = tempfile::tempdir().unwrap();
     let mut checkpoints = open(dir.path(), 2);
     save(&mut checkpoints, 100);
@@ -132,7 +145,7 @@ fn the_last_ones_and_the_best_stay() {
     assert_eq!(checkpoints.best().unwrap(), Some(best));
     let loaded = load_best(dir.path(), Parts::All).unwrap().unwrap();
     assert_eq!((loaded.contents.step, loaded.path), (200, path));
-    // The former best is an old one like any other.
+    // The former best is removed like any other old checkpoint.
     assert_eq!(checkpoints.mark_best(500, 0.2).unwrap(), Marked::Yes);
     save(&mut checkpoints, 600);
     assert_names(dir.path(), &["best.json", "lock", "step-00000500", "step-00000600"]);
@@ -141,7 +154,7 @@ fn the_last_ones_and_the_best_stay() {
 }
 
 #[test]
-fn a_score_that_is_no_number_marks_nothing() {
+fn a_nan_score_marks_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let mut checkpoints = open(dir.path(), 2);
     save(&mut checkpoints, 100);
@@ -151,7 +164,7 @@ fn a_score_that_is_no_number_marks_nothing() {
 }
 
 #[test]
-fn a_directory_without_checkpoints_is_no_error_and_one_without_whole_ones_is() {
+fn no_checkpoint_is_not_an_error_but_only_damaged_ones_are() {
     let dir = tempfile::tempdir().unwrap();
     let mut checkpoints = open(dir.path(), 2);
     assert!(checkpoints.load_newest().unwrap().is_none());
@@ -166,7 +179,7 @@ fn a_directory_without_checkpoints_is_no_error_and_one_without_whole_ones_is() {
 }
 
 #[test]
-fn a_second_run_is_refused_and_told_who_the_first_is() {
+fn a_second_run_is_refused_with_the_process_of_the_first() {
     let dir = tempfile::tempdir().unwrap();
     let first = open(dir.path(), 2);
     let draft = dir.path().join(".step-00000100.draft-1");
@@ -174,14 +187,14 @@ fn a_second_run_is_refused_and_told_who_the_first_is() {
     let error = Checkpoints::open(dir.path(), Keep { last: 2 }).unwrap_err();
     assert!(error.to_string().contains(&format!("process {}", std::process::id())), "{error}");
     assert!(error.hint().unwrap().contains("--checkpoint-dir"));
-    assert!(draft.exists(), "a draft of a living process is not ours to remove");
+    assert!(draft.exists(), "the draft of a living process must stay");
     drop(first);
     open(dir.path(), 2);
     assert!(!draft.exists());
 }
 
 #[test]
-fn drafts_of_killed_runs_go_and_nothing_else_does() {
+fn only_drafts_of_killed_runs_are_removed() {
     let dir = tempfile::tempdir().unwrap();
     let foreign = [".step-notes", ".draft-3", "x.draft-3", ".step-00000100.draft-me", ".hidden"];
     for name in foreign.iter().chain(&[".best.json.draft-9", "samples"]) {
@@ -194,7 +207,7 @@ fn drafts_of_killed_runs_go_and_nothing_else_does() {
 }
 
 #[test]
-fn a_step_that_is_written_again_replaces_the_first_only_when_it_is_there() {
+fn a_step_that_is_saved_again_gets_a_new_directory_before_the_old_is_removed() {
     let dir = tempfile::tempdir().unwrap();
     let mut checkpoints = open(dir.path(), 2);
     save(&mut checkpoints, 100);
@@ -208,7 +221,7 @@ fn a_step_that_is_written_again_replaces_the_first_only_when_it_is_there() {
 }
 
 #[test]
-fn what_claims_to_be_newer_than_the_run_is_set_aside() {
+fn checkpoints_newer_than_the_run_are_set_aside() {
     let dir = tempfile::tempdir().unwrap();
     let mut checkpoints = open(dir.path(), 1);
     save(&mut checkpoints, 100);
@@ -219,14 +232,14 @@ fn what_claims_to_be_newer_than_the_run_is_set_aside() {
     let saved = save(&mut checkpoints, 200);
     assert_eq!(saved.tidied.set_aside, [dir.path().join("aside-step-00000900")]);
     assert_names(dir.path(), &["aside-step-00000900", "lock", "step-00000200"]);
-    // Once more: the first one set aside is not overwritten.
+    // The first one that was set aside is not overwritten.
     fs::create_dir(&newer).unwrap();
     save(&mut checkpoints, 300);
     assert!(dir.path().join("aside-step-00000900.2").exists());
 }
 
 #[test]
-fn a_user_may_name_a_run_or_one_checkpoint_under_any_name() {
+fn find_accepts_a_run_or_one_checkpoint_under_any_name() {
     let dir = tempfile::tempdir().unwrap();
     let run = dir.path().join("run");
     let mut checkpoints = open(&run, 3);
@@ -248,14 +261,14 @@ fn a_user_may_name_a_run_or_one_checkpoint_under_any_name() {
 }
 
 #[test]
-fn readers_are_never_disturbed_by_the_run_that_writes() {
+fn loading_works_while_another_thread_saves() {
     let dir = tempfile::tempdir().unwrap();
     let mut checkpoints = open(dir.path(), 1);
     save(&mut checkpoints, 1);
     std::thread::scope(|scope| {
         let writer = scope.spawn(|| {
             for step in 2..60 {
-                // Each is the best: only one checkpoint is ever there.
+                // Each is the best one, so only one checkpoint exists at a time.
                 let score = 1.0 / step as f64;
                 let saved = checkpoints.save(&contents(step), Mark::Best { score }).unwrap();
                 assert!(saved.tidied.failed.is_empty(), "{:?}", saved.tidied.failed);
@@ -264,10 +277,10 @@ fn readers_are_never_disturbed_by_the_run_that_writes() {
         let mut last = 0;
         while !writer.is_finished() {
             for read in [load_newest, load_best] {
-                let loaded = read(dir.path(), Parts::All).unwrap().expect("always one there");
+                let loaded = read(dir.path(), Parts::All).unwrap().expect("there is always one");
                 assert_same(&loaded.contents, &contents(loaded.contents.step));
                 assert!(loaded.passed_over.is_empty(), "{:?}", loaded.passed_over);
-                // The mark of the best is set after the checkpoint is there.
+                // The mark of the best is written after the checkpoint.
                 assert!(loaded.contents.step + 1 >= last);
                 last = loaded.contents.step;
             }
@@ -276,29 +289,30 @@ fn readers_are_never_disturbed_by_the_run_that_writes() {
 }
 
 #[test]
-fn a_directory_is_empty_only_when_two_looks_say_so() {
+fn a_directory_is_empty_only_after_two_equal_listings() {
     let dir = tempfile::tempdir().unwrap();
     save(&mut open(dir.path(), 1), 7);
-    // What a listing may give while one name comes and another goes: nothing, or one that is gone.
-    let gone = Place { step: 6, turn: 1 };
-    let mut looks = [vec![], vec![gone], vec![gone], vec![]].into_iter();
-    let found = read::newest_seen(dir.path(), Parts::All, || match looks.next() {
-        Some(places) => Ok(places),
-        None => directory::list(dir.path()),
+    let store = LocalStore::read_only(dir.path());
+    // Possible listings while one name appears and another disappears: nothing, or a removed one.
+    let gone = CheckpointId { step: 6, revision: 1 };
+    let mut listings = [vec![], vec![gone], vec![gone], vec![]].into_iter();
+    let found = read::newest_of_listings(&store, Parts::All, || match listings.next() {
+        Some(ids) => Ok(ids),
+        None => store.list(),
     });
-    assert_eq!(found.unwrap().expect("there all along").contents.step, 7);
-    let mut looks = 0;
-    let never_still = read::newest_seen(dir.path(), Parts::All, || {
-        looks += 1;
-        Ok(if looks % 2 == 0 { vec![] } else { vec![gone] })
+    assert_eq!(found.unwrap().expect("it was always there").contents.step, 7);
+    let mut listings = 0;
+    let always_changing = read::newest_of_listings(&store, Parts::All, || {
+        listings += 1;
+        Ok(if listings % 2 == 0 { vec![] } else { vec![gone] })
     });
-    assert!(matches!(never_still.unwrap_err(), CheckpointError::Restless { .. }));
+    assert!(matches!(always_changing.unwrap_err(), CheckpointError::Restless { .. }));
     let empty = tempfile::tempdir().unwrap();
     assert!(load_newest(empty.path(), Parts::All).unwrap().is_none());
 }
 
 #[test]
-fn tensors_are_taken_by_name_and_shape_and_nothing_is_left() {
+fn tensors_are_taken_by_name_and_shape_and_leftovers_are_an_error() {
     let fail = |act: &dyn Fn(&mut TensorSet) -> Result<(), CheckpointError>| {
         let mut set = contents(5).take_tensors("weights").unwrap();
         act(&mut set).unwrap_err()
@@ -307,7 +321,7 @@ fn tensors_are_taken_by_name_and_shape_and_nothing_is_left() {
     assert_eq!(set.take_f32("encoder.bias", &[20]).unwrap(), [-5.0; 20]);
     assert_eq!(
         set.finish().unwrap_err().to_string(),
-        "the checkpoint has 1 tensors that the model has not, such as `encoder.weight`"
+        "the checkpoint has 1 tensors that are not in the model, such as `encoder.weight`"
     );
     let error = fail(&|set| set.take_f32("encoder.weight", &[30, 40]).map(|_| ()));
     assert_eq!(
@@ -328,7 +342,7 @@ fn tensors_are_taken_by_name_and_shape_and_nothing_is_left() {
 }
 
 #[test]
-fn documents_come_back_as_what_they_were() {
+fn documents_are_loaded_unchanged() {
     let dir = tempfile::tempdir().unwrap();
     let mut checkpoints = open(dir.path(), 1);
     let mut contents = Contents::new(3);
@@ -338,13 +352,13 @@ fn documents_come_back_as_what_they_were() {
     let loaded = checkpoints.load_newest().unwrap().unwrap().contents;
     assert_eq!(loaded.document::<Vec<f64>>("numbers").unwrap(), numbers);
     let error = loaded.document::<String>("numbers").unwrap_err();
-    assert_eq!(error.to_string(), "document `numbers` of a checkpoint does not fit");
+    assert_eq!(error.to_string(), "document `numbers` of a checkpoint has unexpected contents");
     let error = loaded.document::<String>("config").unwrap_err();
     assert_eq!(error.to_string(), "the checkpoint has no `config`");
 }
 
 #[test]
-fn a_name_that_leads_elsewhere_is_refused_before_anything_appears() {
+fn a_part_name_with_a_path_is_refused_and_leaves_no_file() {
     let dir = tempfile::tempdir().unwrap();
     let mut checkpoints = open(dir.path(), 1);
     for name in ["../evil", "", "Weights", "manifest", "a/b", "a.b"] {

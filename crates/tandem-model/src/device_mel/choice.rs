@@ -1,9 +1,8 @@
-//! Host or device: measured once, at the start, on sounds of this very corpus.
+//! Host or device for mel frames: measured once, at the start, on utterances of the corpus.
 //!
-//! In: a sample of sounds. Out: [`MelChoice`], whose text says what was measured and decided. Both
-//! ways end with frames on the host, where texts are laid over them.
-//! Values are compared too: a device that computes in less than single precision (some matrix
-//! units do) is not taken, however fast it is.
+//! In: some utterances. Out: [`MelChoice`], which displays the measurement and the decision. Both ways
+//! end with frames on the host, where they are aligned with the text. Values are compared too: a
+//! device that computes with less than single precision, as some matrix units do, is not used.
 
 use super::{BAND_TOLERANCE, DeviceMel, DeviceMelError, SoundBatch};
 use burn::tensor::Device;
@@ -15,43 +14,42 @@ use tandem_data::audio::mel::{MelConfig, MelError, MelExtractor};
 use tandem_device::backend::{DeviceError, guarded};
 use tandem_units::Seconds;
 
-/// Where mel frames are made.
+/// Where mel frames are computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum MelPlace {
-    /// By the host's kernel, on the loading threads.
+    /// On the CPU, by the loading threads.
     Host,
     /// On the data device.
     Device,
 }
 
-/// What was measured, and what follows from it.
+/// The measurement and the decision.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct MelChoice {
-    /// The decision.
     pub place: MelPlace,
-    /// Host's time for a second of sound on one thread.
+    /// Time of one host thread for a second of audio.
     pub host: Seconds,
-    /// Threads of the host that would share the work.
+    /// Host threads that would share the work.
     pub threads: usize,
-    /// Device's time for a second of sound: samples there, frames back.
+    /// Time of the device for a second of audio, including both copies.
     pub device: Seconds,
     /// Largest difference of a band, relative to the loudest.
     pub difference: f32,
 }
 
 impl MelChoice {
-    /// Decides from what was measured: the device must be right, and faster than all threads.
+    /// The device must be accurate, and faster than all threads together.
     pub(super) fn of(host: Seconds, threads: usize, device: Seconds, difference: f32) -> MelChoice {
         let faster = device.0 < host.0 / threads.max(1) as f64;
-        // Written so that NaN is not right.
-        let right = difference <= BAND_TOLERANCE;
-        let place = if faster && right { MelPlace::Device } else { MelPlace::Host };
+        // False for NaN.
+        let accurate = difference <= BAND_TOLERANCE;
+        let place = if faster && accurate { MelPlace::Device } else { MelPlace::Host };
         MelChoice { place, host, threads, device, difference }
     }
 }
 
-/// Measures both on these sounds: one round to warm up, then the best of `rounds`.
+/// Measures both on these utterances: one round as warm-up, then the best of `rounds`.
 pub fn choose_mel_place(
     config: &MelConfig,
     sounds: &[Sound<'_>],
@@ -81,7 +79,7 @@ pub fn choose_mel_place(
             doing: "reading mel frames",
             why: error.to_string(),
         })?;
-        // The first round compiles and tunes, and is where values are compared.
+        // The first round compiles and tunes kernels; values are compared in it.
         if round == 0 {
             difference = largest_difference(&host.values, &values);
         } else {
@@ -94,7 +92,7 @@ pub fn choose_mel_place(
     Ok(MelChoice::of(each(host_time), threads, each(device_time), difference))
 }
 
-/// The host's kernel with a padded batch of its own.
+/// The host kernel with a padded batch.
 struct OnHost {
     extractor: MelExtractor,
     row: usize,
@@ -118,11 +116,11 @@ impl OnHost {
     }
 }
 
-/// Of the bands themselves, relative to the loudest; not a number where some value is none.
+/// The largest difference before the logarithm, relative to the loudest band; NaN if a value is NaN.
 pub(super) fn largest_difference(host: &[f32], device: &[f32]) -> f32 {
     let loudest = host.iter().fold(0.0f32, |most, value| most.max(value.exp()));
     let differences = host.iter().zip(device).map(|(h, d)| (h.exp() - d.exp()).abs());
-    // `max` would pass over what is no number.
+    // `max` would ignore NaN.
     let worst = differences.fold(0.0f32, |worst, one| if one <= worst { worst } else { one });
     worst / loudest
 }
@@ -131,13 +129,15 @@ impl fmt::Display for MelChoice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let MelChoice { place, host, threads, device, difference } = self;
         let (name, reason) = match place {
-            MelPlace::Device => ("made on the data device", "it is faster"),
-            MelPlace::Host if *difference <= BAND_TOLERANCE => ("made on the host", "it is faster"),
-            MelPlace::Host => ("made on the host", "the device's values are too far off"),
+            MelPlace::Device => ("computed on the data device", "it is faster"),
+            MelPlace::Host if *difference <= BAND_TOLERANCE => {
+                ("computed on the host", "it is faster")
+            }
+            MelPlace::Host => ("computed on the host", "the device is not accurate enough"),
         };
         write!(
             f,
-            "{name}, since {reason}: a second of sound takes {host} of one of \
+            "{name}, since {reason}: a second of audio takes {host} of one of \
              {threads} host threads, {device} on the device (values differ by {difference:.1e})"
         )
     }

@@ -1,9 +1,10 @@
-//! The two matrices that turn windows of samples into mel bands, made in double precision.
+//! The two matrices that turn windows of samples into mel bands, computed in double precision.
+//!
+//! In: mel settings. Out: [`Matrices`], row-major.
 
 use std::f64::consts::TAU;
 use tandem_data::audio::mel::{MelConfig, MelError, filterbank, hann_window};
 
-/// Both matrices, row after row.
 pub(super) struct Matrices {
     /// Window and Fourier matrix, cosines before sines: `[n_fft, 2 * bins]`.
     pub(super) transform: Vec<f32>,
@@ -14,7 +15,6 @@ pub(super) struct Matrices {
 }
 
 impl Matrices {
-    /// For these settings.
     pub(super) fn of(config: &MelConfig) -> Result<Matrices, MelError> {
         let bank = filterbank(config)?;
         let ranges = bank.bands().iter().map(|band| band.range()).filter(|range| !range.is_empty());
@@ -31,10 +31,10 @@ impl Matrices {
     }
 }
 
-/// Cosines and sines of the bins `first..first + bins`, each row times its place in the window.
+/// Cosines and sines of the bins `first..first + bins`, each row multiplied by the window.
 fn transform(config: &MelConfig, first: usize, bins: usize) -> Vec<f32> {
     let n_fft = config.n_fft;
-    // One turn in `n_fft` steps: the angle of place times bin wraps around exactly.
+    // One period in `n_fft` steps, so that the angle of sample times bin wraps around exactly.
     let turn: Vec<(f64, f64)> =
         (0..n_fft).map(|step| (TAU * step as f64 / n_fft as f64).sin_cos()).collect();
     let mut matrix = Vec::with_capacity(n_fft * 2 * bins);

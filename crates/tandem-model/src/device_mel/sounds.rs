@@ -1,11 +1,13 @@
-//! Samples of a batch on the host, each row with its padding, ready for one copy.
+//! The samples of a batch on the host, each row padded, ready for one upload.
+//!
+//! In: utterances. Out: `[rows, row_length]` and the frame counts.
 
 use tandem_data::audio::Sound;
 use tandem_data::audio::mel::{MelConfig, MelError, reflected};
 use tandem_units::Frames;
 
 /// Rows of samples: `reset`, `push` for each utterance, then
-/// [`DeviceMel::extract`](super::DeviceMel::extract), and again. Allocates only where no earlier
+/// [`DeviceMel::extract`](super::DeviceMel::extract), then `reset` again. Allocates only if no earlier
 /// batch was as large.
 #[derive(Clone, Debug)]
 pub struct SoundBatch {
@@ -18,13 +20,12 @@ pub struct SoundBatch {
 }
 
 impl SoundBatch {
-    /// Empty, for features of this kind.
     pub fn new(config: &MelConfig) -> SoundBatch {
         let config = config.clone();
         SoundBatch { config, rows: 0, frames: 0, samples: vec![], frame_counts: vec![], used: 0 }
     }
 
-    /// Begins a batch of so many rows, each padded to so many frames.
+    /// Starts an empty batch of this shape.
     pub fn reset(&mut self, rows: usize, frames: usize) {
         (self.rows, self.frames, self.used) = (rows, frames.max(1), 0);
         let length = rows * self.row_length();
@@ -34,17 +35,17 @@ impl SoundBatch {
         self.frame_counts.resize(rows, 0);
     }
 
-    /// Enters the next utterance.
+    /// Adds the next utterance.
     ///
     /// # Panics
-    /// Where the shape has no place for it: that is a plan made for other lengths.
+    /// If it does not fit the shape: the batch was planned for other lengths.
     pub fn push(&mut self, sound: Sound<'_>) -> Result<Frames, MelError> {
         if sound.is_empty() {
             return Err(MelError::Empty);
         }
         let count = self.config.frames(sound.len());
         let fits = self.used < self.rows && count.0 <= self.frames;
-        assert!(fits, "{count:?} do not fit place {} of {} frames", self.used, self.frames);
+        assert!(fits, "{count:?} do not fit row {} of {} frames", self.used, self.frames);
         let (at, length) = (self.used, self.row_length());
         let row = &mut self.samples[at * length..][..length];
         match sound {
@@ -56,17 +57,17 @@ impl SoundBatch {
         Ok(count)
     }
 
-    /// Rows, empty ones included.
+    /// Including empty ones.
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// Frames that each row is padded to.
+    /// Frames per row, including padding.
     pub fn frames(&self) -> usize {
         self.frames
     }
 
-    /// Samples of a row, padding included.
+    /// Samples per row, including padding.
     pub fn row_length(&self) -> usize {
         (self.frames - 1) * self.config.hop.0 + self.config.n_fft
     }
@@ -76,13 +77,13 @@ impl SoundBatch {
         &self.samples
     }
 
-    /// Real frames of each row, zero where it is empty: `[rows]`.
+    /// Real frames of each row, zero for an empty one: `[rows]`.
     pub fn frame_counts(&self) -> &[i32] {
         &self.frame_counts
     }
 }
 
-/// The samples with their reflection in front and behind; what lies further stays zero.
+/// The samples with their reflection at both ends; the rest stays zero.
 fn fill<T: Copy>(row: &mut [f32], config: &MelConfig, samples: &[T], scale: impl Fn(T) -> f32) {
     let (before, length) = (config.n_fft / 2, samples.len());
     let end = (length + 2 * before).min(row.len());
@@ -90,7 +91,7 @@ fn fill<T: Copy>(row: &mut [f32], config: &MelConfig, samples: &[T], scale: impl
     for (cell, &sample) in row[before..sound_end].iter_mut().zip(samples) {
         *cell = scale(sample);
     }
-    for place in (0..before).chain(sound_end..end) {
-        row[place] = scale(samples[reflected(place, before, length)]);
+    for index in (0..before).chain(sound_end..end) {
+        row[index] = scale(samples[reflected(index, before, length)]);
     }
 }

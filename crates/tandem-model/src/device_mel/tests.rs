@@ -5,7 +5,7 @@ use tandem_data::audio::mel::MelExtractor;
 use tandem_data::audio::{AudioLimits, Decoder, Sound};
 use tandem_units::{Hop, Seconds};
 
-/// Something like a voice: harmonics that glide and fade, and breath, from a fixed sequence.
+/// A synthetic voice: gliding harmonics and noise, from a fixed sequence.
 fn voice(samples: usize, pitch: f32, seed: u32) -> Vec<i16> {
     let mut state = seed;
     let mut noise = || {
@@ -62,12 +62,12 @@ fn voices(lengths: &[usize]) -> Vec<Vec<f32>> {
 }
 
 #[test]
-fn a_padded_batch_has_the_hosts_frames_and_silence_behind_them() {
+fn a_padded_batch_has_the_frames_of_the_host_and_silence_as_padding() {
     check(&MelConfig::SPEECH_22K, &voices(&[22050, 12345, 30000]), 130);
 }
 
 #[test]
-fn recordings_of_the_demo_corpus_have_the_hosts_frames() {
+fn recordings_of_the_demo_corpus_have_the_frames_of_the_host() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tandem/demo-corpus/wavs");
     let config = MelConfig::SPEECH_22K;
     let mut decoder = Decoder::new(config.rate, AudioLimits::default());
@@ -82,7 +82,7 @@ fn recordings_of_the_demo_corpus_have_the_hosts_frames() {
 }
 
 #[test]
-fn other_settings_and_very_short_sounds_have_the_hosts_frames() {
+fn other_settings_and_very_short_utterances_have_the_frames_of_the_host() {
     let other = MelConfig {
         n_fft: 800,
         window: 640,
@@ -97,7 +97,7 @@ fn other_settings_and_very_short_sounds_have_the_hosts_frames() {
 }
 
 #[test]
-fn an_empty_place_is_silence() {
+fn an_empty_row_is_silence() {
     let config = MelConfig::SPEECH_22K;
     let mel = DeviceMel::new(&config, &Device::flex()).unwrap();
     let mut batch = SoundBatch::new(&config);
@@ -109,7 +109,7 @@ fn an_empty_place_is_silence() {
 }
 
 #[test]
-fn a_batch_shows_nothing_of_the_one_before_it() {
+fn a_reused_batch_contains_nothing_of_the_previous_one() {
     let config = MelConfig::SPEECH_22K;
     let (mut used, mut fresh) = (SoundBatch::new(&config), SoundBatch::new(&config));
     used.reset(2, 20);
@@ -122,7 +122,7 @@ fn a_batch_shows_nothing_of_the_one_before_it() {
 }
 
 #[test]
-fn a_measurement_decides_and_says_why() {
+fn the_measurement_decides_and_displays_the_reason() {
     let sounds = [voice(22050, 110.0, 3), voice(11025, 210.0, 4)];
     let sounds = [Sound::I16(&sounds[0]), Sound::I16(&sounds[1])];
     let config = MelConfig::SPEECH_22K;
@@ -130,18 +130,18 @@ fn a_measurement_decides_and_says_why() {
     assert!(choice.host.0 > 0.0 && choice.device.0 > 0.0, "{choice:?}");
     assert!(choice.difference <= BAND_TOLERANCE, "{choice:?}");
     let text = choice.to_string();
-    assert!(text.starts_with("made on the ") && text.contains("2 host threads"), "{text}");
+    assert!(text.starts_with("computed on the ") && text.contains("2 host threads"), "{text}");
     let none = choose_mel_place(&config, &[], &Device::flex(), 2, 1).unwrap_err();
     assert_eq!(none, DeviceMelError::Mel(MelError::Empty));
 }
 
 #[test]
-fn the_device_must_be_right_and_faster_than_all_threads() {
+fn the_device_must_be_accurate_and_faster_than_all_threads() {
     let us = |count: f64| Seconds(count * 1e-6);
     let place =
         |host, threads, device, off| MelChoice::of(us(host), threads, us(device), off).place;
     assert_eq!(place(50.0, 1, 10.0, 1e-7), MelPlace::Device);
     assert_eq!(place(50.0, 8, 10.0, 1e-7), MelPlace::Host, "eight threads are faster");
-    assert_eq!(place(50.0, 1, 10.0, 1e-3), MelPlace::Host, "values are off");
-    assert_eq!(place(50.0, 1, 10.0, f32::NAN), MelPlace::Host, "values are none");
+    assert_eq!(place(50.0, 1, 10.0, 1e-3), MelPlace::Host, "not accurate");
+    assert_eq!(place(50.0, 1, 10.0, f32::NAN), MelPlace::Host, "NaN");
 }

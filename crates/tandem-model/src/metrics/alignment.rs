@@ -1,44 +1,41 @@
-//! Whether text and sound found each other, as numbers with bounds and advice.
+//! Health of an alignment of text and speech, as metrics with limits and advice.
 //!
-//! In: how many frames each symbol got, or which symbol each frame belongs to, or how sure that is.
-//! Out: [`AlignmentHealth`]. A voice whose alignment is sick will not speak, whatever its loss says.
+//! In: frames per symbol, the symbol of each frame, or a soft alignment. Out: [`AlignmentHealth`]. A
+//! voice with a bad alignment is not intelligible, whatever its loss is.
 
 use super::MetricError;
 use serde::Serialize;
 
-/// How healthy an alignment is. One is best in all but `entropy`, where zero is.
+/// Metrics of an alignment. 1 is best, except for `entropy`, where 0 is best.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct AlignmentHealth {
-    /// Share of the symbols that have at least one frame and not absurdly many.
+    /// Fraction of the symbols that have at least one frame and not too many.
     pub coverage: f64,
-    /// Share of the steps from frame to frame that stay or go on to the next symbol.
+    /// Fraction of the steps from frame to frame that stay or advance to the next symbol.
     pub monotonic: f64,
-    /// How even the pace is: 1 minus twice the mean distance to a straight line, at least 0.
+    /// Evenness of the speaking rate: 1 minus twice the mean distance to the diagonal, at least 0.
     pub diagonality: f64,
-    /// How unsure frames are of their symbol: 0 is sure, 1 is not at all. None where not known.
+    /// Normalised entropy of the symbols of a frame: 0 is certain, 1 is uniform. `None` if unknown.
     pub entropy: Option<f64>,
 }
 
-/// What is healthy.
+/// Limits of a healthy alignment.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HealthLimits {
-    /// A symbol with more frames is stuck; about 0.7 s at the default hop.
+    /// The most frames of a symbol; about 0.7 s at the default hop.
     pub most_frames: usize,
-    /// The least coverage.
     pub coverage: f64,
-    /// The least share of steps in order.
     pub monotonic: f64,
-    /// The least evenness.
     pub diagonality: f64,
-    /// The most doubt.
+    /// The largest entropy; the other limits are minima.
     pub entropy: f64,
 }
 
 impl HealthLimits {
-    /// For speech at 22 kHz and a hop of 256. A voice of 400 steps on the demo corpus, each of its
-    /// training rows: no symbol above 60 frames, evenness 0.86 to 0.98 (median 0.96), entropy 0.24
-    /// to 0.50 (median 0.40): the same letter stands at several places of a text, so frames that
-    /// know their letter may still be unsure of its place. Bounds lie a little outside.
+    /// For speech at 22 kHz and a hop of 256. Measured with a voice of 400 steps on all training rows of
+    /// the demo corpus: no symbol above 60 frames, diagonality 0.86 to 0.98 (median 0.96), entropy 0.24
+    /// to 0.50 (median 0.40). A letter occurs several times in a text, so frames with a certain letter
+    /// may still have an uncertain position. The limits are a little outside of these ranges.
     pub const SPEECH: HealthLimits = HealthLimits {
         most_frames: 60,
         coverage: 0.95,
@@ -54,17 +51,15 @@ impl Default for HealthLimits {
     }
 }
 
-/// A number out of its bounds.
+/// A metric out of its limits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// What was found.
     pub fact: String,
-    /// What to do about it.
     pub advice: &'static str,
 }
 
 impl AlignmentHealth {
-    /// Of a path that goes through all symbols in order, so many frames each.
+    /// From frames per symbol.
     pub fn of_durations(durations: &[usize], limits: &HealthLimits) -> Result<Self, MetricError> {
         let path: Vec<usize> = durations
             .iter()
@@ -74,7 +69,7 @@ impl AlignmentHealth {
         Self::of_path(&path, durations.len(), limits)
     }
 
-    /// Of a path that names the symbol of each frame, in any order.
+    /// From the symbol of each frame, in any order.
     pub fn of_path(
         path: &[usize],
         symbols: usize,
@@ -99,8 +94,8 @@ impl AlignmentHealth {
         })
     }
 
-    /// Of how sure each frame is of each symbol, rows adding up to one. The path is the likeliest symbol
-    /// of each frame. Shape: `[frames, symbols]`.
+    /// From a soft alignment whose rows add up to one. The path is the most likely symbol of each frame.
+    /// Shape: `[frames, symbols]`.
     pub fn of_soft(
         weights: &[f32],
         symbols: usize,
@@ -116,52 +111,52 @@ impl AlignmentHealth {
         Ok(Self { entropy: Some(entropy), ..health })
     }
 
-    /// The numbers that are out of bounds, worst habit first.
+    /// The metrics that are out of their limits, most serious first.
     pub fn findings(&self, limits: &HealthLimits) -> Vec<Finding> {
         let mut found = Vec::new();
         let mut finding = |fact: String, advice| found.push(Finding { fact, advice });
         if self.monotonic < limits.monotonic {
             let share = 100.0 * (1.0 - self.monotonic);
             finding(
-                format!("{share:.1} % of the steps jump over symbols or back"),
-                "check that the transcript is that of the recording, word for word",
+                format!("{share:.1} % of the steps skip symbols or go back"),
+                "check that the transcript matches the recording word for word",
             );
         }
         if self.coverage < limits.coverage {
             let share = 100.0 * (1.0 - self.coverage);
             finding(
                 format!("{share:.1} % of the symbols have no frame, or far too many"),
-                "train on; if it stays, look for text nobody says and for long silence at the ends",
+                "train longer; if it persists, check for text that is not spoken and for long silence at the ends",
             );
         }
         if self.diagonality < limits.diagonality {
             finding(
-                format!("the pace is uneven: {:.2} where 1 is even", self.diagonality),
-                "look for silence or words in the recording that the transcript does not have",
+                format!("the speaking rate is uneven: {:.2}, where 1 is even", self.diagonality),
+                "check the recording for silence or words that are not in the transcript",
             );
         }
         if let Some(entropy) = self.entropy.filter(|entropy| *entropy > limits.entropy) {
             finding(
-                format!("frames are unsure of their symbol: {entropy:.2} where 0 is sure"),
-                "train on; if it stays, lower the learning rate or check the transcripts",
+                format!("the symbols of frames are uncertain: {entropy:.2}, where 0 is certain"),
+                "train longer; if it persists, lower the learning rate or check the transcripts",
             );
         }
         found
     }
 
-    /// How likely the transcript is wrong, from 0 up: by how much each number is out of its bounds, as a
-    /// share of the bound, added up. Ranks transcripts; by itself it means little.
+    /// Ranks transcripts by how likely they are wrong, from 0: the sum of how far each metric is out of
+    /// its limit, relative to the limit.
     pub fn suspicion(&self, limits: &HealthLimits) -> f64 {
         let below = |value: f64, least: f64| ((least - value) / least).max(0.0);
-        let doubt = self.entropy.map_or(0.0, |entropy| (entropy - limits.entropy).max(0.0));
+        let excess = self.entropy.map_or(0.0, |entropy| (entropy - limits.entropy).max(0.0));
         below(self.coverage, limits.coverage)
             + below(self.monotonic, limits.monotonic)
             + below(self.diagonality, limits.diagonality)
-            + doubt / limits.entropy
+            + excess / limits.entropy
     }
 }
 
-/// Share of the steps that stay or go on by one. RunStart at the first symbol and ending at the
+/// Fraction of the steps that stay or advance by one. Starting at the first symbol and ending at the
 /// last count as a step each.
 fn steps_in_order(path: &[usize], symbols: usize) -> f64 {
     let inside = path.windows(2).filter(|pair| matches!(pair[1].checked_sub(pair[0]), Some(0 | 1)));
@@ -171,12 +166,12 @@ fn steps_in_order(path: &[usize], symbols: usize) -> f64 {
     fine as f64 / (path.len() + 1) as f64
 }
 
-/// One for an even pace, zero for a path that stays on one symbol.
+/// 1 for an even speaking rate, 0 for a path that stays on one symbol.
 fn diagonality(path: &[usize], frames: &[usize]) -> f64 {
     let symbols = frames.len() as f64;
     let mut seen = vec![0usize; frames.len()];
     let apart = |(frame, &symbol): (usize, &usize)| {
-        // How far into its symbol this frame is.
+        // The position of this frame within its symbol.
         let inside = (seen[symbol] as f64 + 0.5) / frames[symbol] as f64;
         seen[symbol] += 1;
         let in_time = (frame as f64 + 0.5) / path.len() as f64;
@@ -186,7 +181,7 @@ fn diagonality(path: &[usize], frames: &[usize]) -> f64 {
     (1.0 - 2.0 * mean).max(0.0)
 }
 
-/// Mean entropy of the rows over that of a row that knows nothing. Shape: `[frames, symbols]`.
+/// Mean entropy of the rows divided by that of a uniform row. Shape: `[frames, symbols]`.
 fn entropy(weights: &[f32], symbols: usize) -> Result<f64, MetricError> {
     if weights.is_empty() || symbols == 0 {
         return Err(MetricError::Empty { what: "alignment" });
@@ -199,7 +194,7 @@ fn entropy(weights: &[f32], symbols: usize) -> Result<f64, MetricError> {
     for (frame, row) in weights.chunks_exact(symbols).enumerate() {
         let sum: f64 = row.iter().map(|weight| f64::from(*weight)).sum();
         let negative = row.iter().any(|weight| *weight < 0.0);
-        // Half precision rounds sums by a percent. A sum that is no number is in no range.
+        // Half precision rounds sums by up to a percent. NaN is in no range.
         if negative || !(0.98..=1.02).contains(&sum) {
             let (what, expected) = ("alignment", "weights from 0 up that add up to 1");
             return Err(MetricError::Value { what, index: frame, value: sum, expected });
@@ -235,8 +230,8 @@ mod tests {
     }
 
     #[test]
-    fn symbols_without_frames_and_symbols_that_swallow_them_are_not_covered() {
-        // Ten symbols: two have nothing, one has a second.
+    fn symbols_with_no_or_too_many_frames_are_not_covered() {
+        // Ten symbols: two have no frame, one has a second.
         let health = of(&[5, 0, 5, 5, 86, 5, 5, 5, 5, 0]);
         assert_eq!(health.coverage, 0.7);
         // 121 frames: the jump over the second symbol, and the end before the last.
@@ -266,19 +261,19 @@ mod tests {
     }
 
     #[test]
-    fn doubt_is_measured_against_knowing_nothing() {
+    fn entropy_is_relative_to_a_uniform_row() {
         let sure = [1.0, 0.0, 0.0, 1.0];
         assert_eq!(AlignmentHealth::of_soft(&sure, 2, &LIMITS).unwrap().entropy, Some(0.0));
         let health = AlignmentHealth::of_soft(&[0.25; 8], 4, &LIMITS).unwrap();
         assert!((health.entropy.unwrap() - 1.0).abs() < 1e-12);
         assert!(health.findings(&LIMITS).iter().any(|found| found.fact.contains("unsure")));
-        // Half sure: ln 2 over ln 4.
+        // Two of four symbols: ln 2 over ln 4.
         let half = AlignmentHealth::of_soft(&[0.5, 0.5, 0.0, 0.0], 4, &LIMITS).unwrap();
         assert!((half.entropy.unwrap() - 0.5).abs() < 1e-12);
     }
 
     #[test]
-    fn what_is_no_alignment_is_an_error() {
+    fn an_invalid_alignment_is_an_error() {
         assert!(AlignmentHealth::of_durations(&[], &LIMITS).is_err());
         assert!(AlignmentHealth::of_durations(&[0, 0], &LIMITS).is_err());
         assert!(AlignmentHealth::of_path(&[0, 4], 4, &LIMITS).is_err());

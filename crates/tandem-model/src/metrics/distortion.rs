@@ -1,26 +1,26 @@
-//! How far two spectra are apart, in dB: mel-cepstral distortion.
+//! Mel-cepstral distortion: the distance of two spectra in dB.
 //!
 //! The cepstrum of a frame is the cosine transform of its log-mel values, scaled so that
 //! `ln mel = c0 + c1 cos(w) + c2 cos(2w) + ...`: `c[k] = 2/N sum ln mel[n] cos(pi k (n + 1/2) / N)`.
 //! The distance of two frames is `10 / ln 10 * sqrt(2 * sum of squared differences of c1..c13)`
-//! (Kubichek 1993): the root mean square difference of the two smoothed spectra in dB, whatever their
-//! loudness. In the demo corpus the mean frame is 12.4 dB away from the recordings, and another
-//! sentence of the same voice 8.3 dB: warping is generous, so a voice must be well below both.
+//! (Kubichek 1993): the root mean square difference of the two smoothed spectra in dB, independent of
+//! loudness. In the demo corpus the mean frame is 12.4 dB away from the recordings, and another sentence
+//! of the same speaker 8.3 dB. Warping lowers all distances, so a voice must be well below both.
 //! Frames are paired by [`super::warping`]; the distortion is the mean over the pairs.
 
 use super::warping::{Band, warp};
 use super::{MelFrames, MetricError};
 use std::f64::consts::{LN_10, PI};
 
-/// Coefficients that count. The zeroth is loudness and does not.
+/// Coefficients in the distance. The zeroth is loudness and is left out.
 pub const COEFFICIENTS: usize = 13;
 
-/// How far two utterances are apart.
+/// The distance of two utterances.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Distortion {
     /// Mean over all pairs of frames.
     pub decibels: f64,
-    /// How many pairs there were.
+    /// The number of pairs.
     pub pairs: usize,
 }
 
@@ -45,7 +45,6 @@ pub struct Cepstra {
 }
 
 impl Cepstra {
-    /// Of mel frames.
     pub fn of(mel: MelFrames<'_>) -> Cepstra {
         let bands = mel.bands();
         let cosine = |k: usize, n: usize| {
@@ -64,7 +63,6 @@ impl Cepstra {
         Cepstra { values }
     }
 
-    /// The coefficients of one frame.
     pub fn frame(&self, index: usize) -> &[f64] {
         &self.values[index * COEFFICIENTS..][..COEFFICIENTS]
     }
@@ -80,8 +78,8 @@ fn distance(a: &[f64], b: &[f64]) -> f64 {
     10.0 / LN_10 * (2.0 * sum).sqrt()
 }
 
-/// The mean frame of a corpus: what a voice that learned nothing would say all the time. A
-/// voice that does not beat it has learned nothing.
+/// The mean frame of a corpus, as a baseline: a voice that is not better than the constant mean frame has
+/// learned nothing.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MeanMel {
     sums: Vec<f64>,
@@ -89,12 +87,11 @@ pub struct MeanMel {
 }
 
 impl MeanMel {
-    /// Of no frame yet.
     pub fn new(bands: usize) -> MeanMel {
         MeanMel { sums: vec![0.0; bands], frames: 0 }
     }
 
-    /// Takes an utterance in.
+    /// Adds an utterance.
     pub fn add(&mut self, mel: MelFrames<'_>) -> Result<(), MetricError> {
         if mel.bands() != self.sums.len() {
             let (found, expected) = (mel.bands(), self.sums.len());
@@ -107,14 +104,14 @@ impl MeanMel {
         Ok(())
     }
 
-    /// The mean frame; none before the first utterance.
+    /// `None` before the first utterance.
     pub fn frame(&self) -> Option<Vec<f32>> {
         let mean = |sum: &f64| (sum / self.frames as f64) as f32;
         (self.frames > 0).then(|| self.sums.iter().map(mean).collect())
     }
 
-    /// Distortion of the mean frame, said as often as needed, against an utterance. Warping does
-    /// not help it: every frame of the truth is paired once.
+    /// Distortion of the repeated mean frame against an utterance. Warping has no effect: every frame of
+    /// the recording is paired once.
     pub fn distortion(&self, truth: MelFrames<'_>) -> Result<Distortion, MetricError> {
         let frame = self.frame().ok_or(MetricError::Empty { what: "mel frame" })?;
         let frame = MelFrames::new(&frame, self.sums.len())?;
@@ -130,7 +127,7 @@ impl MeanMel {
 mod tests {
     use super::*;
 
-    /// Frames of one wave over the bands, so high, so many ups and downs.
+    /// One frame per height: a cosine over the bands with this height and `k` half periods.
     fn wave(heights: &[f32], k: usize) -> Vec<f32> {
         let row = |height: &f32| {
             let angle = move |n: usize| std::f32::consts::PI * k as f32 * (n as f32 + 0.5) / 80.0;
@@ -141,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wave_over_the_bands_is_one_coefficient_of_its_height() {
+    fn a_cosine_over_the_bands_is_one_coefficient_of_its_height() {
         let mel = wave(&[0.7], 3);
         let cepstra = Cepstra::of(MelFrames::new(&mel, 80).unwrap());
         for (k, value) in cepstra.frame(0).iter().enumerate() {
@@ -151,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn decibels_are_those_of_the_spectra() {
+    fn decibels_equal_those_of_the_spectra() {
         // ln mel of amplitudes: a height of h is 20/ln10 * h dB at its peaks, over sqrt 2 in the mean.
         let (a, b) = (wave(&[1.0; 4], 5), wave(&[0.0; 6], 5));
         let (a, b) = (MelFrames::new(&a, 80).unwrap(), MelFrames::new(&b, 80).unwrap());
@@ -161,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn loudness_does_not_count_and_pace_is_warped_away() {
+    fn loudness_and_speaking_rate_do_not_count() {
         let slow: Vec<f32> = wave(&[0.1, 0.1, 0.5, 0.5, 0.9], 2).iter().map(|v| v - 3.0).collect();
         let fast = wave(&[0.1, 0.5, 0.9], 2);
         let (a, b) = (MelFrames::new(&slow, 80).unwrap(), MelFrames::new(&fast, 80).unwrap());
@@ -169,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mean_frame_is_judged_like_a_constant_voice() {
+    fn the_mean_frame_is_compared_like_a_constant_voice() {
         let truth = wave(&[0.0, 1.0, 2.0, 1.0], 4);
         let truth = MelFrames::new(&truth, 80).unwrap();
         let mut mean = MeanMel::new(80);

@@ -1,8 +1,10 @@
-//! How far two lengths are apart.
+//! Errors of durations.
+//!
+//! In: durations of synthesized and recorded speech. Out: relative errors.
 
 use super::MetricError;
 
-/// Relative error of a length: -0.1 is a tenth too short. Any unit, the same for both.
+/// Relative error of a duration: -0.1 is a tenth too short. Both have the same unit.
 pub fn duration_error(found: f64, truth: f64) -> Result<f64, MetricError> {
     for (index, value) in [found, truth].into_iter().enumerate() {
         if !(value.is_finite() && value >= 0.0) {
@@ -16,8 +18,8 @@ pub fn duration_error(found: f64, truth: f64) -> Result<f64, MetricError> {
     Ok((found - truth) / truth)
 }
 
-/// Mean relative error over symbols, without sign and weighted by length: the share of the frames
-/// that are on the wrong side. Both have one duration for each symbol.
+/// Mean absolute relative error over symbols, weighted by duration. Both have one duration for each
+/// symbol.
 pub fn symbol_duration_error(found: &[f64], truth: &[f64]) -> Result<f64, MetricError> {
     if found.len() != truth.len() {
         let (found, expected) = (found.len(), truth.len());
@@ -36,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shorter_is_below_zero() {
+    fn a_shorter_duration_is_negative() {
         assert_eq!(duration_error(90.0, 120.0), Ok(-0.25));
         assert_eq!(duration_error(150.0, 120.0), Ok(0.25));
         assert!(duration_error(1.0, 0.0).is_err());
@@ -44,7 +46,7 @@ mod tests {
     }
 
     #[test]
-    fn symbols_that_make_up_for_each_other_are_still_wrong() {
+    fn errors_of_symbols_do_not_cancel() {
         assert_eq!(symbol_duration_error(&[3.0, 5.0], &[4.0, 4.0]), Ok(0.25));
         assert!(symbol_duration_error(&[3.0], &[4.0, 4.0]).is_err());
         assert!(symbol_duration_error(&[3.0], &[0.0]).is_err());

@@ -1,4 +1,6 @@
-//! Mel frames that can be compared: whole, at least one, every value a number.
+//! Mel frames for metrics: complete frames, at least one, every value finite.
+//!
+//! In: values and the number of bands. Out: [`MelFrames`], or an error.
 
 use super::MetricError;
 use tandem_data::audio::mel::Mel;
@@ -11,7 +13,6 @@ pub struct MelFrames<'a> {
 }
 
 impl<'a> MelFrames<'a> {
-    /// Checks and borrows.
     pub fn new(values: &'a [f32], bands: usize) -> Result<Self, MetricError> {
         if values.is_empty() || bands == 0 {
             return Err(MetricError::Empty { what: "mel frame" });
@@ -28,27 +29,24 @@ impl<'a> MelFrames<'a> {
         Ok(Self { values, bands })
     }
 
-    /// Frames of a recording.
+    /// The frames of a recording.
     pub fn of(mel: &'a Mel) -> Result<Self, MetricError> {
         Self::new(mel.values(), mel.bands())
     }
 
-    /// Number of frames.
     pub fn frames(&self) -> usize {
         self.values.len() / self.bands
     }
 
-    /// Bands of a frame.
     pub fn bands(&self) -> usize {
         self.bands
     }
 
-    /// The frames in order.
     pub fn rows(&self) -> impl ExactSizeIterator<Item = &'a [f32]> {
         self.values.chunks_exact(self.bands)
     }
 
-    /// Refuses another number of bands.
+    /// An error if the number of bands differs.
     pub(super) fn same_bands(&self, other: &MelFrames<'_>) -> Result<(), MetricError> {
         if self.bands == other.bands {
             return Ok(());
@@ -74,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_mel_is_refused() {
+    fn an_invalid_mel_is_an_error() {
         assert!(MelFrames::new(&[], 80).is_err());
         assert!(MelFrames::new(&[0.0; 81], 80).is_err());
         assert!(MelFrames::new(&[0.0, f32::NAN], 2).is_err());

@@ -1,31 +1,29 @@
-//! How high a voice is: YIN (de Cheveigne and Kawahara 2002) on the samples.
+//! Fundamental frequency with YIN (de Cheveigne and Kawahara 2002).
 //!
-//! In: samples. Out: a pitch for every voiced frame. For each shift, how much does the sound differ from
-//! itself shifted by it? The first shift where it hardly does is the period; where none is, the
-//! frame has no pitch. Speech of both languages and all ages lies between the two limits.
+//! In: samples. Out: the pitch of every voiced frame. For each lag, YIN computes the difference of the
+//! signal and its shifted copy. The first lag with a small difference is the period; without one, the
+//! frame is unvoiced. The default limits cover speakers of all ages.
 
 use super::MetricError;
 use tandem_units::{Hop, SampleRate};
 
-/// How pitch is looked for.
+/// Settings of the pitch detection.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PitchConfig {
-    /// Rate of the samples.
     pub rate: SampleRate,
-    /// Samples from one frame to the next.
     pub hop: Hop,
-    /// The lowest pitch, in Hz.
+    /// In Hz.
     pub lowest: f32,
-    /// The highest pitch, in Hz.
+    /// In Hz.
     pub highest: f32,
-    /// The largest difference to itself, as a share of the mean difference, that is still voiced.
+    /// The largest normalised difference of a voiced frame.
     pub threshold: f32,
-    /// Frames so many dB below the loudest are silence.
+    /// Frames this many dB below the loudest are silence.
     pub quiet: f32,
 }
 
 impl PitchConfig {
-    /// For voices at the default rate.
+    /// For speech at the default sample rate.
     pub const SPEECH_22K: PitchConfig = PitchConfig {
         rate: SampleRate(22050),
         hop: Hop(256),
@@ -35,7 +33,7 @@ impl PitchConfig {
         quiet: 35.0,
     };
 
-    /// The shortest and the longest period in samples.
+    /// The shortest and longest period in samples.
     fn periods(&self) -> Result<(usize, usize), MetricError> {
         let rate = self.rate.0 as f32;
         let longest = (rate / self.lowest).ceil();
@@ -49,15 +47,14 @@ impl PitchConfig {
     }
 }
 
-/// The pitch of each frame, in Hz; none where there is no voice.
+/// The pitch of each frame in Hz; `None` if it is unvoiced.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PitchTrack {
-    /// Frame after frame.
     pub hertz: Vec<Option<f32>>,
 }
 
 impl PitchTrack {
-    /// Of samples. Sound shorter than two of the longest periods has no frame.
+    /// A signal shorter than two of the longest periods has no frame.
     pub fn of(samples: &[f32], config: &PitchConfig) -> Result<PitchTrack, MetricError> {
         let (shortest, longest) = config.periods()?;
         if let Some(index) = samples.iter().position(|sample| !sample.is_finite()) {
@@ -80,12 +77,11 @@ impl PitchTrack {
         Ok(PitchTrack { hertz: frames.iter().map(&mut pitch).collect() })
     }
 
-    /// The voiced frames' pitches.
     fn voiced(&self) -> impl Iterator<Item = f32> {
         self.hertz.iter().copied().flatten()
     }
 
-    /// Share of the frames that have a pitch.
+    /// Fraction of voiced frames.
     pub fn voiced_share(&self) -> f64 {
         self.voiced().count() as f64 / self.hertz.len().max(1) as f64
     }
@@ -105,12 +101,12 @@ impl PitchTrack {
     }
 }
 
-/// How far a pitch is above another, in semitones; below zero where it is lower.
+/// The interval of two pitches in semitones; negative if the first is lower.
 pub fn semitones(pitch: f64, above: f64) -> f64 {
     12.0 * (pitch / above).log2()
 }
 
-/// Difference to itself at each shift, over the mean difference of all smaller shifts.
+/// The cumulative mean normalised difference of each lag.
 fn normalised_differences(frame: &[f32], out: &mut [f32]) {
     let length = frame.len() - (out.len() - 1);
     let fixed = &frame[..length];
@@ -124,7 +120,7 @@ fn normalised_differences(frame: &[f32], out: &mut [f32]) {
     }
 }
 
-/// The bottom of the first dip below the threshold, between samples.
+/// The minimum of the first dip below the threshold, interpolated between samples.
 fn first_dip(differences: &[f32], shortest: usize, threshold: f32) -> Option<f32> {
     let last = differences.len() - 1;
     let mut shift = (shortest..last).find(|&shift| differences[shift] < threshold)?;
@@ -133,8 +129,8 @@ fn first_dip(differences: &[f32], shortest: usize, threshold: f32) -> Option<f32
     }
     let [left, middle, right] = [shift - 1, shift, shift + 1].map(|place| differences[place]);
     let curve = left - 2.0 * middle + right;
-    let beside = if curve > 0.0 { 0.5 * (left - right) / curve } else { 0.0 };
-    Some(shift as f32 + beside.clamp(-1.0, 1.0))
+    let offset = if curve > 0.0 { 0.5 * (left - right) / curve } else { 0.0 };
+    Some(shift as f32 + offset.clamp(-1.0, 1.0))
 }
 
 #[cfg(test)]
@@ -144,7 +140,7 @@ mod tests {
 
     const SPEECH: PitchConfig = PitchConfig::SPEECH_22K;
 
-    /// A buzz with harmonics, as a voice has.
+    /// A harmonic tone.
     fn voice(hertz: f32, seconds: f32) -> Vec<f32> {
         let sample = |i: usize| {
             let turn = TAU * hertz * i as f32 / 22050.0;
@@ -154,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn the_pitch_of_a_buzz_is_its_own() {
+    fn the_pitch_of_a_harmonic_tone_is_found() {
         for hertz in [65.0, 88.0, 131.5, 197.0, 261.6, 400.0] {
             let track = PitchTrack::of(&voice(hertz, 0.3), &SPEECH).unwrap();
             assert_eq!(track.voiced_share(), 1.0, "{hertz}");
@@ -180,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quiet_hum_beside_a_voice_is_silence() {
+    fn a_quiet_hum_next_to_a_voice_is_silence() {
         let mut sound = voice(150.0, 0.5);
         sound.extend(voice(100.0, 0.5).iter().map(|sample| sample * 0.003));
         let track = PitchTrack::of(&sound, &SPEECH).unwrap();
@@ -189,14 +185,14 @@ mod tests {
     }
 
     #[test]
-    fn the_median_of_an_even_count_lies_between() {
+    fn the_median_of_an_even_count_is_the_mean_of_the_middle() {
         let track = PitchTrack { hertz: vec![Some(100.0), None, Some(200.0)] };
         assert_eq!((track.median(), track.mean()), (Some(150.0), Some(150.0)));
         assert_eq!(semitones(200.0, 100.0), 12.0);
     }
 
     #[test]
-    fn limits_that_mean_nothing_and_no_numbers_are_errors() {
+    fn invalid_limits_and_nan_samples_are_errors() {
         let upside_down = PitchConfig { lowest: 500.0, ..SPEECH };
         assert!(PitchTrack::of(&[0.0; 100], &upside_down).is_err());
         let zero = PitchConfig { lowest: 0.0, ..SPEECH };

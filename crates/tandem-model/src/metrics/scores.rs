@@ -1,56 +1,52 @@
-//! All judgements of one utterance, and their means over many.
+//! All metrics of one utterance, and their means over many.
+//!
+//! In: [`Scores`] of utterances. Out: [`Tally`].
 
 use super::AlignmentHealth;
 use serde::Serialize;
 
-/// What was found about one utterance. What could not be judged is none.
+/// The metrics of one utterance; `None` if one could not be computed.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Scores {
     /// Mel-cepstral distortion after warping, in dB.
     pub distortion: f64,
-    /// The same for the mean frame of the training part, in dB.
+    /// The distortion of the mean frame of the training data, in dB.
     pub baseline: f64,
-    /// Relative error of the length, with its sign.
+    /// Relative error of the duration, with its sign.
     pub duration: f64,
-    /// Whether text and sound found each other.
     pub alignment: Option<AlignmentHealth>,
-    /// Cosine distance of the voice that is heard to the voice that was asked for.
+    /// Cosine distance of the speaker embeddings of synthesized and recorded speech.
     pub speaker: Option<f64>,
-    /// How much higher the voice is than it should be, in semitones.
+    /// Pitch of the synthesized relative to the recorded speech, in semitones.
     pub pitch: Option<f64>,
 }
 
 /// Means over utterances.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Tally {
-    /// How many there are.
     pub utterances: usize,
     /// Mean distortion, in dB.
     pub distortion: f64,
     /// Mean distortion of the mean frame, in dB.
     pub baseline: f64,
-    /// By what share the voice is below the baseline: above 0 it has learned something.
+    /// How far the distortion is below the baseline, as a fraction; positive if the voice is better.
     pub gain: f64,
-    /// Mean relative error of the length, without sign.
+    /// Mean absolute relative error of the duration.
     pub duration_error: f64,
-    /// Mean relative error of the length: below 0 the voice is hasty.
+    /// Mean relative error of the duration; negative if the speech is too fast.
     pub duration_bias: f64,
-    /// Mean share of symbols with a sane number of frames.
     pub coverage: Option<f64>,
-    /// Mean share of steps in order.
     pub monotonic: Option<f64>,
-    /// Mean evenness of the pace.
     pub diagonality: Option<f64>,
-    /// Mean doubt of frames about their symbol.
     pub entropy: Option<f64>,
-    /// Mean distance to the voice that was asked for.
+    /// Mean distance of the speaker embeddings.
     pub speaker: Option<f64>,
-    /// Mean difference in pitch, without sign, in semitones.
+    /// Mean absolute difference in pitch, in semitones.
     pub pitch_error: Option<f64>,
 }
 
 impl Tally {
-    /// Of these utterances; none where there are none.
+    /// `None` without utterances.
     pub fn of(scores: &[Scores]) -> Option<Tally> {
         if scores.is_empty() {
             return None;
@@ -85,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn means_are_over_what_is_known() {
+    fn means_leave_out_missing_values() {
         let one = Scores {
             distortion: 6.0,
             baseline: 10.0,

@@ -1,9 +1,11 @@
-//! How far two voices are apart, by the vectors that stand for them.
+//! The distance of two speaker embeddings.
+//!
+//! In: two vectors. Out: their cosine distance.
 
 use super::MetricError;
 
-/// One minus the cosine of the angle between two embeddings: 0 is the same voice, 1 has nothing in
-/// common, 2 is the opposite.
+/// One minus the cosine similarity of two embeddings: 0 for the same direction, 1 for orthogonal vectors, 2
+/// for opposite ones.
 pub fn cosine_distance(a: &[f32], b: &[f32]) -> Result<f64, MetricError> {
     if a.len() != b.len() {
         return Err(MetricError::Size { what: "embeddings", found: a.len(), expected: b.len() });
@@ -20,7 +22,7 @@ pub fn cosine_distance(a: &[f32], b: &[f32]) -> Result<f64, MetricError> {
     if size == 0.0 {
         return Err(MetricError::Empty { what: "embedding" });
     }
-    // Rounding may take the cosine a hair beyond one.
+    // Rounding may give a cosine slightly above one.
     Ok((1.0 - dot(a, b) / size).clamp(0.0, 2.0))
 }
 
@@ -43,7 +45,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_direction_is_an_error() {
+    fn a_zero_vector_is_an_error() {
         assert!(cosine_distance(&[0.0, 0.0], &[1.0, 0.0]).is_err());
         assert!(cosine_distance(&[], &[]).is_err());
         assert!(cosine_distance(&[1.0], &[1.0, 0.0]).is_err());

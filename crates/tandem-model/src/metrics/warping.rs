@@ -1,20 +1,20 @@
-//! Which frame belongs to which when two utterances differ in pace: dynamic time warping.
+//! Dynamic time warping of two utterances with different speaking rates.
 //!
-//! Of all paths from the first pair to the last that never go back, the one with the least sum of
-//! costs (Sakoe and Chiba 1978, steps of weight one). Keeps one byte per pair inside the band for the way
-//! back, and two rows of sums.
+//! In: a cost for each pair of frames. Out: [`Warping`], the monotonic path from the first pair to the
+//! last with the smallest sum of costs (Sakoe and Chiba 1978, steps of weight one). Needs one byte per
+//! pair inside the band, and two rows of sums.
 
-/// How far from the straight line a path may go.
+/// How far a path may be from the diagonal.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Band {
-    /// Anywhere.
+    /// No limit.
     #[default]
     Whole,
-    /// At most so large a share of the columns to either side of the line.
+    /// At most this fraction of the columns to either side.
     Around(f64),
 }
 
-/// The best path and what it costs.
+/// The best path and its cost.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Warping {
     /// Sum of the costs of all pairs on the path.
@@ -30,7 +30,7 @@ impl Warping {
     }
 }
 
-/// Where the best way to a pair came from.
+/// The previous pair on the best path.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 enum From {
@@ -39,7 +39,7 @@ enum From {
     Column,
 }
 
-/// The best path through `rows` times `columns` pairs; none where one of the two is zero.
+/// The best path through `rows` times `columns` pairs; `None` if one of them is zero.
 pub fn warp(
     rows: usize,
     columns: usize,
@@ -64,14 +64,14 @@ pub fn warp(
         }
         std::mem::swap(&mut above, &mut here);
     }
-    let path = way_back(rows, columns, |row, column| {
+    let path = trace_back(rows, columns, |row, column| {
         let (start, first) = starts[row];
         from[start + column - first]
     });
     Some(Warping { cost: above[columns - 1], path })
 }
 
-/// The cheapest way to a pair. Of equal ones, the straight.
+/// The cheapest predecessor of a pair; the diagonal one if costs are equal.
 fn cheapest(above: &[f64], here: &[f64], row: usize, column: usize) -> (f64, From) {
     if row == 0 && column == 0 {
         return (0.0, From::Both);
@@ -86,7 +86,7 @@ fn cheapest(above: &[f64], here: &[f64], row: usize, column: usize) -> (f64, Fro
     best
 }
 
-fn way_back(
+fn trace_back(
     rows: usize,
     columns: usize,
     from: impl Fn(usize, usize) -> From,
@@ -103,7 +103,7 @@ fn way_back(
     path
 }
 
-/// The columns that belong to a row.
+/// The columns of a row that are inside the band.
 struct Reach {
     slope: f64,
     radius: f64,
@@ -115,10 +115,10 @@ impl Reach {
         let slope = (columns - 1) as f64 / (rows - 1).max(1) as f64;
         let radius = match band {
             Band::Whole => f64::INFINITY,
-            // Wide enough that neighbouring rows always touch.
+            // Wide enough that the bands of neighbouring rows overlap.
             Band::Around(share) => (share.max(0.0) * columns as f64).max(slope).max(1.0),
         };
-        // A single row takes all columns.
+        // A single row has all columns.
         let radius = if rows == 1 { f64::INFINITY } else { radius };
         Reach { slope, radius, columns }
     }
@@ -140,7 +140,7 @@ mod tests {
         warp(a.len(), b.len(), band, |i, j| (a[i] - b[j]).abs()).unwrap()
     }
 
-    /// The least cost over all paths, by trying all.
+    /// The smallest cost over all paths, by brute force.
     fn brute(a: &[f64], b: &[f64]) -> f64 {
         let here = (a[0] - b[0]).abs();
         match (a.len(), b.len()) {

@@ -1,11 +1,12 @@
-//! The block that encoder and decoder are built from: attention with rotary positions, then a
-//! feed-forward part that sees three neighbouring positions, both steered by a condition vector.
+//! The transformer block of the text encoder and the decoder: attention with rotary position
+//! embeddings, then a feed-forward network over three neighbouring positions. Both are modulated by
+//! a condition vector (FiLM).
 //!
 //! In: `[rows, positions, width]`, real lengths, a condition `[rows, condition]`. Out: the same
-//! shape. What lies behind a row's end never reaches what lies before it. Next:
+//! shape. Padding of a row never influences its real positions. Next:
 //! [`crate::network::text_encoder`] and [`crate::network::decoder`].
 
-use crate::network::layers::{Init, Linear, neighbours};
+use crate::network::layers::{Init, Linear, with_neighbours};
 use crate::network::ops::{self, Lengths};
 use burn::module::Module;
 use burn::tensor::{Tensor, TensorData};
@@ -13,27 +14,26 @@ use burn::tensor::{Tensor, TensorData};
 /// A transformer block.
 #[derive(Module, Debug)]
 pub struct Block {
-    /// Condition to shift, scale and gate of both parts.
-    steer: Linear,
-    attend: Linear,
-    join: Linear,
-    widen: Linear,
-    narrow: Linear,
+    /// Condition to scale, shift and gate of both parts.
+    film: Linear,
+    qkv: Linear,
+    attention_out: Linear,
+    ffn_in: Linear,
+    ffn_out: Linear,
     heads: usize,
 }
 
 impl Block {
-    /// A block of this width, steered by a condition of that width.
     pub fn new(init: &mut Init, width: usize, head_width: usize, condition: usize) -> Block {
         let hidden = 2 * width;
-        let mut steer = Linear::silent(init, condition, 6 * width);
-        steer.bias = steer.bias.map(|bias| open_gates(bias, width));
+        let mut film = Linear::zeros(init, condition, 6 * width);
+        film.bias = film.bias.map(|bias| open_gates(bias, width));
         Block {
-            steer,
-            attend: Linear::new(init, width, 3 * width),
-            join: Linear::new(init, width, width),
-            widen: Linear::new(init, 3 * width, hidden),
-            narrow: Linear::new(init, hidden, width),
+            film,
+            qkv: Linear::new(init, width, 3 * width),
+            attention_out: Linear::new(init, width, width),
+            ffn_in: Linear::new(init, 3 * width, hidden),
+            ffn_out: Linear::new(init, hidden, width),
             heads: width / head_width,
         }
     }
@@ -41,23 +41,23 @@ impl Block {
     /// Shapes: `[rows, positions, width]`, `[rows, condition]`.
     pub fn forward(&self, x: Tensor<3>, condition: Tensor<2>, lengths: &Lengths) -> Tensor<3> {
         let [rows, positions, width] = x.dims();
-        let steer = self.steer.forward(condition);
-        let part = |number: usize| steer.clone().narrow(1, number * width, width);
-        let seen = ops::norm_film(x.clone(), part(0), part(1));
-        let attended = ops::attention(self.attend.forward(seen), self.heads, lengths);
-        let x = ops::gated_add(x, part(2), self.join.forward(attended));
+        let film = self.film.forward(condition);
+        let part = |number: usize| film.clone().narrow(1, number * width, width);
+        let normed = ops::norm_film(x.clone(), part(0), part(1));
+        let attended = ops::attention(self.qkv.forward(normed), self.heads, lengths);
+        let x = ops::gated_add(x, part(2), self.attention_out.forward(attended));
         let real = lengths.mask().reshape([rows, positions, 1]);
-        let seen = ops::norm_film(x.clone(), part(3), part(4)) * real;
-        let hidden = self.widen.forward_silu(neighbours(seen));
-        ops::gated_add(x, part(5), self.narrow.forward(hidden))
+        let normed = ops::norm_film(x.clone(), part(3), part(4)) * real;
+        let hidden = self.ffn_in.forward_silu(with_neighbours(normed));
+        ops::gated_add(x, part(5), self.ffn_out.forward(hidden))
     }
 }
 
-/// Both gates start at one, so that the block works before its condition means anything.
+/// Both gates start at one, so that a new block already passes its values on.
 fn open_gates(bias: Tensor<1>, width: usize) -> Tensor<1> {
     let values = (0..6 * width).map(|at| if matches!(at / width, 2 | 5) { 1.0f32 } else { 0.0 });
     let device = bias.device();
     let values = Tensor::from_data(TensorData::new(values.collect(), [6 * width]), &device);
-    // A voice that only speaks is on a device without gradients.
+    // A voice for inference is on a device without autodiff.
     if bias.is_autodiff() { values.require_grad() } else { values }
 }

@@ -1,9 +1,9 @@
-//! The flow: from the text's mean frames plus noise towards real mel frames.
+//! The decoder: conditional flow matching from the prior plus noise to mel frames.
 //!
-//! In: a point on the way `[rows, frames, bands]`, the time of that point, the expanded prior and
-//! the encoder's vectors. Out: the velocity at that point. Several frames are seen as one
-//! position (`patch`). Conditional flow matching after Lipman et al. 2023; the way starts at the
-//! prior instead of at pure noise. Next: [`crate::network::voice`].
+//! In: a point of the flow `[rows, frames, bands]`, its time, the expanded prior and the text
+//! encoder's vectors. Out: the velocity at that point. `patch` frames form one position. The method
+//! is that of Lipman et al. 2023, except that the flow starts at the prior plus noise instead of
+//! pure noise. Next: [`crate::network::voice`].
 
 use crate::network::block::Block;
 use crate::network::layers::{Init, Linear};
@@ -12,89 +12,89 @@ use crate::network::size::VoiceConfig;
 use burn::module::Module;
 use burn::tensor::{Tensor, TensorData, activation};
 
-/// Numbers that stand for a time.
+/// Width of the sinusoidal time embedding.
 const TIME_WIDTH: usize = 64;
 
-/// A point, a time and a text to a velocity.
+/// Predicts the velocity of the flow.
 #[derive(Module, Debug)]
 pub struct Decoder {
-    enter: Linear,
-    hear: Linear,
+    input: Linear,
+    text: Linear,
     time: Linear,
-    voice: Linear,
+    condition: Linear,
     blocks: Vec<Block>,
-    steer: Linear,
-    leave: Linear,
-    quieten: Linear,
+    film: Linear,
+    output: Linear,
+    noise_scale: Linear,
     patch: usize,
 }
 
-/// What the decoder reads besides the point.
+/// The conditioning inputs of the decoder.
 #[derive(Clone, Debug)]
-pub struct Guide {
+pub struct DecoderContext {
     /// The prior of each frame: `[rows, frames, bands]`.
     pub prior: Tensor<3>,
-    /// The encoder's vector at each position: `[rows, frames / patch, text_width]`.
+    /// The text encoder's vector at each position: `[rows, frames / patch, text_width]`.
     pub hidden: Tensor<3>,
     /// The speaker and the language: `[rows, condition]`.
     pub condition: Tensor<2>,
 }
 
 impl Decoder {
-    /// With the widths of this configuration, steered by a condition of that width.
     pub fn new(init: &mut Init, config: &VoiceConfig, condition: usize) -> Decoder {
         let (width, frame) = (config.decoder_width, config.patch * config.bands);
         let block = |init: &mut Init| Block::new(init, width, config.head_width, width);
         Decoder {
-            enter: Linear::new(init, 2 * frame, width),
-            hear: Linear::new(init, config.text_width, width),
+            input: Linear::new(init, 2 * frame, width),
+            text: Linear::new(init, config.text_width, width),
             time: Linear::new(init, TIME_WIDTH, width),
-            voice: Linear::new(init, condition, width),
+            condition: Linear::new(init, condition, width),
             blocks: (0..config.decoder_blocks).map(|_| block(init)).collect(),
-            steer: Linear::silent(init, width, 2 * width),
-            leave: Linear::silent(init, width, frame),
-            quieten: Linear::silent(init, width, config.bands),
+            film: Linear::zeros(init, width, 2 * width),
+            output: Linear::zeros(init, width, frame),
+            noise_scale: Linear::zeros(init, width, config.bands),
             patch: config.patch,
         }
     }
 
-    /// Shapes: point `[rows, frames, bands]`, time `[rows, 64]` from [`time_features`], extent
-    /// over positions (`frames / patch`).
+    /// Shapes: point `[rows, frames, bands]`, time `[rows, 64]` from [`time_features`], lengths
+    /// in positions (`frames / patch`).
     pub fn forward(
         &self,
         point: Tensor<3>,
         time: Tensor<2>,
-        guide: &Guide,
+        context: &DecoderContext,
         lengths: &Lengths,
     ) -> Tensor<3> {
         let [rows, frames, bands] = point.dims();
         let (positions, frame) = (frames / self.patch, self.patch * bands);
-        let noise = point.clone() - guide.prior.clone();
-        let seen = Tensor::cat(
+        let noise = point.clone() - context.prior.clone();
+        let input = Tensor::cat(
             vec![
                 point.reshape([rows, positions, frame]),
-                guide.prior.clone().reshape([rows, positions, frame]),
+                context.prior.clone().reshape([rows, positions, frame]),
             ],
             2,
         );
-        let mut x = self.enter.forward(seen) + self.hear.forward(guide.hidden.clone());
-        let condition = self.time.forward(time) + self.voice.forward(guide.condition.clone());
+        let mut x = self.input.forward(input) + self.text.forward(context.hidden.clone());
+        let condition = self.time.forward(time) + self.condition.forward(context.condition.clone());
         let condition = activation::silu(condition);
         for block in &self.blocks {
             x = block.forward(x, condition.clone(), lengths);
         }
         let width = x.dims()[2];
-        let quieten = self.quieten.forward(condition.clone()).reshape([rows, 1, bands]) + 0.5;
-        let steer = self.steer.forward(condition);
-        let (scale, shift) = (steer.clone().narrow(1, 0, width), steer.narrow(1, width, width));
-        let velocity = self.leave.forward(ops::norm_film(x, scale, shift));
-        // Noise is as wide as a frame and leaves by a way of its own: the blocks, narrower than
-        // that, have only speech to find.
-        velocity.reshape([rows, frames, bands]) - noise * quieten
+        let noise_scale =
+            self.noise_scale.forward(condition.clone()).reshape([rows, 1, bands]) + 0.5;
+        let film = self.film.forward(condition);
+        let (scale, shift) = (film.clone().narrow(1, 0, width), film.narrow(1, width, width));
+        let velocity = self.output.forward(ops::norm_film(x, scale, shift));
+        // The noise of a patch has more values than a position is wide, so the blocks could not pass
+        // it through. It is removed directly, and the blocks only predict speech.
+        velocity.reshape([rows, frames, bands]) - noise * noise_scale
     }
 }
 
-/// Times in `0..=1` as waves of many lengths: `[rows, 64]`.
+/// Sinusoidal embeddings of times in `0..=1`: `[rows, 64]`.
 pub fn time_features(times: &[f32]) -> TensorData {
     let half = TIME_WIDTH / 2;
     let mut waves = Vec::with_capacity(times.len() * TIME_WIDTH);

@@ -1,31 +1,29 @@
-//! How long each symbol is spoken.
+//! The duration predictor.
 //!
-//! In: the encoder's vectors, cut off from its gradient: durations are learned from what the
-//! encoder knows and do not bend it. Out: the natural logarithm of frames per symbol,
-//! `[rows, symbols]`. Next: [`crate::synthesis::mel`].
+//! In: the text encoder's vectors, detached: the duration loss does not train the text encoder.
+//! Out: the natural logarithm of frames per symbol, `[rows, symbols]`. Next: [`crate::synthesis::mel`].
 
-use crate::network::layers::{Init, Linear, neighbours};
+use crate::network::layers::{Init, Linear, with_neighbours};
 use crate::network::ops::Lengths;
 use crate::network::size::VoiceConfig;
 use burn::module::Module;
 use burn::tensor::Tensor;
 
-/// Vectors of symbols to logarithms of frames.
+/// Two convolutions over three symbols, and a projection.
 #[derive(Module, Debug)]
 pub struct DurationPredictor {
-    enter: Linear,
-    mix: Linear,
-    leave: Linear,
+    conv1: Linear,
+    conv2: Linear,
+    output: Linear,
 }
 
 impl DurationPredictor {
-    /// With the widths of this configuration.
     pub fn new(init: &mut Init, config: &VoiceConfig) -> DurationPredictor {
         let width = config.text_width;
         DurationPredictor {
-            enter: Linear::new(init, 3 * width, width),
-            mix: Linear::new(init, 3 * width, width),
-            leave: Linear::silent(init, width, 1),
+            conv1: Linear::new(init, 3 * width, width),
+            conv2: Linear::new(init, 3 * width, width),
+            output: Linear::zeros(init, width, 1),
         }
     }
 
@@ -33,8 +31,8 @@ impl DurationPredictor {
     pub fn forward(&self, hidden: Tensor<3>, lengths: &Lengths) -> Tensor<2> {
         let [rows, symbols, _] = hidden.dims();
         let real = lengths.mask().reshape([rows, symbols, 1]);
-        let x = self.enter.forward_silu(neighbours(hidden.detach())) * real;
-        let x = self.mix.forward_silu(neighbours(x));
-        self.leave.forward(x).reshape([rows, symbols])
+        let x = self.conv1.forward_silu(with_neighbours(hidden.detach())) * real;
+        let x = self.conv2.forward_silu(with_neighbours(x));
+        self.output.forward(x).reshape([rows, symbols])
     }
 }

@@ -1,7 +1,7 @@
-//! The small parts every other module is made of.
+//! The layers that every other module is built from.
 //!
-//! In: a seed and a device. Out: [`Linear`], [`Embedding`] and [`neighbours`]. Weights are drawn
-//! on the host, so that the same seed gives the same weights on every device. Next:
+//! In: a seed and a device. Out: [`Linear`], [`Embedding`] and [`with_neighbours`]. Initial weights are
+//! drawn on the host, so that the same seed gives the same weights on every device. Next:
 //! [`crate::network::block`].
 
 use crate::network::ops;
@@ -11,21 +11,19 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use tandem_units::Seed;
 
-/// Numbers that matrix products are computed with; weights are always kept in 32 bits.
+/// The precision of matrix products. Weights always stay in 32 bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Compute {
-    /// 32 bits.
+    /// 32-bit floats.
     #[default]
     Full,
-    /// bfloat16.
     Bf16,
-    /// Half floats.
     F16,
 }
 
 impl Compute {
-    /// The type, where it is not the one weights are kept in.
-    pub fn narrow(self) -> Option<FloatDType> {
+    /// The type, if it is not that of the weights.
+    pub fn reduced_dtype(self) -> Option<FloatDType> {
         match self {
             Compute::Full => None,
             Compute::Bf16 => Some(FloatDType::BF16),
@@ -33,12 +31,11 @@ impl Compute {
         }
     }
 
-    /// Whether a device can compute with it.
-    pub fn is_on(self, device: &Device) -> bool {
-        self.narrow().is_none_or(|dtype| device.supports_dtype(dtype))
+    pub fn is_supported_by(self, device: &Device) -> bool {
+        self.reduced_dtype().is_none_or(|dtype| device.supports_dtype(dtype))
     }
 
-    /// What losses are multiplied by, so that small gradients stay above the smallest number.
+    /// The factor for losses, so that small gradients do not underflow.
     pub fn loss_scale(self) -> f32 {
         match self {
             Compute::Full | Compute::Bf16 => 1.0,
@@ -47,22 +44,20 @@ impl Compute {
     }
 }
 
-/// Draws first weights.
+/// Draws initial weights.
 pub struct Init<'a> {
     rng: ChaCha8Rng,
-    /// Where they go.
     pub device: &'a Device,
     compute: Compute,
 }
 
 impl<'a> Init<'a> {
-    /// Weights of this seed, on this device.
     pub fn new(seed: Seed, device: &'a Device) -> Init<'a> {
         Init { rng: ChaCha8Rng::seed_from_u64(seed.0), device, compute: Compute::Full }
     }
 
-    /// The same weights, computed with in other numbers.
-    pub fn computing(self, compute: Compute) -> Init<'a> {
+    /// The same weights with another precision of matrix products.
+    pub fn with_compute(self, compute: Compute) -> Init<'a> {
         Init { compute, ..self }
     }
 
@@ -91,15 +86,15 @@ pub struct Linear {
 }
 
 impl Linear {
-    /// Keeps the variance of its input.
+    /// Initialized so that the output has the variance of the input.
     pub fn new(init: &mut Init, input: usize, output: usize) -> Linear {
         let bound = (3.0 / input as f32).sqrt();
         let (weight, bias) = (init.uniform([input, output], bound), init.zeros([output]));
         Linear { weight, bias, compute: init.compute }
     }
 
-    /// Gives zero until it has learned: what it steers starts out as if it were not there.
-    pub fn silent(init: &mut Init, input: usize, output: usize) -> Linear {
+    /// Initialized to zero, so that it has no effect at the start of training.
+    pub fn zeros(init: &mut Init, input: usize, output: usize) -> Linear {
         let (weight, bias) = (init.zeros([input, output]), init.zeros([output]));
         Linear { weight, bias, compute: init.compute }
     }
@@ -107,8 +102,8 @@ impl Linear {
     /// Shapes: `[.., input]` to `[.., output]`.
     pub fn forward<const D: usize>(&self, input: Tensor<D>) -> Tensor<D> {
         let (weight, bias) = (self.weight.val(), self.bias.val());
-        match self.compute.narrow() {
-            // The fused kernel is for sequences; what has one vector per row is small.
+        match self.compute.reduced_dtype() {
+            // The fused kernel is for sequences; a product with one vector per row is small.
             None if D == 3 => {
                 let dims: [usize; 3] = std::array::from_fn(|axis| input.dims()[axis]);
                 let product = ops::linear(input.reshape(dims), weight, bias);
@@ -126,7 +121,7 @@ impl Linear {
 }
 
 impl Linear {
-    /// The same, then SiLU.
+    /// [`Linear::forward`], then SiLU.
     pub fn forward_silu(&self, input: Tensor<3>) -> Tensor<3> {
         match self.compute {
             Compute::Full => ops::linear_silu(input, self.weight.val(), self.bias.val()),
@@ -135,7 +130,7 @@ impl Linear {
     }
 }
 
-/// One learned vector per number.
+/// One learned vector per index.
 #[derive(Module, Debug)]
 pub struct Embedding {
     /// `[count, width]`.
@@ -143,21 +138,20 @@ pub struct Embedding {
 }
 
 impl Embedding {
-    /// So many vectors of so many numbers.
     pub fn new(init: &mut Init, count: usize, width: usize) -> Embedding {
         Embedding { table: init.uniform([count, width], 1.0) }
     }
 
-    /// Shapes: `[rows, places]` to `[rows, places, width]`.
-    pub fn forward(&self, numbers: Tensor<2, Int>) -> Tensor<3> {
-        module::embedding(self.table.val(), numbers)
+    /// Shapes: `[rows, positions]` to `[rows, positions, width]`.
+    pub fn forward(&self, indices: Tensor<2, Int>) -> Tensor<3> {
+        module::embedding(self.table.val(), indices)
     }
 }
 
-/// Each position beside its neighbours: `[rows, positions, width]` to
-/// `[rows, positions, 3 * width]`. With a [`Linear`] behind it, a convolution over three
-/// positions that runs as one matrix product. Positions behind a row's end must be zero.
-pub fn neighbours(x: Tensor<3>) -> Tensor<3> {
+/// Each position joined with its two neighbours: `[rows, positions, width]` to
+/// `[rows, positions, 3 * width]`. Followed by a [`Linear`], this is a convolution over three
+/// positions that runs as one matrix product. Padded positions must be zero.
+pub fn with_neighbours(x: Tensor<3>) -> Tensor<3> {
     let [rows, positions, width] = x.dims();
     let edge = Tensor::<3>::zeros([rows, 1, width], &x.device());
     let wide = Tensor::cat(vec![edge.clone(), x.clone(), edge], 1);

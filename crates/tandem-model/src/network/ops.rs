@@ -1,20 +1,20 @@
-//! The operations a training step spends its time in, each as one function.
+//! The operations that dominate the time of a training step, each as one function.
 //!
 //! In and out: tensors of any device. On the CPU backend `flex` in single precision they run as one fused kernel
 //! with a hand-written backward, anywhere else as the same maths from ordinary tensor operations
 //! ([`plain`]); the two agree within rounding. Results are bit-equal from run to run and do not depend on the number
 //! of threads. Prints nothing, starts no thread of its own (rayon's pool is used), reads no environment.
 
-pub mod adamw; // the optimiser's step
+pub mod adamw; // the optimizer step
 pub mod lengths; // which positions are real
 pub mod plain; // the same maths from ordinary operations
-mod fused; // where the CPU backend branches off
+mod fused; // dispatch to the fused CPU kernels
 mod attention; // its kernels, one file each
 mod norm;
 mod linear;
 mod gate;
 mod error;
-mod rows; // how they walk a tensor
+mod rows; // parallel iteration over a tensor
 mod product; // small matrix products
 pub(crate) mod lanes; // vector arithmetic
 #[cfg(test)]
@@ -31,8 +31,8 @@ pub use lengths::Lengths;
 /// Self-attention with rotary positions, over the real positions of each row.
 ///
 /// `qkv` is `[batch, positions, 3 * width]`, straight out of one projection: all queries, then all keys, then all
-/// values, each split into `heads`. The result is `[batch, positions, width]` with zeros at padded positions; what
-/// stands at padded positions of `qkv` is never read.
+/// values, each split into `heads`. The result is `[batch, positions, width]` with zeros at padded positions. Padded
+/// positions of `qkv` are never read.
 pub fn attention(qkv: Tensor<3>, heads: usize, lengths: &Lengths) -> Tensor<3> {
     let [batch, positions, packed] = qkv.dims();
     check_lengths(batch, positions, lengths);
@@ -89,7 +89,7 @@ pub fn linear_silu(x: Tensor<3>, weight: Tensor<2>, bias: Tensor<1>) -> Tensor<3
 /// `x + gate * y`. Shapes: `[batch, positions, width]`, and `[batch, width]` or `[1, width]` for the gate.
 pub fn gated_add(x: Tensor<3>, gate: Tensor<2>, y: Tensor<3>) -> Tensor<3> {
     check_film(&x, &gate);
-    assert_eq!(x.dims(), y.dims(), "the two do not have the same shape");
+    assert_eq!(x.dims(), y.dims(), "different shapes");
     if fused::on_cpu(&x) {
         return Tensor::from_dispatch(Dispatch::fused_gated_add(
             x.into_dispatch(),
@@ -101,10 +101,10 @@ pub fn gated_add(x: Tensor<3>, gate: Tensor<2>, y: Tensor<3>) -> Tensor<3> {
 }
 
 /// Mean squared error over the real positions. Shapes: `[batch, positions, bands]` twice; the result has one element,
-/// zero where no position is real.
+/// zero if no position is real.
 pub fn squared_error(guess: Tensor<3>, truth: Tensor<3>, lengths: &Lengths) -> Tensor<1> {
     let [batch, positions, _] = truth.dims();
-    assert_eq!(guess.dims(), truth.dims(), "the two do not have the same shape");
+    assert_eq!(guess.dims(), truth.dims(), "different shapes");
     check_lengths(batch, positions, lengths);
     if fused::on_cpu(&guess) {
         return Tensor::from_dispatch(Dispatch::fused_squared_error(
@@ -126,11 +126,11 @@ fn check_film(x: &Tensor<3>, film: &Tensor<2>) {
 #[track_caller]
 fn check_linear(x: &Tensor<3>, weight: &Tensor<2>, bias: &Tensor<1>) {
     let ([_, _, from], [weight_from, to]) = (x.dims(), weight.dims());
-    assert_eq!([from, to], [weight_from, bias.dims()[0]], "weight and bias of another width");
+    assert_eq!([from, to], [weight_from, bias.dims()[0]], "weight or bias has another width");
 }
 
 #[track_caller]
 fn check_lengths(batch: usize, positions: usize, lengths: &Lengths) {
     let known = [lengths.real().len(), lengths.positions()];
-    assert_eq!([batch, positions], known, "lengths of another batch");
+    assert_eq!([batch, positions], known, "lengths belong to another batch");
 }

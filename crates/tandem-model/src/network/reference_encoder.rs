@@ -1,49 +1,47 @@
-//! A stretch of somebody's speech to a vector that stands for the voice.
+//! The reference encoder: a segment of a speaker's speech to a speaker embedding.
 //!
-//! In: normalised mel frames of another utterance `[rows, frames, bands]` and which are real.
-//! Out: `[rows, voice_width]`. Knows nothing of what is said: it only has means and deviations
-//! over time. Next: [`crate::network::voice`].
+//! In: normalised mel frames of another utterance `[rows, frames, bands]` and their mask. Out:
+//! `[rows, voice_width]`. It pools means and standard deviations over time, so it cannot pass on
+//! what is said. Next: [`crate::network::voice`].
 
-use crate::network::layers::{Init, Linear, neighbours};
+use crate::network::layers::{Init, Linear, with_neighbours};
 use crate::network::size::VoiceConfig;
 use burn::module::Module;
 use burn::tensor::Tensor;
 
-/// Frames of a reference that are looked at as one.
+/// Reference frames per position.
 const PATCH: usize = 4;
 
-/// Frames of a reference to a voice vector.
 #[derive(Module, Debug)]
 pub struct ReferenceEncoder {
-    enter: Linear,
-    mix: Linear,
-    leave: Linear,
+    input: Linear,
+    conv: Linear,
+    output: Linear,
 }
 
 impl ReferenceEncoder {
-    /// With the widths of this configuration.
     pub fn new(init: &mut Init, config: &VoiceConfig) -> ReferenceEncoder {
         let width = config.text_width;
         ReferenceEncoder {
-            enter: Linear::new(init, PATCH * config.bands, width),
-            mix: Linear::new(init, 3 * width, width),
-            leave: Linear::new(init, 2 * width, config.voice_width),
+            input: Linear::new(init, PATCH * config.bands, width),
+            conv: Linear::new(init, 3 * width, width),
+            output: Linear::new(init, 2 * width, config.voice_width),
         }
     }
 
-    /// Shapes: `[rows, frames, bands]`, `[rows, frames]` of ones and zeros; frames a multiple of
-    /// four. A row without a reference gives the same vector whatever its frames are.
+    /// Shapes: `[rows, frames, bands]`, `[rows, frames]` of ones and zeros; `frames` is a
+    /// multiple of four. A row without a reference always gives the same vector.
     pub fn forward(&self, frames: Tensor<3>, mask: Tensor<2>) -> Tensor<2> {
         let [rows, count, bands] = frames.dims();
         let (patches, width) = (count / PATCH, PATCH * bands);
         let frames = frames * mask.clone().reshape([rows, count, 1]);
-        // A patch is real when all of it is.
+        // A patch is real if all of its frames are.
         let real = mask.reshape([rows, patches, PATCH]).min_dim(2);
-        let x = self.enter.forward_silu(frames.reshape([rows, patches, width]));
+        let x = self.input.forward_silu(frames.reshape([rows, patches, width]));
         let x = x * real.clone();
-        let x = x.clone() + self.mix.forward_silu(neighbours(x));
+        let x = x.clone() + self.conv.forward_silu(with_neighbours(x));
         let (mean, deviation) = over_time(x, real);
-        self.leave.forward(Tensor::cat(vec![mean, deviation], 1))
+        self.output.forward(Tensor::cat(vec![mean, deviation], 1))
     }
 }
 

@@ -1,10 +1,10 @@
-//! How large a voice is.
+//! Model sizes.
 //!
-//! In: a name, or single numbers. Out: [`VoiceConfig`], from which every module takes its widths.
+//! In: a name. Out: [`VoiceConfig`], from which every module takes its widths.
 
 use serde::{Deserialize, Serialize};
 
-/// A named size.
+/// The number of parameters, by name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ModelSize {
@@ -17,16 +17,16 @@ pub enum ModelSize {
     Normal,
     /// Above 150 million.
     Big,
-    /// Some ten thousand: learns nothing to speak of, for tests of very many steps.
+    /// About ten thousand: too small to learn speech, for tests with very many steps.
     Micro,
 }
 
 impl ModelSize {
-    /// All that are worth training, smallest first.
+    /// All sizes that are useful for training, smallest first.
     pub const ALL: [ModelSize; 4] =
         [ModelSize::Tiny, ModelSize::Small, ModelSize::Normal, ModelSize::Big];
 
-    /// The name, as it is typed.
+    /// The value of `--model-size`.
     pub fn name(self) -> &'static str {
         match self {
             ModelSize::Tiny => "tiny",
@@ -38,34 +38,29 @@ impl ModelSize {
     }
 }
 
-/// The shape of a voice.
+/// The dimensions of a voice.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct VoiceConfig {
-    /// Symbols of the table, padding included.
+    /// Symbols of the table, including padding.
     pub symbols: usize,
-    /// Languages it can tell apart.
     pub languages: usize,
-    /// Bands of a mel frame.
+    /// Mel bands.
     pub bands: usize,
-    /// Width of the text encoder.
     pub text_width: usize,
-    /// Blocks of the text encoder.
     pub text_blocks: usize,
-    /// Width of the decoder.
     pub decoder_width: usize,
-    /// Blocks of the decoder.
     pub decoder_blocks: usize,
-    /// Width of one attention head.
+    /// Width of an attention head.
     pub head_width: usize,
-    /// Length of the vector that stands for a speaker's voice.
+    /// Width of the speaker embedding.
     pub voice_width: usize,
-    /// Mel frames that the decoder sees as one.
+    /// Mel frames per position of the decoder.
     pub patch: usize,
 }
 
 impl VoiceConfig {
-    /// The shape of a named size, for so many symbols, languages and bands.
+    /// The dimensions of a named size.
     pub fn of(size: ModelSize, symbols: usize, languages: usize, bands: usize) -> VoiceConfig {
         let (text_width, text_blocks, decoder_width, decoder_blocks, head_width) = match size {
             ModelSize::Tiny => (96, 3, 128, 4, 32),

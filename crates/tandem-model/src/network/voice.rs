@@ -1,10 +1,10 @@
-//! The whole voice, and what it is taught by.
+//! The whole voice and its losses.
 //!
-//! In: a [`DeviceBatch`]. Out: [`Losses`]: how well the text's mean frames, the durations and the flow
-//! fit. Every utterance of a batch counts the same, so gradients of several batches add up to
-//! those of one large batch. Next: [`crate::optimizer`] and [`crate::synthesis::mel`].
+//! In: a [`DeviceBatch`]. Out: [`Losses`] of the prior, the durations and the flow. Every utterance
+//! of a batch has the same weight, so gradients of several batches add up to those of one large
+//! batch. Next: [`crate::optimizer`] and [`crate::synthesis::mel`].
 
-use crate::network::decoder::{Decoder, Guide};
+use crate::network::decoder::{Decoder, DecoderContext};
 use crate::network::duration::DurationPredictor;
 use crate::network::layers::{Compute, Embedding, Init, Linear};
 use crate::network::ops::Lengths;
@@ -16,7 +16,7 @@ use burn::module::Module;
 use burn::tensor::{Device, Int, Tensor, activation};
 use tandem_units::Seed;
 
-/// Reads text, and aligns it: the part of a voice that runs ahead of training.
+/// Text, reference and language encoders: the part of a voice that the aligner needs.
 #[derive(Module, Debug)]
 pub struct Encoder {
     reference: ReferenceEncoder,
@@ -25,33 +25,32 @@ pub struct Encoder {
     text: TextEncoder,
 }
 
-/// A voice.
+/// The text-to-mel model.
 #[derive(Module, Debug)]
 pub struct Voice {
-    /// What reads.
     pub encoder: Encoder,
     durations: DurationPredictor,
     decoder: Decoder,
 }
 
-/// What is wrong with a voice, as sums over the utterances of a batch.
+/// The losses of a batch, summed over its utterances.
 #[derive(Clone, Debug)]
 pub struct Losses {
-    /// Mean frames of symbols against frames.
+    /// Squared error of the prior.
     pub prior: Tensor<1>,
-    /// Frames of symbols.
+    /// Deviance of the durations.
     pub duration: Tensor<1>,
-    /// Velocities of the flow.
+    /// Squared error of the velocity.
     pub flow: Tensor<1>,
 }
 
 impl Losses {
-    /// All together: what is taught.
+    /// The training loss.
     pub fn total(&self) -> Tensor<1> {
         self.prior.clone() + self.duration.clone() + self.flow.clone()
     }
 
-    /// The same numbers without what led to them.
+    /// The values without the autodiff graph.
     pub fn inner(self) -> Losses {
         Losses {
             prior: self.prior.inner(),
@@ -84,19 +83,19 @@ impl Encoder {
         }
     }
 
-    /// The vector that stands for a speaker. Shapes: `[rows, frames, bands]`, `[rows, frames]`.
+    /// Shapes: `[rows, frames, bands]`, `[rows, frames]`.
     pub fn speaker_embedding(&self, reference: Tensor<3>, mask: Tensor<2>) -> Tensor<2> {
         self.reference.forward(reference, mask)
     }
 
-    /// Speaker and language as one. Shapes: `[rows, voice_width]`, `[rows, 1]`.
+    /// Combines speaker and language. Shapes: `[rows, voice_width]`, `[rows, 1]`.
     pub fn condition(&self, voice: Tensor<2>, languages: Tensor<2, Int>) -> Tensor<2> {
         let [rows, width] = voice.dims();
         let language = self.languages.forward(languages).reshape([rows, width]);
         activation::silu(self.condition.forward(Tensor::cat(vec![voice, language], 1)))
     }
 
-    /// What the text should sound like. Shapes: `[rows, symbols]`, `[rows, condition]`.
+    /// The prior and hidden vectors of a text. Shapes: `[rows, symbols]`, `[rows, condition]`.
     pub fn encode_text(
         &self,
         symbols: Tensor<2, Int>,
@@ -108,14 +107,19 @@ impl Encoder {
 }
 
 impl Voice {
-    /// A voice that has learned nothing. Trainable only on a device with autodiff.
+    /// A new voice. Trainable only on a device with autodiff.
     pub fn new(config: &VoiceConfig, seed: Seed, device: &Device) -> Voice {
-        Voice::computing(Compute::Full, config, seed, device)
+        Voice::with_compute(Compute::Full, config, seed, device)
     }
 
-    /// The same, with matrix products in other numbers.
-    pub fn computing(compute: Compute, config: &VoiceConfig, seed: Seed, device: &Device) -> Voice {
-        let mut init = Init::new(seed, device).computing(compute);
+    /// A new voice with this precision of matrix products.
+    pub fn with_compute(
+        compute: Compute,
+        config: &VoiceConfig,
+        seed: Seed,
+        device: &Device,
+    ) -> Voice {
+        let mut init = Init::new(seed, device).with_compute(compute);
         Voice {
             encoder: Encoder::new(&mut init, config),
             durations: DurationPredictor::new(&mut init, config),
@@ -123,29 +127,32 @@ impl Voice {
         }
     }
 
-    /// What a batch shows to be wrong.
+    /// The losses of a batch.
     pub fn losses(&self, batch: &DeviceBatch) -> Losses {
         let voice =
             self.encoder.speaker_embedding(batch.reference.clone(), batch.reference_mask.clone());
         let condition = self.encoder.condition(voice, batch.languages.clone());
         let encoded =
             self.encoder.encode_text(batch.symbols.clone(), condition.clone(), &batch.text);
-        let guesses = self.durations.forward(encoded.hidden.clone(), &batch.text);
-        let duration = deviance(guesses, batch.log_durations.clone());
-        let duration = (duration * batch.symbol_weight.clone()).sum() * DURATION_SHARE;
+        let predicted = self.durations.forward(encoded.hidden.clone(), &batch.text);
+        let duration = deviance(predicted, batch.log_durations.clone());
+        let duration = (duration * batch.symbol_weight.clone()).sum() * DURATION_WEIGHT;
 
-        let guide = guide(&encoded, condition, batch);
+        let context = context(&encoded, condition, batch);
         let weight = batch.frame_weight.clone();
-        let off = (guide.prior.clone() - batch.mel.clone()).square();
-        let prior = (off * weight.clone()).sum();
+        let error = (context.prior.clone() - batch.mel.clone()).square();
+        let prior = (error * weight.clone()).sum();
 
-        // From the text's mean frames plus noise straight to the real frames.
-        let start = guide.prior.clone().detach() + batch.noise.clone();
+        // The flow is a straight line from the prior plus noise to the real frames. Only its start
+        // point is detached: the velocity to predict does not depend on the encoder. The decoder
+        // also gets the prior and the hidden vectors as inputs, and through those the flow loss does
+        // train the encoder.
+        let start = context.prior.clone().detach() + batch.noise.clone();
         let velocity = batch.mel.clone() - start.clone();
         let point = start + velocity.clone() * batch.times.clone();
-        let guess =
-            self.decoder.forward(point, batch.time_features.clone(), &guide, &batch.positions);
-        let flow = ((guess - velocity).square() * weight).sum();
+        let predicted =
+            self.decoder.forward(point, batch.time_features.clone(), &context, &batch.positions);
+        let flow = ((predicted - velocity).square() * weight).sum();
         Losses { prior, duration, flow }
     }
 
@@ -159,43 +166,43 @@ impl Voice {
         &self,
         point: Tensor<3>,
         time: Tensor<2>,
-        guide: &Guide,
+        context: &DecoderContext,
         positions: &Lengths,
     ) -> Tensor<3> {
-        self.decoder.forward(point, time, guide, positions)
+        self.decoder.forward(point, time, context, positions)
     }
 }
 
-/// How much durations count beside frames, which are normalised.
-const DURATION_SHARE: f32 = 0.2;
+/// The weight of the duration loss relative to the losses of normalised frames.
+const DURATION_WEIGHT: f32 = 0.2;
 
-/// How far frames per symbol are off, given both as logarithms: the deviance of counts. Its best
-/// guess is the mean, so that the lengths of whole sentences come out right; the squared error of
-/// logarithms would make them too short.
-fn deviance(guess: Tensor<2>, truth: Tensor<2>) -> Tensor<2> {
+/// The Poisson deviance of frames per symbol, both given as logarithms. It is minimal at the mean, so
+/// that the lengths of whole sentences are right; the squared error of logarithms would make them too
+/// short.
+fn deviance(predicted: Tensor<2>, truth: Tensor<2>) -> Tensor<2> {
     let frames = truth.clone().exp();
-    guess.clone().clamp_max(7.0).exp() - frames.clone() - frames * (guess - truth)
+    predicted.clone().clamp_max(7.0).exp() - frames.clone() - frames * (predicted - truth)
 }
 
-/// Each symbol's prior and vector, at each of its frames.
-fn guide(encoded: &Encoded, condition: Tensor<2>, batch: &DeviceBatch) -> Guide {
+/// Expands the prior and the hidden vectors of symbols to their frames.
+fn context(encoded: &Encoded, condition: Tensor<2>, batch: &DeviceBatch) -> DecoderContext {
     let [rows, frames, _] = batch.mel.dims();
     let positions = batch.positions.positions();
-    Guide {
+    DecoderContext {
         prior: expand(encoded.prior.clone(), batch.frame_symbols.clone(), [rows, frames]),
         hidden: expand(encoded.hidden.clone(), batch.position_symbols.clone(), [rows, positions]),
         condition,
     }
 }
 
-/// The vector of a symbol, wherever that symbol is spoken. Shapes: `[rows, symbols, width]`,
-/// `[rows * places]` to `[rows, places, width]`.
+/// The vector of its symbol for each position. Shapes: `[rows, symbols, width]`,
+/// `[rows * positions]` to `[rows, positions, width]`.
 pub fn expand(
     per_symbol: Tensor<3>,
     symbols: Tensor<1, Int>,
-    [rows, places]: [usize; 2],
+    [rows, positions]: [usize; 2],
 ) -> Tensor<3> {
     let [_, count, width] = per_symbol.dims();
     let flat = per_symbol.reshape([rows * count, width]);
-    flat.select(0, symbols).reshape([rows, places, width])
+    flat.select(0, symbols).reshape([rows, positions, width])
 }

@@ -1,19 +1,18 @@
-//! A trained voice that reads texts aloud, however long they are.
+//! Text to speech with a trained voice, for texts of any length.
 //!
-//! In: text, and whose voice to use. Out: [`Narration`]: sound, mel frames, what was said when.
-//! Reads nothing but the checkpoint, which holds the lexicon too, and a reference recording. Writes no
-//! file, starts no thread. Sentences are spoken one by one, so that memory does not grow with the
-//! text; the same text and seed give the same sound.
+//! In: text, and the speaker to use. Out: [`SynthesizedSpeech`]: samples, mel frames, the time of
+//! each sentence. Reads only the checkpoint, which contains the lexicon, and a reference recording.
+//! Writes no file, starts no thread. Sentences are synthesized one by one, so that memory does not
+//! grow with the text. The same text and seed give the same samples.
 
 mod error;
 mod pieces;
 
 pub use error::SynthesisError;
 
-use crate::synthesis::mel::{Reference, SamplingOptions, Speaker, Spoken};
+use crate::synthesis::mel::{MelSynthesizer, Reference, SamplingOptions, SynthesizedMel};
 use crate::trained_voice::TrainedVoice;
-use crate::vocoder::Vocoder;
-use crate::vocoder::griffin_lim::{GriffinLim, GriffinLimConfig};
+use crate::vocoder::{Vocoder, VocoderChoice};
 use burn::tensor::Device;
 use pieces::Piece;
 use std::path::Path;
@@ -24,88 +23,85 @@ use tandem_data::text::{FrontEnd, Language, ProcessedText, TextError};
 use tandem_device::backend::guarded;
 use tandem_units::Seconds;
 
-/// The shortest reference that tells one voice from another.
+/// The shortest reference recording. Shorter ones do not identify a speaker.
 const SHORTEST_REFERENCE: Seconds = Seconds(0.8);
-/// Samples over which a sentence's sound comes and goes, so that none begins with a click.
+/// Samples of the fade at both ends of a sentence, so that it does not begin with a click.
 const FADE: usize = 96;
 
-/// Whose voice it is.
+/// Which speaker a text is synthesized with.
 #[derive(Clone, Debug)]
-pub enum Whose {
-    /// The first speaker of the corpus with the language of the text; nobody's where none is kept.
+pub enum SpeakerChoice {
+    /// The first speaker of the corpus with the language of the text, or no particular speaker if
+    /// the checkpoint has none.
     AnyKnown,
     /// A speaker of the corpus, by name.
     Known(String),
-    /// Whoever speaks here.
+    /// The speaker of a recording.
     Reference(Reference),
 }
 
-/// How a text is told.
+/// Settings of one text.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Telling {
-    /// How each sentence is spoken.
+pub struct SpeechOptions {
     pub sampling: SamplingOptions,
-    /// The language; none: found for each sentence.
+    /// `None` to detect it for each sentence.
     pub language: Option<Language>,
     /// Silence between two sentences.
     pub pause: Seconds,
 }
 
-impl Default for Telling {
-    fn default() -> Telling {
-        Telling { sampling: SamplingOptions::default(), language: None, pause: Seconds(0.25) }
+impl Default for SpeechOptions {
+    fn default() -> SpeechOptions {
+        SpeechOptions { sampling: SamplingOptions::default(), language: None, pause: Seconds(0.25) }
     }
 }
 
-/// What was told.
+/// A text as speech.
 #[derive(Clone, Debug, Default)]
-pub struct Narration {
-    /// Sound at the rate of the voice's mel settings; one hop for each frame.
+pub struct SynthesizedSpeech {
+    /// Samples at the rate of the voice's mel settings; one hop for each frame.
     pub samples: Vec<f32>,
     /// Natural logarithms, pauses included: `[frames, bands]`.
     pub mel: Vec<f32>,
-    /// The sentences in order.
-    pub sentences: Vec<Told>,
-    /// Parts of the text that have nothing to say, such as a line of stars.
-    pub unsaid: Vec<String>,
-    /// What it took.
-    pub spent: Spent,
+    /// In the order of the text.
+    pub sentences: Vec<SynthesizedSentence>,
+    /// Parts of the text without a pronounceable word, such as a line of stars.
+    pub skipped: Vec<String>,
+    pub time: SynthesisTime,
 }
 
-/// One sentence.
+/// One sentence of a [`SynthesizedSpeech`].
 #[derive(Clone, Debug)]
-pub struct Told {
-    /// As it stands in the text.
+pub struct SynthesizedSentence {
+    /// The original text.
     pub text: String,
-    /// The language it was read in.
     pub language: Language,
-    /// Symbols that were spoken.
+    /// The number of symbols.
     pub symbols: usize,
-    /// Its first frame.
+    /// The first frame.
     pub start: usize,
     /// Frames of each symbol.
     pub durations: Vec<u32>,
 }
 
-/// Time that each part took.
+/// The time that each part took.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Spent {
+pub struct SynthesisTime {
     /// Text to symbols.
-    pub reading: Duration,
+    pub text: Duration,
     /// Symbols to mel frames.
     pub voice: Duration,
-    /// Mel frames to sound.
+    /// Mel frames to samples.
     pub vocoder: Duration,
 }
 
-impl Spent {
-    /// All together.
+impl SynthesisTime {
     pub fn total(&self) -> Duration {
-        self.reading + self.voice + self.vocoder
+        self.text + self.voice + self.vocoder
     }
 }
 
-/// A voice that tells texts. One per thread.
+/// A trained voice with its front end and vocoder. One per thread.
 pub struct Synthesizer {
     trained: TrainedVoice,
     front_end: FrontEnd,
@@ -118,156 +114,159 @@ impl Synthesizer {
     pub fn open(
         checkpoint: &Path,
         device: &Device,
-        vocoder: GriffinLimConfig,
+        vocoder: &VocoderChoice,
     ) -> Result<Synthesizer, SynthesisError> {
         let trained = guarded("reading the voice", || TrainedVoice::read(checkpoint, device))??;
         Synthesizer::new(trained, device, vocoder)
     }
 
-    /// With a voice that was read before.
+    /// With a voice that is already in memory.
     pub fn new(
         trained: TrainedVoice,
         device: &Device,
-        vocoder: GriffinLimConfig,
+        vocoder: &VocoderChoice,
     ) -> Result<Synthesizer, SynthesisError> {
         let front_end = trained.document.front_end().map_err(SynthesisError::FrontEnd)?;
-        let vocoder = Box::new(GriffinLim::new(&trained.document.mel, vocoder)?);
+        let vocoder = vocoder.open(&trained.document.mel)?;
         Ok(Synthesizer { trained, front_end, vocoder, device: device.clone() })
     }
 
-    /// The voice.
     pub fn trained(&self) -> &TrainedVoice {
         &self.trained
     }
 
-    /// Where it computes.
     pub fn device(&self) -> &Device {
         &self.device
     }
 
-    /// The frames of a recording of the voice to imitate.
-    pub fn hear(&self, recording: &Path) -> Result<Reference, SynthesisError> {
+    /// The normalised frames of a recording of the speaker to imitate.
+    pub fn read_reference(&self, recording: &Path) -> Result<Reference, SynthesisError> {
         let document = &self.trained.document;
         let limits = AudioLimits { min_length: SHORTEST_REFERENCE, ..AudioLimits::default() };
         let failed = |source| SynthesisError::Reference { path: recording.into(), source };
         let mut file = FileReader::default();
         let bytes = file.read(recording, &limits).map_err(failed)?;
         let mut decoder = Decoder::new(document.mel.rate, limits);
-        let ending = recording.extension().and_then(|ending| ending.to_str());
-        let sound = decoder.decode(bytes, ending).map_err(failed)?;
+        let extension = recording.extension().and_then(|extension| extension.to_str());
+        let sound = decoder.decode(bytes, extension).map_err(failed)?;
         let mut extractor = MelExtractor::new(document.mel.clone())?;
         let mel = extractor.extract(sound)?;
         Ok(Reference { mel: document.scale.normalised(mel.values()) })
     }
 
-    /// Tells a text. `watch` hears how many sentences are done, and of how many.
-    pub fn tell(
+    /// Synthesizes a text. `progress` receives the number of finished sentences and of all.
+    pub fn synthesize(
         &mut self,
         text: &str,
-        whose: &Whose,
-        telling: &Telling,
-        watch: &mut dyn FnMut(usize, usize),
-    ) -> Result<Narration, SynthesisError> {
-        let begun = Instant::now();
-        let (pieces, unsaid) = pieces::read(text, telling.language, &self.front_end)?;
-        let reference = self.reference(whose, &pieces)?;
-        let mut told = Narration { unsaid, ..Narration::default() };
-        told.spent.reading = begun.elapsed();
+        speaker: &SpeakerChoice,
+        options: &SpeechOptions,
+        progress: &mut dyn FnMut(usize, usize),
+    ) -> Result<SynthesizedSpeech, SynthesisError> {
+        let started = Instant::now();
+        let (pieces, skipped) = pieces::read(text, options.language, &self.front_end)?;
+        let reference = self.reference(speaker, &pieces)?;
+        let mut speech = SynthesizedSpeech { skipped, ..SynthesizedSpeech::default() };
+        speech.time.text = started.elapsed();
         for (number, piece) in pieces.iter().enumerate() {
-            watch(number, pieces.len());
-            self.tell_piece(piece, &reference, telling, &mut told)?;
+            progress(number, pieces.len());
+            self.append_piece(piece, &reference, options, &mut speech)?;
         }
-        watch(pieces.len(), pieces.len());
-        Ok(told)
+        progress(pieces.len(), pieces.len());
+        Ok(speech)
     }
 
-    /// Reads a text the way this voice was trained.
+    /// Converts a text to symbols in the same way as in training.
     pub fn read(&self, text: &str, language: Option<Language>) -> Result<ProcessedText, TextError> {
         self.front_end.read(text, language)
     }
 
-    /// The vector that stands for whoever speaks here.
-    pub fn voice_vector(&self, reference: &Reference) -> Result<Vec<f32>, SynthesisError> {
-        Ok(guarded("listening to a voice", || self.speaker().voice_vector(reference))?)
+    /// The speaker embedding of a reference.
+    pub fn speaker_embedding(&self, reference: &Reference) -> Result<Vec<f32>, SynthesisError> {
+        let embed = || self.mel_synthesizer().speaker_embedding(reference);
+        Ok(guarded("computing a speaker embedding", embed)?)
     }
 
-    /// The sound of mel frames: natural logarithms, `[frames, bands]`.
-    pub fn sound(&mut self, mel: &[f32]) -> Result<Vec<f32>, SynthesisError> {
-        Ok(self.vocoder.speak(mel)?)
+    /// The samples of mel frames: natural logarithms, `[frames, bands]`.
+    pub fn vocode(&mut self, mel: &[f32]) -> Result<Vec<f32>, SynthesisError> {
+        Ok(self.vocoder.synthesize(mel)?)
     }
 
-    fn speaker(&self) -> Speaker<'_> {
+    fn mel_synthesizer(&self) -> MelSynthesizer<'_> {
         let TrainedVoice { document, voice, .. } = &self.trained;
-        Speaker { voice, config: &document.config, device: &self.device }
+        MelSynthesizer { voice, config: &document.config, device: &self.device }
     }
 
-    /// Speaks symbols in a language: normalised frames, as the voice gives them.
-    pub fn speak(
+    /// The normalised frames of symbols in a language.
+    pub fn synthesize_mel(
         &self,
         symbols: &[i32],
         language: Language,
         reference: &Reference,
         sampling: &SamplingOptions,
-    ) -> Result<Spoken, SynthesisError> {
-        error::check_manner(sampling)?;
+    ) -> Result<SynthesizedMel, SynthesisError> {
+        error::check_sampling(sampling)?;
         let number = self.language_number(language)?;
-        Ok(guarded("speaking", || {
-            self.speaker().speak(symbols, number, reference, None, sampling)
+        Ok(guarded("synthesizing speech", || {
+            self.mel_synthesizer().synthesize(symbols, number, reference, None, sampling)
         })?)
     }
 
-    /// Adds a pause and a sentence.
-    fn tell_piece(
+    /// Appends a pause and a sentence.
+    fn append_piece(
         &mut self,
         piece: &Piece,
         reference: &Reference,
-        telling: &Telling,
-        told: &mut Narration,
+        options: &SpeechOptions,
+        speech: &mut SynthesizedSpeech,
     ) -> Result<(), SynthesisError> {
-        let begun = Instant::now();
-        let mut spoken =
-            self.speak(&piece.symbols, piece.language, reference, &telling.sampling)?;
+        let started = Instant::now();
+        let mut sentence =
+            self.synthesize_mel(&piece.symbols, piece.language, reference, &options.sampling)?;
         let document = &self.trained.document;
-        document.scale.restore(&mut spoken.mel);
-        told.spent.voice += begun.elapsed();
-        let begun = Instant::now();
-        let mut samples = self.vocoder.speak(&spoken.mel)?;
-        told.spent.vocoder += begun.elapsed();
+        document.scale.restore(&mut sentence.mel);
+        speech.time.voice += started.elapsed();
+        let started = Instant::now();
+        let mut samples = self.vocoder.synthesize(&sentence.mel)?;
+        speech.time.vocoder += started.elapsed();
         fade(&mut samples);
         let (bands, hop) = (document.mel.bands, document.mel.hop.0);
-        if !told.sentences.is_empty() {
-            let pause = Seconds(telling.pause.0.max(0.0) * piece.silence_before());
+        if !speech.sentences.is_empty() {
+            let pause = Seconds(options.pause.0.max(0.0) * piece.pause_before());
             let frames = document.mel.rate.samples(pause).0 / hop;
             let silence = document.mel.floor.ln();
-            told.mel.resize(told.mel.len() + frames * bands, silence);
+            speech.mel.resize(speech.mel.len() + frames * bands, silence);
         }
-        let start = told.mel.len() / bands;
-        told.mel.extend_from_slice(&spoken.mel);
-        told.samples.resize(start * hop, 0.0);
-        told.samples.extend_from_slice(&samples);
-        told.samples.resize(told.mel.len() / bands * hop, 0.0);
-        told.sentences.push(Told {
+        let start = speech.mel.len() / bands;
+        speech.mel.extend_from_slice(&sentence.mel);
+        speech.samples.resize(start * hop, 0.0);
+        speech.samples.extend_from_slice(&samples);
+        speech.samples.resize(speech.mel.len() / bands * hop, 0.0);
+        speech.sentences.push(SynthesizedSentence {
             text: piece.text.clone(),
             language: piece.language,
             symbols: piece.symbols.len(),
             start,
-            durations: spoken.durations,
+            durations: sentence.durations,
         });
         Ok(())
     }
 
-    /// The frames to imitate. Chosen once: a text has one narrator.
-    fn reference(&self, whose: &Whose, pieces: &[Piece]) -> Result<Reference, SynthesisError> {
+    /// The reference frames. Chosen once: a text has one speaker.
+    fn reference(
+        &self,
+        speaker: &SpeakerChoice,
+        pieces: &[Piece],
+    ) -> Result<Reference, SynthesisError> {
         let TrainedVoice { document, speakers, .. } = &self.trained;
         let known = &document.speakers;
-        let number = match whose {
-            Whose::Reference(reference) => return Ok(reference.clone()),
-            Whose::Known(name) => {
+        let number = match speaker {
+            SpeakerChoice::Reference(reference) => return Ok(reference.clone()),
+            SpeakerChoice::Known(name) => {
                 let same = |known: &crate::trained_voice::KnownSpeaker| known.name == *name;
                 let missing = || SynthesisError::unknown_speaker(name, known);
                 Some(known.iter().position(same).ok_or_else(missing)?)
             }
-            Whose::AnyKnown => {
+            SpeakerChoice::AnyKnown => {
                 let tag = pieces.first().map(|piece| piece.language.tag());
                 let fits = known.iter().position(|known| Some(known.language.as_str()) == tag);
                 fits.or((!known.is_empty()).then_some(0))
@@ -277,7 +276,7 @@ impl Synthesizer {
         Ok(Reference { mel })
     }
 
-    /// The number the model knows a language by.
+    /// The index of a language in the model.
     pub fn language_number(&self, language: Language) -> Result<i32, SynthesisError> {
         let known = &self.trained.document.languages;
         let number = known.iter().position(|tag| tag == language.tag());
@@ -286,13 +285,13 @@ impl Synthesizer {
     }
 }
 
-/// Both ends come from silence and go to it.
+/// Fades both ends in and out.
 fn fade(samples: &mut [f32]) {
     let length = FADE.min(samples.len() / 2);
-    for place in 0..length {
-        let level = (place as f32 + 0.5) / length as f32;
-        let last = samples.len() - 1 - place;
-        samples[place] *= level;
+    for index in 0..length {
+        let level = (index as f32 + 0.5) / length as f32;
+        let last = samples.len() - 1 - index;
+        samples[index] *= level;
         samples[last] *= level;
     }
 }

@@ -1,19 +1,19 @@
-//! Mel frames to sound without training: the phases that fit the magnitudes are searched for.
+//! Griffin-Lim: mel frames to samples without training, by searching phases that fit the magnitudes.
 //!
-//! In: mel frames. Out: samples. Nothing is drawn by chance. Four steps:
+//! In: mel frames. Out: samples. Deterministic. Four steps:
 //!
 //! 1. [`inverse_mel`]: mel bands to magnitudes of frequency bins, never negative.
-//! 2. [`phases`]: first phases from the peaks of the magnitudes (Beauregard, Harish and Wyse 2015,
+//! 2. [`phases`]: initial phases from the peaks of the magnitudes (Beauregard, Harish and Wyse 2015,
 //!    "Single pass spectrogram inversion").
-//! 3. Over and over: sound of magnitudes and phases, and its own phases back; a step goes on in
-//!    the direction of the last one (Perraudin, Balazs and Soendergaard 2013, "A fast
-//!    Griffin-Lim algorithm"). The magnitudes are fitted to the mel bands again each time, since
-//!    the bands are what is known: bins may share a band's sound in any way that some signal has.
-//! 4. The sound of the last one.
+//! 3. Iterations: samples from magnitudes and phases, then the phases of these samples, with momentum
+//!    (Perraudin, Balazs and Soendergaard 2013, "A fast Griffin-Lim algorithm"). The magnitudes are
+//!    fitted to the mel bands again each time, since only the bands are known: how a band is
+//!    distributed over its bins may change.
+//! 4. Samples from the last magnitudes and phases.
 //!
-//! Measured over six clips of the demo corpus, 32 rounds, mean error of the sound's own log-mel:
-//! 0.159 with magnitudes kept, 0.073 with them fitted twice a round; first phases of zero or by
-//! chance are worse in both. `examples/griffin_lim.rs` repeats it. Next: [`crate::vocoder::wav`].
+//! Measured over six clips of the demo corpus, 32 iterations, mean error of the log-mel of the samples:
+//! 0.159 with fixed magnitudes, 0.073 with two fits per iteration. Initial phases of zero or random
+//! ones are worse in both cases. `examples/griffin_lim.rs` repeats the measurement. Next: [`crate::vocoder::wav`].
 
 mod inverse_mel;
 mod phases;
@@ -27,23 +27,22 @@ use serde::{Deserialize, Serialize};
 use tandem_data::audio::mel::{MelConfig, filterbank};
 use transform::Transform;
 
-/// A bin with nothing in it can still be multiplied.
+/// Added to empty bins, so that a multiplicative update can change them.
 const FAINT: f32 = 1e-9;
 
-/// How long and in which manner phases are searched for.
+/// Settings of the phase search.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct GriffinLimConfig {
-    /// Rounds of the search.
     pub iterations: usize,
-    /// How far a step goes on in the last direction; 0 is the plain algorithm, below 1 is safe.
+    /// Momentum of an iteration; 0 is the original algorithm, values below 1 are stable.
     pub momentum: f32,
-    /// Times per round that magnitudes are fitted to the mel bands again; 0 keeps them.
+    /// Fits of the magnitudes to the mel bands per iteration; 0 keeps the first fit.
     pub refits: usize,
 }
 
 impl GriffinLimConfig {
-    /// Good for speech: further rounds cost more than they give.
+    /// For speech. More iterations hardly improve it.
     pub const SPEECH: GriffinLimConfig =
         GriffinLimConfig { iterations: 32, momentum: 0.99, refits: 2 };
 
@@ -63,7 +62,7 @@ impl Default for GriffinLimConfig {
     }
 }
 
-/// The vocoder that needs no training.
+/// A vocoder without training.
 pub struct GriffinLim {
     mel: MelConfig,
     config: GriffinLimConfig,
@@ -72,7 +71,6 @@ pub struct GriffinLim {
 }
 
 impl GriffinLim {
-    /// For frames of these settings.
     pub fn new(mel: &MelConfig, config: GriffinLimConfig) -> Result<Self, VocoderError> {
         config.validate()?;
         let bank = filterbank(mel).map_err(VocoderError::Settings)?;
@@ -80,13 +78,12 @@ impl GriffinLim {
         Ok(Self { mel: mel.clone(), config, inverse, transform })
     }
 
-    /// The settings of the search.
     pub fn config(&self) -> &GriffinLimConfig {
         &self.config
     }
 
-    /// Sound whose magnitudes are close to these. With `bands`, magnitudes are fitted to them
-    /// anew in each round. Shapes: `[frames, bins]`, `[frames, bands]`.
+    /// Samples whose magnitudes are close to these. With `bands`, the magnitudes are fitted to them
+    /// again in each iteration. Shapes: `[frames, bins]`, `[frames, bands]`.
     fn search(&mut self, magnitudes: &[f32], bands: Option<&[f32]>) -> Vec<f32> {
         let Self { mel, config, inverse, transform } = self;
         let bins = mel.n_fft / 2 + 1;
@@ -125,7 +122,7 @@ impl Vocoder for GriffinLim {
         &self.mel
     }
 
-    fn speak(&mut self, mel: &[f32]) -> Result<Vec<f32>, VocoderError> {
+    fn synthesize(&mut self, mel: &[f32]) -> Result<Vec<f32>, VocoderError> {
         check_mel(mel, self.mel.bands)?;
         let bands = self.inverse.bands_of(mel, self.mel.floor);
         let magnitudes = self.inverse.magnitudes(&bands);
@@ -141,13 +138,13 @@ impl std::fmt::Debug for GriffinLim {
     }
 }
 
-/// The absolute value, without the care for overflow that a library's has.
+/// The absolute value, without the overflow handling of `norm`.
 #[inline]
 fn size(value: Complex<f32>) -> f32 {
     (value.re * value.re + value.im * value.im).sqrt()
 }
 
-/// The same direction with length one; nothing stays nothing.
+/// The same direction with length one; zero stays zero.
 #[inline]
 fn direction(value: Complex<f32>) -> Complex<f32> {
     let size = size(value);

@@ -1,48 +1,35 @@
-//! Sound to a WAV file that every program reads: 16 bit, mono.
+//! Samples to a WAV file: 16 bit, mono.
 //!
-//! In: samples with full scale at 1.0. Out: a whole file, or the old one still there. Too loud a
-//! sound is turned down as a whole, never cut off.
+//! In: samples with full scale at 1.0. Out: a complete file, or the old one unchanged. Samples that are
+//! too loud are scaled down as a whole, never clipped.
 
 use std::io::{self, Cursor};
 use std::path::{Path, PathBuf};
 use tandem_disk::replace_file::replace_file;
 use tandem_units::{Hint, SampleRate};
 
-/// The loudest sample that is written as it is. A little room stays for players that resample.
+/// The loudest sample that is written unscaled. The headroom is for players that resample.
 const LOUDEST: f32 = 0.98;
 
-/// What became of the samples.
+/// How the samples were scaled.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Written {
-    /// The loudest sample that was given, from 0 up.
+    /// The absolute value of the loudest sample.
     pub peak: f32,
-    /// What all samples were multiplied by: below 1 where they were too loud.
+    /// The factor of all samples: below 1 if they were too loud.
     pub gain: f32,
 }
 
-/// Why a sound could not be written.
+/// Why samples could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum WavError {
-    /// A sample is NaN or infinite.
-    #[error("sample {index} is not a number that can be played ({value})")]
-    Sample {
-        /// Place in the sound.
-        index: usize,
-        /// What stands there.
-        value: f32,
-    },
-    /// More than such a file can hold.
+    #[error("sample {index} is not finite: {value}")]
+    Sample { index: usize, value: f32 },
     #[error("{samples} samples do not fit a WAV file")]
-    TooLong {
-        /// How many.
-        samples: usize,
-    },
-    /// The file could not be written.
+    TooLong { samples: usize },
     #[error("cannot write `{}`", path.display())]
     Write {
-        /// Which file.
         path: PathBuf,
-        /// What the system said.
         #[source]
         source: io::Error,
     },
@@ -51,17 +38,19 @@ pub enum WavError {
 impl Hint for WavError {
     fn hint(&self) -> Option<String> {
         Some(match self {
-            Self::Sample { .. } => "use an earlier checkpoint: this one gives no sound".into(),
-            Self::TooLong { .. } => "speak the text in parts".into(),
-            Self::Write { source, .. } if source.kind() == io::ErrorKind::NotFound => {
-                "create the directory first, or name another place".into()
+            Self::Sample { .. } => {
+                "use an earlier checkpoint: training has diverged in this one".into()
             }
-            Self::Write { .. } => "check free space and permissions, or name another place".into(),
+            Self::TooLong { .. } => "synthesize the text in several parts".into(),
+            Self::Write { source, .. } if source.kind() == io::ErrorKind::NotFound => {
+                "create the directory first, or use another path".into()
+            }
+            Self::Write { .. } => "check free space and permissions, or use another path".into(),
         })
     }
 }
 
-/// Writes a sound, replacing the file at once.
+/// Writes a file, and replaces an existing one atomically.
 pub fn write_wav(path: &Path, samples: &[f32], rate: SampleRate) -> Result<Written, WavError> {
     let (bytes, written) = wav_bytes(samples, rate)?;
     replace_file(path, &bytes)
@@ -69,13 +58,13 @@ pub fn write_wav(path: &Path, samples: &[f32], rate: SampleRate) -> Result<Writt
     Ok(written)
 }
 
-/// The same as the bytes of a file, for logs that hold sound.
+/// The bytes of a WAV file, for logs that contain audio.
 pub fn wav_bytes(samples: &[f32], rate: SampleRate) -> Result<(Vec<u8>, Written), WavError> {
     if let Some(index) = samples.iter().position(|sample| !sample.is_finite()) {
         return Err(WavError::Sample { index, value: samples[index] });
     }
     let too_long = || WavError::TooLong { samples: samples.len() };
-    // The format counts bytes in 32 bits, header included.
+    // The format counts bytes in 32 bits, including the header.
     if samples.len() > (u32::MAX as usize - 1024) / 2 {
         return Err(too_long());
     }
@@ -109,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_come_back_to_the_nearest_step() {
+    fn samples_are_rounded_to_the_nearest_step() {
         let (bytes, written) = wav_bytes(&[0.0, 0.5, -0.5, 0.97, 1.0 / 32768.0], RATE).unwrap();
         let (spec, samples) = read(&bytes);
         assert_eq!((spec.channels, spec.sample_rate, spec.bits_per_sample), (1, 22050, 16));
@@ -118,21 +107,21 @@ mod tests {
     }
 
     #[test]
-    fn too_loud_a_sound_is_turned_down_and_not_cut_off() {
+    fn samples_that_are_too_loud_are_scaled_and_not_clipped() {
         let (bytes, written) = wav_bytes(&[2.0, -1.0, 0.5], RATE).unwrap();
         assert_eq!(read(&bytes).1, [32113, -16056, 8028]);
         assert_eq!(written, Written { peak: 2.0, gain: 0.49 });
     }
 
     #[test]
-    fn no_samples_are_a_valid_file_and_no_number_is_an_error() {
+    fn no_samples_are_a_valid_file_and_nan_is_an_error() {
         assert_eq!(read(&wav_bytes(&[], RATE).unwrap().0).1, [0i16; 0]);
         let error = wav_bytes(&[0.0, f32::NAN], RATE).unwrap_err();
         assert!(matches!(error, WavError::Sample { index: 1, .. }), "{error}");
     }
 
     #[test]
-    fn a_file_is_replaced_whole_or_not_at_all() {
+    fn a_file_is_replaced_completely_or_not_at_all() {
         let room = tempfile::tempdir().unwrap();
         let path = room.path().join("a.wav");
         write_wav(&path, &[0.5; 10], RATE).unwrap();

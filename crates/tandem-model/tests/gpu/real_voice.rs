@@ -1,19 +1,18 @@
-//! The real voice, as narrow as it can be, and batches for it: what training runs, on devices of
-//! one's choice.
+//! A small voice with all parts and batches for it, trained on any devices.
 
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 use tandem_data::batch::HostBatch;
 use tandem_device::placement::OpenDevices;
+use tandem_model::gradients::GradientSum;
 use tandem_model::network::size::VoiceConfig;
 use tandem_model::network::voice::Voice;
-use tandem_model::optimizer::{GradientSum, Optimizer, StepSettings};
+use tandem_model::optimizer::{Optimizer, StepSettings};
 use tandem_model::train_batch::{AlignedBatch, DeviceBatch};
 use tandem_model::weights::{Weight, weights_of};
 use tandem_units::Seed;
 
-/// Sizes that are alike: drivers compile and tune for every product of another size, and software
-/// takes seconds for each.
+/// Equal sizes: drivers compile and tune for each new shape, which takes seconds on software devices.
 const SIZE: usize = 16;
 const ROWS: usize = 2;
 const SYMBOLS: usize = 8;
@@ -72,14 +71,14 @@ pub fn batch(batch: &HostBatch, mel: &[f32], step: u64) -> AlignedBatch {
     }
 }
 
-/// What a run of a few steps showed.
+/// The result of a few steps.
 #[derive(Default)]
 pub struct Ran {
-    /// The loss of each step, an utterance's mean.
+    /// The loss of each step, per utterance.
     pub losses: Vec<f32>,
-    /// Where every tensor of the data side was before the transfer.
+    /// The device of every tensor of a batch before the transfer.
     pub on_data: Vec<Transferred>,
-    /// Where everything of the model side was: batches, weights, gradients, optimiser.
+    /// The devices on the model side: batches, weights, gradients, optimizer state.
     pub on_model: Vec<Transferred>,
 }
 
@@ -161,7 +160,7 @@ fn state(voice: &Voice, optimizer: &Optimizer) -> Vec<Transferred> {
     lists.into_iter().flat_map(named).chain(module).collect()
 }
 
-/// Every tensor of a batch; the compiler asks for those that are new.
+/// Every tensor of a batch. The pattern is exhaustive, so that new fields are not forgotten.
 fn tensors_of(batch: &DeviceBatch) -> Vec<Transferred> {
     let DeviceBatch {
         symbols,

@@ -25,7 +25,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tandem_data::batch::BatchConfig;
 use tandem_device::backend::guarded;
-use tandem_device::memory::HeldBefore;
+use tandem_device::memory::MemoryBaseline;
 use tandem_device::placement::{MemoryLimits, OpenDevices};
 use tandem_device::sampler::{Sampler, WatchedGpu, standard_sources};
 use tandem_model::Module;
@@ -135,7 +135,7 @@ impl ProfileRunner {
             devices: self.devices.clone(),
             limits: self.limits,
             warm_up: WarmUp::default(),
-            held: HeldBefore::look(&self.devices),
+            held: MemoryBaseline::measure(&self.devices),
             checkpoints: self.checkpoints()?,
             start_delay: self.start_delay,
             log: LogSender::off(),

@@ -16,7 +16,7 @@ use crate::run::warm_up::{WarmUp, WarmedUp};
 use crate::train_settings::TrainSettings;
 use std::sync::Arc;
 use std::time::Duration;
-use tandem_device::memory::{HeldBefore, WorstBatch};
+use tandem_device::memory::{MemoryBaseline, WorstBatch};
 use tandem_device::placement::{MemoryLimits, OpenDevices};
 use tandem_model::checkpoint::Checkpoints;
 use tandem_model::trained_voice::VoiceDocument;
@@ -57,7 +57,7 @@ pub struct Job {
     /// Whether every shape is met before the clock starts.
     pub warm_up: WarmUp,
     /// What they held before the voice was made.
-    pub held: HeldBefore,
+    pub held: MemoryBaseline,
     /// Checkpoints go here.
     pub checkpoints: Checkpoints,
     /// The longest the model waits for its buffer to fill.

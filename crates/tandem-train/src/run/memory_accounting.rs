@@ -1,11 +1,11 @@
 //! What a run holds on each device, by owner.
 //!
 //! In: batches, weights and copies of them as they come and go. Out: two accounts
-//! ([`DeviceLedger`]), which [`crate::run::memory_watch`] reads. Batches are refused where a budget has
+//! ([`DeviceMemory`]), which [`crate::run::memory_watch`] reads. Batches are refused where a budget has
 //! no room for them; what the model itself needs is counted and never refused. Where one device
 //! does both kinds of work, batches are the data side's and everything else the model's.
 
-use tandem_device::memory::{Charge, DeviceLedger, MemoryError, Side};
+use tandem_device::memory::{Charge, DeviceMemory, MemoryError, Side};
 use tandem_device::placement::{MemoryLimits, OpenDevices};
 use tandem_model::Module;
 use tandem_units::Bytes;
@@ -13,8 +13,8 @@ use tandem_units::Bytes;
 /// The accounts of both devices; clones share them.
 #[derive(Clone, Debug)]
 pub struct MemoryAccounting {
-    data: DeviceLedger,
-    model: DeviceLedger,
+    data: DeviceMemory,
+    model: DeviceMemory,
     apart: bool,
 }
 
@@ -35,14 +35,14 @@ impl MemoryAccounting {
     /// Empty accounts with these budgets.
     pub fn new(limits: Option<MemoryLimits>, devices: &OpenDevices) -> MemoryAccounting {
         MemoryAccounting {
-            data: DeviceLedger::new(Side::Data, limits.map(|limits| limits.data)),
-            model: DeviceLedger::new(Side::Model, limits.map(|limits| limits.model)),
+            data: DeviceMemory::new(Side::Data, limits.map(|limits| limits.data)),
+            model: DeviceMemory::new(Side::Model, limits.map(|limits| limits.model)),
             apart: devices.are_apart(),
         }
     }
 
     /// The account of a side.
-    pub fn of(&self, side: Side) -> &DeviceLedger {
+    pub fn of(&self, side: Side) -> &DeviceMemory {
         match side {
             Side::Data => &self.data,
             Side::Model => &self.model,
@@ -56,7 +56,7 @@ impl MemoryAccounting {
 
     /// What the budget leaves for batches beside the weights; none: no limit.
     pub fn room_for_batches(&self) -> Option<Bytes> {
-        self.beside_weights().room()
+        self.beside_weights().available()
     }
 
     /// A batch beside the weights.
@@ -89,12 +89,12 @@ impl MemoryAccounting {
         self.model.count(CHECKPOINTS, Bytes(4 * size_of(module).0))
     }
 
-    fn beside_weights(&self) -> &DeviceLedger {
+    fn beside_weights(&self) -> &DeviceMemory {
         if self.apart { &self.model } else { &self.data }
     }
 
     /// Copies for the data device are made there.
-    fn of_copies(&self) -> &DeviceLedger {
+    fn of_copies(&self) -> &DeviceMemory {
         if self.apart { &self.data } else { &self.model }
     }
 }
@@ -115,7 +115,7 @@ mod tests {
     }
 
     fn held(accounting: &MemoryAccounting) -> (Bytes, Bytes) {
-        (accounting.of(Side::Data).held(), accounting.of(Side::Model).held())
+        (accounting.of(Side::Data).in_use(), accounting.of(Side::Model).in_use())
     }
 
     #[test]

@@ -12,7 +12,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
-use tandem_device::memory::{DeviceLedger, Growth, GrowthWatch, MemoryFigures, Side, figures_of};
+use tandem_device::memory::{DeviceMemory, Growth, GrowthWatch, MemoryFigures, Side, figures_of};
 use tandem_device::placement::OpenDevices;
 use tandem_device::sampler::{SampleError, Sampler, SamplerHandle, Source};
 use tandem_telemetry::Recorder;
@@ -126,7 +126,7 @@ impl MemoryWatch {
             let most = seen.most.load(Ordering::Relaxed);
             SideReport {
                 side,
-                accounted: accounting.of(side).most(),
+                accounted: accounting.of(side).peak(),
                 in_use: (most > 0).then_some(Bytes(most)),
                 grown: seen.grown.load(Ordering::Relaxed),
             }
@@ -138,7 +138,7 @@ impl MemoryWatch {
 }
 
 struct Watched {
-    ledger: DeviceLedger,
+    ledger: DeviceMemory,
     ask: MemoryQuery,
     watch: Option<GrowthWatch>,
     settled: Arc<AtomicBool>,
@@ -151,7 +151,7 @@ impl Source for Watched {
         self.ledger.side().name()
     }
 
-    fn look(&mut self) -> Result<Option<DeviceSample>, SampleError> {
+    fn sample(&mut self) -> Result<Option<DeviceSample>, SampleError> {
         let figures = (self.ask)();
         if let Some(figures) = figures {
             self.seen.most.fetch_max(figures.in_use.0, Ordering::Relaxed);
@@ -163,7 +163,7 @@ impl Source for Watched {
             self.watch = Some(GrowthWatch::start(&self.ledger, figures));
             return Ok(None);
         };
-        if let Some(growth) = watch.look(&self.ledger, figures) {
+        if let Some(growth) = watch.check(&self.ledger, figures) {
             self.seen.grown.fetch_add(1, Ordering::Relaxed);
             self.recorder.send(Warning { code: Growth::CODE.into(), text: growth.to_string() });
         }
@@ -265,10 +265,10 @@ mod tests {
         let warnings = recording.finish().summary.warnings;
         let mut said: Vec<_> = warnings.iter().map(|w| (&*w.code, w.text.as_str())).collect();
         said.sort();
-        let data = "the data device holds 221.0 MiB, 201.0 MiB more than at the start: batches \
-                    grew by 201.0 MiB";
-        let model = "the model device holds 1.5 GiB, 501.0 MiB more than at the start: none of \
-                     the pipeline's own, so tensors that the model keeps";
+        let data = "221.0 MiB are in use on the data device, 201.0 MiB more than at the start: \
+                    batches grew by 201.0 MiB";
+        let model = "1.5 GiB are in use on the model device, 501.0 MiB more than at the start: \
+                     not the pipeline's batches, so tensors that the model keeps alive";
         assert_eq!(said, [("memory_growth", data), ("memory_growth", model)]);
     }
 

@@ -63,7 +63,7 @@ pub fn resume(
     document.text.lexicon = prepared.settings.text.lexicon.clone();
     let device = devices.model.clone().autodiff();
     let initial =
-        Voice::computing(settings.precision.compute(), &document.config, settings.seed, &device);
+        Voice::with_compute(settings.precision.compute(), &document.config, settings.seed, &device);
     let resumed = Resumed::read(contents, document, initial)?;
     let (step, mut state) = (resumed.step, resumed.state);
     let mut notes = Vec::new();

@@ -51,7 +51,7 @@ pub fn begin(
     let (document, speakers) = describe(prepared, feed, settings, cancel)?;
     let device = devices.model.clone().autodiff();
     let voice =
-        Voice::computing(settings.precision.compute(), &document.config, settings.seed, &device);
+        Voice::with_compute(settings.precision.compute(), &document.config, settings.seed, &device);
     let first = BTreeMap::from([(0, voice.encoder.valid())]);
     let optimizer = Optimizer::new(&voice);
     let total = total_steps(prepared, feed, settings)?;

@@ -6,8 +6,9 @@
 //! [`crate::run::trainer`].
 
 use crate::train_settings::{OptimizerSettings, TrainSettings};
+use tandem_model::gradients::GradientSum;
 use tandem_model::network::voice::{Losses, Voice};
-use tandem_model::optimizer::{GradientSum, Optimizer, StepSettings};
+use tandem_model::optimizer::{Optimizer, StepSettings};
 use tandem_model::train_batch::DeviceBatch;
 use tandem_model::{Module, Tensor};
 

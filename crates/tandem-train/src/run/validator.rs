@@ -24,10 +24,9 @@ use tandem_model::alignment::Aligner;
 use tandem_model::metrics::alignment::Finding;
 use tandem_model::metrics::{AlignmentHealth, HealthLimits};
 use tandem_model::network::voice::Voice;
-use tandem_model::synthesis::mel::{SamplingOptions, Speaker};
+use tandem_model::synthesis::mel::{MelSynthesizer, SamplingOptions};
 use tandem_model::trained_voice::VoiceDocument;
-use tandem_model::vocoder::Vocoder;
-use tandem_model::vocoder::griffin_lim::{GriffinLim, GriffinLimConfig};
+use tandem_model::vocoder::{Vocoder, VocoderChoice};
 use tandem_model::{Device, Module};
 use tandem_pipeline::CancelToken;
 use tandem_telemetry::Recorder;
@@ -190,7 +189,7 @@ impl Validator {
 
 impl ValidationWorker {
     fn run(&self, requests: &Receiver<ValidationRequest>) {
-        let mut vocoder = GriffinLim::new(&self.document.mel, GriffinLimConfig::default()).ok();
+        let mut vocoder = VocoderChoice::default().open(&self.document.mel).ok();
         for request in requests {
             let validated = guarded("validating the voice", || {
                 self.pool.run(|| self.validate(&request, &mut vocoder));
@@ -206,7 +205,7 @@ impl ValidationWorker {
         }
     }
 
-    fn validate(&self, request: &ValidationRequest, vocoder: &mut Option<GriffinLim>) {
+    fn validate(&self, request: &ValidationRequest, vocoder: &mut Option<Box<dyn Vocoder>>) {
         let began = Instant::now();
         let voice = Module::fork(request.voice.clone(), &self.device);
         let Some(metrics) = self.measure(&voice) else { return };
@@ -302,19 +301,26 @@ impl ValidationWorker {
         }
     }
 
-    fn synthesize(&self, step: u64, voice: &Voice, vocoder: &mut Option<GriffinLim>) {
+    fn synthesize(&self, step: u64, voice: &Voice, vocoder: &mut Option<Box<dyn Vocoder>>) {
         let document = &self.document;
-        let speaker = Speaker { voice, config: &document.config, device: &self.device };
+        let synthesizer = MelSynthesizer { voice, config: &document.config, device: &self.device };
         for sentence in &self.set.sentences {
             if self.cancel.is_cancelled() {
                 return;
             }
             self.progress.advance();
             let Sentence { name, symbols, language, reference } = sentence;
-            let mut spoken =
-                speaker.speak(symbols, *language, reference, None, &SamplingOptions::default());
+            let mut spoken = synthesizer.synthesize(
+                symbols,
+                *language,
+                reference,
+                None,
+                &SamplingOptions::default(),
+            );
             document.scale.restore(&mut spoken.mel);
-            if let Some(Ok(samples)) = vocoder.as_mut().map(|vocoder| vocoder.speak(&spoken.mel)) {
+            if let Some(Ok(samples)) =
+                vocoder.as_mut().map(|vocoder| vocoder.synthesize(&spoken.mel))
+            {
                 let (name, rate) = (name.clone(), document.mel.rate);
                 self.log.send(LogMessage::Audio { step, name, rate, samples });
             }

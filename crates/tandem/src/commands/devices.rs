@@ -46,7 +46,7 @@ struct Answer<'a> {
 pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
     let file = FileConfig::read(args.config.as_deref())?;
     let asked = args.devices.resolve(&file.devices)?;
-    let found = Inventory::look();
+    let found = Inventory::detect();
     let placement =
         Placement::decide(&asked, &found).context("no run is possible with these devices")?;
     if args.json {

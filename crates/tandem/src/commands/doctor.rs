@@ -90,7 +90,7 @@ pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
 }
 
 fn sections(args: &Args) -> Vec<Section> {
-    let found = Inventory::look();
+    let found = Inventory::detect();
     let usual = Path::new("run");
     let run = args
         .run

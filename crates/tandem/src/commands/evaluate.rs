@@ -53,7 +53,7 @@ pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
     let root = demo_corpus::resolve(&args.corpus)?;
     let corpus = Corpus::read(&root, &file.corpus)
         .with_context(|| format!("cannot judge by `{}`", root.display()))?;
-    let mut synthesizer = args.voice.open(args.sampling.vocoder())?;
+    let mut synthesizer = args.voice.open(&args.sampling.vocoder())?;
     let options = EvaluateOptions {
         split: if args.train { Split::Train } else { Split::Eval },
         limit: args.limit.map(|limit| limit as usize),

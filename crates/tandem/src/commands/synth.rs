@@ -12,7 +12,9 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use tandem_data::text::Language;
 use tandem_disk::replace_file::replace_file;
-use tandem_model::synthesis::text::{Narration, Synthesizer, Telling, Told, Whose};
+use tandem_model::synthesis::text::{
+    SpeakerChoice, SpeechOptions, SynthesizedSentence, SynthesizedSpeech, Synthesizer,
+};
 use tandem_model::vocoder::wav::{Written, write_wav};
 use tandem_units::{Samples, Seconds};
 
@@ -46,7 +48,7 @@ pub struct Args {
     #[arg(long, value_name = "TAG")]
     language: Option<Language>,
     /// Silence between two sentences, in seconds
-    #[arg(long, value_name = "S", default_value_t = Telling::default().pause.0)]
+    #[arg(long, value_name = "S", default_value_t = SpeechOptions::default().pause.0)]
     pause: f64,
     #[command(flatten)]
     sampling: SamplingArgs,
@@ -105,19 +107,19 @@ struct Sentence {
 pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
     check_output(&args)?;
     let text = args.words.read()?;
-    let telling = Telling {
+    let options = SpeechOptions {
         sampling: args.sampling.sampling(),
         language: args.language,
         pause: pause(args.pause)?,
     };
-    let mut synthesizer = args.voice.open(args.sampling.vocoder())?;
-    let whose = match (&args.reference, &args.speaker) {
-        (Some(recording), _) => Whose::Reference(synthesizer.hear(recording)?),
-        (None, Some(name)) => Whose::Known(name.clone()),
-        (None, None) => Whose::AnyKnown,
+    let mut synthesizer = args.voice.open(&args.sampling.vocoder())?;
+    let speaker = match (&args.reference, &args.speaker) {
+        (Some(recording), _) => SpeakerChoice::Reference(synthesizer.read_reference(recording)?),
+        (None, Some(name)) => SpeakerChoice::Known(name.clone()),
+        (None, None) => SpeakerChoice::AnyKnown,
     };
     let mut progress = None;
-    let told = synthesizer.tell(&text, &whose, &telling, &mut |done, all| {
+    let told = synthesizer.synthesize(&text, &speaker, &options, &mut |done, all| {
         let shown = progress.get_or_insert_with(|| out.progress("speaking", all as u64));
         shown.at(done as u64);
     });
@@ -182,7 +184,11 @@ fn pause(seconds: f64) -> Result<Seconds, Advised> {
     }
 }
 
-fn write(args: &Args, synthesizer: &Synthesizer, told: &Narration) -> anyhow::Result<Written> {
+fn write(
+    args: &Args,
+    synthesizer: &Synthesizer,
+    told: &SynthesizedSpeech,
+) -> anyhow::Result<Written> {
     let settings = &synthesizer.trained().document.mel;
     if let Some(path) = &args.mel {
         let contents = npy_of(&told.mel, settings.bands)?;
@@ -193,11 +199,16 @@ fn write(args: &Args, synthesizer: &Synthesizer, told: &Narration) -> anyhow::Re
 }
 
 impl Summary {
-    fn of(args: &Args, synthesizer: &Synthesizer, told: &Narration, written: Written) -> Summary {
+    fn of(
+        args: &Args,
+        synthesizer: &Synthesizer,
+        told: &SynthesizedSpeech,
+        written: Written,
+    ) -> Summary {
         let trained = synthesizer.trained();
         let settings = &trained.document.mel;
         let of_frames = |frames: usize| settings.rate.seconds(Samples(frames * settings.hop.0));
-        let sentence = |told: &Told| Sentence {
+        let sentence = |told: &SynthesizedSentence| Sentence {
             text: told.text.clone(),
             language: told.language,
             symbols: told.symbols,
@@ -213,11 +224,11 @@ impl Summary {
             step: trained.step,
             seconds,
             sentences: told.sentences.iter().map(sentence).collect(),
-            unsaid: told.unsaid.clone(),
-            real_time_factor: told.spent.total().as_secs_f64() / seconds.0.max(1e-9),
-            reading: spent(told.spent.reading),
-            voice: spent(told.spent.voice),
-            vocoder: spent(told.spent.vocoder),
+            unsaid: told.skipped.clone(),
+            real_time_factor: told.time.total().as_secs_f64() / seconds.0.max(1e-9),
+            reading: spent(told.time.text),
+            voice: spent(told.time.voice),
+            vocoder: spent(told.time.vocoder),
             peak: written.peak,
             gain: written.gain,
         }
@@ -282,11 +293,8 @@ mod tests {
             args.sampling.sampling(),
             tandem_model::synthesis::mel::SamplingOptions::default()
         );
-        assert_eq!(
-            args.sampling.vocoder(),
-            tandem_model::vocoder::griffin_lim::GriffinLimConfig::SPEECH
-        );
-        assert_eq!(pause(args.pause).unwrap(), Telling::default().pause);
+        assert_eq!(args.sampling.vocoder(), tandem_model::vocoder::VocoderChoice::default());
+        assert_eq!(pause(args.pause).unwrap(), SpeechOptions::default().pause);
     }
 
     #[test]

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tandem_device::inventory::Inventory;
-use tandem_device::memory::HeldBefore;
+use tandem_device::memory::MemoryBaseline;
 use tandem_device::placement::{OpenDevices, Placement};
 use tandem_device::sampler::{Sampler, standard_sources};
 use tandem_disk::replace_file::replace_file;
@@ -86,7 +86,7 @@ pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
     let plan = args.train.resolve()?;
     let door =
         args.dashboard.map(Doorway::take).transpose().context("cannot open the live page")?;
-    let found = Inventory::look();
+    let found = Inventory::detect();
     let placement = Placement::decide(&plan.devices, &found)
         .context("no run is possible with these devices")?;
     let devices = placement.open().context("cannot open the devices")?;
@@ -191,7 +191,7 @@ impl TrainingRun {
         let checkpoints = Checkpoints::open(&directory, Keep { last: self.plan.train.keep })
             .with_context(|| format!("cannot write checkpoints to `{}`", directory.display()))?;
         let feed = self.feed(out)?;
-        let held = HeldBefore::look(&self.devices);
+        let held = MemoryBaseline::measure(&self.devices);
         let (start, notes) = self.begin(&feed, &checkpoints, cancel)?;
         notes.iter().for_each(|note| out.note(note));
         let text = effective_config(&self.plan)?;
@@ -299,7 +299,7 @@ impl TrainingRun {
         &self,
         feed: FeedSettings,
         start: RunStart,
-        held: HeldBefore,
+        held: MemoryBaseline,
         checkpoints: Checkpoints,
         recorder: Recorder,
         cancel: &CancelToken,

@@ -100,7 +100,7 @@ struct Validation<'a> {
 impl Validation<'_> {
     fn checks(&self, out: &mut Printer) -> anyhow::Result<Vec<Check>> {
         let plan = self.plan();
-        let found = Inventory::look();
+        let found = Inventory::detect();
         let placed = plan.as_ref().ok().map(|plan| Placement::decide(&plan.devices, &found));
         let placement = placed.as_ref().and_then(|placed| placed.as_ref().ok());
         let mut checks = check(&self.asked(), &self.machine(placement), &self.rules);

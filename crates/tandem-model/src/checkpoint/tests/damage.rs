@@ -1,5 +1,4 @@
-//! Whatever happens to the files of a checkpoint, what is read is right: either what was written,
-//! or the checkpoint before it.
+//! Damaged files: what is loaded is either what was saved, or the checkpoint before it.
 
 use super::*;
 use crate::checkpoint::{manifest, sealed};
@@ -10,7 +9,7 @@ use std::sync::LazyLock;
 const FILES: [&str; 4] =
     ["manifest.json", "optimizer.safetensors", "state.json", "weights.safetensors"];
 
-/// Two checkpoints; the newer one is to be damaged.
+/// Two checkpoints; tests damage the newer one.
 fn two() -> (tempfile::TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
     let mut checkpoints = open(dir.path(), 2);
@@ -19,7 +18,7 @@ fn two() -> (tempfile::TempDir, PathBuf) {
     (dir, newest)
 }
 
-/// The same two, made once and copied: hundreds of cases would wait for the disk.
+/// A copy of the same two: saving them for each of hundreds of cases would take too long.
 fn copy_of_two() -> (tempfile::TempDir, PathBuf) {
     static TWO: LazyLock<(tempfile::TempDir, PathBuf)> = LazyLock::new(two);
     let dir = tempfile::tempdir().unwrap();
@@ -34,12 +33,12 @@ fn copy_of_two() -> (tempfile::TempDir, PathBuf) {
     (dir, newest)
 }
 
-/// After this damage the one before is taken, and the message tells the reason.
+/// After this damage the older checkpoint is loaded, and the message gives the reason.
 #[track_caller]
 fn check(damage: impl FnOnce(&Path), why: &str) {
     let (dir, newest) = two();
     damage(&newest);
-    let loaded = load_newest(dir.path(), Parts::All).unwrap().expect("the one before");
+    let loaded = load_newest(dir.path(), Parts::All).unwrap().expect("the older one");
     assert_same(&loaded.contents, &contents(100));
     let [broken] = &loaded.passed_over[..] else { panic!("{:?}", loaded.passed_over) };
     assert_eq!(broken.path, newest);
@@ -58,7 +57,7 @@ fn rewrite(path: PathBuf, change: impl FnOnce(String) -> String) {
 fn each_kind_of_damage_is_named() {
     check(|path| fs::remove_file(path.join("manifest.json")).unwrap(), "is missing");
     check(|path| fs::remove_file(path.join("state.json")).unwrap(), "`state.json` is missing");
-    check(|path| fs::write(path.join("manifest.json"), "").unwrap(), "makes no sense");
+    check(|path| fs::write(path.join("manifest.json"), "").unwrap(), "is invalid");
     let cut = |path: &Path| {
         let file = OpenOptions::new().write(true).open(path.join("weights.safetensors")).unwrap();
         file.set_len(1000).unwrap();
@@ -87,16 +86,16 @@ fn each_kind_of_damage_is_named() {
 }
 
 #[test]
-fn a_checkpoint_under_another_s_name_is_passed_over() {
+fn a_checkpoint_under_the_name_of_another_step_is_skipped() {
     let (dir, newest) = two();
     fs::rename(&newest, dir.path().join("step-00000300")).unwrap();
     let loaded = load_newest(dir.path(), Parts::All).unwrap().unwrap();
     assert_eq!(loaded.contents.step, 100);
-    assert!(loaded.passed_over[0].to_string().contains("its name says step 300"));
+    assert!(loaded.passed_over[0].to_string().contains("named after step 300"));
 }
 
 #[test]
-fn a_manifest_with_a_fitting_checksum_still_cannot_lead_outside() {
+fn a_manifest_with_a_valid_checksum_cannot_name_files_outside() {
     let entry = |name: &str| {
         let bytes = fs::read("/etc/hostname").unwrap_or_default();
         let blake3 = blake3::hash(&bytes).to_hex().to_string();
@@ -110,7 +109,7 @@ fn a_manifest_with_a_fitting_checksum_still_cannot_lead_outside() {
 }
 
 #[test]
-fn tensors_of_foreign_numbers_are_refused_in_words() {
+fn tensors_of_unsupported_types_are_refused() {
     let view = safetensors::tensor::TensorView::new(safetensors::Dtype::F16, vec![1], &[0, 0]);
     let bytes = safetensors::serialize([("half", view.unwrap())], None).unwrap();
     let list = manifest::Manifest {
@@ -126,11 +125,11 @@ fn tensors_of_foreign_numbers_are_refused_in_words() {
         fs::write(path.join("weights.safetensors"), &bytes).unwrap();
         fs::write(path.join("manifest.json"), sealed::seal(&list).unwrap()).unwrap();
     };
-    check(damage, "tensor `half` holds numbers of type F16");
+    check(damage, "tensor `half` has the unsupported type F16");
 }
 
 #[test]
-fn a_damaged_mark_of_the_best_is_said_and_removes_nothing() {
+fn a_damaged_best_mark_is_reported_and_nothing_is_removed() {
     let dir = tempfile::tempdir().unwrap();
     let mut checkpoints = open(dir.path(), 1);
     checkpoints.save(&contents(100), Mark::Best { score: 0.5 }).unwrap();
@@ -146,7 +145,7 @@ fn a_damaged_mark_of_the_best_is_said_and_removes_nothing() {
 }
 
 #[test]
-fn a_damaged_best_is_passed_over_for_the_newest() {
+fn the_newest_is_loaded_instead_of_a_damaged_best() {
     let dir = tempfile::tempdir().unwrap();
     let mut checkpoints = open(dir.path(), 1);
     let best = checkpoints.save(&contents(100), Mark::Best { score: 0.5 }).unwrap().path;
@@ -156,7 +155,7 @@ fn a_damaged_best_is_passed_over_for_the_newest() {
     assert_eq!((loaded.contents.step, &loaded.passed_over[0].path), (200, &best));
 }
 
-/// One thing that disks, cables and people do to a file.
+/// One kind of damage to a file.
 #[derive(Clone, Debug)]
 enum Damage {
     Cut(f64),
@@ -206,7 +205,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
     #[test]
-    fn wrong_bytes_are_never_returned(
+    fn damaged_bytes_are_never_loaded(
         harm in prop::collection::vec((0usize..4, damage()), 1..3)
     ) {
         let (dir, newest) = copy_of_two();
@@ -215,7 +214,7 @@ proptest! {
         }
         let loaded = load_newest(dir.path(), Parts::All).unwrap().expect("one of the two");
         let step = loaded.contents.step;
-        // Damage that changes nothing that counts, such as a blank in the manifest, is none.
+        // Damage without effect, such as a blank in the manifest, does not count.
         let passed_over = if step == 200 { 0 } else { 1 };
         prop_assert_eq!(loaded.passed_over.len(), passed_over);
         assert_same(&loaded.contents, &contents(if step == 200 { 200 } else { 100 }));

@@ -1,5 +1,5 @@
-//! Ends a process before every change of the disk that saving makes, refuses each of them as a full and
-//! as a broken disk does, and looks at what is left.
+//! Kills a process before each disk operation of a save, lets each of them fail as on a full and on a
+//! broken disk, and checks what is left.
 
 use super::*;
 use std::env;
@@ -22,8 +22,8 @@ fn prepared() -> tempfile::TempDir {
     dir
 }
 
-/// The save that is disturbed: writes, marks, removes both old ones.
-fn disturbed_save(
+/// The interrupted save: it writes, marks the best, and removes both old checkpoints.
+fn interrupted_save(
     directory: &Path,
     at: impl Fn(usize, &str) -> io::Result<()> + Send + Sync + 'static,
 ) -> Result<Saved, CheckpointError> {
@@ -36,7 +36,7 @@ fn disturbed_save(
     checkpoints.save(&contents(300), Mark::Best { score: 0.25 })
 }
 
-/// The names of all moments of that save.
+/// The names of all disk operations of that save.
 fn moments() -> Vec<String> {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let list = seen.clone();
@@ -44,17 +44,17 @@ fn moments() -> Vec<String> {
         list.lock().unwrap().push(moment.to_string());
         Ok(())
     };
-    disturbed_save(prepared().path(), hook).unwrap();
+    interrupted_save(prepared().path(), hook).unwrap();
     Arc::try_unwrap(seen).unwrap().into_inner().unwrap()
 }
 
-/// A good checkpoint is there, the mark leads to a good one, and the run can go on.
+/// There is a usable checkpoint, the mark names a usable one, and the run can continue.
 #[track_caller]
 fn assert_sound(directory: &Path, moment: &str) {
     let mut checkpoints = open(directory, 2);
     let drafts = names(directory).into_iter().filter(|name| name.starts_with('.')).count();
     assert_eq!(drafts, 0, "drafts left at `{moment}`");
-    let newest = checkpoints.load_newest().unwrap().expect("one is there");
+    let newest = checkpoints.load_newest().unwrap().expect("there is one");
     assert!(newest.passed_over.is_empty(), "`{moment}` left half a checkpoint: {newest:?}");
     assert!([200, 300].contains(&newest.contents.step), "{moment}");
     assert_same(&newest.contents, &contents(newest.contents.step));
@@ -86,7 +86,7 @@ fn run_child(directory: &Path, moment: &str, through: &[&str]) -> ExitStatus {
 fn child() {
     let Some(directory) = env::var_os(DIRECTORY) else { return };
     let fatal: usize = env::var(MOMENT).unwrap().parse().unwrap();
-    let result = disturbed_save(Path::new(&directory), move |moment, _| {
+    let result = interrupted_save(Path::new(&directory), move |moment, _| {
         if moment == fatal {
             std::process::abort();
         }
@@ -96,7 +96,7 @@ fn child() {
 }
 
 #[test]
-fn a_kill_at_any_moment_leaves_a_whole_checkpoint() {
+fn a_kill_at_any_moment_leaves_a_complete_checkpoint() {
     let moments = moments();
     for wanted in [
         "write .step-00000300.draft/weights.safetensors",
@@ -117,29 +117,29 @@ fn a_kill_at_any_moment_leaves_a_whole_checkpoint() {
 }
 
 #[test]
-fn a_full_disk_at_any_moment_costs_a_message_and_nothing_else() {
+fn a_full_disk_at_any_moment_only_fails_the_save() {
     refused_at_any_moment(ENOSPC, "disk space");
 }
 
 #[test]
-fn a_broken_disk_at_any_moment_costs_a_message_and_nothing_else() {
+fn a_broken_disk_at_any_moment_only_fails_the_save() {
     refused_at_any_moment(EIO, "");
 }
 
 #[track_caller]
-fn refused_at_any_moment(code: i32, way_out: &str) {
+fn refused_at_any_moment(code: i32, hint: &str) {
     for (number, moment) in moments().iter().enumerate() {
         let dir = prepared();
-        let result = disturbed_save(dir.path(), move |at, _| {
+        let result = interrupted_save(dir.path(), move |at, _| {
             if at == number { Err(io::Error::from_raw_os_error(code)) } else { Ok(()) }
         });
         match result {
-            // Only tidying up may fail without the save failing, and it says so.
+            // Only retention may fail without failing the save, and it is reported.
             Ok(saved) => assert_eq!(saved.tidied.failed.len(), 1, "{moment}"),
             Err(error) => {
                 assert!(matches!(error, CheckpointError::Write { .. }), "{error}");
                 assert!(error.to_string().contains(&dir.path().display().to_string()), "{error}");
-                assert!(error.hint().unwrap_or_default().contains(way_out), "{error}");
+                assert!(error.hint().unwrap_or_default().contains(hint), "{error}");
                 let left = names(dir.path());
                 assert!(!left.iter().any(|name| name.starts_with('.')), "{moment}: {left:?}");
                 for old in ["step-00000100", "step-00000200"] {
@@ -152,8 +152,8 @@ fn refused_at_any_moment(code: i32, way_out: &str) {
 }
 
 #[test]
-fn a_write_that_the_system_refuses_leaves_the_old_ones() {
-    // The limit of a file's size stands for a full disk: a write fails in the middle of a file.
+fn a_failing_write_leaves_the_old_checkpoints() {
+    // A file size limit acts like a full disk: a write fails in the middle of a file.
     let dir = prepared();
     let limited = ["sh", "-c", r#"trap "" XFSZ; ulimit -f 1; exec "$@""#, "sh"];
     let ended = run_child(dir.path(), "1000", &limited);

@@ -1,11 +1,11 @@
-//! Cuts the power between any two changes that a run makes to its directory, and looks at what is left.
-//! What a disk may do is said in [`tandem_disk::power_loss`].
+//! Simulates a power cut between any two changes that a run makes to its directory, and checks what is
+//! left. [`tandem_disk::power_loss`] defines what a disk may lose.
 
 use super::*;
 use std::collections::HashSet;
 use tandem_disk::power_loss::{Recorder, State};
 
-/// What was promised when so many changes were made.
+/// What must survive a power cut after this many changes.
 struct Promise {
     after: usize,
     newest: u64,
@@ -13,8 +13,8 @@ struct Promise {
     pinned: Option<u64>,
 }
 
-/// A run that makes its directory, saves, marks better ones, removes old ones, goes back once, and is
-/// started again: everything that changes the directory.
+/// A run with every kind of change: it creates its directory, saves, marks the best, removes old
+/// checkpoints, is started again, and resumes from an earlier step.
 fn run(root: &Path, recorder: &Recorder) -> Vec<Promise> {
     let mut promises = Vec::new();
     let mut promise_pinned = |newest, best, pinned| {
@@ -31,7 +31,7 @@ fn run(root: &Path, recorder: &Recorder) -> Vec<Promise> {
     promise(300, Some(200));
     assert_eq!(checkpoints.mark_best(300, 0.4).unwrap(), Marked::Yes);
     promise(300, Some(300));
-    // Removes 200, which is not the best any more, and 300 stays.
+    // Removes 200, which is not the best any more; 300 stays.
     save(&mut checkpoints, 400);
     promise(400, Some(300));
     drop(checkpoints);
@@ -85,13 +85,13 @@ fn the_last_checkpoint_survives_a_power_cut_at_any_moment() {
         let next = promises.iter().find(|promise| promise.after > state.after);
         let mut checkpoints = check(&copy.join("runs/first"), state, kept, next);
         if number % 10 == 0 {
-            goes_on(&mut checkpoints, state);
+            can_continue(&mut checkpoints, state);
         }
     }
-    assert!(distinct.len() >= 400, "only {} states were looked at", distinct.len());
+    assert!(distinct.len() >= 400, "only {} states were checked", distinct.len());
 }
 
-/// What was promised is there, or what was being written, whole.
+/// The promised checkpoint is there, or the one that was being written, complete.
 #[track_caller]
 fn check(
     directory: &Path,
@@ -99,45 +99,45 @@ fn check(
     kept: Option<&Promise>,
     next: Option<&Promise>,
 ) -> Checkpoints {
-    let said = said(state);
+    let when = describe(state);
     let checkpoints = open(directory, 2);
-    let found = checkpoints.load_newest().unwrap_or_else(|error| panic!("{said}: {error}"));
+    let found = checkpoints.load_newest().unwrap_or_else(|error| panic!("{when}: {error}"));
     let allowed: Vec<u64> = [kept, next].into_iter().flatten().map(|p| p.newest).collect();
     match &found {
         Some(found) => {
-            assert!(allowed.contains(&found.contents.step), "{said}: {}", found.contents.step);
+            assert!(allowed.contains(&found.contents.step), "{when}: {}", found.contents.step);
             assert_same(&found.contents, &contents(found.contents.step));
-            assert!(found.passed_over.is_empty(), "{said}: {:?}", found.passed_over);
+            assert!(found.passed_over.is_empty(), "{when}: {:?}", found.passed_over);
         }
-        None => assert!(kept.is_none(), "{said}: all is lost"),
+        None => assert!(kept.is_none(), "{when}: no checkpoint is left"),
     }
-    let best = checkpoints.best().unwrap_or_else(|error| panic!("{said}: {error}"));
+    let best = checkpoints.best().unwrap_or_else(|error| panic!("{when}: {error}"));
     let wanted: Vec<Option<u64>> = [kept, next].into_iter().flatten().map(|p| p.best).collect();
     if let Some(best) = &best {
-        assert!(wanted.contains(&Some(best.step)), "{said}: best is {}", best.step);
-        let loaded = load(&best.path, Parts::All).unwrap_or_else(|error| panic!("{said}: {error}"));
+        assert!(wanted.contains(&Some(best.step)), "{when}: best is {}", best.step);
+        let loaded = load(&best.path, Parts::All).unwrap_or_else(|error| panic!("{when}: {error}"));
         assert_same(&loaded.contents, &contents(best.step));
     } else {
-        assert!(kept.is_none() || wanted.contains(&None), "{said}: the mark is lost");
+        assert!(kept.is_none() || wanted.contains(&None), "{when}: the mark is lost");
     }
     if let (Some(Promise { pinned: Some(before), .. }), Some(Promise { pinned: Some(_), .. })) =
         (kept, next)
     {
         let path = directory.join(format!("step-{before:08}"));
-        let loaded = load(&path, Parts::All).unwrap_or_else(|error| panic!("{said}: {error}"));
+        let loaded = load(&path, Parts::All).unwrap_or_else(|error| panic!("{when}: {error}"));
         assert_same(&loaded.contents, &contents(*before));
     }
     checkpoints
 }
 
 #[track_caller]
-fn goes_on(checkpoints: &mut Checkpoints, state: &State) {
-    let said = said(state);
+fn can_continue(checkpoints: &mut Checkpoints, state: &State) {
+    let when = describe(state);
     let saved = save(checkpoints, 500);
-    assert!(saved.tidied.failed.is_empty(), "{said}: {:?}", saved.tidied.failed);
-    assert_eq!(checkpoints.load_newest().unwrap().unwrap().contents.step, 500, "{said}");
+    assert!(saved.tidied.failed.is_empty(), "{when}: {:?}", saved.tidied.failed);
+    assert_eq!(checkpoints.load_newest().unwrap().unwrap().contents.step, 500, "{when}");
 }
 
-fn said(state: &State) -> String {
+fn describe(state: &State) -> String {
     format!("after {} changes, {}", state.after, state.how)
 }

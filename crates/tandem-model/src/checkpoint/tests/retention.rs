@@ -67,55 +67,80 @@ fn act() -> impl Strategy<Value = Act> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 500, ..ProptestConfig::default() })]
 
     #[test]
     fn retention_removes_neither_pinned_nor_best_and_keeps_no_more(
         keep in 1usize..=4,
-        acts in prop::collection::vec(act(), 1..24),
+        acts in prop::collection::vec(act(), 1..40),
     ) {
-        let dir = tempfile::tempdir().unwrap();
-        let mut checkpoints = open(dir.path(), keep);
-        let mut step = 0;
-        let mut pinned = BTreeSet::new();
-        for act in acts {
-            let before = steps(&checkpoints);
-            match act {
-                Act::Advance(by) => step += by,
-                Act::GoBack(by) => step = step.saturating_sub(by),
-                Act::Pin(step) => {
-                    checkpoints.pin(step);
-                    pinned.insert(step);
-                }
-                Act::Unpin(step) => {
-                    checkpoints.unpin(step);
-                    pinned.remove(&step);
-                }
-                Act::MarkBest(step) => {
-                    let marked = checkpoints.mark_best(step, 0.5).unwrap();
-                    let there = if before.contains(&step) { Marked::Yes } else { Marked::Gone };
-                    prop_assert_eq!(marked, there);
-                }
-            }
-            if matches!(act, Act::Advance(_) | Act::GoBack(_)) {
-                let saved = checkpoints.save(&Contents::new(step), Mark::Last).unwrap();
-                prop_assert!(saved.tidied.failed.is_empty(), "{:?}", saved.tidied.failed);
-                prop_assert!(saved.path.is_dir());
-                prop_assert!(checkpoints.list().unwrap().len() <= keep + pinned.len() + 1);
-            }
-            let after = steps(&checkpoints);
-            for step in before.intersection(&pinned) {
-                prop_assert!(after.contains(step), "{step} was pinned and is gone");
-            }
-            if let Some(best) = checkpoints.best().unwrap() {
-                prop_assert!(best.path.is_dir(), "best.json names {:?}", best.path);
-            }
-        }
+        let store = Box::new(MemoryStore::default());
+        check_retention(Checkpoints::in_store(store, Keep { last: keep }), acts)?;
     }
 }
 
+proptest! {
+    // Each save waits for the disk.
+    #![proptest_config(ProptestConfig { cases: 30, ..ProptestConfig::default() })]
+
+    #[test]
+    fn retention_is_the_same_on_disk(
+        keep in 1usize..=4,
+        acts in prop::collection::vec(act(), 1..24),
+    ) {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Box::new(MemoryStore::default());
+        let in_memory = Checkpoints::in_store(store, Keep { last: keep });
+        let names = check_retention(in_memory, acts.clone())?;
+        prop_assert_eq!(check_retention(open(dir.path(), keep), acts)?, names);
+    }
+}
+
+/// Does all of this, and checks the rules after each act. Returns the names that are left.
+fn check_retention(
+    mut checkpoints: Checkpoints,
+    acts: Vec<Act>,
+) -> Result<Vec<String>, TestCaseError> {
+    let keep = checkpoints.keep.last;
+    let mut step = 0;
+    let mut pinned = BTreeSet::new();
+    for act in acts {
+        let before = steps(&checkpoints);
+        match act {
+            Act::Advance(by) => step += by,
+            Act::GoBack(by) => step = step.saturating_sub(by),
+            Act::Pin(step) => {
+                checkpoints.pin(step);
+                pinned.insert(step);
+            }
+            Act::Unpin(step) => {
+                checkpoints.unpin(step);
+                pinned.remove(&step);
+            }
+            Act::MarkBest(step) => {
+                let marked = checkpoints.mark_best(step, 0.5).unwrap();
+                let there = if before.contains(&step) { Marked::Yes } else { Marked::Gone };
+                prop_assert_eq!(marked, there);
+            }
+        }
+        if matches!(act, Act::Advance(_) | Act::GoBack(_)) {
+            let saved = checkpoints.save(&Contents::new(step), Mark::Last).unwrap();
+            prop_assert!(saved.tidied.failed.is_empty(), "{:?}", saved.tidied.failed);
+            let left = checkpoints.list().unwrap();
+            prop_assert!(left.contains(&saved.path));
+            prop_assert!(left.len() <= keep + pinned.len() + 1, "{left:?}");
+        }
+        let after = steps(&checkpoints);
+        for step in before.intersection(&pinned) {
+            prop_assert!(after.contains(step), "{step} was pinned and is gone");
+        }
+        if let Some(best) = checkpoints.best().unwrap() {
+            prop_assert!(checkpoints.list().unwrap().contains(&best.path), "{best:?}");
+        }
+    }
+    Ok(checkpoints.store.list().unwrap().into_iter().map(CheckpointId::name).collect())
+}
+
 fn steps(checkpoints: &Checkpoints) -> BTreeSet<u64> {
-    let names = checkpoints.list().unwrap();
-    let place = |path: &PathBuf| Place::parse(path.file_name().unwrap().to_str().unwrap());
-    names.iter().map(|path| place(path).unwrap().step).collect()
+    checkpoints.store.list().unwrap().into_iter().map(|id| id.step).collect()
 }

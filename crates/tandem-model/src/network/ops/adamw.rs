@@ -1,9 +1,8 @@
-//! One step of the optimiser over one tensor: AdamW, with clipping and the running mean of the weights in the same
-//! pass.
+//! One AdamW step over one tensor, with clipping and the moving average of the weights in the same pass.
 //!
-//! In: weights, their gradient, their state. Out: the same, moved by one step. The caller walks the parameters; for
-//! the global norm it first adds up [`sum_of_squares`] over all gradients. On the CPU, tensors that nobody else holds are
-//! changed in place; elsewhere the same maths runs as ordinary operations.
+//! In: weights, their gradient, their state. Out: the updated weights and state. The caller iterates over the parameters;
+//! for the global norm it first sums [`sum_of_squares`] over all gradients. On the CPU, tensors without another
+//! reference are changed in place; elsewhere the same maths runs as ordinary operations.
 
 use burn::backend::flex::FlexTensor;
 use burn::backend::{DispatchDevice, Flex};
@@ -14,40 +13,39 @@ use rayon::prelude::*;
 use super::fused::values;
 use super::lanes::{run, sum_of};
 
-/// What one step needs to know; the same for every tensor of the step.
+/// Settings of one step, the same for every tensor.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AdamW {
-    /// Learning rate of this step.
+    /// Learning rate.
     pub rate: f32,
-    /// Decay of the mean of the gradients.
+    /// Decay of the first moment.
     pub beta_1: f32,
-    /// Decay of the mean of their squares.
+    /// Decay of the second moment.
     pub beta_2: f32,
-    /// Keeps the division finite.
     pub epsilon: f32,
-    /// Weight decay, apart from the gradient; zero for biases and norms.
+    /// Decoupled weight decay; zero for biases and norms.
     pub decay: f32,
-    /// Decay of the running mean of the weights.
+    /// Decay of the moving average of the weights.
     pub ema: f32,
-    /// Which step this is, from one, for the correction of the young means.
+    /// From 1, for the bias correction.
     pub step: u64,
-    /// What each gradient is multiplied by before anything else: from [`clip_factor`].
+    /// Factor of each gradient, from [`clip_factor`].
     pub gradient_factor: f32,
 }
 
-/// The state that travels with one tensor of weights.
+/// The optimizer state of one tensor.
 #[derive(Clone, Debug)]
 pub struct Moments<const D: usize> {
-    /// Mean of the gradients.
+    /// First moment of the gradients.
     pub mean: Tensor<D>,
-    /// Mean of their squares.
+    /// Second moment of the gradients.
     pub square: Tensor<D>,
-    /// Running mean of the weights.
+    /// Moving average of the weights.
     pub ema: Tensor<D>,
 }
 
 impl<const D: usize> Moments<D> {
-    /// The state before the first step: no gradient seen, the running mean at the weights themselves.
+    /// The state before the first step: zero moments, and the weights as moving average.
     pub fn new(weight: &Tensor<D>) -> Moments<D> {
         let weight = weight.clone().inner().detach();
         Moments { mean: weight.zeros_like(), square: weight.zeros_like(), ema: weight }
@@ -57,7 +55,7 @@ impl<const D: usize> Moments<D> {
 /// Elements of one task.
 const CHUNK: usize = 16_384;
 
-/// Moves one tensor of weights by one step. No tensor here is on an autodiff device.
+/// Updates one tensor of weights. No tensor here is on an autodiff device.
 pub fn adamw_step<const D: usize>(
     weight: Tensor<D>,
     gradient: Tensor<D>,
@@ -97,7 +95,7 @@ pub fn adamw_step_plain<const D: usize>(
 }
 
 impl AdamW {
-    /// The learning rate corrected for a young mean, and the factor of the root of a young mean of squares.
+    /// The bias-corrected learning rate, and the bias correction of the square root of the second moment.
     fn corrections(&self) -> (f32, f32) {
         let step = self.step.max(1) as f64;
         let young = |beta: f32| 1.0 - f64::from(beta).powf(step);
@@ -106,7 +104,7 @@ impl AdamW {
     }
 }
 
-/// The sum of squares of one gradient, for the global norm. Reads the device back.
+/// The sum of squares of one gradient, for the global norm. Waits for the device.
 pub fn sum_of_squares<const D: usize>(gradient: &Tensor<D>) -> f64 {
     if !on_cpu(gradient) {
         return f64::from(gradient.clone().powi_scalar(2).sum().into_scalar::<f32>());
@@ -119,7 +117,7 @@ pub fn sum_of_squares<const D: usize>(gradient: &Tensor<D>) -> f64 {
     }
 }
 
-/// What gradients are multiplied by so that their global norm is at most `limit`.
+/// The factor of gradients that limits their global norm to `limit`.
 pub fn clip_factor(sum_of_squares: f64, limit: f32) -> f32 {
     let norm = sum_of_squares.sqrt();
     if norm > f64::from(limit) { (f64::from(limit) / norm) as f32 } else { 1.0 }
@@ -137,7 +135,7 @@ fn primitive<const D: usize>(tensor: Tensor<D>) -> FlexTensor {
 
 fn step_in_parallel(step: Step<'_>) {
     let Step { weight, mean, square, ema, gradient, settings } = step;
-    // Waking the other threads takes longer than a small tensor.
+    // For a small tensor, waking other threads takes longer than the work.
     if weight.len() <= CHUNK {
         return run(Step { weight, mean, square, ema, gradient, settings });
     }
@@ -200,7 +198,7 @@ mod tests {
     use burn::tensor::{Device, Tensor, TensorData};
 
     use super::*;
-    use crate::network::ops::check::{close, noise, numbers, on_threads};
+    use crate::network::ops::check::{close, floats, noise, on_threads};
 
     const SETTINGS: AdamW = AdamW {
         rate: 0.01,
@@ -226,7 +224,7 @@ mod tests {
             let settings = AdamW { step, ..SETTINGS };
             (weight, moments) = step_on(weight, tensor(length, 1 + step), moments, &settings);
         }
-        [weight, moments.mean, moments.square, moments.ema].map(numbers)
+        [weight, moments.mean, moments.square, moments.ema].map(floats)
     }
 
     #[test]
@@ -245,18 +243,18 @@ mod tests {
         let settings = AdamW { decay: 0.0, ..SETTINGS };
         let moments = Moments::new(&weight);
         let (moved, _) = adamw_step(weight.clone(), tensor(50, 2), moments, &settings);
-        for (moved, gradient) in numbers(moved - weight).into_iter().zip(noise(50, 2)) {
+        for (moved, gradient) in floats(moved - weight).into_iter().zip(noise(50, 2)) {
             assert!((moved + 0.01 * f64::from(gradient.signum())).abs() < 1e-5, "{moved}");
         }
     }
 
     #[test]
-    fn tensors_held_elsewhere_are_not_changed() {
+    fn tensors_with_other_references_are_not_changed() {
         let (weight, gradient) = (tensor(30, 1), tensor(30, 2));
-        let held = weight.clone();
-        adamw_step(weight, gradient.clone(), Moments::new(&held), &SETTINGS);
-        assert_eq!(numbers(held), numbers(tensor(30, 1)));
-        assert_eq!(numbers(gradient), numbers(tensor(30, 2)));
+        let other = weight.clone();
+        adamw_step(weight, gradient.clone(), Moments::new(&other), &SETTINGS);
+        assert_eq!(floats(other), floats(tensor(30, 1)));
+        assert_eq!(floats(gradient), floats(tensor(30, 2)));
     }
 
     #[test]
@@ -271,10 +269,10 @@ mod tests {
     }
 
     #[test]
-    fn clipping_brings_the_norm_to_the_limit_and_leaves_small_ones() {
+    fn clipping_limits_the_norm_and_does_not_change_small_ones() {
         let gradient = tensor(40_000, 1);
         let squares = sum_of_squares(&gradient);
-        let truth: f64 = numbers(gradient.clone()).iter().map(|value| value * value).sum();
+        let truth: f64 = floats(gradient.clone()).iter().map(|value| value * value).sum();
         assert!((squares - truth).abs() < 1e-6 * truth);
         let clipped = gradient * clip_factor(squares, 1.0);
         assert!((sum_of_squares(&clipped) - 1.0).abs() < 1e-5);

@@ -1,11 +1,11 @@
 //! The fused kernel behind [`super::attention()`]: one task per row of the batch and head.
 //!
-//! In: packed queries, keys and values as slices. Out: the mixed values, and the gradient of the packed input. A head's
-//! numbers are packed once, so that everything after is small products in the cache; scores exist for [`BLOCK`]
-//! queries at a time and are made anew in the backward from each query's saved normaliser.
+//! In: packed queries, keys and values as slices. Out: the mixed values, and the gradient of the packed input. The values
+//! of a head are packed once, so that all products are small and in the cache. Scores exist for [`BLOCK`] queries at a
+//! time; the backward computes them again from the saved normaliser of each query.
 
 mod head; // one head, packed
-mod rotary; // where a position stands
+mod rotary; // position embeddings
 
 use std::sync::Arc;
 
@@ -82,13 +82,13 @@ impl Geometry {
     }
 }
 
-/// The operation without a record.
+/// The operation without autodiff.
 pub(super) fn forward(qkv: &FlexTensor, heads: usize, lengths: Arc<[usize]>) -> FlexTensor {
     let geometry = Geometry::of(qkv, heads, lengths);
     tensor(mix(values(qkv), &geometry).0, geometry.shape())
 }
 
-/// The operation, with its backward on record.
+/// The operation, with its backward registered.
 pub(super) fn recorded<C: CheckpointStrategy>(
     qkv: Recorded,
     heads: usize,
@@ -121,7 +121,7 @@ impl Backward<Flex, 1> for Attention {
     }
 }
 
-/// What the backward needs from the forward besides its input.
+/// What the backward needs from the forward, in addition to its input.
 #[derive(Clone, Debug)]
 struct Normalisers(Arc<Vec<Vec<f32>>>);
 
@@ -220,8 +220,8 @@ impl WithSimd for HeadForward<'_> {
     }
 }
 
-/// Replaces scores by their exponentials relative to the largest; gives the logarithm of the sum of the true
-/// exponentials, and what makes the relative ones add up to one.
+/// Replaces scores by their exponentials relative to the largest. Returns the logarithm of the sum of the true
+/// exponentials, and the factor that normalises the relative ones.
 #[inline(always)]
 fn exponentials(scores: &mut [f32]) -> (f32, f32) {
     let most = largest(scores);
@@ -307,7 +307,7 @@ mod tests {
     use burn::tensor::Tensor;
 
     use crate::network::ops::check::{
-        agrees, device, noisy, numbers, repeats, result_and_gradients,
+        agrees, device, floats, noisy, repeats, result_and_gradients,
     };
     use crate::network::ops::{Lengths, attention, plain};
 
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_at_padded_positions_is_never_read() {
+    fn padded_positions_are_never_read() {
         let shape = [6, 1, 8];
         let clean = noisy(2 * 6 * 24, 1).reshape([2, 6, 24]);
         let padding = Lengths::new(&[4, 6], 6, &device()).mask().reshape([2, 6, 1]).equal_elem(0.0);
@@ -385,6 +385,6 @@ mod tests {
         let qkv = noisy(2 * 9 * 48, 3).reshape([2, 9, 48]);
         let lengths = Lengths::new(&[9, 4], 9, &device());
         let recorded = attention(qkv.clone(), 2, &lengths);
-        assert_eq!(numbers(recorded), numbers(attention(qkv.inner(), 2, &lengths)));
+        assert_eq!(floats(recorded), floats(attention(qkv.inner(), 2, &lengths)));
     }
 }

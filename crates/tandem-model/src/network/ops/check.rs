@@ -1,16 +1,16 @@
-//! What the tests of fused operations share: numbers, and the comparison with the plain operation.
+//! Shared by the tests of fused operations: inputs, and the comparison with the plain operation.
 //!
-//! Inputs are flat tensors that each test reshapes, so that one check serves all shapes. The reference is the plain operation
-//! in double precision, its gradient confirmed by differences.
+//! Inputs are flat tensors that each test reshapes, so that one check works for all shapes. The reference is the plain operation
+//! in double precision, its gradient verified by finite differences.
 
 use burn::tensor::{DType, Device, Tensor, TensorData};
 
-/// The CPU, recording gradients.
+/// The CPU with autodiff.
 pub(super) fn device() -> Device {
     Device::flex().autodiff()
 }
 
-/// Numbers between -1 and 1 that look random and are the same in every run.
+/// Pseudo-random values between -1 and 1, the same in every run.
 pub(super) fn noise(length: usize, seed: u64) -> Vec<f32> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x1234_5678;
     let mut next = || {
@@ -37,12 +37,12 @@ pub(super) fn result_and_gradients(
     let inputs: Vec<_> = inputs.iter().map(|input| input.clone().require_grad()).collect();
     let result = operation(&inputs);
     let gradients = loss(result.clone()).backward();
-    let gradients = inputs.iter().map(|input| numbers(input.grad(&gradients).unwrap())).collect();
-    (numbers(result), gradients)
+    let gradients = inputs.iter().map(|input| floats(input.grad(&gradients).unwrap())).collect();
+    (floats(result), gradients)
 }
 
 /// Checks an operation with inputs of these lengths: its result and gradients against those of `plain` in double
-/// precision, and those gradients against differences.
+/// precision, and those gradients against finite differences.
 #[track_caller]
 pub(super) fn agrees(lengths: &[usize], fused: Operation<'_>, plain: Operation<'_>) {
     let inputs: Vec<_> =
@@ -61,7 +61,7 @@ pub(super) fn agrees(lengths: &[usize], fused: Operation<'_>, plain: Operation<'
     }
 }
 
-/// Checks two lists of numbers, relative to the largest.
+/// Compares two lists of values, relative to the largest.
 #[track_caller]
 pub(super) fn close(what: &str, found: &[f64], truth: &[f64]) {
     assert_eq!(found.len(), truth.len(), "{what}");
@@ -72,7 +72,7 @@ pub(super) fn close(what: &str, found: &[f64], truth: &[f64]) {
     }
 }
 
-/// Runs something on so many threads.
+/// Runs a function on this number of threads.
 pub(super) fn on_threads<T: Send>(threads: usize, work: impl FnOnce() -> T + Send) -> T {
     rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap().install(work)
 }
@@ -96,8 +96,8 @@ pub(super) fn repeats(lengths: &[usize], operation: &(dyn Fn(&[Tensor<1>]) -> Te
     }
 }
 
-/// The numbers of a tensor.
-pub(super) fn numbers<const D: usize>(tensor: Tensor<D>) -> Vec<f64> {
+/// The values of a tensor.
+pub(super) fn floats<const D: usize>(tensor: Tensor<D>) -> Vec<f64> {
     tensor.into_data().convert::<f64>().try_to_vec().unwrap()
 }
 
@@ -113,7 +113,7 @@ fn difference(inputs: &[Tensor<1>], index: usize, operation: Operation<'_>) -> f
     let at = |offset: f64| {
         let mut moved = inputs.to_vec();
         moved[index] = moved[index].clone() + direction.clone() * offset;
-        numbers(loss(operation(&moved)))[0]
+        floats(loss(operation(&moved)))[0]
     };
     (at(step) - at(-step)) / (2.0 * step)
 }

@@ -16,7 +16,7 @@ use super::fused::{Recorded, rows, shape, tensor, values};
 use super::lanes::{run, sum_pairs};
 use super::rows::{Block, Rows};
 
-/// The operation without a record.
+/// The operation without autodiff.
 pub(super) fn forward(guess: &FlexTensor, truth: &FlexTensor, lengths: &[usize]) -> FlexTensor {
     let rows = rows(guess);
     let sums = rows.read(|block| {
@@ -28,7 +28,7 @@ pub(super) fn forward(guess: &FlexTensor, truth: &FlexTensor, lengths: &[usize])
     tensor(vec![mean as f32], Shape::new([1]))
 }
 
-/// The operation, with its backward on record.
+/// The operation, with its backward registered.
 pub(super) fn recorded<C: CheckpointStrategy>(
     guess: Recorded,
     truth: Recorded,
@@ -76,7 +76,7 @@ fn share(rows: Rows, lengths: &[usize]) -> f64 {
     (real.max(1) as f64).recip()
 }
 
-/// How many of a block's elements are real: they come first.
+/// The number of real elements of a block, which come first.
 fn real_elements(rows: Rows, block: Block, lengths: &[usize]) -> usize {
     let real = lengths[block.row].saturating_sub(block.position) * rows.width;
     real.min(block.count())
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_at_padded_positions_is_never_read() {
+    fn padded_positions_are_never_read() {
         let guess = noisy(12, 1);
         let spoilt = guess.clone().slice_fill(8..12, f32::NAN);
         let run = |guess: Tensor<1>| {

@@ -1,7 +1,7 @@
-//! Where the CPU backend branches off to the fused kernels.
+//! Dispatch of the CPU backend to the fused kernels.
 //!
-//! In and out: primitives of the backend `flex`, with and without autodiff. [`super`] sends tensors here that
-//! [`on_cpu`] recognises; others never arrive.
+//! In and out: primitives of the backend `flex`, with and without autodiff. [`super`] only passes
+//! tensors for which [`on_cpu`] is true.
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use burn::tensor::{Bytes, DType, Shape, Tensor};
 use super::rows::{Block, Rows};
 use super::{attention, error, gate, linear, norm};
 
-/// A tensor of the CPU backend that may be on record for the backward.
+/// A tensor of the CPU backend with autodiff.
 pub(super) type Recorded = FloatTensor<Autodiff<Flex>>;
 
-/// Whether a tensor lives where the fused kernels run: on `flex`, in single precision.
+/// Whether the fused kernels support a tensor: on `flex`, in single precision.
 pub(super) fn on_cpu<const D: usize>(tensor: &Tensor<D>) -> bool {
     let device = tensor.device();
     let flex = match device.as_dispatch() {
@@ -129,12 +129,12 @@ impl<C: CheckpointStrategy> FusedOps for Autodiff<Flex, C> {
     }
 }
 
-/// The numbers of a contiguous tensor.
+/// The values of a contiguous tensor.
 pub(super) fn values(tensor: &FlexTensor) -> &[f32] {
     tensor.as_slice().expect("a contiguous tensor of single precision")
 }
 
-/// A tensor of these numbers.
+/// A tensor of these values.
 pub(super) fn tensor(values: Vec<f32>, shape: Shape) -> FlexTensor {
     FlexTensor::new(Bytes::from_elems(values), Layout::contiguous(shape), DType::F32)
 }
@@ -144,14 +144,13 @@ pub(super) fn shape(tensor: &FlexTensor) -> Shape {
     tensor.layout().shape().clone()
 }
 
-/// How to walk a tensor of three dimensions.
+/// The rows of a tensor with three dimensions.
 pub(super) fn rows(tensor: &FlexTensor) -> Rows {
     let shape = tensor.layout().shape();
     Rows { batch: shape[0], positions: shape[1], width: shape[2] }
 }
 
-/// What a tensor `[batch, width]` or `[1, width]` holds for a block: each row of the batch has its own, or all share
-/// one.
+/// The part of a tensor `[batch, width]` or `[1, width]` for a block: one row per row of the batch, or one for all.
 pub(super) fn by_row(film: &[f32], rows: Rows, block: Block) -> &[f32] {
     let row = if film.len() == rows.width { 0 } else { block.row };
     &film[row * rows.width..][..rows.width]

@@ -1,7 +1,7 @@
 //! The fused kernel behind [`super::gated_add`].
 //!
-//! In and out: tensors of the backend `flex`. One pass forward; one pass backward, in which the first input's gradient is
-//! the incoming one itself and costs nothing.
+//! In and out: tensors of the backend `flex`. One pass forward; one pass backward, in which the gradient of the first input is
+//! the incoming one.
 
 use burn::backend::Flex;
 use burn::backend::autodiff::checkpoint::{base::Checkpointer, strategy::CheckpointStrategy};
@@ -13,7 +13,7 @@ use pulp::{Simd, WithSimd};
 use super::fused::{Recorded, by_row, rows, shape, tensor, values};
 use super::lanes::run;
 
-/// The operation without a record.
+/// The operation without autodiff.
 pub(super) fn forward(x: &FlexTensor, gate: &FlexTensor, y: &FlexTensor) -> FlexTensor {
     let rows = rows(x);
     let mut result = vec![0.0; rows.elements()];
@@ -24,7 +24,7 @@ pub(super) fn forward(x: &FlexTensor, gate: &FlexTensor, y: &FlexTensor) -> Flex
     tensor(result, shape(x))
 }
 
-/// The operation, with its backward on record.
+/// The operation, with its backward registered.
 pub(super) fn recorded<C: CheckpointStrategy>(
     x: Recorded,
     gate: Recorded,

@@ -1,19 +1,19 @@
-//! The arithmetic that fused kernels share, written so that it fills the vector registers.
+//! Vector arithmetic of the fused kernels.
 //!
-//! In and out: slices. Every function is meant to be inlined into a kernel that [`run`] enters with the widest
-//! instruction set of the machine. Sums go over [`LANES`] partial sums in a fixed order, so that they neither depend on the
-//! width of the registers nor on threads.
+//! In and out: slices. Every function is inlined into a kernel that [`run`] executes with the widest instruction set of
+//! the machine. Reductions use [`LANES`] partial sums in a fixed order, so that results depend neither on the width of
+//! the registers nor on the number of threads.
 
 #[cfg(target_arch = "x86_64")]
 use pulp::Simd;
 use pulp::{Arch, WithSimd};
 
-/// How many partial sums a reduction keeps, and what packed buffers are padded to: the widest register there is.
+/// Partial sums of a reduction, and the padding of packed buffers: the width of the widest register.
 pub(crate) const LANES: usize = 16;
 
 /// Runs a kernel with the widest instruction set of this machine.
 pub(crate) fn run<K: WithSimd>(kernel: K) -> K::Output {
-    // Tried by hand: a feature of pulp's that added AVX2 to `Arch` would build all of Burn anew.
+    // Dispatched by hand: the pulp feature that adds AVX2 to `Arch` would rebuild all of Burn.
     #[cfg(target_arch = "x86_64")]
     match (pulp::x86::V4::try_new(), pulp::x86::V3::try_new()) {
         (Some(simd), _) => return Simd::vectorize(simd, kernel),
@@ -56,7 +56,7 @@ pub(super) fn sigmoid(x: f32) -> f32 {
     1.0 / (1.0 + exp(-x))
 }
 
-/// Adds partial sums up, always in the same order.
+/// Adds partial sums in a fixed order.
 #[inline(always)]
 pub(super) fn total(mut partial: [f32; LANES]) -> f32 {
     let mut half = LANES / 2;
@@ -92,7 +92,7 @@ pub(super) fn sum_of(values: &[f32], term: impl Fn(f32) -> f32) -> f32 {
     sum_pairs(values, values, |value, _| term(value))
 }
 
-/// The largest element; `-inf` for an empty slice. `NaN` is passed over.
+/// The largest element; `-inf` for an empty slice. `NaN` is ignored.
 #[inline(always)]
 pub(super) fn largest(values: &[f32]) -> f32 {
     let mut most = [f32::NEG_INFINITY; LANES];
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn exp_of_what_is_no_number_or_far_away() {
+    fn exp_of_nan_and_of_extreme_values() {
         let mut values = [f32::NAN, f32::NEG_INFINITY, -1e30, -87.5, 1e30];
         run(Exp(&mut values));
         assert!(values[0].is_nan());

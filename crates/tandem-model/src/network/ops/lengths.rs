@@ -1,7 +1,7 @@
 //! Which positions of a batch are real.
 //!
-//! In: the real length of each row, known on the host. Out: [`Lengths`], made once per batch and handed to every
-//! operation that must not look at padding. Never reads anything back from a device.
+//! In: the real length of each row, known on the host. Out: [`Lengths`], created once per batch for every operation
+//! that must ignore padding. Never reads from a device.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ pub struct Lengths {
 }
 
 impl Lengths {
-    /// Takes the real lengths of rows that are padded to `positions`. A length beyond that counts as `positions`.
+    /// The real lengths of rows that are padded to `positions`. Larger lengths are clamped.
     pub fn new(real: &[usize], positions: usize, device: &Device) -> Lengths {
         let real: Arc<[usize]> = real.iter().map(|&length| length.min(positions)).collect();
         let mask: Vec<f32> = real
@@ -34,12 +34,12 @@ impl Lengths {
         &self.real
     }
 
-    /// The same, shared.
+    /// The real lengths, shared.
     pub(super) fn shared(&self) -> Arc<[usize]> {
         Arc::clone(&self.real)
     }
 
-    /// The padded length that all rows share.
+    /// The padded length of all rows.
     pub fn positions(&self) -> usize {
         self.positions
     }
@@ -49,7 +49,7 @@ impl Lengths {
         self.mask.clone()
     }
 
-    /// How many positions are real in all rows together.
+    /// The number of real positions of all rows.
     pub fn total(&self) -> usize {
         self.real.iter().sum()
     }

@@ -1,9 +1,8 @@
 //! The fused kernels behind [`super::linear()`] and [`super::linear_silu`]: the backend's matrix products, with
 //! everything around them in one parallel pass each.
 //!
-//! In and out: tensors of the backend `flex`. The bias is added where the product lies; the backward turns the incoming
-//! gradient into that before the activation in place where nobody else holds it, and sums up the bias's gradient in the
-//! same pass.
+//! In and out: tensors of the backend `flex`. The bias is added in place. The backward converts the incoming gradient to that
+//! before the activation, in place if there is no other reference, and sums the gradient of the bias in the same pass.
 
 use burn::backend::Flex;
 use burn::backend::autodiff::checkpoint::{base::Checkpointer, strategy::CheckpointStrategy};
@@ -18,7 +17,7 @@ use super::fused::{Recorded, rows, shape, tensor, values};
 use super::lanes::{run, sigmoid};
 use super::rows::Rows;
 
-/// `x * weight + bias` without a record.
+/// `x * weight + bias` without autodiff.
 pub(super) fn forward(x: &FlexTensor, weight: &FlexTensor, bias: &FlexTensor) -> FlexTensor {
     let shape = shape(x);
     let mut result = Flex::float_matmul(as_matrix(x), weight.clone());
@@ -36,7 +35,7 @@ pub(super) fn silu(x: &FlexTensor) -> FlexTensor {
     tensor(result, shape(x))
 }
 
-/// The product alone, with its backward on record.
+/// The product alone, with its backward registered.
 pub(super) fn recorded<C: CheckpointStrategy>(
     x: Recorded,
     weight: Recorded,
@@ -51,7 +50,7 @@ pub(super) fn recorded<C: CheckpointStrategy>(
     }
 }
 
-/// With the activation, and its backward on record.
+/// With the activation, and its backward registered.
 pub(super) fn recorded_silu<C: CheckpointStrategy>(
     x: Recorded,
     weight: Recorded,
@@ -110,7 +109,7 @@ impl Backward<Flex, 3> for Linear {
     }
 }
 
-/// All positions of all rows of the batch below each other.
+/// All positions of all rows of the batch as one matrix.
 fn as_matrix(tensor: &FlexTensor) -> FlexTensor {
     let rows = rows(tensor);
     let shape = Shape::new([rows.batch * rows.positions, rows.width]);

@@ -1,7 +1,7 @@
 //! The fused kernel behind [`super::norm_film`]: one pass over each position, forward and backward.
 //!
-//! In: slices, and tensors of the backend `flex`. Out: the same. The forward keeps its input and two numbers per
-//! position; the backward makes the rest anew.
+//! In: slices, and tensors of the backend `flex`. Out: the same. The forward saves its input and two values per
+//! position; the backward computes the rest again.
 
 use burn::backend::Flex;
 use burn::backend::autodiff::checkpoint::{base::Checkpointer, strategy::CheckpointStrategy};
@@ -14,7 +14,7 @@ use super::fused::{Recorded, by_row, rows, shape, tensor, values};
 use super::lanes::{run, sum_of, sum_pairs};
 use super::plain::NORM_EPSILON;
 
-/// The operation without a record.
+/// The operation without autodiff.
 pub(super) fn forward(x: &FlexTensor, scale: &FlexTensor, shift: &FlexTensor) -> FlexTensor {
     let rows = rows(x);
     let mut result = vec![0.0; rows.elements()];
@@ -25,7 +25,7 @@ pub(super) fn forward(x: &FlexTensor, scale: &FlexTensor, shift: &FlexTensor) ->
     tensor(result, shape(x))
 }
 
-/// The operation, with its backward on record.
+/// The operation, with its backward registered.
 pub(super) fn recorded<C: CheckpointStrategy>(
     x: Recorded,
     scale: Recorded,
@@ -136,7 +136,7 @@ impl WithSimd for BackwardBlock<'_> {
         let inputs = self.x.chunks_exact(width).zip(self.gradient.chunks_exact(width));
         for ((x, gradient), result) in inputs.zip(self.result.chunks_exact_mut(width)) {
             let (mean, steepness) = moments(x);
-            // `result` first holds the normal values' gradient.
+            // `result` first contains the gradient of the normalised values.
             for index in 0..width {
                 let normal = (x[index] - mean) * steepness;
                 scale_sums[index] = gradient[index].mul_add(normal, scale_sums[index]);
@@ -157,7 +157,7 @@ impl WithSimd for BackwardBlock<'_> {
 mod tests {
     use burn::tensor::Tensor;
 
-    use crate::network::ops::check::{agrees, noisy, numbers, repeats};
+    use crate::network::ops::check::{agrees, floats, noisy, repeats};
     use crate::network::ops::{norm_film, plain};
 
     type Norm = fn(Tensor<3>, Tensor<2>, Tensor<2>) -> Tensor<3>;
@@ -196,11 +196,11 @@ mod tests {
     }
 
     #[test]
-    fn a_row_of_equal_numbers_gives_the_shift() {
+    fn a_row_of_equal_values_gives_the_shift() {
         let x = Tensor::full([1, 2, 16], 5.0, &crate::network::ops::check::device());
         let film = noisy(16, 1).reshape([1, 16]);
-        let found = numbers(norm_film(x, film.clone(), film.clone()));
-        assert_eq!(found, [numbers(film.clone()), numbers(film)].concat());
+        let found = floats(norm_film(x, film.clone(), film.clone()));
+        assert_eq!(found, [floats(film.clone()), floats(film)].concat());
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The operations of [`super`] from ordinary tensor operations.
 //!
-//! In and out: as there. Runs on every device and differentiates by itself: what a GPU uses, and the reference that
-//! the fused kernels are tested against.
+//! In and out: as there. Runs on every device with automatic differentiation. GPUs use it, and it is the reference for
+//! the tests of the fused kernels.
 
 use burn::tensor::{Tensor, TensorData, activation, module};
 
@@ -27,7 +27,7 @@ pub fn attention(qkv: Tensor<3>, heads: usize, lengths: &Lengths) -> Tensor<3> {
     let k = rotate(part(1), &cos, &sin);
     let real = lengths.mask().cast(qkv.dtype());
     let padded_key = real.clone().equal_elem(0.0).reshape([batch, 1, 1, positions]);
-    // Finite, so that a row without any real key gives numbers, which the mask below then clears.
+    // Finite, so that a row without a real key does not give NaN; the mask below clears it.
     let scores = (q.matmul(k.transpose()) * (head as f32).powf(-0.5)).mask_fill(padded_key, -1e30);
     let mixed = activation::softmax(scores, 3).matmul(part(2));
     let mixed = mixed.swap_dims(1, 2).reshape([batch, positions, width]);
@@ -83,7 +83,7 @@ pub(super) fn rotary_values(positions: usize, head: usize) -> (Vec<f32>, Vec<f32
     angles.map(|angle| (angle.cos() as f32, angle.sin() as f32)).unzip()
 }
 
-/// Turns each pair `(i, i + head / 2)` by its position's angle.
+/// Rotates each pair `(i, i + head / 2)` by the angle of its position.
 fn rotate(x: Tensor<4>, cos: &Tensor<4>, sin: &Tensor<4>) -> Tensor<4> {
     let half = x.dims()[3] / 2;
     let (low, high) = (x.clone().narrow(3, 0, half), x.narrow(3, half, half));

@@ -1,7 +1,7 @@
-//! Products of small matrices that sit in the cache, as attention needs them per head.
+//! Products of small matrices that fit in the cache, for attention heads.
 //!
-//! In: packed, row-major slices. Out: the same. Large matrices go through the backend's own product instead: this
-//! one packs nothing.
+//! In: packed, row-major slices. Out: the same. Large matrices use the product of the backend instead, since this one
+//! does no packing.
 
 use pulp::Simd;
 
@@ -11,35 +11,32 @@ const ROWS: usize = 8;
 /// A row-major matrix that is part of a larger one.
 #[derive(Clone, Copy)]
 pub(super) struct Matrix<'a> {
-    /// Its elements, from the first on.
     pub values: &'a [f32],
-    /// How far apart its rows are.
+    /// Distance between rows.
     pub step: usize,
 }
 
-/// What becomes of the elements that stand in the result before.
+/// Whether the product replaces or extends the result.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Into {
-    /// They are replaced.
     Replace,
-    /// The product is added to them.
     Add,
 }
 
 /// The left matrix, and how it is stored.
 #[derive(Clone, Copy)]
 pub(super) enum Left<'a> {
-    /// As `[rows, depth]`.
+    /// `[rows, depth]`.
     Rows(Matrix<'a>),
-    /// With rows and columns exchanged, as `[depth, rows]`.
+    /// `[depth, rows]`.
     Columns(Matrix<'a>),
 }
 
 /// `left * right`: `[rows, depth] * [depth, columns]`, the result's rows `step` apart.
 ///
-/// `rows` is a multiple of 8 and `columns` one of 16. Loops stand here twice, and the inner ones count by hand, because
-/// only what is written in line is sure to be compiled for the widest registers: with `zip` a third of a tiny voice's
-/// step was spent in calls to iterators.
+/// `rows` is a multiple of 8 and `columns` one of 16. Loops are duplicated and use indices, because only inlined
+/// code is compiled for the widest registers: with `zip`, a third of the step of a tiny voice was spent in iterator
+/// calls.
 #[inline(always)]
 pub(super) fn product<S: Simd>(
     simd: S,
@@ -91,8 +88,8 @@ fn tile<S: Simd, const WIDE: usize>(
     }
 }
 
-/// A tile of rows as they stand.
-#[allow(clippy::needless_range_loop, reason = "iterators are not compiled in line here")]
+/// A tile of a row-major matrix.
+#[allow(clippy::needless_range_loop, reason = "iterators are not inlined here")]
 #[inline(always)]
 fn rows_times<S: Simd, const WIDE: usize>(
     simd: S,
@@ -119,7 +116,7 @@ fn rows_times<S: Simd, const WIDE: usize>(
     sums
 }
 
-/// A tile of rows that are stored as columns.
+/// A tile of a column-major matrix.
 #[inline(always)]
 fn columns_times<S: Simd, const WIDE: usize>(
     simd: S,

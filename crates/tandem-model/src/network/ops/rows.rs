@@ -1,15 +1,15 @@
-//! How kernels walk a tensor `[batch, positions, width]` in parallel.
+//! Parallel iteration over a tensor `[batch, positions, width]`.
 //!
 //! In: the shape. Out: tasks over blocks of positions that never cross from one row of the batch into the next. Blocks
-//! are cut the same way whatever the number of threads, and what they sum up is added in their order: so results are
-//! the same on any number of threads.
+//! do not depend on the number of threads, and their sums are added in order, so results are the same on any number of
+//! threads.
 
 use rayon::prelude::*;
 
-/// Positions of one task: long enough to pay for it, short enough to stay in the cache.
+/// Positions of one task: large enough to be worth a task, small enough for the cache.
 const BLOCK: usize = 32;
 
-/// The shape of a tensor that is walked.
+/// The shape of a tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Rows {
     pub batch: usize,
@@ -17,21 +17,19 @@ pub(super) struct Rows {
     pub width: usize,
 }
 
-/// One block of positions, as it is handed to a task.
+/// One block of positions.
 #[derive(Clone, Copy)]
 pub(super) struct Block {
-    /// Which row of the batch it is part of.
+    /// Row of the batch.
     pub row: usize,
-    /// Its first position within that row.
+    /// First position within the row.
     pub position: usize,
-    /// Where its first element stands in the tensor.
+    /// Index of the first element in the tensor.
     from: usize,
-    /// How many elements it has.
     count: usize,
 }
 
 impl Block {
-    /// How many elements it has.
     pub fn count(self) -> usize {
         self.count
     }
@@ -43,17 +41,16 @@ impl Block {
 }
 
 impl Rows {
-    /// How many elements there are.
     pub fn elements(self) -> usize {
         self.batch * self.positions * self.width
     }
 
-    /// The same elements as one long row.
+    /// The same elements as one row.
     pub fn in_one(self) -> Rows {
         Rows { batch: 1, positions: self.batch * self.positions, width: self.width }
     }
 
-    /// Runs `task` on every block of `values` in parallel; gives what tasks give, in order.
+    /// Runs `task` on every block of `values` in parallel. Returns the results in order.
     pub fn each<T: Send>(
         self,
         values: &mut [f32],
@@ -69,13 +66,13 @@ impl Rows {
         blocks.into_par_iter().map(|(block, values)| task(block, values)).collect()
     }
 
-    /// The same without values to change.
+    /// Runs `task` on every block without values.
     pub fn read<T: Send>(self, task: impl Fn(Block) -> T + Sync) -> Vec<T> {
         let blocks = self.batch * self.blocks_of_row();
         (0..blocks).into_par_iter().map(|index| task(self.block(index))).collect()
     }
 
-    /// Adds up what each block gave, in order: `[batch, sums]`, or `[1, sums]` where `rows` is one.
+    /// Adds the sums of the blocks in order: `[batch, sums]`, or `[1, sums]` if `rows` is one.
     pub fn totals(self, rows: usize, sums: usize, parts: &[Vec<f32>]) -> Vec<f32> {
         let mut totals = vec![0.0; rows * sums];
         for (index, part) in parts.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! What can go wrong between a text and its sound.
+//! What can fail between a text and its samples.
 
 use crate::synthesis::mel::SamplingOptions;
 use crate::trained_voice::{KnownSpeaker, VoiceError};
@@ -10,69 +10,40 @@ use tandem_data::text::{Language, TextError};
 use tandem_device::backend::DeviceError;
 use tandem_units::Hint;
 
-/// Why a text is not told.
+/// Why a text cannot be synthesized.
 #[derive(Debug, thiserror::Error)]
 pub enum SynthesisError {
-    /// The voice cannot be read.
     #[error(transparent)]
     Voice(#[from] VoiceError),
-    /// The voice's way to read text cannot be set up.
-    #[error("texts cannot be read the way this voice was trained")]
+    #[error("the text front end that this voice was trained with cannot be opened")]
     FrontEnd(#[source] TextError),
-    /// A part of the text cannot be read.
     #[error("cannot read `{text}`")]
     Text {
-        /// Its beginning.
+        /// The beginning of the sentence.
         text: String,
-        /// What is wrong with it.
         #[source]
         source: TextError,
     },
-    /// Not one word.
-    #[error("the text has nothing to say")]
+    #[error("the text contains no pronounceable word")]
     NothingToSay,
-    /// A language that the voice has not learned.
+    /// A language that was not in the training data.
     #[error("this voice does not speak `{language}`")]
-    Language {
-        /// Which.
-        language: Language,
-        /// Those it has learned.
-        known: Vec<String>,
-    },
-    /// A name that is not one of its speakers.
-    #[error("this voice keeps no speaker `{name}`")]
-    Speaker {
-        /// What was asked for.
-        name: String,
-        /// Those it keeps.
-        known: Vec<String>,
-    },
-    /// The recording to imitate cannot be used.
+    Language { language: Language, known: Vec<String> },
+    #[error("this voice has no speaker `{name}`")]
+    Speaker { name: String, known: Vec<String> },
     #[error("cannot use `{}` as a reference", path.display())]
     Reference {
-        /// Which recording.
         path: PathBuf,
-        /// What is wrong with it.
         #[source]
         source: AudioError,
     },
-    /// No mel frames of the reference.
+    /// The mel frames of the reference cannot be computed.
     #[error(transparent)]
     Mel(#[from] MelError),
-    /// A setting of the manner makes no sense.
     #[error("{key} is {value}, expected {expected}")]
-    SamplingOptions {
-        /// Which.
-        key: &'static str,
-        /// What was asked for.
-        value: String,
-        /// What it may be.
-        expected: &'static str,
-    },
-    /// No sound of the frames.
-    #[error("the voice spoke, and no sound can be made of it")]
+    SamplingOptions { key: &'static str, value: String, expected: &'static str },
+    #[error("the vocoder cannot turn the predicted mel frames into samples")]
     Vocoder(#[from] VocoderError),
-    /// The device failed.
     #[error(transparent)]
     Device(#[from] DeviceError),
 }
@@ -108,7 +79,7 @@ impl Hint for SynthesisError {
             Self::Speaker { known, .. } if known.is_empty() => {
                 Some("give a recording to imitate with `--reference`".into())
             }
-            Self::Speaker { known, .. } => Some(format!("it keeps {}", known.join(", "))),
+            Self::Speaker { known, .. } => Some(format!("it has {}", known.join(", "))),
             Self::Reference { source, .. } => match source {
                 AudioError::TooShort { .. } | AudioError::Silent { .. } => {
                     Some("record a few seconds of clear speech".into())
@@ -123,8 +94,8 @@ impl Hint for SynthesisError {
     }
 }
 
-/// Refuses what would not be speech.
-pub(super) fn check_manner(sampling: &SamplingOptions) -> Result<(), SynthesisError> {
+/// Refuses values outside of the useful range.
+pub(super) fn check_sampling(sampling: &SamplingOptions) -> Result<(), SynthesisError> {
     let wrong =
         |key, value: String, expected| SynthesisError::SamplingOptions { key, value, expected };
     if !(1..=1000).contains(&sampling.steps) {

@@ -1,21 +1,21 @@
 //! Mel bands to magnitudes of frequency bins.
 //!
-//! Many magnitudes have the same bands. Wanted are some that are nowhere negative, smooth within a
-//! band, and right: found by multiplying each bin by what its bands lack, over and over (Richardson
-//! 1972 and Lucy 1974; Lee and Seung 2001 for the divergence that this lowers), from each band spread
-//! evenly over its bins. Measured on the demo corpus against the clipped pseudo-inverse, projected
-//! gradients and exact non-negative least squares: the bands fit to 1e-4 after 32 rounds, and the
-//! sound made from it has the lowest error of all. Exact least squares is the worst: nearly all of
-//! its bins are zero.
+//! In: mel bands. Out: non-negative magnitudes that are smooth within a band. Many magnitudes have the
+//! same bands. Starting from each band spread evenly over its bins, each bin is repeatedly multiplied by
+//! the ratio of wanted to current bands (Richardson 1972 and Lucy 1974; Lee and Seung 2001 for the
+//! divergence that this lowers). Compared on the demo corpus with the clipped pseudo-inverse, projected
+//! gradients and exact non-negative least squares: the bands fit to 1e-4 after 32 iterations, and the
+//! resulting samples have the lowest error. Exact least squares is the worst, since nearly all of its
+//! bins are zero.
 
 use tandem_data::audio::mel::Filterbank;
 
-/// Rounds of the first fit.
+/// Iterations of the first fit.
 const ROUNDS: usize = 32;
-/// A band that has nothing yet can still be multiplied.
+/// Added to empty bands, so that a multiplicative update can change them.
 const FAINT: f32 = 1e-12;
 
-/// The filters, forwards and backwards.
+/// The mel filters and their transpose.
 pub struct InverseMel {
     bins: usize,
     bands: Vec<Run>,
@@ -23,7 +23,7 @@ pub struct InverseMel {
     gain: Vec<f32>,
 }
 
-/// A filter: weights from bin `first` on; `back` are the same as shares of all weights of a bin.
+/// A filter: its weights from bin `first`; `back` are the weights divided by the sum over all filters of a bin.
 struct Run {
     first: usize,
     weights: Vec<f32>,
@@ -31,7 +31,6 @@ struct Run {
 }
 
 impl InverseMel {
-    /// For these filters.
     pub fn new(bank: &Filterbank) -> InverseMel {
         let mut total = vec![0.0f64; bank.bins()];
         for band in bank.bands() {
@@ -54,14 +53,14 @@ impl InverseMel {
         }
     }
 
-    /// Band values before the logarithm; what lies at the floor is silence.
+    /// Band values before the logarithm; values at the floor become zero.
     /// Shape: `[frames, bands]`.
     pub fn bands_of(&self, mel: &[f32], floor: f32) -> Vec<f32> {
         let silent = floor.ln();
         mel.iter().map(|&value| if value > silent { value.exp() } else { 0.0 }).collect()
     }
 
-    /// Magnitudes whose bands are these. Shapes: `[frames, bands]` to `[frames, bins]`.
+    /// Magnitudes with these bands. Shapes: `[frames, bands]` to `[frames, bins]`.
     pub fn magnitudes(&mut self, bands: &[f32]) -> Vec<f32> {
         let frames = bands.len() / self.bands.len();
         let mut magnitudes = vec![0.0; frames * self.bins];
@@ -74,7 +73,7 @@ impl InverseMel {
         magnitudes
     }
 
-    /// Brings the magnitudes of one frame closer to its bands. Bins of no band become zero.
+    /// One multiplicative update of a frame. Bins without a band become zero.
     pub fn fit(&mut self, magnitudes: &mut [f32], bands: &[f32], rounds: usize) {
         for _ in 0..rounds {
             for ((estimate, run), wanted) in self.estimate.iter_mut().zip(&self.bands).zip(bands) {
@@ -89,7 +88,7 @@ impl InverseMel {
         }
     }
 
-    /// Each bin's mean over its bands, by weight.
+    /// The weighted mean of its bands for each bin.
     fn spread(&mut self, values: &[f32]) {
         self.gain.fill(0.0);
         for (run, value) in self.bands.iter().zip(values) {
@@ -119,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn magnitudes_have_the_bands_they_were_made_for() {
+    fn magnitudes_have_the_bands_they_were_fitted_to() {
         let (bank, mut inverse) = inverse();
         // Formants and harmonics, roughly.
         let truth: Vec<f32> = (0..513)
@@ -138,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn silence_has_no_magnitudes_and_no_value_that_is_no_number() {
+    fn silence_has_zero_magnitudes_and_no_nan() {
         let (_, mut inverse) = inverse();
         let floor = MelConfig::SPEECH_22K.floor;
         let mut mel = vec![floor.ln(); 160];

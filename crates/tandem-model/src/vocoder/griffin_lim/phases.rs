@@ -1,31 +1,31 @@
-//! First phases of a search, from the magnitudes alone.
+//! Initial phases from the magnitudes alone.
 //!
-//! Each peak of a frame is taken for a tone: its place between two bins tells how far the tone's
-//! phase runs on until the next frame. Bins around a peak turn with it, one after the other by half a
-//! turn, as those of any window in the middle of its block do. Nothing is drawn by chance.
+//! In: magnitudes, frame after frame. Out: spectra. Each peak of a frame is treated as a sinusoid: its
+//! position between two bins gives the phase advance until the next frame. The bins around a peak get
+//! its phase, alternating by pi, as for any window centred in its block. Deterministic.
 
 use realfft::num_complex::Complex;
 use std::f32::consts::{PI, TAU};
 use tandem_data::audio::mel::MelConfig;
 
-/// Phases of one frame after the other.
+/// The phases of the previous frame.
 pub struct Phases {
-    /// Turn of a tone between two frames, per bin of its frequency.
+    /// Phase advance between two frames, per bin of frequency.
     turn: f32,
-    /// Phase of each bin in the frame before, from 0 to a whole turn.
+    /// Phase of each bin in the previous frame, from 0 to 2 pi.
     angle: Vec<f32>,
     next: Vec<f32>,
 }
 
 impl Phases {
-    /// Before the first frame: all are zero.
+    /// All phases are zero before the first frame.
     pub fn new(mel: &MelConfig) -> Phases {
         let bins = mel.n_fft / 2 + 1;
         let turn = TAU * mel.hop.0 as f32 / mel.n_fft as f32;
         Phases { turn, angle: vec![0.0; bins], next: vec![0.0; bins] }
     }
 
-    /// Writes the spectrum of the next frame, which has these magnitudes.
+    /// Writes the spectrum of the next frame.
     pub fn write(&mut self, magnitudes: &[f32], spectrum: &mut [Complex<f32>]) {
         self.advance(magnitudes);
         for ((value, angle), size) in spectrum.iter_mut().zip(&self.angle).zip(magnitudes) {
@@ -34,7 +34,7 @@ impl Phases {
         }
     }
 
-    /// Angles of the frame with these magnitudes. Without a peak they stay.
+    /// Updates the phases; they do not change without a peak.
     fn advance(&mut self, magnitudes: &[f32]) {
         self.next.copy_from_slice(&self.angle);
         let mut from = 0;
@@ -54,7 +54,7 @@ impl Phases {
     }
 }
 
-/// The first bin from `from` on that is higher than the one before and not lower than the next.
+/// The first bin from `from` that is higher than the previous one and not lower than the next.
 fn next_peak(magnitudes: &[f32], from: usize) -> Option<usize> {
     (from..magnitudes.len() - 1).find(|&bin| {
         magnitudes[bin] > magnitudes[bin - 1] && magnitudes[bin] >= magnitudes[bin + 1]
@@ -66,10 +66,10 @@ fn valley(magnitudes: &[f32], left: usize, right: usize) -> usize {
     (left..=right).fold(left, |low, bin| if magnitudes[bin] < magnitudes[low] { bin } else { low })
 }
 
-/// How far beside the middle bin the top of a parabola through all three lies.
+/// The offset of the maximum of a parabola through three bins from the middle one.
 fn offset(around: &[f32]) -> f32 {
     let &[left, middle, right] = around else { return 0.0 };
-    // A peak curves downwards, strictly so on its left.
+    // The left side of a peak is strictly lower, so the curvature is negative.
     0.5 * (left - right) / (left - 2.0 * middle + right)
 }
 
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tone_between_two_bins_turns_by_its_own_frequency() {
+    fn a_sinusoid_between_two_bins_advances_by_its_frequency() {
         // A parabola with its top at bin 10.25.
         let mut magnitudes = vec![0.0; 513];
         for (bin, value) in magnitudes[8..13].iter_mut().enumerate() {
@@ -92,13 +92,13 @@ mod tests {
         let turned = (spectrum[10].arg() - first).rem_euclid(TAU);
         let expected = (TAU * 256.0 * 10.25 / 1024.0).rem_euclid(TAU);
         assert!((turned - expected).abs() < 1e-3, "{turned} for {expected}");
-        let beside = (spectrum[11].arg() - spectrum[10].arg()).rem_euclid(TAU);
-        assert!((beside - PI).abs() < 1e-3, "{beside}");
+        let neighbour = (spectrum[11].arg() - spectrum[10].arg()).rem_euclid(TAU);
+        assert!((neighbour - PI).abs() < 1e-3, "{neighbour}");
         assert!((spectrum[10].norm() - magnitudes[10]).abs() < 1e-4);
     }
 
     #[test]
-    fn silence_and_a_flat_frame_have_no_peak_and_are_no_trouble() {
+    fn silence_and_a_flat_frame_have_no_peak() {
         let mut phases = Phases::new(&MelConfig::SPEECH_22K);
         let mut spectrum = vec![Complex::default(); 513];
         for level in [0.0, 1.0] {

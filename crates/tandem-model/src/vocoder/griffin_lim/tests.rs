@@ -1,4 +1,4 @@
-//! Against the recordings of the demo corpus, librosa and NumPy.
+//! Griffin-Lim against recordings of the demo corpus, librosa and NumPy.
 
 use super::*;
 use crate::metrics::frames::{MelFrames, mel_error};
@@ -23,7 +23,7 @@ fn vocoder(config: GriffinLimConfig) -> GriffinLim {
     GriffinLim::new(&SPEECH, config).unwrap()
 }
 
-/// Magnitudes of a sound's own spectra. Shape: `[frames, bins]`.
+/// Magnitudes of the spectra of samples. Shape: `[frames, bins]`.
 fn magnitudes_of(samples: &[f32], frames: usize) -> Vec<f32> {
     let mut transform = Transform::new(&SPEECH);
     transform.start(frames, |_, spectrum| spectrum.fill(Complex::default()));
@@ -33,38 +33,38 @@ fn magnitudes_of(samples: &[f32], frames: usize) -> Vec<f32> {
     out
 }
 
-/// How far magnitudes are from those wanted, as a share of them.
+/// Relative error of magnitudes.
 fn convergence(found: &[f32], wanted: &[f32]) -> f64 {
     let square = |value: f32| f64::from(value) * f64::from(value);
     let off: f64 = found.iter().zip(wanted).map(|(found, wanted)| square(found - wanted)).sum();
     (off / wanted.iter().map(|wanted| square(*wanted)).sum::<f64>()).sqrt()
 }
 
-/// The sound of a clip's mel has nearly that mel again.
+/// The samples from the mel of a clip have nearly the same mel.
 #[track_caller]
 fn check(name: &str, config: GriffinLimConfig, most: f64) {
     let mel = mel_of(&clip(name));
-    let sound = vocoder(config).speak(mel.values()).unwrap();
+    let sound = vocoder(config).synthesize(mel.values()).unwrap();
     let again = mel_of(&sound);
     let error = mel_error(MelFrames::of(&again).unwrap(), MelFrames::of(&mel).unwrap()).unwrap();
     assert!(error < most, "{name}: {error}");
 }
 
 #[test]
-fn the_sound_of_a_mel_has_that_mel_again() {
+fn the_samples_of_a_mel_have_the_same_mel() {
     let speech = GriffinLimConfig::SPEECH;
     check("en/en_emma_001.flac", speech.clone(), 0.09);
     check("en/en_henry_003.flac", speech.clone(), 0.09);
     check("fa/fa_mina_001.flac", speech.clone(), 0.07);
-    // More rounds help, also without fitting.
+    // More iterations help, also without fitting.
     check("fa/fa_mina_001.flac", GriffinLimConfig { iterations: 60, ..speech.clone() }, 0.06);
     check("fa/fa_mina_001.flac", GriffinLimConfig { refits: 0, ..speech }, 0.15);
 }
 
 #[test]
 fn phases_fit_magnitudes_as_well_as_with_librosa() {
-    // Of `scripts/make_vocoder_goldens.py`: librosa.griffinlim, 32 rounds, momentum 0.99, the
-    // better of zero and random first phases.
+    // Of `scripts/make_vocoder_goldens.py`: librosa.griffinlim, 32 iterations, momentum 0.99,
+    // the better of zero and random initial phases.
     for (name, librosa) in LIBROSA {
         let samples = clip(name);
         let frames = SPEECH.frames(tandem_units::Samples(samples.len())).0;
@@ -85,7 +85,7 @@ const LIBROSA: [(&str, f64); 3] = [
 ];
 
 #[test]
-fn the_sound_is_that_of_the_same_algorithm_in_numpy() {
+fn the_samples_equal_those_of_the_same_algorithm_in_numpy() {
     let golden = |name: &str| {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/goldens").join(name);
         let bytes = std::fs::read(path).unwrap();
@@ -107,29 +107,29 @@ fn the_sound_is_that_of_the_same_algorithm_in_numpy() {
 #[test]
 fn silence_stays_silent() {
     let mel = vec![SPEECH.floor.ln(); 20 * SPEECH.bands];
-    let sound = vocoder(GriffinLimConfig::SPEECH).speak(&mel).unwrap();
+    let sound = vocoder(GriffinLimConfig::SPEECH).synthesize(&mel).unwrap();
     assert_eq!(sound.len(), 20 * 256 - 128);
     assert!(sound.iter().all(|sample| *sample == 0.0));
 }
 
 #[test]
-fn one_frame_is_half_a_hop_of_sound() {
+fn one_frame_is_half_a_hop_of_samples() {
     let samples: Vec<f32> = (0..128).map(|i| (i as f32 * 0.3).sin() * 0.5).collect();
     let mel = mel_of(&samples);
-    let sound = vocoder(GriffinLimConfig::SPEECH).speak(mel.values()).unwrap();
+    let sound = vocoder(GriffinLimConfig::SPEECH).synthesize(mel.values()).unwrap();
     assert_eq!(sound.len(), 128);
     let peak = sound.iter().fold(0.0f32, |peak, sample| peak.max(sample.abs()));
     assert!((0.1..2.0).contains(&peak), "{peak}");
 }
 
 #[test]
-fn what_is_no_mel_is_an_error_and_so_is_a_senseless_setting() {
+fn an_invalid_mel_and_an_invalid_setting_are_errors() {
     let mut vocoder = vocoder(GriffinLimConfig::SPEECH);
-    assert_eq!(vocoder.speak(&[]), Err(VocoderError::Empty));
-    assert!(matches!(vocoder.speak(&[0.0; 81]), Err(VocoderError::Shape { .. })));
+    assert_eq!(vocoder.synthesize(&[]), Err(VocoderError::Empty));
+    assert!(matches!(vocoder.synthesize(&[0.0; 81]), Err(VocoderError::Shape { .. })));
     let mut mel = [-3.0; 160];
     mel[90] = f32::NAN;
-    let error = vocoder.speak(&mel).unwrap_err();
+    let error = vocoder.synthesize(&mel).unwrap_err();
     assert!(matches!(error, VocoderError::Value { frame: 1, band: 10, .. }), "{error}");
     for momentum in [-0.1, 1.1, f32::NAN] {
         let config = GriffinLimConfig { momentum, ..GriffinLimConfig::SPEECH };
@@ -140,14 +140,14 @@ fn what_is_no_mel_is_an_error_and_so_is_a_senseless_setting() {
 }
 
 #[test]
-fn the_same_frames_give_the_same_samples_and_the_loudest_are_still_numbers() {
+fn the_same_frames_give_the_same_samples_and_the_loudest_stay_finite() {
     let mel = mel_of(&clip("en/en_jack_002.flac"));
     let mut one = vocoder(GriffinLimConfig::SPEECH);
-    let first = one.speak(&mel.values()[..4000]).unwrap();
-    one.speak(&mel.values()[800..2400]).unwrap();
-    assert_eq!(one.speak(&mel.values()[..4000]).unwrap(), first);
+    let first = one.synthesize(&mel.values()[..4000]).unwrap();
+    one.synthesize(&mel.values()[800..2400]).unwrap();
+    assert_eq!(one.synthesize(&mel.values()[..4000]).unwrap(), first);
     let loud = vec![crate::vocoder::LOUDEST; 400];
-    assert!(one.speak(&loud).unwrap().iter().all(|sample| sample.is_finite()));
+    assert!(one.synthesize(&loud).unwrap().iter().all(|sample| sample.is_finite()));
 }
 
 #[test]
@@ -170,7 +170,7 @@ fn other_settings_work_too() {
         .collect();
     let mut extractor = MelExtractor::new(mel.clone()).unwrap();
     let truth = extractor.extract(Sound::F32(&samples)).unwrap();
-    let sound = GriffinLim::new(&mel, GriffinLimConfig::SPEECH).unwrap().speak(truth.values());
+    let sound = GriffinLim::new(&mel, GriffinLimConfig::SPEECH).unwrap().synthesize(truth.values());
     let again = extractor.extract(Sound::F32(&sound.unwrap())).unwrap();
     let (again, truth) = (MelFrames::of(&again).unwrap(), MelFrames::of(&truth).unwrap());
     let error = mel_error(again, truth).unwrap();

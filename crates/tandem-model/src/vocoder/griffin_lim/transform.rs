@@ -1,8 +1,8 @@
-//! Sound to spectra and back, frame by frame, with the padding that mel frames are made with.
+//! Short-time Fourier transform and its inverse, with the padding of mel frames.
 //!
-//! Going back is the least-squares answer: of all signals, the one whose spectra differ least from
-//! those given. A sample that padding repeats hears from every place it was repeated to, so that
-//! the ends of the sound fit their frames as well as its middle does.
+//! In: samples or spectra. Out: the other. The inverse is the least-squares solution: the signal whose
+//! spectra differ least from the given ones. A sample that the padding repeats gets contributions from
+//! all of its copies, so that the ends fit their frames as well as the middle does.
 
 use crate::vocoder::samples_of;
 use realfft::num_complex::Complex;
@@ -10,20 +10,20 @@ use realfft::{ComplexToReal, RealFftPlanner, RealToComplex};
 use std::sync::Arc;
 use tandem_data::audio::mel::{MelConfig, hann_window, reflected};
 
-/// Below this share of the largest weight a sample is under no window worth the name.
+/// Samples whose window weight is below this fraction of the largest are set to zero.
 const UNSEEN: f32 = 1e-6;
 
-/// Tables and scratch of one vocoder, and the sound it works on.
+/// Tables, scratch memory and the current samples of one vocoder.
 pub struct Transform {
     mel: MelConfig,
     forward: Arc<dyn RealToComplex<f32>>,
     backward: Arc<dyn ComplexToReal<f32>>,
-    /// The window, also as it is used on the way back: with the transform's scale.
+    /// The window, and the window with the scale of the inverse transform.
     window: Vec<f32>,
     window_back: Vec<f32>,
-    /// Which sample stands at each place of the padded sound.
+    /// The sample index at each position of the padded signal.
     source: Vec<u32>,
-    /// One over the squared windows that a sample is under.
+    /// One over the sum of squared windows at a sample.
     share: Vec<f32>,
     samples: Vec<f32>,
     padded: Vec<f32>,
@@ -34,7 +34,7 @@ pub struct Transform {
 }
 
 impl Transform {
-    /// Plans both directions. The settings are valid.
+    /// The settings must be valid.
     pub fn new(mel: &MelConfig) -> Transform {
         let mut planner = RealFftPlanner::new();
         let forward = planner.plan_fft_forward(mel.n_fft);
@@ -58,7 +58,7 @@ impl Transform {
         }
     }
 
-    /// The sound of `frames` spectra, each written by `write`, given its number.
+    /// Sets the samples from `frames` spectra. `write` fills a spectrum, given its frame.
     pub fn start(&mut self, frames: usize, mut write: impl FnMut(usize, &mut [Complex<f32>])) {
         self.lay_out(frames);
         for frame in 0..frames {
@@ -68,7 +68,7 @@ impl Transform {
         self.settle();
     }
 
-    /// The sound of its own spectra, each changed by `change`, given its number.
+    /// Sets the samples from their own spectra. `change` modifies a spectrum, given its frame.
     pub fn round(&mut self, mut change: impl FnMut(usize, &mut [Complex<f32>])) {
         let frames = (self.padded.len() - self.window.len()) / self.mel.hop.0 + 1;
         for frame in 0..frames {
@@ -79,12 +79,12 @@ impl Transform {
         self.settle();
     }
 
-    /// The sound as it is now.
+    /// The current samples.
     pub fn sound(&self) -> Vec<f32> {
         self.samples.clone()
     }
 
-    /// Goes on from another sound of the same length.
+    /// Replaces the samples by others of the same length.
     #[cfg(test)]
     pub fn set(&mut self, samples: &[f32]) {
         self.samples.copy_from_slice(samples);
@@ -93,7 +93,7 @@ impl Transform {
         }
     }
 
-    /// Places, shares and room for so many frames.
+    /// Computes the tables for this number of frames.
     fn lay_out(&mut self, frames: usize) {
         let (n_fft, hop) = (self.mel.n_fft, self.mel.hop.0);
         let length = samples_of(frames, &self.mel).0;
@@ -114,7 +114,7 @@ impl Transform {
         self.sum = vec![0.0; places];
     }
 
-    /// The spectrum of a frame of the sound.
+    /// The spectrum of a frame.
     fn analyse(&mut self, frame: usize) {
         let sound = &self.padded[frame * self.mel.hop.0..];
         for ((value, sample), weight) in self.block.iter_mut().zip(sound).zip(&self.window) {
@@ -125,9 +125,9 @@ impl Transform {
             .expect("buffers come from the plan itself");
     }
 
-    /// Adds the sound of the spectrum at its frame's place.
+    /// Adds the inverse transform of the spectrum at its frame.
     fn add(&mut self, frame: usize) {
-        // Both ends of a real signal's spectrum are real.
+        // The first and last bins of a real signal are real.
         let last = self.spectrum.len() - 1;
         self.spectrum[0].im = 0.0;
         self.spectrum[last].im = 0.0;
@@ -140,7 +140,7 @@ impl Transform {
         }
     }
 
-    /// What was added becomes the sound, and is padded for the next round.
+    /// Normalises the sum to samples, and pads them for the next iteration.
     fn settle(&mut self) {
         self.samples.fill(0.0);
         for (sum, source) in self.sum.iter_mut().zip(&self.source) {
@@ -158,7 +158,7 @@ mod tests {
     use super::*;
     use tandem_units::Hop;
 
-    /// A signal whose spectra are given comes back, to its last sample.
+    /// The inverse of the transform gives the same samples.
     #[track_caller]
     fn check(config: MelConfig, frames: usize) {
         let length = samples_of(frames, &config).0;
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn spectra_of_a_sound_give_it_back() {
+    fn the_inverse_of_the_transform_is_the_signal() {
         for frames in [1, 2, 3, 20] {
             check(MelConfig::SPEECH_22K, frames);
             check(MelConfig { hop: Hop(300), window: 800, ..MelConfig::SPEECH_22K }, frames);

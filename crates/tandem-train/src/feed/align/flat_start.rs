@@ -9,7 +9,7 @@ use crate::feed::FeedSettings;
 use crate::feed::first_batches::survey;
 use crate::prepare::Prepared;
 use std::sync::Arc;
-use tandem_model::alignment::flat_start::{FlatStart, Heard};
+use tandem_model::alignment::flat_start::{FlatStart, FlatStartUtterance};
 use tandem_model::mel_scale::MelScale;
 use tandem_pipeline::CancelToken;
 
@@ -32,7 +32,7 @@ pub fn learn_first_alignment(
             let symbols = batch.symbol_counts()[row] as usize;
             let frames = batch.frame_counts()[row] as usize;
             let mel = &batch.mel()[row * shape.frames * bands..][..frames * bands];
-            heard.push(Heard {
+            heard.push(FlatStartUtterance {
                 symbols: batch.symbols()[row * shape.symbols..][..symbols].to_vec(),
                 language: batch.languages()[row],
                 mel: scale.normalised(mel),

@@ -65,7 +65,7 @@ pub fn run(
     out: &mut Printer,
 ) -> anyhow::Result<ExitStatus> {
     let settings = settings_of(&asked, corpus)?;
-    let placed = Placement::decide(&DeviceSettings::default(), &Inventory::look())?.model.id;
+    let placed = Placement::decide(&DeviceSettings::default(), &Inventory::detect())?.model.id;
     let device = backend::open(placed)?;
     let trained = guarded("reading the voice", || TrainedVoice::read(asked.run, &device))?
         .with_context(|| format!("cannot listen with `{}`", asked.run.display()))?;

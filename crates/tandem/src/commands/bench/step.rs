@@ -15,9 +15,10 @@ use tandem_data::text::SymbolTable;
 use tandem_device::backend::wait_for;
 use tandem_device::inventory::Inventory;
 use tandem_device::placement::Placement;
+use tandem_model::gradients::GradientSum;
 use tandem_model::network::size::{ModelSize, VoiceConfig};
 use tandem_model::network::voice::Voice;
-use tandem_model::optimizer::{GradientSum, Optimizer, StepSettings};
+use tandem_model::optimizer::{Optimizer, StepSettings};
 use tandem_model::train_batch::AlignedBatch;
 use tandem_model::{Device, Module};
 use tandem_units::Seed;
@@ -90,7 +91,7 @@ pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
         pool.build_global().context("cannot set the number of threads")?;
     }
     let asked = args.devices.resolve(&Default::default())?;
-    let placement = Placement::decide(&asked, &Inventory::look())?;
+    let placement = Placement::decide(&asked, &Inventory::detect())?;
     let device = placement.open()?.model;
     let name = placement.model.name.clone();
     // As the trainer computes: on one of the threads that share the work.

@@ -1,15 +1,15 @@
-//! One head of one row, taken out of the packed tensor and packed for small products.
+//! One head of one row, copied from the packed tensor for small matrix products.
 //!
-//! In: the packed queries, keys and values. Out: rows of `padded(head)`, turned by their positions; their gradients turned
-//! back.
+//! In: the packed queries, keys and values. Out: rows of `padded(head)`, rotated by their positions, and their gradients
+//! rotated back.
 
 use super::rotary::Rotary;
 use super::{BLOCK, Geometry};
 use crate::network::ops::lanes::padded;
 
-/// One head of one row, where it stands in the packed tensor.
+/// One head of one row in the packed tensor.
 pub(super) struct HeadInput<'a> {
-    /// The row's part of `qkv`, from this head's first query on.
+    /// The row's part of `qkv`, from the first query of this head.
     qkv: &'a [f32],
     pub(super) width: usize,
     pub(super) head: usize,
@@ -103,7 +103,7 @@ impl<'a> HeadInput<'a> {
 }
 
 impl HeadInput<'_> {
-    /// The gradient before the turn, from that after it.
+    /// The gradient before the rotation, from the one after it.
     #[inline(always)]
     pub(super) fn turn_back(&self, gradient: &mut [f32], factor: f32) {
         let (half, step) = (self.head / 2, padded(self.head));

@@ -1,4 +1,6 @@
-//! Cosines and sines of rotary positions, made once for each width of a head.
+//! Cosines and sines of rotary positions, computed once for each head width.
+//!
+//! In: a head width and a number of positions. Out: a shared table.
 
 use crate::network::ops::plain::rotary_values;
 use std::collections::BTreeMap;
@@ -12,8 +14,8 @@ pub(super) struct Rotary {
 }
 
 impl Rotary {
-    /// The table for heads of this width and at least so many positions. Made once and kept, since making it costs
-    /// as much as the attention of a short row.
+    /// The table for heads of this width and at least this many positions. Cached, since computing it costs as much as
+    /// the attention of a short row.
     pub(super) fn of(positions: usize, head: usize) -> Arc<Rotary> {
         static MADE: Mutex<BTreeMap<usize, Arc<Rotary>>> = Mutex::new(BTreeMap::new());
         let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);

@@ -10,7 +10,7 @@ use tandem_model::Device;
 use tandem_model::metrics::{PitchConfig, PitchTrack, cosine_distance};
 use tandem_model::synthesis::mel::{Reference, SamplingOptions};
 use tandem_model::synthesis::text::Synthesizer;
-use tandem_model::vocoder::griffin_lim::GriffinLimConfig;
+use tandem_model::vocoder::VocoderChoice;
 
 /// Held-out texts that each speaker of the language says.
 const TEXTS: usize = 3;
@@ -25,7 +25,7 @@ struct Speaker {
 /// How often the speech is nearest to the speaker that was asked for, and how often of two
 /// speakers the higher one is higher in speech too.
 pub fn measure(run: &Path, corpus: &Path) -> anyhow::Result<Vec<Target>> {
-    let mut synthesizer = Synthesizer::open(run, &Device::flex(), GriffinLimConfig::SPEECH)?;
+    let mut synthesizer = Synthesizer::open(run, &Device::flex(), &VocoderChoice::default())?;
     let corpus = Corpus::read(corpus, &Default::default())?;
     let (mut right, mut spoken, mut ordered, mut pairs) = (0, 0, 0, 0);
     for (tag, speakers) in speakers(&synthesizer, &corpus)? {
@@ -38,9 +38,14 @@ pub fn measure(run: &Path, corpus: &Path) -> anyhow::Result<Vec<Target>> {
             let mut heard = Vec::new();
             for (asked, speaker) in speakers.iter().enumerate() {
                 let sampling = SamplingOptions::default();
-                let said = synthesizer.speak(&symbols, language, &speaker.reference, &sampling)?;
+                let said = synthesizer.synthesize_mel(
+                    &symbols,
+                    language,
+                    &speaker.reference,
+                    &sampling,
+                )?;
                 let own = Reference { mel: said.mel.clone() };
-                let vector = synthesizer.voice_vector(&own)?;
+                let vector = synthesizer.speaker_embedding(&own)?;
                 spoken += 1;
                 right += usize::from(nearest(&vector, &speakers) == Some(asked));
                 heard.push(pitch_of(&mut synthesizer, said.mel)?);
@@ -85,10 +90,12 @@ fn speakers(
     for ((language, name), rows) in rows {
         let [first, second, ..] = rows.as_slice() else { continue };
         let hear = |row: &Utterance| {
-            synthesizer.hear(&corpus.audio_path(row)).with_context(|| format!("speaker `{name}`"))
+            synthesizer
+                .read_reference(&corpus.audio_path(row))
+                .with_context(|| format!("speaker `{name}`"))
         };
         let (reference, other) = (hear(first)?, hear(second)?);
-        let vector = synthesizer.voice_vector(&other)?;
+        let vector = synthesizer.speaker_embedding(&other)?;
         let pitch = recorded_pitch(&corpus.audio_path(second))?;
         found.entry(language).or_default().push(Speaker { reference, vector, pitch });
     }
@@ -104,7 +111,7 @@ fn nearest(vector: &[f32], speakers: &[Speaker]) -> Option<usize> {
 
 fn pitch_of(synthesizer: &mut Synthesizer, mut mel: Vec<f32>) -> anyhow::Result<Option<f64>> {
     synthesizer.trained().document.scale.restore(&mut mel);
-    let sound = synthesizer.sound(&mel)?;
+    let sound = synthesizer.vocode(&mel)?;
     Ok(PitchTrack::of(&sound, &PitchConfig::SPEECH_22K)?.median())
 }
 

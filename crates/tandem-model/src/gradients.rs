@@ -1,0 +1,72 @@
+//! Gradients between the backward pass and the optimizer.
+//!
+//! In: the gradients of one batch after another. Out: one [`GradientSum`] for
+//! [`Optimizer::step`](crate::optimizer::Optimizer::step). Between the two, a [`GradientReducer`]
+//! combines the sums of several processes: data-parallel training implements an all-reduce there.
+
+use crate::weights::gradients_of;
+use burn::module::Module;
+use burn::tensor::{Gradients, Tensor};
+
+/// Gradients of a module, summed over utterances.
+#[derive(Clone, Debug, Default)]
+pub struct GradientSum {
+    tensors: Vec<Option<Tensor<1>>>,
+    /// The number of utterances in the sum.
+    pub utterances: usize,
+}
+
+/// Combines the gradients of all processes that train the same weights.
+///
+/// Every process must end up with the same sum, and `utterances` must count the utterances of all
+/// of them: the optimizer divides by it. Called once before each optimizer step.
+pub trait GradientReducer: Send {
+    fn reduce(&mut self, gradients: &mut GradientSum) -> Result<(), ReduceError>;
+}
+
+/// The reducer of a single process: the sum is already complete.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LocalGradients;
+
+/// Why a reducer failed.
+#[derive(Debug, thiserror::Error)]
+#[error("the gradients of several processes cannot be summed")]
+pub struct ReduceError(#[source] pub Box<dyn std::error::Error + Send + Sync>);
+
+impl GradientReducer for LocalGradients {
+    fn reduce(&mut self, _gradients: &mut GradientSum) -> Result<(), ReduceError> {
+        Ok(())
+    }
+}
+
+impl GradientSum {
+    /// One tensor for each weight, in the order of the module's fields; `None` where no gradient
+    /// flows.
+    pub fn tensors(&self) -> &[Option<Tensor<1>>] {
+        &self.tensors
+    }
+
+    pub fn into_tensors(self) -> Vec<Option<Tensor<1>>> {
+        self.tensors
+    }
+
+    /// Adds the gradients of one batch.
+    pub fn add<M: Module>(&mut self, module: &M, mut gradients: Gradients, utterances: usize) {
+        self.merge(GradientSum { tensors: gradients_of(module, &mut gradients), utterances });
+    }
+
+    /// Adds another sum of the same module.
+    pub fn merge(&mut self, other: GradientSum) {
+        self.utterances += other.utterances;
+        if self.tensors.is_empty() {
+            self.tensors = other.tensors;
+            return;
+        }
+        for (sum, new) in self.tensors.iter_mut().zip(other.tensors) {
+            *sum = match (sum.take(), new) {
+                (Some(sum), Some(new)) => Some(sum + new),
+                (sum, new) => sum.or(new),
+            };
+        }
+    }
+}
