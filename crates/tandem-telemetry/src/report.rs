@@ -5,13 +5,13 @@
 //! that were not measured are absent; none is made up.
 
 use crate::clock::Nanos;
-use crate::event::{Decision, DeviceRole, Health, Name, RunOutcome, Skipped, Started, Warning};
+use crate::event::{Data, Decision, DeviceRole, Health, Name, RunOutcome, Started, Warning};
 use crate::grade::{Grading, grade};
 use crate::pending::Pending;
 use crate::reader::{ReadNotes, RunRecord};
 use crate::rules::Rules;
 use crate::stats::Figures;
-use crate::summary::{DeviceSums, QueueSums, Summary, WarmUpSums};
+use crate::summary::{DeviceSums, QueueSums, SkippedRow, Summary, WarmUpSums};
 use crate::verdict::{Pace, StageLoad, Verdict, efficiency, stage_loads, verdict};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -22,6 +22,9 @@ use tandem_units::Bytes;
 pub struct Report {
     /// What ran, and how it ended.
     pub run: RunFacts,
+    /// What the run found in its corpus.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<Data>,
     /// Step times and throughput; none where no step was finished.
     pub steps: Option<StepReport>,
     /// Stages in path order, the model last.
@@ -45,6 +48,9 @@ pub struct Report {
     pub adaptation: Adaptation,
     /// Items left out.
     pub skips: SkipReport,
+    /// Optimizer steps all of whose batches were skipped.
+    #[serde(default)]
+    pub empty_steps: u64,
     /// Checkpoints written.
     pub checkpoints: u64,
     /// The step of the last one.
@@ -155,8 +161,12 @@ pub struct SkipReport {
     pub count: u64,
     /// How many at each stage.
     pub by_stage: BTreeMap<Name, u64>,
-    /// The first ones.
-    pub first: Vec<Skipped>,
+    /// Each skipped row once, at most [`crate::summary::SkipSums::ROWS`].
+    #[serde(default)]
+    pub rows: Vec<SkippedRow>,
+    /// Skips of rows that are not in `rows`.
+    #[serde(default)]
+    pub others: u64,
 }
 
 /// What the record itself lost.
@@ -178,6 +188,7 @@ impl Report {
     pub fn from_summary(summary: &Summary, notes: Option<ReadNotes>, rules: &Rules) -> Report {
         Report {
             run: run_facts(summary),
+            data: summary.data.clone(),
             steps: steps(summary),
             stages: stage_loads(summary),
             efficiency: efficiency(summary),
@@ -195,8 +206,10 @@ impl Report {
             skips: SkipReport {
                 count: summary.skips.count,
                 by_stage: summary.skips.by_stage.clone(),
-                first: summary.skips.first.clone(),
+                rows: summary.skips.rows.clone(),
+                others: summary.skips.others,
             },
+            empty_steps: summary.empty_steps,
             checkpoints: summary.checkpoints.count,
             last_checkpoint: summary.checkpoints.last_step,
             warning_count: summary.warning_count,

@@ -3,7 +3,9 @@
 //! In: [`Report`]. Out: plain lines without colour, the same for the same report. Parts with nothing to say are left out; figures that were not measured
 //! are called so.
 
-use crate::event::{Decision, DecisionOutcome, DeviceRole, RunOutcome, StartReason, Started};
+use crate::event::{
+    CacheState, Data, Decision, DecisionOutcome, DeviceRole, RunOutcome, StartReason, Started,
+};
 use crate::report::{DeviceReport, QueueReport, RecordReport, Report, StepReport};
 use crate::stats::Figures;
 use crate::verdict::{StageLoad, percent};
@@ -13,6 +15,9 @@ use tandem_units::{Bytes, Seconds};
 impl Display for Report {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         run(f, self)?;
+        if let Some(found) = &self.data {
+            writeln!(f, "data      {}", data(found))?;
+        }
         writeln!(f, "verdict   {}", self.verdict.sentence)?;
         writeln!(f, "grade     {}", self.grading.sentence)?;
         if let Some(met) = &self.warm_up {
@@ -30,6 +35,10 @@ impl Display for Report {
         devices(f, &self.devices)?;
         adaptation(f, self)?;
         skips(f, self)?;
+        if self.empty_steps > 0 {
+            let steps = count_of(self.empty_steps, "optimizer step");
+            writeln!(f, "\nempty     {steps} without a usable batch: weights unchanged")?;
+        }
         warnings(f, self)?;
         record(f, &self.record)
     }
@@ -53,6 +62,19 @@ fn run(f: &mut Formatter<'_>, report: &Report) -> fmt::Result {
         Some(why) => writeln!(f, ": {why}"),
         None => writeln!(f),
     }
+}
+
+fn data(data: &Data) -> String {
+    let list = data.list.as_ref().map(|path| format!(" (list: {path})")).unwrap_or_default();
+    let cache = match data.cache {
+        CacheState::Read => "cache read".to_string(),
+        CacheState::Updated => format!("cache updated, {} rebuilt", data.rebuilt),
+        CacheState::Built => format!("cache built, {} new", data.rebuilt),
+    };
+    let Data { usable, rejected, eval, .. } = data;
+    let rows = format!("{usable} usable rows, {eval} held out, {rejected} rejected{list}");
+    let workers = count_of(data.workers.into(), "worker");
+    format!("{rows}; {cache} in {} by {workers}", Seconds(data.seconds))
 }
 
 fn started(start: &Started) -> String {
@@ -208,12 +230,14 @@ fn skips(f: &mut Formatter<'_>, report: &Report) -> fmt::Result {
     let stages = skips.by_stage.iter().map(|(stage, count)| format!("{stage} {count}"));
     let stages = stages.collect::<Vec<_>>().join(", ");
     writeln!(f, "\nskipped   {} ({stages})", count_of(skips.count, "item"))?;
-    for skipped in skips.first.iter().take(SHOWN) {
-        let place = skipped.ticket.map(|ticket| format!("#{}", ticket.seq));
-        let name = skipped.id.clone().or(place).unwrap_or_else(|| "unnamed".into());
-        writeln!(f, "  {name} at {}: {}", skipped.stage, skipped.why)?;
+    for row in &skips.rows {
+        let times = if row.times == 1 { String::new() } else { format!(" {} times", row.times) };
+        writeln!(f, "  {} at {}{times}: {}", row.name(), row.stage, row.why)?;
     }
-    more(f, skips.count)
+    match skips.others {
+        0 => Ok(()),
+        others => writeln!(f, "  and {} of other rows", count_of(others, "skip")),
+    }
 }
 
 fn warnings(f: &mut Formatter<'_>, report: &Report) -> fmt::Result {

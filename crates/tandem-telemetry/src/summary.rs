@@ -16,7 +16,7 @@ use crate::stats::Stats;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use tandem_units::Bytes;
+use tandem_units::{Bytes, Ticket};
 
 /// A run in sums.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -176,6 +176,27 @@ pub struct SkipSums {
     pub by_stage: BTreeMap<Name, u64>,
     /// The first ones, at most [`Summary::KEEP`].
     pub first: Vec<Skipped>,
+    /// Each skipped row once, at most [`SkipSums::ROWS`].
+    pub rows: Vec<SkippedRow>,
+    /// Skips of rows that are not in `rows`.
+    pub others: u64,
+}
+
+/// A row that was skipped, once or in several epochs. Serves a report as it is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SkippedRow {
+    /// Its name in the corpus.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub id: Option<String>,
+    /// The batch, where the row has no name.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub ticket: Option<Ticket>,
+    /// The stage that skipped it.
+    pub stage: Name,
+    /// The first reason.
+    pub why: String,
+    /// How often it was skipped.
+    pub times: u64,
 }
 
 /// Checkpoints in sums.
@@ -340,10 +361,37 @@ impl DeviceSums {
 }
 
 impl SkipSums {
+    /// How many rows are listed.
+    pub const ROWS: usize = 20;
+
     fn add(&mut self, skipped: &Skipped) {
         self.count += 1;
         *self.by_stage.entry(skipped.stage.clone()).or_default() += 1;
         keep(&mut self.first, skipped);
+        // The same row fails again in the next epoch: it is one row, not two.
+        let row = SkippedRow {
+            id: skipped.id.clone(),
+            ticket: skipped.ticket.filter(|_| skipped.id.is_none()),
+            stage: skipped.stage.clone(),
+            why: skipped.why.clone(),
+            times: 1,
+        };
+        let known = self.rows.iter().position(|known| {
+            (&known.id, known.ticket, &known.stage) == (&row.id, row.ticket, &row.stage)
+        });
+        match known {
+            Some(place) => self.rows[place].times += 1,
+            None if self.rows.len() < Self::ROWS => self.rows.push(row),
+            None => self.others += 1,
+        }
+    }
+}
+
+impl SkippedRow {
+    /// The row's id, or the batch where it has none.
+    pub fn name(&self) -> String {
+        let batch = self.ticket.map(|ticket| format!("#{}", ticket.seq));
+        self.id.clone().or(batch).unwrap_or_else(|| "unnamed".into())
     }
 }
 

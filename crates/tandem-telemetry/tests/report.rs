@@ -2,9 +2,9 @@
 
 use serde_json::json;
 use tandem_telemetry::event::{
-    Decision, DecisionOutcome, DeviceRole, DeviceSample, Event, Final, Health, HostFacts,
-    QueueLevel, RunHeader, RunOutcome, Schema, Skipped, StageInterval, Stamped, StartReason,
-    Started, Step, WarmUp,
+    CacheState, Data, Decision, DecisionOutcome, DeviceRole, DeviceSample, EmptyStep, Event, Final,
+    Health, HostFacts, QueueLevel, RunHeader, RunOutcome, Schema, Skipped, StageInterval, Stamped,
+    StartReason, Started, Step, WarmUp,
 };
 use tandem_telemetry::verdict::Cause;
 use tandem_telemetry::{Nanos, Report, Rules, RunRecord};
@@ -104,6 +104,28 @@ impl Tale {
     }
 }
 
+fn skipped(id: Option<&str>, seq: u64) -> Skipped {
+    Skipped {
+        ticket: Some(Ticket { seq, ..Ticket::default() }),
+        id: id.map(str::to_string),
+        stage: "load".into(),
+        why: "the recording ends in the middle of a frame".into(),
+    }
+}
+
+fn found(cache: CacheState, list: Option<&str>) -> Data {
+    Data {
+        usable: 12_950,
+        rejected: 3,
+        eval: 128,
+        list: list.map(str::to_string),
+        cache,
+        rebuilt: 40,
+        seconds: 1.5,
+        workers: 2,
+    }
+}
+
 fn report(record: &RunRecord) -> Report {
     Report::of(record, &Rules::default())
 }
@@ -124,12 +146,7 @@ fn a_starved_model_names_the_stage_it_waits_for() {
         limit: Bytes::mib(256),
         limit_items: None,
     });
-    tale.tell(Skipped {
-        ticket: None,
-        id: Some("LJ001-0042".into()),
-        stage: "load".into(),
-        why: "the recording ends in the middle of a frame".into(),
-    });
+    tale.tell(skipped(Some("LJ001-0042"), 7));
     let decide = |from, to, after, outcome| Decision {
         what: "workers".into(),
         stage: Some("load".into()),
@@ -217,6 +234,67 @@ fn what_was_compiled_before_the_clock_started_is_in_the_report() {
     }
     let text = report(&run.end()).to_string();
     assert!(text.contains("warm-up   2 shapes met before the clock started: 1.50 s"), "{text}");
+}
+
+#[test]
+fn each_skipped_row_is_listed_once_and_the_rest_are_counted() {
+    let mut run = Tale::begin();
+    for epoch in 0..3 {
+        (0..22).for_each(|row| run.tell(skipped(Some(&format!("row-{row:02}")), 100 * epoch)));
+    }
+    let report = report(&run.end());
+    assert_eq!((report.skips.count, report.skips.rows.len(), report.skips.others), (66, 20, 6));
+    assert!(report.skips.rows.iter().all(|row| row.times == 3));
+    let text = report.to_string();
+    let line = "  row-00 at load 3 times: the recording ends in the middle of a frame\n";
+    assert_eq!(text.matches("row-00").count(), 1, "{text}");
+    assert!(text.contains("skipped   66 items (load 66)\n"), "{text}");
+    assert!(text.contains(line) && text.contains("  and 6 skips of other rows\n"), "{text}");
+    assert!(!text.contains("row-20"), "{text}");
+}
+
+#[test]
+fn skipped_batches_without_a_name_are_told_apart_by_their_place() {
+    let mut run = Tale::begin();
+    [4, 9].into_iter().for_each(|seq| run.tell(skipped(None, seq)));
+    let names: Vec<_> = report(&run.end()).skips.rows.iter().map(|row| row.name()).collect();
+    assert_eq!(names, ["#4", "#9"]);
+}
+
+#[test]
+fn steps_without_a_usable_batch_are_counted() {
+    let mut run = Tale::begin();
+    (1..=2).for_each(|step| run.tell(EmptyStep { step, ticket: Ticket::default() }));
+    let report = report(&run.end());
+    assert_eq!(report.empty_steps, 2);
+    let line = "empty     2 optimizer steps without a usable batch: weights unchanged\n";
+    assert!(report.to_string().contains(line), "{report}");
+    assert_eq!(serde_json::to_value(&report).unwrap()["empty_steps"], 2);
+}
+
+#[test]
+fn the_corpus_is_on_the_second_line() {
+    #[track_caller]
+    fn check(data: Data, line: &str) {
+        let mut run = Tale::begin();
+        run.tell(data.clone());
+        let report = report(&run.end());
+        assert_eq!(report.to_string().lines().nth(1), Some(line));
+        assert_eq!(report.data, Some(data));
+    }
+    check(
+        found(CacheState::Read, None),
+        "data      12950 usable rows, 128 held out, 3 rejected; cache read in 1.50 s by 2 workers",
+    );
+    check(
+        found(CacheState::Updated, Some("run/rejected.csv")),
+        "data      12950 usable rows, 128 held out, 3 rejected (list: run/rejected.csv); \
+         cache updated, 40 rebuilt in 1.50 s by 2 workers",
+    );
+    check(
+        found(CacheState::Built, None),
+        "data      12950 usable rows, 128 held out, 3 rejected; cache built, 40 new in 1.50 s by 2 workers",
+    );
 }
 
 #[test]

@@ -25,6 +25,7 @@ pub(super) fn section(report: &Report, lang: Lang) -> Section {
         .with_some(warnings(report, lang))
         .with_some(decisions(report, lang))
         .with_some(skips(report, lang))
+        .with_some(empty_steps(report, lang).map(Block::Text))
         .with_some(damage(report, lang).map(|damage| Verdict::new(Tone::Fair, damage)))
 }
 
@@ -100,19 +101,34 @@ fn decisions(report: &Report, lang: Lang) -> Option<Table> {
 
 fn skips(report: &Report, lang: Lang) -> Option<Table> {
     let mut table = Table::new([
-        lang.say("left out", "کنارگذاشته"),
-        lang.say("at stage", "در مرحلهٔ"),
-        lang.say("why", "دلیل"),
+        lang.say("skipped row", "ردیف نادیده‌گرفته"),
+        lang.say("stage", "مرحله"),
+        lang.say("times", "دفعات"),
+        lang.say("reason", "دلیل"),
     ])
     .of_words();
-    for skipped in report.skips.first.iter().take(SHOWN) {
-        let place = skipped.ticket.map(|ticket| format!("#{}", ticket.seq));
-        let name = skipped.id.clone().or(place).unwrap_or_else(|| "-".into());
-        let stage = Prose::code(&*skipped.stage);
-        table = table.row_of(vec![Prose::foreign(name), stage, Prose::foreign(&skipped.why)]);
+    for row in &report.skips.rows {
+        let (name, stage) = (Prose::foreign(row.name()), Prose::code(&*row.stage));
+        let times = lang.count(row.times).into();
+        table = table.row_of(vec![name, stage, times, Prose::foreign(&row.why)]);
     }
-    more(&mut table, report.skips.count, lang);
+    let listed = table.rows.len() as u64;
+    more(&mut table, listed + report.skips.others, lang);
     table.some()
+}
+
+fn empty_steps(report: &Report, lang: Lang) -> Option<Prose> {
+    let count = lang.count(Some(report.empty_steps).filter(|count| *count > 0)?);
+    Some(match lang {
+        Lang::En => format!(
+            "Optimizer steps without a usable batch: {count}. They did not change the weights."
+        )
+        .into(),
+        Lang::Fa => format!(
+            "گام‌های بهینه‌ساز بدون دستهٔ قابل‌استفاده: {count}. این گام‌ها وزن‌ها را تغییر ندادند."
+        )
+        .into(),
+    })
 }
 
 /// A last row that says how many are not shown.
