@@ -11,7 +11,7 @@ use series::{Series, Thinned};
 use std::path::Path;
 use tandem_telemetry::event::{Event, Name, Stamped, Step};
 use tandem_telemetry::reader::visit;
-use tandem_telemetry::run_parts::{parts, speaking_part};
+use tandem_telemetry::run_parts::{main_part, parts};
 use tandem_telemetry::{ReadNotes, Report, Rules, Summary, TelemetryError};
 use tracks::{DeviceTrack, SlotTracks, StageTrack};
 
@@ -45,7 +45,7 @@ impl RunView {
     /// one that speaks for the run.
     pub fn read(path: &Path) -> Result<RunView, TelemetryError> {
         let mut view = RunView::default();
-        let speaking = speaking_part(path)?;
+        let speaking = main_part(path)?;
         if path.is_dir() {
             let unreadable = |source| TelemetryError::Read { path: path.to_path_buf(), source };
             let parts = parts(path).map_err(unreadable)?;

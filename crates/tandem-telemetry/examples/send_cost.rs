@@ -38,8 +38,8 @@ fn main() {
     measure("step, two losses later", &recorder, |number| {
         let ((first, total), (second, prior)) = (Pending::later(), Pending::later());
         let step = step(number, [total, prior]).into();
-        first.keep(0.5);
-        second.keep(0.25);
+        first.set(0.5);
+        second.set(0.25);
         step
     });
     let off = Recorder::off();
@@ -50,7 +50,7 @@ fn main() {
         let each = (after - before).as_secs_f64() * 1e6 / sent;
         println!("whole process, record and trace written: {each:.2} us of processor per event");
     }
-    println!("events lost: {}", closed.health.lost_in_all());
+    println!("events lost: {}", closed.health.total_lost());
 }
 
 fn measure(what: &str, recorder: &Recorder, mut make: impl FnMut(u64) -> Event) {
@@ -89,7 +89,7 @@ fn stage() -> StageInterval {
     StageInterval {
         stage: "load".into(),
         workers: 1,
-        over: Nanos::millis(1000),
+        interval: Nanos::millis(1000),
         busy: third,
         starved: third,
         blocked: third,

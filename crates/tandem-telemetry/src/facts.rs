@@ -58,8 +58,9 @@ pub struct WarmUp {
     pub shape: [u32; 3],
     /// Its place among all shapes, from one.
     pub number: u32,
-    /// How many there are.
-    pub of: u32,
+    /// How many shapes there are.
+    #[serde(alias = "of")]
+    pub total: u32,
     /// How long one step on it took, compiling included.
     pub took: Nanos,
 }
@@ -98,8 +99,9 @@ pub struct StageInterval {
     pub stage: Name,
     /// Its workers in this interval.
     pub workers: u32,
-    /// Length of the interval. `workers * over` = busy + starved + blocked + the rest.
-    pub over: Nanos,
+    /// Length of the interval. `workers * interval` = busy + starved + blocked + the rest.
+    #[serde(alias = "over")]
+    pub interval: Nanos,
     /// Working.
     pub busy: Nanos,
     /// Waiting for input.
@@ -213,8 +215,9 @@ pub enum DecisionOutcome {
     Trying,
     /// It paid.
     Kept,
-    /// It did not pay, `from` holds again.
-    TakenBack,
+    /// No gain: the value is `from` again.
+    #[serde(alias = "taken_back")]
+    Reverted,
 }
 
 /// An item that was left out.
@@ -276,7 +279,7 @@ impl DeviceSample {
     }
 
     /// Whether not one figure is known.
-    pub fn tells_nothing(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         let DeviceSample { device, role, .. } = self;
         *self == DeviceSample::new(device.clone(), *role)
     }
@@ -353,7 +356,7 @@ pub struct Health {
 
 impl Health {
     /// Events lost, of all kinds.
-    pub fn lost_in_all(&self) -> u64 {
+    pub fn total_lost(&self) -> u64 {
         self.lost.values().sum()
     }
 }

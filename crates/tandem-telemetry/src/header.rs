@@ -64,7 +64,7 @@ impl RunHeader {
 pub struct HostFacts {
     /// Operating system.
     pub os: String,
-    /// Processor architecture.
+    /// CPU architecture.
     pub arch: String,
     /// Threads the machine runs at once.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -72,9 +72,9 @@ pub struct HostFacts {
     /// Main memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory: Option<Bytes>,
-    /// Name of the processor.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub processor: Option<String>,
+    /// Name of the CPU.
+    #[serde(skip_serializing_if = "Option::is_none", alias = "processor")]
+    pub cpu: Option<String>,
 }
 
 impl HostFacts {
@@ -85,7 +85,7 @@ impl HostFacts {
             arch: std::env::consts::ARCH.into(),
             threads: std::thread::available_parallelism().ok().map(|n| n.get() as u32),
             memory: None,
-            processor: None,
+            cpu: None,
         }
     }
 }

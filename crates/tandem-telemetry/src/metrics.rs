@@ -200,7 +200,7 @@ mod tests {
         add(StageInterval {
             stage: "load \"fast\"\n".into(),
             workers: 2,
-            over: Nanos::millis(1000),
+            interval: Nanos::millis(1000),
             busy: Nanos::millis(500),
             starved: Nanos::millis(0),
             blocked: Nanos::millis(1500),

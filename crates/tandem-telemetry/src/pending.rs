@@ -23,11 +23,11 @@ enum State<T> {
 
 /// What a look at a [`Pending`] shows.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Look<T> {
+pub enum Poll<T> {
     /// Look again later.
     Waiting,
     /// It has arrived.
-    Here(T),
+    Ready(T),
     /// It will not come: its promise was dropped.
     Never,
 }
@@ -49,23 +49,23 @@ impl<T: Copy> Pending<T> {
     }
 
     /// What is known now. Costs one atomic read; never waits.
-    pub fn look(&self) -> Look<T> {
+    pub fn poll(&self) -> Poll<T> {
         match &self.0 {
-            State::Known(value) => Look::Here(*value),
-            State::Never => Look::Never,
+            State::Known(value) => Poll::Ready(*value),
+            State::Never => Poll::Never,
             State::Later(cell) => match cell.get() {
-                None => Look::Waiting,
-                Some(Some(value)) => Look::Here(*value),
-                Some(None) => Look::Never,
+                None => Poll::Waiting,
+                Some(Some(value)) => Poll::Ready(*value),
+                Some(None) => Poll::Never,
             },
         }
     }
 
     /// The value, if it is here.
     pub fn value(&self) -> Option<T> {
-        match self.look() {
-            Look::Here(value) => Some(value),
-            Look::Waiting | Look::Never => None,
+        match self.poll() {
+            Poll::Ready(value) => Some(value),
+            Poll::Waiting | Poll::Never => None,
         }
     }
 }
@@ -79,7 +79,7 @@ impl<T> From<Option<T>> for Pending<T> {
 
 impl<T> Promise<T> {
     /// Delivers the value.
-    pub fn keep(self, value: T) {
+    pub fn set(self, value: T) {
         // Only this promise can fill the cell, so the first attempt succeeds.
         let _ = self.0.set(Some(value));
     }
@@ -87,7 +87,7 @@ impl<T> Promise<T> {
 
 impl<T> Drop for Promise<T> {
     fn drop(&mut self) {
-        // Refused where `keep` was called, which is what we want.
+        // Refused where `set` was called, which is what we want.
         let _ = self.0.set(None);
     }
 }
@@ -95,7 +95,7 @@ impl<T> Drop for Promise<T> {
 /// Two values are equal when they look equal now.
 impl<T: Copy + PartialEq> PartialEq for Pending<T> {
     fn eq(&self, other: &Pending<T>) -> bool {
-        self.look() == other.look()
+        self.poll() == other.poll()
     }
 }
 
@@ -166,16 +166,16 @@ mod tests {
     #[test]
     fn a_promise_kept_on_another_thread_is_seen() {
         let (promise, pending) = Pending::later();
-        assert_eq!(pending.look(), Look::Waiting);
-        std::thread::scope(|scope| scope.spawn(|| promise.keep(0.5)).join()).unwrap();
-        assert_eq!(pending.look(), Look::Here(0.5));
+        assert_eq!(pending.poll(), Poll::Waiting);
+        std::thread::scope(|scope| scope.spawn(|| promise.set(0.5)).join()).unwrap();
+        assert_eq!(pending.poll(), Poll::Ready(0.5));
     }
 
     #[test]
     fn a_dropped_promise_ends_the_wait() {
         let (promise, pending) = Pending::<f32>::later();
         drop(promise);
-        assert_eq!(pending.look(), Look::Never);
+        assert_eq!(pending.poll(), Poll::Never);
     }
 
     #[track_caller]

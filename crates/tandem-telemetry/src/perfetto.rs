@@ -88,8 +88,8 @@ impl Trace {
                 self.note(at, "validation", format!("step {}", validation.step));
             }
             Event::Warning(warning) => self.note(at, "warning", warning.text.clone()),
-            Event::WarmUp(met) => {
-                self.note(at, "warm-up", format!("shape {} of {}", met.number, met.of));
+            Event::WarmUp(warm_up) => {
+                self.note(at, "warm-up", format!("shape {} of {}", warm_up.number, warm_up.total));
             }
             Event::Started(started) => {
                 self.note(at, "started", format!("waited {}", started.waited));

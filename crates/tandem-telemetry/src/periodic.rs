@@ -136,7 +136,7 @@ mod tests {
         let interval = StageInterval {
             stage: name.into(),
             workers: 1,
-            over: Nanos::millis(1000),
+            interval: Nanos::millis(1000),
             busy: Nanos::millis(busy),
             starved: Nanos(0),
             blocked: Nanos::millis(1000 - busy),

@@ -7,7 +7,7 @@
 
 use crate::error::TelemetryError;
 use crate::event::{Event, Kind, RunHeader, Schema, Stamped};
-use crate::run_parts::speaking_part;
+use crate::run_parts::main_part;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -53,12 +53,12 @@ impl RunRecord {
 }
 
 /// Reads a record line by line without keeping it; `each` sees the header first. Of a run's directory it is the part
-/// that [`speaking_part`] names.
+/// that [`main_part`] names.
 pub fn visit(
     path: &Path,
     each: impl FnMut(Stamped),
 ) -> Result<(RunHeader, ReadNotes), TelemetryError> {
-    visit_file(&speaking_part(path)?, each)
+    visit_file(&main_part(path)?, each)
 }
 
 /// The same for one file.

@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tandem_disk::File;
 
-pub use crate::record_options::{Listener, News, RecordOptions, Spans, TraceOptions};
+pub use crate::record_options::{Listener, RecordOptions, Spans, TraceOptions, Update};
 
 /// Sends events to a record. Cheap to clone; every thread has its own.
 #[derive(Clone)]

@@ -72,7 +72,7 @@ impl TraceOptions {
 
 /// What a listener hears.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum News<'a> {
+pub enum Update<'a> {
     /// An event as it goes into the record, with its losses where they came.
     Event(&'a Stamped),
     /// The line every hundred steps.
@@ -81,15 +81,15 @@ pub enum News<'a> {
 
 /// Hears what is recorded: a progress bar, a log, a live page. Runs on the record's thread, so a
 /// slow one costs events, which are counted, but never training time.
-pub struct Listener(Box<dyn FnMut(News<'_>) + Send>);
+pub struct Listener(Box<dyn FnMut(Update<'_>) + Send>);
 
 impl Listener {
     /// Calls this for every event.
-    pub fn new(hear: impl FnMut(News<'_>) + Send + 'static) -> Listener {
+    pub fn new(hear: impl FnMut(Update<'_>) + Send + 'static) -> Listener {
         Listener(Box::new(hear))
     }
 
-    pub(crate) fn hear(&mut self, news: News<'_>) {
+    pub(crate) fn hear(&mut self, news: Update<'_>) {
         (self.0)(news);
     }
 }

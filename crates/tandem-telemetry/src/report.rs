@@ -146,8 +146,9 @@ pub struct DeviceReport {
 pub struct Adaptation {
     /// Changes kept.
     pub kept: u64,
-    /// Changes taken back.
-    pub taken_back: u64,
+    /// Changes that were reverted.
+    #[serde(alias = "taken_back")]
+    pub reverted: u64,
     /// The first ones, each with its measured effect.
     pub decisions: Vec<Decision>,
     /// The values it ended with, to type next time.
@@ -275,10 +276,10 @@ fn device(role: DeviceRole, name: &Name, sums: &DeviceSums) -> DeviceReport {
 }
 
 fn adaptation(summary: &Summary) -> Adaptation {
-    let [_, kept, taken_back] = summary.decision_counts;
+    let [_, kept, reverted] = summary.decision_counts;
     Adaptation {
         kept,
-        taken_back,
+        reverted,
         decisions: summary.decisions.clone(),
         flags: summary.ending.as_ref().map(|ending| ending.flags.clone()).unwrap_or_default(),
     }

@@ -196,13 +196,13 @@ fn besides(device: &DeviceReport) -> String {
 
 fn adaptation(f: &mut Formatter<'_>, report: &Report) -> fmt::Result {
     let adaptation = &report.adaptation;
-    if adaptation.kept + adaptation.taken_back > 0 {
-        let (kept, back) = (adaptation.kept, adaptation.taken_back);
-        writeln!(f, "\nadapted   {} kept, {back} taken back", count_of(kept, "change"))?;
+    if adaptation.kept + adaptation.reverted > 0 {
+        let (kept, reverted) = (adaptation.kept, adaptation.reverted);
+        writeln!(f, "\nadapted   {} kept, {reverted} reverted", count_of(kept, "change"))?;
         for decision in adaptation.decisions.iter().take(SHOWN) {
             writeln!(f, "  {}", decided(decision))?;
         }
-        more(f, adaptation.kept + adaptation.taken_back)?;
+        more(f, adaptation.kept + adaptation.reverted)?;
     }
     if adaptation.flags.is_empty() {
         return Ok(());
@@ -214,7 +214,7 @@ fn decided(decision: &Decision) -> String {
     let outcome = match decision.outcome {
         DecisionOutcome::Trying => "being tried",
         DecisionOutcome::Kept => "kept",
-        DecisionOutcome::TakenBack => "taken back",
+        DecisionOutcome::Reverted => "reverted",
     };
     let stage = decision.stage.as_ref().map(|s| format!(" of `{s}`")).unwrap_or_default();
     let after = decision.after.map_or("not measured".into(), |after| format!("{after:.1}"));
@@ -266,12 +266,12 @@ fn count_of(count: u64, thing: &str) -> String {
 fn record(f: &mut Formatter<'_>, record: &RecordReport) -> fmt::Result {
     let health = &record.health;
     let mut said = Vec::new();
-    if health.lost_in_all() > 0 {
+    if health.total_lost() > 0 {
         let lost = health.lost.iter().map(|(kind, count)| format!("{kind} {count}"));
         let lost = lost.collect::<Vec<_>>().join(", ");
         said.push(format!(
             "{} lost for want of room ({lost})",
-            count_of(health.lost_in_all(), "event")
+            count_of(health.total_lost(), "event")
         ));
     }
     if health.write_errors > 0 {

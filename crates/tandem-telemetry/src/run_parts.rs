@@ -18,8 +18,8 @@ const HEADER_LIMIT: u64 = 1 << 20;
 pub struct RunPart {
     /// Its file.
     pub path: PathBuf,
-    /// When it was begun, in milliseconds since 1970; 0 where its first line is not a header.
-    pub begun: u64,
+    /// When it was started, in milliseconds since 1970; 0 where its first line is not a header.
+    pub started: u64,
 }
 
 /// Where a part that goes on from `step` writes its record: a name that is not taken.
@@ -34,7 +34,7 @@ pub fn new_part(directory: &Path, step: u64) -> PathBuf {
     paths.find(|path| !path.exists()).expect("names without end")
 }
 
-/// All parts in a directory in the order they were begun; those whose first line is not there yet are left out. None where
+/// All parts in a directory in the order they were started; those whose first line is not there yet are left out. None where
 /// there is no directory.
 pub fn parts(directory: &Path) -> io::Result<Vec<RunPart>> {
     let entries = match fs::read_dir(directory) {
@@ -49,18 +49,18 @@ pub fn parts(directory: &Path) -> io::Result<Vec<RunPart>> {
             parts.extend(alone(&path));
         }
     }
-    parts.sort_by(|a, b| (a.begun, &a.path).cmp(&(b.begun, &b.path)));
+    parts.sort_by(|a, b| (a.started, &a.path).cmp(&(b.started, &b.path)));
     Ok(parts)
 }
 
 /// One record by itself, whatever its name; none while its first line is not there.
 pub fn alone(path: &Path) -> Option<RunPart> {
-    begun(path).map(|begun| RunPart { path: path.to_path_buf(), begun })
+    started(path).map(|started| RunPart { path: path.to_path_buf(), started })
 }
 
 /// The record that is meant by a path: the file itself, or of a directory the last part with a step in it, or the last
 /// one where none has.
-pub fn speaking_part(path: &Path) -> Result<PathBuf, TelemetryError> {
+pub fn main_part(path: &Path) -> Result<PathBuf, TelemetryError> {
     if !path.is_dir() {
         return Ok(path.to_path_buf());
     }
@@ -93,7 +93,7 @@ fn is_part(name: &str) -> bool {
         || numbers.strip_prefix('-').is_some_and(|numbers| numbers.split('-').all(is_number))
 }
 
-fn begun(path: &Path) -> Option<u64> {
+fn started(path: &Path) -> Option<u64> {
     let mut line = Vec::new();
     let file = File::open(path).ok()?;
     BufReader::new(file).take(HEADER_LIMIT).read_until(b'\n', &mut line).ok()?;
@@ -114,10 +114,10 @@ fn has_step(path: &Path) -> bool {
 mod tests {
     use super::*;
 
-    fn write(directory: &Path, name: &str, begun: u64, steps: usize) {
+    fn write(directory: &Path, name: &str, started: u64, steps: usize) {
         let header = include_str!("../../../docs/example-run.jsonl").lines().next().unwrap();
         let mut header: serde_json::Value = serde_json::from_str(header).unwrap();
-        header["started_unix_ms"] = begun.into();
+        header["started_unix_ms"] = started.into();
         let step = include_str!("../../../docs/example-run.jsonl")
             .lines()
             .find(|line| line.contains("\"event\":\"step\""))
@@ -154,7 +154,7 @@ mod tests {
     fn a_directory_speaks_by_its_last_part_with_a_step() {
         let dir = tempfile::tempdir().unwrap();
         let speaking = || {
-            let path = speaking_part(dir.path()).unwrap();
+            let path = main_part(dir.path()).unwrap();
             path.file_name().unwrap().to_string_lossy().into_owned()
         };
         assert_eq!(speaking(), "run.jsonl", "the usual name where there is none");
@@ -168,7 +168,7 @@ mod tests {
         write(dir.path(), "run-from-00000600.jsonl", 600, 0);
         fs::write(dir.path().join("run-from-00000900.jsonl"), "{\"event\":").unwrap();
         assert_eq!(speaking(), "run-from-00000300.jsonl");
-        let order: Vec<u64> = parts(dir.path()).unwrap().iter().map(|part| part.begun).collect();
+        let order: Vec<u64> = parts(dir.path()).unwrap().iter().map(|part| part.started).collect();
         assert_eq!(order, [100, 200, 300, 600]);
     }
 }

@@ -5,7 +5,7 @@
 
 use crate::clock::Nanos;
 use crate::event::Name;
-use crate::pending::{Look, Pending};
+use crate::pending::{Pending, Poll};
 use serde::{Deserialize, Serialize};
 use tandem_units::Ticket;
 
@@ -45,7 +45,7 @@ pub struct Loss {
 impl Step {
     /// Whether a loss is still on its way.
     pub fn is_waiting(&self) -> bool {
-        self.losses.iter().any(|loss| loss.value.look() == Look::Waiting)
+        self.losses.iter().any(|loss| loss.value.poll() == Poll::Waiting)
     }
 }
 

@@ -43,9 +43,9 @@ pub struct Summary {
     pub devices: BTreeMap<(DeviceRole, Name), DeviceSums>,
     /// Items left out.
     pub skips: SkipSums,
-    /// What the controller settled: kept or taken back, oldest first, at most [`Summary::KEEP`].
+    /// Changes that the controller kept or reverted, oldest first, at most [`Summary::KEEP`].
     pub decisions: Vec<Decision>,
-    /// Decisions by outcome: tried, kept, taken back.
+    /// Decisions by outcome: tried, kept, reverted.
     pub decision_counts: [u64; 3],
     /// Checkpoints written.
     pub checkpoints: CheckpointSums,
@@ -325,7 +325,7 @@ impl StageSums {
     fn add(&mut self, interval: &StageInterval) {
         let workers = interval.workers.max(1);
         self.workers = interval.workers;
-        self.capacity += Nanos(interval.over.0.saturating_mul(workers.into()));
+        self.capacity += Nanos(interval.interval.0.saturating_mul(workers.into()));
         self.busy += interval.busy;
         self.starved += interval.starved;
         self.blocked += interval.blocked;

@@ -11,7 +11,7 @@ use crate::perfetto::Trace;
 use crate::periodic::Window;
 use crate::record::Shared;
 use crate::record_file::{Offer, Outbox, RecordFile};
-use crate::record_options::{News, RecordOptions, Spans};
+use crate::record_options::{RecordOptions, Spans, Update};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -104,9 +104,9 @@ impl Writer {
         if let Some(trace) = &mut self.trace {
             trace.add(&stamped);
         }
-        self.tell(News::Event(&stamped));
+        self.tell(Update::Event(&stamped));
         if let Some(line) = self.window.add(&stamped, &self.options.rules) {
-            self.tell(News::Periodic(&line));
+            self.tell(Update::Periodic(&line));
             if let Some(warning) = line.warning {
                 self.put(Stamped { at: stamped.at, event: warning.into() });
             }
@@ -128,7 +128,7 @@ impl Writer {
         }
     }
 
-    fn tell(&mut self, news: News<'_>) {
+    fn tell(&mut self, news: Update<'_>) {
         if let Some(listener) = &mut self.options.listener {
             listener.hear(news);
         }

@@ -191,7 +191,7 @@ fn a_full_disk_is_tried_again_and_loses_nothing_if_it_recovers_in_time() {
     assert!(first.contains("No space left"), "{first}");
     *room.lock().unwrap() = usize::MAX;
     let closed = recording.finish();
-    assert_eq!((closed.ending, closed.health.lost_in_all()), (Ending::Whole, 0));
+    assert_eq!((closed.ending, closed.health.total_lost()), (Ending::Whole, 0));
     let record = read(&to);
     assert_eq!((record.notes.broken, record.notes.torn), (0, None));
     let report = Report::of(&record, &Rules::default());

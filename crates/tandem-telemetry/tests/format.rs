@@ -30,12 +30,12 @@ fn beginning() -> Vec<Event> {
             arch: "x86_64".into(),
             threads: Some(2),
             memory: Some(Bytes::mib(4)),
-            processor: Some("abacus".into()),
+            cpu: Some("abacus".into()),
         },
     };
     let [waited, limit] = [Nanos(1), Nanos(2)];
     let started = Started { waited, limit, ready: 3, why: StartReason::EnoughReady };
-    let met = WarmUp { shape: [4, 60, 400], number: 1, of: 3, took: Nanos(5) };
+    let met = WarmUp { shape: [4, 60, 400], number: 1, total: 3, took: Nanos(5) };
     let data = Data {
         usable: 900,
         rejected: 2,
@@ -59,7 +59,7 @@ fn pipeline() -> Vec<Event> {
         StageInterval {
             stage: "load".into(),
             workers: 2,
-            over: Nanos(10),
+            interval: Nanos(10),
             busy: Nanos(11),
             starved: Nanos(5),
             blocked: Nanos(4),
@@ -108,7 +108,7 @@ fn besides() -> Vec<Event> {
             to: 3,
             before: 100.5,
             after: Some(120.25),
-            outcome: DecisionOutcome::TakenBack,
+            outcome: DecisionOutcome::Reverted,
             why: "the model starves".into(),
         }
         .into(),
@@ -191,6 +191,34 @@ fn every_line_reads_back_as_it_was_written() {
         let back: Stamped = serde_json::from_str(&line).unwrap();
         assert_eq!(serde_json::to_string(&back).unwrap(), line);
     }
+}
+
+#[test]
+fn names_of_the_older_minor_version_are_read() {
+    #[track_caller]
+    fn check(line: &str) {
+        let new = |line: String, (old, new): (&str, &str)| line.replace(old, new);
+        let renamed = [
+            ("\"of\"", "\"total\""),
+            ("\"over\"", "\"interval\""),
+            ("taken_back", "reverted"),
+            ("processor", "cpu"),
+        ];
+        let read: Stamped = serde_json::from_str(line).unwrap();
+        let now = renamed.into_iter().fold(line.to_string(), new);
+        assert_ne!(now, line, "nothing was renamed");
+        assert_eq!(serde_json::to_string(&read).unwrap(), now);
+    }
+    check(r#"{"at":1,"event":"warm_up","shape":[4,60,400],"number":1,"of":3,"took":5}"#);
+    check(
+        r#"{"at":3,"event":"stage","stage":"load","workers":2,"over":10,"busy":11,"starved":5,"blocked":4,"items":7}"#,
+    );
+    check(
+        r#"{"at":8,"event":"decision","what":"workers","stage":"load","from":2,"to":3,"before":100.5,"after":120.25,"outcome":"taken_back","why":"the model starves"}"#,
+    );
+    check(
+        r#"{"at":0,"event":"run","format":"tandem-run","schema":{"major":1,"minor":1},"program":"tandem","version":"0.1.0","started_unix_ms":1,"settings":{},"host":{"os":"linux","arch":"x86_64","processor":"abacus"}}"#,
+    );
 }
 
 #[test]

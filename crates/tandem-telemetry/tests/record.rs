@@ -6,7 +6,7 @@ use std::time::Duration;
 use tandem_telemetry::event::{
     Decision, DecisionOutcome, Final, Loss, RunHeader, RunOutcome, Step, Warning,
 };
-use tandem_telemetry::record::{Listener, News};
+use tandem_telemetry::record::{Listener, Update};
 use tandem_telemetry::{
     Closed, Ending, MemoryFile, Nanos, Pending, RecordOptions, Recorder, Recording, Report, Rules,
     RunRecord,
@@ -51,7 +51,7 @@ fn a_record_begins_with_its_header_and_ends_with_its_health() {
     recorder.send(step(1, total(Pending::known(0.5))));
     recorder.send(Final { outcome: RunOutcome::Done, why: None, steps: 1, flags: vec![] });
     let Closed { health, ending, .. } = recording.finish();
-    assert_eq!((health.lost_in_all(), ending), (0, Ending::Whole));
+    assert_eq!((health.total_lost(), ending), (0, Ending::Whole));
     let lines = lines(&file);
     let kinds: Vec<_> = lines.iter().map(|line| line["event"].as_str().unwrap()).collect();
     assert_eq!(kinds, ["run", "step", "final", "health"]);
@@ -70,7 +70,7 @@ fn a_late_loss_holds_back_later_steps_but_no_other_event() {
     recorder.send(Warning { code: "x".into(), text: "first".into() });
     wait_until("the warning is written", || !of_kind(&lines_so_far(&file), "warning").is_empty());
     assert!(of_kind(&lines(&file), "step").is_empty());
-    promise.keep(1.0);
+    promise.set(1.0);
     recording.finish();
     let steps = of_kind(&lines(&file), "step");
     assert_eq!(steps[0]["losses"]["total"], 1.0);
@@ -120,7 +120,7 @@ fn the_window_of_waiting_steps_is_bounded() {
     }
     wait_until("seven are written", || of_kind(&lines_so_far(&file), "step").len() >= 7);
     assert_eq!(of_kind(&lines(&file), "step").len(), 7);
-    promises.into_iter().for_each(|promise| promise.keep(4.0));
+    promises.into_iter().for_each(|promise| promise.set(4.0));
     recording.finish();
     let steps = of_kind(&lines(&file), "step");
     let numbers: Vec<_> = steps.iter().map(|line| line["step"].as_u64().unwrap()).collect();
@@ -195,8 +195,8 @@ fn listeners_hear_every_event_and_the_line_every_hundred_steps() {
     let listener = Listener::new(move |news| {
         let mut heard = ears.lock().unwrap();
         match news {
-            News::Event(_) => heard.0 += 1,
-            News::Periodic(line) => heard.1.push(line.to_string()),
+            Update::Event(_) => heard.0 += 1,
+            Update::Periodic(line) => heard.1.push(line.to_string()),
         }
     });
     let file = MemoryFile::default();
@@ -215,7 +215,7 @@ fn listeners_hear_every_event_and_the_line_every_hundred_steps() {
 #[test]
 fn a_listener_that_panics_is_reported_and_blocks_nobody() {
     let listener = Listener::new(|news| {
-        if matches!(news, News::Periodic(_)) {
+        if matches!(news, Update::Periodic(_)) {
             panic!("on purpose");
         }
     });

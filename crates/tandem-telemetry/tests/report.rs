@@ -72,7 +72,7 @@ impl Tale {
         self.tell(StageInterval {
             stage: name.into(),
             workers,
-            over,
+            interval: over,
             busy,
             starved: Nanos(starved),
             blocked: Nanos(blocked),
@@ -158,7 +158,7 @@ fn a_starved_model_names_the_stage_it_waits_for() {
         why: "the model starves".into(),
     };
     tale.tell(decide(1, 2, 211.0, DecisionOutcome::Kept));
-    tale.tell(decide(2, 3, 211.5, DecisionOutcome::TakenBack));
+    tale.tell(decide(2, 3, 211.5, DecisionOutcome::Reverted));
     let report = report(&tale.end());
     assert_eq!(report.verdict.cause, Cause::Feed);
     assert_eq!(report.verdict.stage.as_deref(), Some("load"));
@@ -230,7 +230,7 @@ fn a_killed_run_without_stages_says_what_it_does_not_know() {
 fn what_was_compiled_before_the_clock_started_is_in_the_report() {
     let mut run = Tale::begin();
     for (number, took) in [(1, 1200), (2, 300)] {
-        run.tell(WarmUp { shape: [4, 60, 400], number, of: 2, took: Nanos::millis(took) });
+        run.tell(WarmUp { shape: [4, 60, 400], number, total: 2, took: Nanos::millis(took) });
     }
     let text = report(&run.end()).to_string();
     assert!(text.contains("warm-up   2 shapes met before the clock started: 1.50 s"), "{text}");
@@ -313,7 +313,7 @@ fn a_stage_that_handles_utterances_is_weighed_per_step_all_the_same() {
         let interval = StageInterval {
             stage: "prepare".into(),
             workers: 2,
-            over: tale.now,
+            interval: tale.now,
             busy: Nanos::millis(9600),
             starved: Nanos(0),
             blocked: Nanos(0),

@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use tandem_telemetry::run_parts::{self, RunPart};
 
-/// What tells two files of the same name apart: device, inode, and when the run was begun, since
+/// What tells two files of the same name apart: device, inode, and when the run was started, since
 /// a file may be written anew in its place.
 pub(super) type Identity = (u64, u64, u64);
 
@@ -18,7 +18,7 @@ pub(super) struct Part {
     pub(super) length: u64,
 }
 
-/// All parts in a directory in the order they were begun, or one record by itself; those whose first line is not there
+/// All parts in a directory in the order they were started, or one record by itself; those whose first line is not there
 /// yet are left for later.
 pub(super) fn of(place: &Path) -> Result<Vec<Part>, PageError> {
     let failed = |source| PageError::Read { path: place.to_path_buf(), source };
@@ -31,6 +31,6 @@ pub(super) fn of(place: &Path) -> Result<Vec<Part>, PageError> {
 
 fn part(found: RunPart) -> Option<Part> {
     let facts = fs::metadata(&found.path).ok().filter(fs::Metadata::is_file)?;
-    let identity = (facts.dev(), facts.ino(), found.begun);
+    let identity = (facts.dev(), facts.ino(), found.started);
     Some(Part { path: found.path, identity, length: facts.len() })
 }

@@ -82,7 +82,7 @@ fn decisions(report: &Report, lang: Lang) -> Option<Table> {
         let outcome = match decision.outcome {
             DecisionOutcome::Trying => lang.say("being tried", "در حال آزمایش"),
             DecisionOutcome::Kept => lang.say("kept", "نگه داشته شد"),
-            DecisionOutcome::TakenBack => lang.say("taken back", "برگردانده شد"),
+            DecisionOutcome::Reverted => lang.say("reverted", "برگردانده شد"),
         };
         let stage = decision.stage.as_ref().map(|stage| format!(" ({stage})")).unwrap_or_default();
         let after = decision.after.map_or_else(|| "-".into(), |after| lang.number(after, 1));
@@ -95,7 +95,7 @@ fn decisions(report: &Report, lang: Lang) -> Option<Table> {
             outcome.into(),
         ]);
     }
-    more(&mut table, adaptation.kept + adaptation.taken_back, lang);
+    more(&mut table, adaptation.kept + adaptation.reverted, lang);
     table.some()
 }
 
@@ -152,7 +152,7 @@ fn damage(report: &Report, lang: Lang) -> Option<String> {
             said.push(format!("{} {}", lang.count(count), lang.say(english, persian)));
         }
     };
-    say(health.lost_in_all(), "events found no room", "رویداد جا نشد");
+    say(health.total_lost(), "events found no room", "رویداد جا نشد");
     say(health.write_errors, "writes failed", "نوشتن ناموفق");
     say(health.late_losses, "losses came too late", "زیان دیر رسید");
     say(notes.broken, "damaged lines", "خط خراب");
@@ -178,9 +178,9 @@ pub(super) fn settings(view: &RunView, report: &Report, lang: Lang) -> Section {
         if let Some(memory) = host.memory {
             pieces.push(Piece::Words(format!(" · {}", lang.bytes(memory))));
         }
-        if let Some(processor) = &host.processor {
+        if let Some(cpu) = &host.cpu {
             pieces.push(Piece::Words(" · ".into()));
-            pieces.push(Piece::Code(processor.clone()));
+            pieces.push(Piece::Code(cpu.clone()));
         }
         let title = lang.say("Every setting", "همهٔ تنظیمات");
         let table = leaves(&header.settings, lang).some();

@@ -64,7 +64,7 @@ fn long_runs_keep_few_columns_and_the_right_shares() {
             StageInterval {
                 stage: "load".into(),
                 workers: 2,
-                over: Nanos::millis(1000),
+                interval: Nanos::millis(1000),
                 busy: Nanos::millis(if second % 2 == 0 { 2000 } else { 0 }),
                 starved: Nanos(0),
                 blocked: Nanos::millis(if second % 2 == 0 { 0 } else { 2000 }),

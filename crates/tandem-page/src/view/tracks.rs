@@ -46,11 +46,11 @@ impl StageTrack {
 
     /// Adds what it did up to `at`.
     pub fn add(&mut self, at: f64, interval: &StageInterval) {
-        let over = interval.over.seconds().0;
+        let length = interval.interval.seconds().0;
         let column = StageColumn {
-            begin: (at - over).max(0.0),
+            begin: (at - length).max(0.0),
             end: at,
-            capacity: over * f64::from(interval.workers.max(1)),
+            capacity: length * f64::from(interval.workers.max(1)),
             spent: [interval.busy, interval.starved, interval.blocked].map(|time| time.seconds().0),
         };
         match self.columns.last_mut() {
