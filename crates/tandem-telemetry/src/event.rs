@@ -1,6 +1,6 @@
-//! Everything a run can say about itself: one closed list.
+//! The closed list of events.
 //!
-//! In: facts from the pipeline, the trainer and the device sampler. Out: [`Event`], which
+//! In: measurements from the pipeline, the trainer and the device sampler. Out: [`Event`], which
 //! [`crate::record`] turns into one JSON line each. `docs/record.md` explains every field;
 //! a change here needs a change there and, once released, a new [`Schema`] number.
 //! An event never holds a tensor, a device or a lock. Next: [`crate::intake`].
@@ -17,7 +17,7 @@ pub use crate::facts::{
 pub use crate::header::{HostFacts, RunHeader, Schema};
 pub use crate::step::{Loss, Step};
 
-/// A name that is usually known when the program is built, and then costs nothing to send.
+/// A name. Static strings cost no allocation to send.
 pub type Name = Cow<'static, str>;
 
 /// One fact about a run. The tag in the record is the variant in snake case.
@@ -28,9 +28,9 @@ pub enum Event {
     Run(Box<RunHeader>),
     /// What the run found in its corpus at the start.
     Data(Data),
-    /// A shape was met before the clock started.
+    /// A padded shape was run once before step 1.
     WarmUp(WarmUp),
-    /// The model was let go after the controlled start.
+    /// The controlled start ended.
     Started(Started),
     /// What a stage did since its last such line.
     Stage(StageInterval),
@@ -44,19 +44,19 @@ pub enum Event {
     Slot(SlotChange),
     /// How full a queue is.
     Queue(QueueLevel),
-    /// The adaptive controller tried, kept or took back a change.
+    /// The adaptive controller tried, kept or reverted a change.
     Decision(Decision),
-    /// An item was left out.
+    /// An item was skipped.
     Skipped(Skipped),
-    /// A look at a device.
+    /// A sample of a device.
     Device(DeviceSample),
     /// A checkpoint is on disk.
     Checkpoint(Checkpoint),
-    /// What a voice is worth on rows it never learned from.
+    /// Validation metrics on held-out rows.
     Validation(Validation),
-    /// Something a person should read.
+    /// A warning for the user.
     Warning(Warning),
-    /// How the record itself fares; written by the record's own thread.
+    /// Health of the record itself; written by the record's own thread.
     Health(Health),
     /// The run is over; absent where it was killed.
     Final(Final),
@@ -67,7 +67,6 @@ pub enum Event {
 pub struct Stamped {
     /// Nanoseconds since the start of the run.
     pub at: Nanos,
-    /// What happened.
     #[serde(flatten)]
     pub event: Event,
 }
@@ -76,50 +75,32 @@ pub struct Stamped {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Kind {
-    /// See [`Event::Run`].
     Run,
-    /// See [`Event::Data`].
     Data,
-    /// See [`Event::WarmUp`].
     WarmUp,
-    /// See [`Event::Started`].
     Started,
-    /// See [`Event::Stage`].
     Stage,
-    /// See [`Event::Span`].
     Span,
-    /// See [`Event::Step`].
     Step,
-    /// See [`Event::EmptyStep`].
     EmptyStep,
-    /// See [`Event::Slot`].
     Slot,
-    /// See [`Event::Queue`].
     Queue,
-    /// See [`Event::Decision`].
     Decision,
-    /// See [`Event::Skipped`].
     Skipped,
-    /// See [`Event::Device`].
     Device,
-    /// See [`Event::Checkpoint`].
     Checkpoint,
-    /// See [`Event::Validation`].
     Validation,
-    /// See [`Event::Warning`].
     Warning,
-    /// See [`Event::Health`].
     Health,
-    /// See [`Event::Final`].
     Final,
 }
 
-/// How dear an event is when there is not room for all.
+/// Priority of an event when a queue is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lane {
-    /// Reports need it: it has a queue of its own.
+    /// Reports need it: it has its own queue.
     Essential,
-    /// One of many: the first to go.
+    /// Frequent: dropped first.
     Bulk,
 }
 
@@ -180,7 +161,6 @@ impl Kind {
 }
 
 impl Event {
-    /// Which event it is.
     pub fn kind(&self) -> Kind {
         match self {
             Event::Run(_) => Kind::Run,
@@ -204,7 +184,7 @@ impl Event {
         }
     }
 
-    /// Whether a value inside is still on its way.
+    /// Whether a value inside is still pending.
     pub fn is_waiting(&self) -> bool {
         match self {
             Event::Step(step) => step.is_waiting(),
@@ -213,7 +193,7 @@ impl Event {
     }
 }
 
-macro_rules! becomes_event {
+macro_rules! impl_from_fact {
     ($($variant:ident($fact:ty)),* $(,)?) => {$(
         impl From<$fact> for Event {
             fn from(fact: $fact) -> Event { Event::$variant(fact) }
@@ -221,7 +201,7 @@ macro_rules! becomes_event {
     )*};
 }
 
-becomes_event!(
+impl_from_fact!(
     Data(Data),
     WarmUp(WarmUp),
     Started(Started),

@@ -1,4 +1,4 @@
-//! The present numbers of a run in Prometheus' text format.
+//! Current values of a run in Prometheus' text format.
 //!
 //! In: the [`Summary`] of a run under way. Out: text for a `/metrics` page, version 0.0.4 of
 //! the exposition format. Pure: the page and its port belong to the dashboard. Counters only
@@ -11,7 +11,6 @@ use std::fmt::{self, Write};
 /// What the `Content-Type` header must say.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Renders all metrics.
 pub fn prometheus(summary: &Summary) -> String {
     let mut page = Page::default();
     // Writing to a string cannot fail.
@@ -114,7 +113,7 @@ fn queues(page: &mut Page, summary: &Summary) -> fmt::Result {
     for (name, queue) in &summary.queues {
         page.value("queue_bytes", &[("queue", name)], queue.now.0 as f64)?;
     }
-    page.metric("queue_limit_bytes", Type::Gauge, "The most a queue may hold.")?;
+    page.metric("queue_limit_bytes", Type::Gauge, "Byte limit of a queue.")?;
     summary.queues.iter().try_for_each(|(name, queue)| {
         page.value("queue_limit_bytes", &[("queue", name)], queue.limit.0 as f64)
     })
@@ -123,7 +122,7 @@ fn queues(page: &mut Page, summary: &Summary) -> fmt::Result {
 fn devices(page: &mut Page, summary: &Summary) -> fmt::Result {
     type Figure = fn(&DeviceSums) -> Option<f64>;
     let share = "Share of time a device is busy.";
-    let active = "Share of its multiprocessors at work.";
+    let active = "Share of active multiprocessors.";
     let figures: [(&str, &str, Figure); 5] = [
         ("device_utilisation", share, |sums| sums.last_utilisation.map(f64::from)),
         ("device_activity", active, |sums| sums.last_activity.map(f64::from)),
@@ -133,7 +132,7 @@ fn devices(page: &mut Page, summary: &Summary) -> fmt::Result {
         ("device_temperature_celsius", "Temperature of a device.", |sums| {
             sums.last_temperature.map(f64::from)
         }),
-        ("device_power_watts", "Power a device takes.", |sums| sums.last_power.map(f64::from)),
+        ("device_power_watts", "Power draw of a device.", |sums| sums.last_power.map(f64::from)),
     ];
     for (name, help, figure) in figures {
         if summary.devices.values().any(|sums| figure(sums).is_some()) {
@@ -159,7 +158,7 @@ fn role_name(role: DeviceRole) -> &'static str {
 
 fn events(page: &mut Page, summary: &Summary) -> fmt::Result {
     let skipped = summary.skips.count as f64;
-    page.single("skipped_total", Type::Counter, "Items left out.", skipped)?;
+    page.single("skipped_total", Type::Counter, "Items skipped.", skipped)?;
     let warnings = summary.warning_count as f64;
     page.single("warnings_total", Type::Counter, "Warnings given.", warnings)?;
     let checkpoints = summary.checkpoints.count as f64;
@@ -170,7 +169,7 @@ fn events(page: &mut Page, summary: &Summary) -> fmt::Result {
     if summary.health.lost.is_empty() {
         return Ok(());
     }
-    page.metric("record_lost_total", Type::Counter, "Events that found no room.")?;
+    page.metric("record_lost_total", Type::Counter, "Dropped events.")?;
     summary.health.lost.iter().try_for_each(|(kind, count)| {
         page.value("record_lost_total", &[("kind", kind)], *count as f64)
     })

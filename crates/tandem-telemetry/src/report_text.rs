@@ -1,7 +1,7 @@
 //! The final report as text for people.
 //!
-//! In: [`Report`]. Out: plain lines without colour, the same for the same report. Parts with nothing to say are left out; figures that were not measured
-//! are called so.
+//! In: [`Report`]. Out: plain lines without colour, the same for the same report. Empty parts are left out; figures that were not measured
+//! are marked "not measured".
 
 use crate::event::{
     CacheState, Data, Decision, DecisionOutcome, DeviceRole, RunOutcome, StartReason, Started,
@@ -20,9 +20,9 @@ impl Display for Report {
         }
         writeln!(f, "verdict   {}", self.verdict.sentence)?;
         writeln!(f, "grade     {}", self.grading.sentence)?;
-        if let Some(met) = &self.warm_up {
-            let shapes = count_of(met.shapes, "shape");
-            writeln!(f, "warm-up   {shapes} met before the clock started: {}", met.took)?;
+        if let Some(warm_up) = &self.warm_up {
+            let shapes = count_of(warm_up.shapes, "shape");
+            writeln!(f, "warm-up   {shapes} compiled before the first step: {}", warm_up.took)?;
         }
         if let Some(start) = &self.start {
             writeln!(f, "start     {}", started(start))?;
@@ -53,7 +53,7 @@ fn run(f: &mut Formatter<'_>, report: &Report) -> fmt::Result {
         Some(RunOutcome::Done) => "done",
         Some(RunOutcome::Interrupted) => "interrupted",
         Some(RunOutcome::Failed) => "failed",
-        None => "no ending recorded: killed, or still running",
+        None => "no end recorded: killed or still running",
     };
     let steps = report.steps.as_ref().map_or(0, |steps| steps.all.count);
     let steps = count_of(steps, "step");
@@ -80,7 +80,7 @@ fn data(data: &Data) -> String {
 fn started(start: &Started) -> String {
     let why = match start.why {
         StartReason::EnoughReady => "enough batches were ready",
-        StartReason::DelayOver => "the delay was over",
+        StartReason::DelayOver => "the time limit was reached",
         StartReason::EndOfData => "the data ended",
         StartReason::Stopped => "the run was stopped",
     };
@@ -90,7 +90,7 @@ fn started(start: &Started) -> String {
 
 fn steps(f: &mut Formatter<'_>, steps: &StepReport) -> fmt::Result {
     writeln!(f, "\nsteps     {}", times(&steps.all))?;
-    // Said only where the first step stands out, as it does when it compiles kernels.
+    // Only where the first step is much slower, as when it compiles kernels.
     let apart = |steady: &&Figures| steps.first.seconds().0 > 2.0 * steady.p95;
     if let Some(steady) = steps.steady.as_ref().filter(apart) {
         writeln!(f, "  after the first ({}): {}", steps.first, times(steady))?;
@@ -110,7 +110,7 @@ fn steps(f: &mut Formatter<'_>, steps: &StepReport) -> fmt::Result {
     if !steps.losses.is_empty() {
         let losses = steps.losses.iter().map(|(name, loss)| match loss.value() {
             Some(value) => format!("{name} {value:.4}"),
-            None => format!("{name} not read"),
+            None => format!("{name} missing"),
         });
         writeln!(f, "  last losses: {}", losses.collect::<Vec<_>>().join(", "))?;
     }
@@ -180,14 +180,14 @@ fn devices(f: &mut Formatter<'_>, devices: &[DeviceReport]) -> fmt::Result {
             let peak = Bytes(figures.max as u64);
             device.memory_total.map_or(peak.to_string(), |total| format!("{peak} of {total}"))
         });
-        let more = besides(device);
+        let more = optional_figures(device);
         writeln!(f, "  {:<15} {role:<11} {busy:<14} {memory}{more}", device.device)?;
     }
     Ok(())
 }
 
-/// What only some devices tell.
-fn besides(device: &DeviceReport) -> String {
+/// Figures that only some devices report.
+fn optional_figures(device: &DeviceReport) -> String {
     let activity = device.activity.map(|share| format!("; {} active", percent(share.mean)));
     let power = device.power.map(|watts| format!("; {:.0} W", watts.mean));
     let heat = device.temperature.map(|degrees| format!("; up to {:.0} C", degrees.max));
@@ -270,7 +270,7 @@ fn record(f: &mut Formatter<'_>, record: &RecordReport) -> fmt::Result {
         let lost = health.lost.iter().map(|(kind, count)| format!("{kind} {count}"));
         let lost = lost.collect::<Vec<_>>().join(", ");
         said.push(format!(
-            "{} lost for want of room ({lost})",
+            "{} dropped because the queue was full ({lost})",
             count_of(health.total_lost(), "event")
         ));
     }
@@ -281,13 +281,13 @@ fn record(f: &mut Formatter<'_>, record: &RecordReport) -> fmt::Result {
     }
     if health.late_losses > 0 {
         said.push(format!(
-            "{} without losses, which came too late",
+            "{} without losses: they arrived too late",
             count_of(health.late_losses, "step")
         ));
     }
     if let Some(notes) = &record.notes {
         if let Some(bytes) = notes.torn {
-            said.push(format!("the last line was cut off after {bytes} bytes"));
+            said.push(format!("the last line was truncated after {bytes} bytes"));
         }
         if notes.broken > 0 {
             let first = notes.first_broken.unwrap_or_default();
@@ -295,7 +295,7 @@ fn record(f: &mut Formatter<'_>, record: &RecordReport) -> fmt::Result {
         }
         let unknown: u64 = notes.unknown.values().sum();
         if unknown > 0 {
-            said.push(format!("{} of a newer program passed over", count_of(unknown, "event")));
+            said.push(format!("{} of a newer version ignored", count_of(unknown, "event")));
         }
     }
     if said.is_empty() {

@@ -12,12 +12,12 @@ use tandem_units::{Bytes, Epoch, Ticket};
 
 /// One event of each kind with every field filled in.
 fn one_of_each() -> Vec<Event> {
-    [beginning(), pipeline(), besides(), ending()].concat()
+    [start_events(), pipeline_events(), other_events(), end_events()].concat()
 }
 
 const TICKET: Ticket = Ticket { epoch: Epoch(1), seq: 41 };
 
-fn beginning() -> Vec<Event> {
+fn start_events() -> Vec<Event> {
     let header = RunHeader {
         format: RunHeader::FORMAT.into(),
         schema: Schema { major: 1, minor: 2 },
@@ -30,12 +30,12 @@ fn beginning() -> Vec<Event> {
             arch: "x86_64".into(),
             threads: Some(2),
             memory: Some(Bytes::mib(4)),
-            cpu: Some("abacus".into()),
+            cpu: Some("test CPU".into()),
         },
     };
     let [waited, limit] = [Nanos(1), Nanos(2)];
     let started = Started { waited, limit, ready: 3, why: StartReason::EnoughReady };
-    let met = WarmUp { shape: [4, 60, 400], number: 1, total: 3, took: Nanos(5) };
+    let warm_up = WarmUp { shape: [4, 60, 400], number: 1, total: 3, took: Nanos(5) };
     let data = Data {
         usable: 900,
         rejected: 2,
@@ -46,10 +46,10 @@ fn beginning() -> Vec<Event> {
         seconds: 1.5,
         workers: 2,
     };
-    vec![Event::Run(Box::new(header)), data.into(), met.into(), started.into()]
+    vec![Event::Run(Box::new(header)), data.into(), warm_up.into(), started.into()]
 }
 
-fn pipeline() -> Vec<Event> {
+fn pipeline_events() -> Vec<Event> {
     let losses = vec![
         Loss { name: "total".into(), value: Pending::known(0.5) },
         Loss { name: "prior".into(), value: Pending::known(f32::NAN) },
@@ -99,7 +99,7 @@ fn pipeline() -> Vec<Event> {
     ]
 }
 
-fn besides() -> Vec<Event> {
+fn other_events() -> Vec<Event> {
     vec![
         Decision {
             what: "workers".into(),
@@ -148,7 +148,7 @@ fn besides() -> Vec<Event> {
     ]
 }
 
-fn ending() -> Vec<Event> {
+fn end_events() -> Vec<Event> {
     vec![
         Warning { code: "variation".into(), text: "step times vary".into() }.into(),
         Health {
@@ -217,7 +217,7 @@ fn names_of_the_older_minor_version_are_read() {
         r#"{"at":8,"event":"decision","what":"workers","stage":"load","from":2,"to":3,"before":100.5,"after":120.25,"outcome":"taken_back","why":"the model starves"}"#,
     );
     check(
-        r#"{"at":0,"event":"run","format":"tandem-run","schema":{"major":1,"minor":1},"program":"tandem","version":"0.1.0","started_unix_ms":1,"settings":{},"host":{"os":"linux","arch":"x86_64","processor":"abacus"}}"#,
+        r#"{"at":0,"event":"run","format":"tandem-run","schema":{"major":1,"minor":1},"program":"tandem","version":"0.1.0","started_unix_ms":1,"settings":{},"host":{"os":"linux","arch":"x86_64","processor":"test CPU"}}"#,
     );
 }
 
@@ -240,8 +240,9 @@ fn every_field_is_documented() {
             .find(|section| section.starts_with(&format!("`{kind}`")))
             .unwrap_or_else(|| panic!("docs/record.md has no section `{kind}`"));
         for field in value.as_object().unwrap().keys() {
-            let told = field == "at" || field == "event" || section.contains(&format!("`{field}`"));
-            assert!(told, "docs/record.md does not explain `{field}` of `{kind}`");
+            let explained =
+                field == "at" || field == "event" || section.contains(&format!("`{field}`"));
+            assert!(explained, "docs/record.md does not explain `{field}` of `{kind}`");
         }
     }
 }

@@ -92,6 +92,6 @@ fn check_readable(path: &Path) -> ReadNotes {
     assert!(steps.len() > 100, "{} steps", steps.len());
     assert!(steps.is_sorted(), "steps keep their order");
     let report = Report::of(&record, &Rules::default());
-    assert!(report.to_string().contains("no ending recorded: killed"), "{report}");
+    assert!(report.to_string().contains("no end recorded: killed"), "{report}");
     record.notes
 }

@@ -1,4 +1,4 @@
-//! The record as its users meet it: sent from threads, written by its own, read back as JSON.
+//! The record from outside: events sent from threads, written by the writer thread, read back as JSON.
 
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
@@ -139,7 +139,7 @@ fn a_record_is_never_written_over_another() {
 }
 
 #[test]
-fn a_nan_survives_the_way_through_the_record() {
+fn a_nan_is_read_back_as_nan() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("run.jsonl");
     let recording = Recording::create(&path, header(), RecordOptions::default()).unwrap();
@@ -163,7 +163,7 @@ fn a_nan_survives_the_way_through_the_record() {
 }
 
 /// Hundred steps of 50 and 150 ms in turn, then a clean end.
-fn send_unsteady_run(recorder: &Recorder) {
+fn send_varying_run(recorder: &Recorder) {
     for number in 1..=100 {
         let took = Nanos::millis(if number % 2 == 0 { 50 } else { 150 });
         recorder.send(Step { took, ..step(number, total(Pending::known(1.0))) });
@@ -176,7 +176,7 @@ fn the_report_from_memory_is_the_report_from_the_file() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("run.jsonl");
     let recording = Recording::create(&path, header(), RecordOptions::default()).unwrap();
-    send_unsteady_run(&recording.recorder());
+    send_varying_run(&recording.recorder());
     let closed = recording.finish();
     let record = RunRecord::read(&path).unwrap();
     let mut from_memory = Report::from_summary(&closed.summary, None, &Rules::default());
@@ -189,7 +189,7 @@ fn the_report_from_memory_is_the_report_from_the_file() {
 }
 
 #[test]
-fn listeners_hear_every_event_and_the_line_every_hundred_steps() {
+fn listeners_receive_every_event_and_the_line_every_hundred_steps() {
     let heard = Arc::new(Mutex::new((0, Vec::new())));
     let ears = Arc::clone(&heard);
     let listener = Listener::new(move |news| {
@@ -202,7 +202,7 @@ fn listeners_hear_every_event_and_the_line_every_hundred_steps() {
     let file = MemoryFile::default();
     let options = RecordOptions { listener: Some(listener), ..Default::default() };
     let recording = Recording::start(Box::new(file.clone()), header(), options).unwrap();
-    send_unsteady_run(&recording.recorder());
+    send_varying_run(&recording.recorder());
     recording.finish();
     let (events, periodic) = heard.lock().unwrap().clone();
     assert_eq!(events, lines(&file).len());
@@ -221,8 +221,8 @@ fn a_listener_that_panics_is_reported_and_blocks_nobody() {
     });
     let options = RecordOptions { listener: Some(listener), ..Default::default() };
     let recording = Recording::start(Box::<MemoryFile>::default(), header(), options).unwrap();
-    send_unsteady_run(&recording.recorder());
+    send_varying_run(&recording.recorder());
     let closed = recording.finish();
     assert_eq!(closed.ending, Ending::Cut);
-    assert!(closed.health.first_error.unwrap().contains("broke down"));
+    assert!(closed.health.first_error.unwrap().contains("panicked"));
 }

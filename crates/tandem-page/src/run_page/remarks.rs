@@ -1,4 +1,4 @@
-//! What happened besides, and with which settings.
+//! Other events of a run, and its settings.
 
 use crate::lang::Lang;
 use crate::page::{Block, Section, Table, Tone, Verdict};
@@ -10,9 +10,9 @@ use tandem_telemetry::event::{DecisionOutcome, StartReason};
 /// How many examples of a kind are shown.
 const SHOWN: usize = 10;
 
-/// Start, checkpoints, changes of the controller, items left out, warnings, damage of the record.
+/// Start, checkpoints, changes of the controller, skipped rows, warnings, damage of the record.
 pub(super) fn section(report: &Report, lang: Lang) -> Section {
-    let section = Section::new("remarks", lang.say("What else happened", "رویدادهای دیگر"));
+    let section = Section::new("remarks", lang.say("Other events", "رویدادهای دیگر"));
     let failure = report
         .run
         .why
@@ -35,7 +35,7 @@ fn start(report: &Report, lang: Lang) -> Option<Prose> {
         StartReason::EnoughReady => {
             lang.say("enough batches were ready", "به‌اندازهٔ کافی دستهٔ آماده وجود داشت")
         }
-        StartReason::DelayOver => lang.say("the delay was over", "مهلت انتظار تمام شد"),
+        StartReason::DelayOver => lang.say("the time limit was reached", "مهلت انتظار تمام شد"),
         StartReason::EndOfData => lang.say("the data ended", "داده‌ها تمام شد"),
         StartReason::Stopped => lang.say("the run was stopped", "اجرا متوقف شد"),
     };
@@ -143,7 +143,7 @@ fn more(table: &mut Table, count: u64, lang: Lang) {
     }
 }
 
-/// What the record lost; a whole record is not mentioned.
+/// What the record lost; a complete record is not mentioned.
 fn damage(report: &Report, lang: Lang) -> Option<String> {
     let (health, notes) = (&report.record.health, report.record.notes.clone().unwrap_or_default());
     let mut said = Vec::new();
@@ -152,12 +152,16 @@ fn damage(report: &Report, lang: Lang) -> Option<String> {
             said.push(format!("{} {}", lang.count(count), lang.say(english, persian)));
         }
     };
-    say(health.total_lost(), "events found no room", "رویداد جا نشد");
+    say(
+        health.total_lost(),
+        "events dropped because the queue was full",
+        "رویداد به‌علت پر بودن صف حذف شد",
+    );
     say(health.write_errors, "writes failed", "نوشتن ناموفق");
-    say(health.late_losses, "losses came too late", "زیان دیر رسید");
+    say(health.late_losses, "losses arrived too late", "زیان دیر رسید");
     say(notes.broken, "damaged lines", "خط خراب");
-    say(notes.torn.unwrap_or(0), "bytes of a last line that was cut off", "بایت از خط آخرِ ناتمام");
-    say(notes.unknown.values().sum(), "events of a newer program", "رویداد از نسخهٔ تازه‌تر برنامه");
+    say(notes.torn.unwrap_or(0), "bytes of a truncated last line", "بایت از خط آخرِ ناتمام");
+    say(notes.unknown.values().sum(), "events of a newer version", "رویداد از نسخهٔ تازه‌تر برنامه");
     let said = (!said.is_empty()).then(|| said.join(lang.say(", ", "، ")))?;
     Some(lang.say(
         format!("The record is incomplete: {said}."),
@@ -182,13 +186,13 @@ pub(super) fn settings(view: &RunView, report: &Report, lang: Lang) -> Section {
             pieces.push(Piece::Words(" · ".into()));
             pieces.push(Piece::Code(cpu.clone()));
         }
-        let title = lang.say("Every setting", "همهٔ تنظیمات");
+        let title = lang.say("All settings", "همهٔ تنظیمات");
         let table = leaves(&header.settings, lang).some();
         let fold = table.map(|table| Block::Fold(title.into(), table));
         section = section.with(Prose(pieces)).with_some(fold);
     }
     if !report.adaptation.flags.is_empty() {
-        let words = lang.say("Settings this run ended with:", "تنظیماتی که اجرا با آن‌ها تمام شد:");
+        let words = lang.say("Final settings of this run:", "تنظیمات پایانی این اجرا:");
         section = section
             .with(Prose::from(words))
             .with(Block::Commands(vec![report.adaptation.flags.join(" ")]));

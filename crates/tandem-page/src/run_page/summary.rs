@@ -1,4 +1,4 @@
-//! The answer first: what holds the run back, its grade, and the figures that matter.
+//! Corpus, bottleneck, grade and key figures of a run.
 
 use crate::lang::Lang;
 use crate::page::{Block, Fact, Section, Tone, Verdict};
@@ -66,7 +66,10 @@ fn facts(view: &RunView, report: &Report, lang: Lang) -> Vec<Fact> {
     if let Some(steps) = &report.steps {
         let times = steps.steady.as_ref().unwrap_or(&steps.all);
         facts.push(Fact::new(lang.say("last step", "آخرین گام"), lang.count(steps.last)));
-        facts.push(Fact::new(lang.say("median step", "میانهٔ زمان گام"), lang.seconds(times.p50)));
+        facts.push(Fact::new(
+            lang.say("median step time", "میانهٔ زمان گام"),
+            lang.seconds(times.p50),
+        ));
         let pace = lang.number(steps.steps_per_second, 2);
         facts.push(Fact::new(lang.say("steps/s", "گام در ثانیه"), pace));
         let samples = lang.number(steps.samples_per_second, 1);
@@ -82,7 +85,7 @@ fn facts(view: &RunView, report: &Report, lang: Lang) -> Vec<Fact> {
         facts.push(Fact::new(lang.say("last loss", "آخرین زیان"), lang.short(extent.last)));
     }
     let lasted = report.run.lasted.seconds().0;
-    facts.push(Fact::new(lang.say("lasted", "مدت اجرا"), lang.seconds(lasted)));
+    facts.push(Fact::new(lang.say("duration", "مدت اجرا"), lang.seconds(lasted)));
     facts
 }
 
@@ -92,7 +95,7 @@ fn ending(report: &Report, lang: Lang) -> Fact {
         Some(RunOutcome::Done) => (Tone::Good, lang.say("done", "پایان یافته")),
         Some(RunOutcome::Interrupted) => (Tone::Fair, lang.say("interrupted", "متوقف‌شده")),
         Some(RunOutcome::Failed) => (Tone::Bad, lang.say("failed", "ناموفق")),
-        None => (Tone::Neutral, lang.say("no end yet", "بدون پایان")),
+        None => (Tone::Neutral, lang.say("not finished", "پایان‌نیافته")),
     };
     Fact::new(lang.say("state", "وضعیت"), word).toned(tone)
 }

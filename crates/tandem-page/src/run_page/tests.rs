@@ -106,7 +106,7 @@ fn the_corpus_the_skipped_rows_and_the_empty_steps_are_on_the_page() {
 fn an_empty_run_has_a_page_too() {
     let page = run_page(&RunView::default(), "x", Lang::En);
     assert!(outline(&page).contains("No step was finished"));
-    assert!(render::html(&page).contains("No device was looked at"));
+    assert!(render::html(&page).contains("No device was sampled"));
 }
 
 #[test]

@@ -47,7 +47,7 @@ fn slots_count_the_time_in_each_state_up_to_now() {
     add(&mut view, 1000, change(SlotState::Ready));
     add(&mut view, 3000, change(SlotState::Training));
     add(&mut view, 4000, change(SlotState::Preparing));
-    // No event of the slot, but time goes on.
+    // No event of the slot, but time passes.
     add(&mut view, 5000, step(1, 1.0));
     assert_eq!(view.slots.shares(0), Some([0.25, 0.5, 0.25]));
     assert_eq!(view.slots.newest.len(), 2);
