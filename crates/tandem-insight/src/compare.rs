@@ -9,6 +9,7 @@ mod measures;
 
 use crate::bootstrap::{Draws, Interval};
 use crate::measured_run::MeasuredRun;
+use crate::profile_verdict::percent;
 use measures::Pair;
 use serde::Serialize;
 use std::path::PathBuf;
@@ -301,10 +302,6 @@ impl Row {
     fn change(&self) -> Option<f64> {
         if self.measure.is_share() { Some(self.b - self.a) } else { Some(self.ratio? - 1.0) }
     }
-}
-
-fn percent(share: f64) -> String {
-    format!("{:.1} %", 100.0 * share)
 }
 
 fn signed_percent(share: f64) -> String {

@@ -72,33 +72,23 @@ impl RunView {
             Event::Step(step) => self.add_step(step, at, first_step),
             Event::Validation(validation) => {
                 for (name, value) in &validation.values {
-                    let known = self.held_out.iter().position(|(found, _)| found == name);
-                    let place = known.unwrap_or_else(|| {
-                        self.held_out.push((name.clone(), Series::default()));
-                        self.held_out.len() - 1
-                    });
-                    self.held_out[place].1.add(validation.step as f64, *value);
+                    let new = || (name.clone(), Series::default());
+                    let (_, series) = entry(&mut self.held_out, |(found, _)| found == name, new);
+                    series.add(validation.step as f64, *value);
                 }
             }
             Event::Stage(interval) => {
-                let known = self.stages.iter().position(|track| track.stage == interval.stage);
-                let place = known.unwrap_or_else(|| {
-                    self.stages.push(StageTrack::new(interval.stage.clone()));
-                    self.stages.len() - 1
-                });
-                self.stages[place].add(at, interval);
+                let new = || StageTrack::new(interval.stage.clone());
+                entry(&mut self.stages, |track| track.stage == interval.stage, new)
+                    .add(at, interval);
             }
             Event::Slot(change) => self.slots.add(at, change),
             Event::Device(sample) => {
-                let known = self
-                    .devices
-                    .iter()
-                    .position(|track| track.role == sample.role && track.device == sample.device);
-                let place = known.unwrap_or_else(|| {
-                    self.devices.push(DeviceTrack::new(sample.device.clone(), sample.role));
-                    self.devices.len() - 1
-                });
-                self.devices[place].add(at, sample);
+                let is_it = |track: &DeviceTrack| {
+                    track.role == sample.role && track.device == sample.device
+                };
+                let new = || DeviceTrack::new(sample.device.clone(), sample.role);
+                entry(&mut self.devices, is_it, new).add(at, sample);
             }
             _ => {}
         }
@@ -120,12 +110,9 @@ impl RunView {
         }
         for loss in &step.losses {
             let Some(value) = loss.value.value() else { continue };
-            let known = self.losses.iter().position(|(name, _)| *name == loss.name);
-            let place = known.unwrap_or_else(|| {
-                self.losses.push((loss.name.clone(), Series::default()));
-                self.losses.len() - 1
-            });
-            self.losses[place].1.add(step.step as f64, f64::from(value));
+            let new = || (loss.name.clone(), Series::default());
+            let (_, series) = entry(&mut self.losses, |(name, _)| *name == loss.name, new);
+            series.add(step.step as f64, f64::from(value));
         }
     }
 
@@ -136,6 +123,15 @@ impl RunView {
         let earlier_parts = self.earlier_parts + 1;
         *self = RunView { losses, held_out, earlier_parts, ..RunView::default() };
     }
+}
+
+/// The matching element, added at the end where there is none: lists stay in the order of first use.
+fn entry<T>(list: &mut Vec<T>, is_it: impl Fn(&T) -> bool, new: impl FnOnce() -> T) -> &mut T {
+    let place = list.iter().position(is_it).unwrap_or_else(|| {
+        list.push(new());
+        list.len() - 1
+    });
+    &mut list[place]
 }
 
 #[cfg(test)]

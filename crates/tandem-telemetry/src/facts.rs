@@ -90,7 +90,7 @@ pub enum StartReason {
 }
 
 /// What a stage did since its last such line, summed over its workers.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StageInterval {
     pub stage: Name,
     /// Its workers in this interval.
@@ -272,6 +272,17 @@ pub enum DeviceRole {
     Model,
     /// The host's CPU.
     Host,
+}
+
+impl DeviceRole {
+    /// The name in the record.
+    pub fn name(self) -> &'static str {
+        match self {
+            DeviceRole::Data => "data",
+            DeviceRole::Model => "model",
+            DeviceRole::Host => "host",
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -71,25 +71,17 @@ fn utilisation(summary: &Summary, role: DeviceRole) -> Option<f64> {
 /// Samples are single precision: 90 % may arrive as 89.999998 %.
 const ROUNDING: f64 = 1e-6;
 
-fn at_least(
-    name: &str,
-    measured: Option<f64>,
-    targets: &Targets,
-    wanted: fn(&Target) -> f64,
-) -> Criterion {
+type Limit = fn(&Target) -> f64;
+
+fn at_least(name: &str, measured: Option<f64>, targets: &Targets, limit: Limit) -> Criterion {
     criterion(name, measured, targets, |value, target| {
-        (value + ROUNDING >= wanted(target), format!("at least {}", percent(wanted(target))))
+        (value + ROUNDING >= limit(target), format!("at least {}", percent(limit(target))))
     })
 }
 
-fn below(
-    name: &str,
-    measured: Option<f64>,
-    targets: &Targets,
-    wanted: fn(&Target) -> f64,
-) -> Criterion {
+fn below(name: &str, measured: Option<f64>, targets: &Targets, limit: Limit) -> Criterion {
     criterion(name, measured, targets, |value, target| {
-        (value + ROUNDING < wanted(target), format!("below {}", percent(wanted(target))))
+        (value + ROUNDING < limit(target), format!("below {}", percent(limit(target))))
     })
 }
 
@@ -164,7 +156,6 @@ mod tests {
     use super::*;
     use crate::clock::Nanos;
     use crate::event::{DeviceSample, Stamped, Step};
-    use tandem_units::Ticket;
 
     fn run(data: Option<f32>, model: Option<f32>, times: &[u64]) -> Summary {
         let mut summary = Summary::default();
@@ -178,13 +169,9 @@ mod tests {
         for (index, &millis) in times.iter().enumerate() {
             let step = Step {
                 step: index as u64 + 1,
-                ticket: Ticket::default(),
                 took: Nanos::millis(millis),
-                waited: Nanos(0),
                 items: 1,
-                frames: 1,
-                shape: None,
-                losses: vec![],
+                ..Step::default()
             };
             add(step.into());
         }

@@ -4,7 +4,6 @@
 //! the exposition format. Pure: the page and its port belong to the dashboard. Counters only
 //! ever rise during a run; what was not measured has no line.
 
-use crate::event::DeviceRole;
 use crate::summary::{DeviceSums, Summary};
 use std::fmt::{self, Write};
 
@@ -140,20 +139,12 @@ fn devices(page: &mut Page, summary: &Summary) -> fmt::Result {
         }
         for ((role, device), sums) in &summary.devices {
             if let Some(value) = figure(sums) {
-                let labels = [("device", &**device), ("role", role_name(*role))];
+                let labels = [("device", &**device), ("role", role.name())];
                 page.value(name, &labels, value)?;
             }
         }
     }
     Ok(())
-}
-
-fn role_name(role: DeviceRole) -> &'static str {
-    match role {
-        DeviceRole::Data => "data",
-        DeviceRole::Model => "model",
-        DeviceRole::Host => "host",
-    }
 }
 
 fn events(page: &mut Page, summary: &Summary) -> fmt::Result {
@@ -179,21 +170,19 @@ fn events(page: &mut Page, summary: &Summary) -> fmt::Result {
 mod tests {
     use super::*;
     use crate::clock::Nanos;
-    use crate::event::{DeviceSample, Health, StageInterval, Stamped, Step};
-    use tandem_units::{Bytes, Ticket};
+    use crate::event::{DeviceRole, DeviceSample, Health, StageInterval, Stamped, Step};
+    use tandem_units::Bytes;
 
     fn summary() -> Summary {
         let mut summary = Summary::default();
         let mut add = |event| summary.add(&Stamped { at: Nanos(1), event });
         add(Step {
             step: 1,
-            ticket: Ticket::default(),
             took: Nanos::millis(150),
             waited: Nanos::millis(50),
             items: 16,
             frames: 9000,
-            shape: None,
-            losses: vec![],
+            ..Step::default()
         }
         .into());
         add(StageInterval {

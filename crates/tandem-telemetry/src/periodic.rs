@@ -114,18 +114,14 @@ mod tests {
     use super::*;
     use crate::clock::Nanos;
     use crate::event::{StageInterval, Step};
-    use tandem_units::Ticket;
 
     fn step(number: u64, took: u64, waited: u64) -> Stamped {
         let step = Step {
             step: number,
-            ticket: Ticket::default(),
             took: Nanos::millis(took),
             waited: Nanos::millis(waited),
             items: 16,
-            frames: 1,
-            shape: None,
-            losses: vec![],
+            ..Step::default()
         };
         Stamped { at: Nanos(number), event: step.into() }
     }
@@ -136,9 +132,9 @@ mod tests {
             workers: 1,
             interval: Nanos::millis(1000),
             busy: Nanos::millis(busy),
-            starved: Nanos(0),
             blocked: Nanos::millis(1000 - busy),
             items: 10,
+            ..StageInterval::default()
         };
         Stamped { at: Nanos(0), event: interval.into() }
     }

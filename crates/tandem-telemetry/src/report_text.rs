@@ -3,9 +3,7 @@
 //! In: [`Report`]. Out: plain lines without colour, the same for the same report. Empty parts are left out; figures that were not measured
 //! are marked "not measured".
 
-use crate::event::{
-    CacheState, Data, Decision, DecisionOutcome, DeviceRole, RunOutcome, StartReason, Started,
-};
+use crate::event::{CacheState, Data, Decision, DecisionOutcome, RunOutcome, StartReason, Started};
 use crate::report::{DeviceReport, QueueReport, RecordReport, Report, StepReport};
 use crate::stats::Figures;
 use crate::verdict::{StageLoad, percent};
@@ -169,11 +167,7 @@ fn devices(f: &mut Formatter<'_>, devices: &[DeviceReport]) -> fmt::Result {
     }
     writeln!(f, "\ndevice            used for    busy (mean)    memory (peak of total)")?;
     for device in devices {
-        let role = match device.role {
-            DeviceRole::Data => "data",
-            DeviceRole::Model => "model",
-            DeviceRole::Host => "host",
-        };
+        let role = device.role.name();
         let none = || "not measured".to_string();
         let busy = device.utilisation.map_or_else(none, |figures| percent(figures.mean));
         let memory = device.memory.map_or_else(none, |figures| {

@@ -9,7 +9,7 @@ use crate::pending::{Pending, Poll};
 use serde::{Deserialize, Serialize};
 use tandem_units::Ticket;
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Step {
     /// Number of the step, from 1; continues after a resume.
     pub step: u64,
