@@ -32,7 +32,7 @@ pub(crate) fn items_of_batch(
     let least = points.iter().map(|(padded, _)| *padded).fold(f64::MAX, f64::min);
     let most = points.iter().map(|(padded, _)| *padded).fold(0.0, f64::max);
     if points.len() < 8 || most < 1.5 * least {
-        return Err(refused("the measured batches are too much alike to tell how costs grow"));
+        return Err(refused("the measured batches are too similar to estimate how costs grow"));
     }
     let padded = |shape: &[u32; 3]| f64::from(shape[0]) * f64::from(shape[2]);
     let count: f64 = shapes.shapes.iter().map(|(_, n)| f64::from(*n)).sum();
@@ -62,7 +62,7 @@ pub(crate) fn items_of_batch(
     Ok(sizes.into_iter().enumerate().map(|(n, x)| at(x, n)).collect())
 }
 
-/// A straight line and what was left of the points beside it.
+/// A straight line and the residuals of its points.
 struct Line {
     at_zero: f64,
     slope: f64,

@@ -12,9 +12,7 @@ use serde::Serialize;
 /// Where a figure lies, with a stated certainty.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Interval {
-    /// The lower end.
     pub low: f64,
-    /// The upper end.
     pub high: f64,
 }
 
@@ -70,9 +68,7 @@ impl Blocks {
 /// How often is drawn, from what chance, how certain the interval is to be.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Draws {
-    /// How often.
     pub count: usize,
-    /// The seed.
     pub seed: u64,
     /// The certainty, such as 0.99.
     pub level: f64,

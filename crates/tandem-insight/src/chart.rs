@@ -18,7 +18,6 @@ use tandem_units::Hint;
 /// Points of one measure over another.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Panel {
-    /// What is shown.
     pub title: String,
     /// What is measured, with its unit.
     pub measure: String,
@@ -26,16 +25,13 @@ pub struct Panel {
     pub over: String,
     /// The points, from left to right.
     pub points: Vec<Point>,
-    /// A point to look at, and what to say about it.
+    /// A marked x value and its label.
     pub mark: Option<(f64, String)>,
 }
 
-/// One point.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Point {
-    /// To the right.
     pub x: f64,
-    /// Upwards.
     pub y: f64,
     /// From where to where it may really be.
     pub range: Option<(f64, f64)>,
@@ -44,10 +40,8 @@ pub struct Point {
 /// A chart that could not be drawn.
 #[derive(Debug, thiserror::Error)]
 pub enum ChartError {
-    /// No points.
     #[error("there is nothing to draw")]
     Empty,
-    /// The drawing failed.
     #[error("cannot draw the chart: {0}")]
     Draw(String),
     /// The PNG could not be made.
@@ -67,7 +61,6 @@ const INK: RGBColor = RGBColor(40, 40, 40);
 const LINE: RGBColor = RGBColor(33, 105, 180);
 const MARK: RGBColor = RGBColor(196, 78, 20);
 
-/// The chart as SVG.
 pub fn svg(panels: &[Panel]) -> Result<String, ChartError> {
     let mut text = String::new();
     let area = SVGBackend::with_string(&mut text, size_of(panels)).into_drawing_area();
@@ -76,7 +69,6 @@ pub fn svg(panels: &[Panel]) -> Result<String, ChartError> {
     Ok(text)
 }
 
-/// The chart as PNG.
 pub fn png(panels: &[Panel]) -> Result<Vec<u8>, ChartError> {
     let (width, height) = size_of(panels);
     let mut pixels = vec![255; width as usize * height as usize * 3];

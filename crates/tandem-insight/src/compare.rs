@@ -1,14 +1,15 @@
-//! Two runs side by side, and whether they differ by more than noise.
+//! Whether two runs differ by more than noise.
 //!
 //! In: two [`MeasuredRun`]s. Out: [`Comparison`]: a row for each measure with both values, their
 //! ratio, an interval around it and a judgement, then a verdict. A difference counts where the
 //! interval leaves out "no difference" and the difference is large enough to matter. Step times
-//! are compared shape by shape, so that the luck of the batches does not count. Runs nothing.
+//! are compared shape by shape, so that a different mix of batches does not count. Runs nothing.
 
 mod measures;
 
 use crate::bootstrap::{Draws, Interval};
 use crate::measured_run::MeasuredRun;
+use crate::profile_verdict::percent;
 use measures::Pair;
 use serde::Serialize;
 use std::path::PathBuf;
@@ -58,7 +59,7 @@ impl Default for CompareRules {
 
 impl CompareRules {
     /// A regression fails only above this share. Pace follows it in both directions; what is
-    /// noisier by nature is never judged more sharply than by default.
+    /// noisier by nature never gets a lower threshold than the default.
     pub fn failing_over(self, share: f64) -> CompareRules {
         CompareRules {
             pace: share,
@@ -87,20 +88,19 @@ pub struct Comparison {
     pub verdict: Judgement,
     /// The answer in a sentence.
     pub sentence: String,
-    /// What a reader should know about how it was compared.
+    /// Notes on the comparison.
     pub notes: Vec<String>,
     /// What counted as a difference.
     pub rules: CompareRules,
 }
 
-/// What is known of a run besides its rows.
+/// Facts about one of the runs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Side {
     /// The record or directory, as it was named.
     pub run: PathBuf,
     /// Steps compared, without the warm-up.
     pub steps: usize,
-    /// Utterances of a batch.
     pub batch_size: Option<u32>,
     /// Neighbouring steps that were drawn together.
     pub block: usize,
@@ -109,7 +109,6 @@ pub struct Side {
 /// One measure of both runs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
-    /// What is measured.
     pub measure: Measure,
     /// In words, with the device where there is one.
     pub name: String,
@@ -124,11 +123,10 @@ pub struct Row {
     pub interval: Option<Interval>,
     /// What to make of it.
     pub judgement: Judgement,
-    /// Whether it has a say in the verdict.
+    /// Whether it counts for the verdict.
     pub decides: bool,
 }
 
-/// What is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Measure {
@@ -140,7 +138,6 @@ pub enum Measure {
     SameShapes,
     /// Median seconds of a step, as if both runs had had the same shapes.
     SameShapesMedian,
-    /// Utterances per second.
     Throughput,
     /// Standard deviation over mean of the step time.
     Stability,
@@ -152,7 +149,7 @@ pub enum Measure {
     TotalTime,
 }
 
-/// What to make of a difference, from the first run to the second.
+/// Judgement of a difference, from the first run to the second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Judgement {
@@ -171,24 +168,15 @@ pub enum Judgement {
 /// Why two runs cannot be compared.
 #[derive(Debug, thiserror::Error)]
 pub enum CompareError {
-    /// Too few steps to tell noise from difference.
+    /// Too few steps to distinguish noise from a difference.
     #[error("`{}` has {found} steps after the warm-up, and {needed} are needed", run.display())]
-    TooFewSteps {
-        /// The run.
-        run: PathBuf,
-        /// Steps it has.
-        found: usize,
-        /// Steps needed.
-        needed: usize,
-    },
+    TooFewSteps { run: PathBuf, found: usize, needed: usize },
 }
 
 impl Hint for CompareError {
     fn hint(&self) -> Option<String> {
         match self {
-            Self::TooFewSteps { .. } => {
-                Some("let the run make more steps (`--max-steps`), a hundred or more".into())
-            }
+            Self::TooFewSteps { .. } => Some("run more steps (`--max-steps`), 100 or more".into()),
         }
     }
 }
@@ -236,22 +224,22 @@ fn verdict(rows: &[Row]) -> Judgement {
 
 fn sentence(rows: &[Row], verdict: Judgement, rules: &CompareRules) -> String {
     let deciding = || rows.iter().filter(|row| row.decides);
-    let told = |wanted: Judgement| {
-        let told = deciding().filter(|row| row.judgement == wanted).map(Row::change_in_words);
-        told.collect::<Vec<_>>().join("; ")
+    let changes = |wanted: Judgement| {
+        let changes = deciding().filter(|row| row.judgement == wanted).map(Row::change_in_words);
+        changes.collect::<Vec<_>>().join("; ")
     };
     match verdict {
-        Judgement::Worse => format!("B is worse: {}", told(Judgement::Worse)),
-        Judgement::Better => format!("B is better: {}", told(Judgement::Better)),
+        Judgement::Worse => format!("B is worse: {}", changes(Judgement::Worse)),
+        Judgement::Better => format!("B is better: {}", changes(Judgement::Better)),
         _ => format!("no difference beyond noise{}", nearly(rows, rules)),
     }
 }
 
-/// What was seen of the pace, and what would have been.
+/// The measured change of the step time, and the smallest detectable one.
 fn nearly(rows: &[Row], rules: &CompareRules) -> String {
     let mut pace = rows.iter().filter(|row| row.decides && row.measure.is_pace());
     let Some(first) = pace.next() else { return String::new() };
-    // A mean that only a few slow steps moved is told beside the median, which decided.
+    // A mean that only a few slow steps changed is shown together with the median, which decides.
     let moved = first.interval.is_some_and(|interval| !interval.holds(1.0));
     let (shown, moved) = match pace.next().filter(|_| moved) {
         Some(median) => (median, Some(first)),
@@ -259,12 +247,15 @@ fn nearly(rows: &[Row], rules: &CompareRules) -> String {
     };
     let Some(interval) = shown.interval else { return String::new() };
     let off = (interval.high - 1.0).max(1.0 - interval.low).max(rules.pace);
-    let seen =
-        format!(": {}; more than {} would have been seen", shown.change_in_words(), percent(off));
+    let seen = format!(
+        ": {}; a change over {} would have been detected",
+        shown.change_in_words(),
+        percent(off)
+    );
     match moved {
         Some(mean) if mean.change().is_some_and(|change| change.abs() > rules.pace) => {
             format!(
-                "{seen}; {}, by a few steps that other programs may have slowed",
+                "{seen}; {}, caused by a few steps that other programs may have slowed down",
                 mean.change_in_words()
             )
         }
@@ -289,7 +280,7 @@ impl Row {
     /// What changed from A to B, such as `step time, same shapes +10.1 % (+8.9 % to +11.4 %)`.
     pub fn change_in_words(&self) -> String {
         let Row { name, .. } = self;
-        let change = self.change().map_or("changed from nothing".to_string(), |change| {
+        let change = self.change().map_or("changed from 0".to_string(), |change| {
             if self.measure.is_share() { points(change) } else { signed_percent(change) }
         });
         match self.interval_in_words() {
@@ -311,10 +302,6 @@ impl Row {
     fn change(&self) -> Option<f64> {
         if self.measure.is_share() { Some(self.b - self.a) } else { Some(self.ratio? - 1.0) }
     }
-}
-
-fn percent(share: f64) -> String {
-    format!("{:.1} %", 100.0 * share)
 }
 
 fn signed_percent(share: f64) -> String {

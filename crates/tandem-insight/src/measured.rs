@@ -1,8 +1,8 @@
-//! What each batch of a run cost, phase by phase, read from the run's record.
+//! Cost of each batch of a run by phase, read from the run's record.
 //!
-//! In: a record whose spans were kept. Out: [`Measured`]: one [`BatchCost`] for each batch after
+//! In: a record with spans. Out: [`Measured`]: one [`BatchCost`] for each batch after
 //! the warm-up, and the devices in that time. A record without spans or with too few steps is an
-//! error that says so. Next: [`crate::profile`], [`crate::predict`].
+//! error. Next: [`crate::profile`], [`crate::predict`].
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ pub enum Phase {
     Load,
     /// Mel frames.
     Preprocess,
-    /// Texts laid over sound.
+    /// Texts aligned with recordings.
     Align,
     /// To the model's device.
     Transfer,
@@ -53,19 +53,13 @@ impl Phase {
 pub struct BatchCost {
     /// Its number in the run.
     pub seq: u64,
-    /// Padded frames in it: rows times frames of a row; none where nobody said.
+    /// Padded frames in it: rows times frames of a row; `None` where unknown.
     pub padded: Option<u64>,
-    /// Utterances in it.
     pub items: u32,
-    /// See [`Phase::Load`].
     pub load: f64,
-    /// See [`Phase::Preprocess`].
     pub preprocess: f64,
-    /// See [`Phase::Align`].
     pub align: f64,
-    /// See [`Phase::Transfer`].
     pub transfer: f64,
-    /// See [`Phase::Train`].
     pub train: f64,
     /// How long the model had no batch before this one.
     pub waited: f64,
@@ -97,15 +91,13 @@ impl BatchCost {
 /// A device while the measured steps ran.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DeviceFigures {
-    /// The device.
     pub device: String,
     /// What the run used it for.
     pub role: DeviceRole,
-    /// Share of time it was busy; none where it does not tell.
+    /// Share of time it was busy; `None` where it is not reported.
     pub utilisation: Option<Figures>,
-    /// Memory in use, bytes; none where it does not tell.
+    /// Memory in use, bytes; `None` where it is not reported.
     pub memory: Option<Figures>,
-    /// Memory it has.
     pub memory_total: Option<Bytes>,
 }
 
@@ -114,7 +106,6 @@ pub struct DeviceFigures {
 pub struct Measured {
     /// Time of a step, seconds; waiting included.
     pub step: Figures,
-    /// Batches in order.
     pub batches: Vec<BatchCost>,
     /// Devices in the time of the measured steps.
     pub devices: Vec<DeviceFigures>,
@@ -124,13 +115,13 @@ pub struct Measured {
     pub lasted: f64,
 }
 
-/// A machine busier than this has nothing left to give.
+/// A machine busier than this is fully loaded.
 const FULL: f64 = 0.9;
-/// A run that has less than this of a full machine shares it.
+/// A run with less than this of a fully loaded machine shares it with other programs.
 const WHOLE: f64 = 0.75;
 
 impl Measured {
-    /// What to say where other programs took processors that the run wanted.
+    /// A warning where other programs used CPU time that the run needed.
     pub fn crowded(&self) -> Option<String> {
         let busy = |name: &str| {
             let device = self.devices.iter().find(|found| found.device == name)?;
@@ -139,8 +130,8 @@ impl Measured {
         let (run, machine) = (busy("process")?, busy("machine")?);
         (machine >= FULL && run <= WHOLE).then(|| {
             format!(
-                "the machine was {:.0} % busy and this run had {:.0} % of the processors it may use: other \
-                 programs took the rest; profile again when it is quiet",
+                "the machine was {:.0} % busy and this run had {:.0} % of the CPU cores it may use: other \
+                 programs used the rest; profile again when it is idle",
                 100.0 * machine,
                 100.0 * run
             )
@@ -148,28 +139,17 @@ impl Measured {
     }
 }
 
-/// Why a record says too little.
+/// Why a record cannot be measured.
 #[derive(Debug, thiserror::Error)]
 pub enum MeasureError {
-    /// It cannot be read.
     #[error(transparent)]
     Record(#[from] TelemetryError),
     /// Nothing is left after the warm-up.
     #[error("`{}` has {steps} steps, of which the first {skip} are warm-up", path.display())]
-    TooShort {
-        /// The record.
-        path: PathBuf,
-        /// Steps in it.
-        steps: usize,
-        /// Steps left out.
-        skip: u64,
-    },
-    /// The pieces of work were not kept.
-    #[error("`{}` does not say how long the stages worked on each batch", path.display())]
-    NoSpans {
-        /// The record.
-        path: PathBuf,
-    },
+    TooShort { path: PathBuf, steps: usize, skip: u64 },
+    /// The record has no spans.
+    #[error("`{}` has no spans: the time of each stage per batch is unknown", path.display())]
+    NoSpans { path: PathBuf },
 }
 
 impl Hint for MeasureError {
@@ -178,7 +158,7 @@ impl Hint for MeasureError {
             Self::Record(error) => error.hint(),
             Self::TooShort { .. } => Some("measure more steps: `--num-steps 100`".into()),
             Self::NoSpans { .. } => Some(
-                "use a record that `tandem profile --record DIR` wrote; training keeps sums alone"
+                "use a record that `tandem profile --record DIR` wrote; training records sums only"
                     .into(),
             ),
         }
@@ -200,7 +180,7 @@ impl Measured {
             }
         }
         let skip = skip as usize;
-        // The step before the first measured one says where the measured time begins.
+        // The measured time begins at the end of the step before the first measured one.
         if steps.len() < skip.max(1) + 2 {
             let (path, skip) = (path.to_path_buf(), skip as u64);
             return Err(MeasureError::TooShort { path, steps: steps.len(), skip });
@@ -247,8 +227,7 @@ impl Measured {
         self.phase(phase).map_or(0.0, |figures| figures.mean)
     }
 
-    /// What a batch usually costs in a phase: half cost more. A machine that does something else
-    /// now and then does not change it.
+    /// Median cost of a batch in a phase: robust against short interference of other programs.
     pub fn usual(&self, phase: Phase) -> f64 {
         self.phase(phase).map_or(0.0, |figures| figures.p50)
     }
@@ -265,7 +244,7 @@ impl Measured {
         (waited / (self.per_batch() * self.batches.len() as f64).max(1e-9)).clamp(0.0, 1.0)
     }
 
-    /// Mean padded frames of a batch; none where nobody said.
+    /// Mean padded frames of a batch; `None` where unknown.
     pub fn padded(&self) -> Option<f64> {
         let known: Vec<f64> =
             self.batches.iter().filter_map(|b| b.padded.map(|p| p as f64)).collect();
@@ -281,8 +260,8 @@ impl Measured {
     }
 }
 
-/// The same numbers in their order, the lowest and the highest tenth drawn to their neighbours
-/// (winsorised): a pause of a shared machine says nothing about a setting.
+/// The same numbers in their order, the lowest and the highest tenth clamped
+/// (winsorised): a pause of a shared machine is not caused by a setting.
 pub fn bounded(mut values: Vec<f64>) -> Vec<f64> {
     let mut sorted = values.clone();
     sorted.sort_by(f64::total_cmp);
@@ -312,7 +291,7 @@ fn batches(record: &RunRecord, first: u64, last: u64, steps: &[(Nanos, &Step)]) 
                     *batch.phase_mut(phase) += length;
                 }
             }
-            // The model that waits still has the ticket of the batch before.
+            // While the model waits, its ticket is still that of the previous batch.
             (Doing::Starved, Phase::Train) => {
                 if let Some(batch) = found.get_mut(&(ticket.seq + 1)) {
                     batch.waited += length;
@@ -330,29 +309,29 @@ fn length(span: &Span) -> f64 {
 }
 
 #[derive(Default)]
-struct Looks {
+struct Samples {
     utilisation: Stats,
     memory: Stats,
     total: Option<Bytes>,
 }
 
 fn devices(record: &RunRecord, from: Nanos, until: Nanos) -> Vec<DeviceFigures> {
-    let mut found: BTreeMap<(DeviceRole, String), Looks> = BTreeMap::new();
+    let mut found: BTreeMap<(DeviceRole, String), Samples> = BTreeMap::new();
     for stamped in &record.events {
         let Event::Device(sample) = &stamped.event else { continue };
-        let looks = found.entry((sample.role, sample.device.to_string())).or_default();
-        looks.total = sample.memory_total.or(looks.total);
+        let samples = found.entry((sample.role, sample.device.to_string())).or_default();
+        samples.total = sample.memory_total.or(samples.total);
         if (from..=until).contains(&stamped.at) {
-            sample.utilisation.into_iter().for_each(|share| looks.utilisation.add(share.into()));
-            sample.memory_used.into_iter().for_each(|used| looks.memory.add(used.0 as f64));
+            sample.utilisation.into_iter().for_each(|share| samples.utilisation.add(share.into()));
+            sample.memory_used.into_iter().for_each(|used| samples.memory.add(used.0 as f64));
         }
     }
-    let figures = |((role, device), looks): ((DeviceRole, String), Looks)| DeviceFigures {
+    let figures = |((role, device), samples): ((DeviceRole, String), Samples)| DeviceFigures {
         device,
         role,
-        utilisation: looks.utilisation.figures(),
-        memory: looks.memory.figures(),
-        memory_total: looks.total,
+        utilisation: samples.utilisation.figures(),
+        memory: samples.memory.figures(),
+        memory_total: samples.total,
     };
     found.into_iter().map(figures).collect()
 }

@@ -1,8 +1,8 @@
-//! What a record says about the pace of a run, step by step.
+//! Step times and device samples of a record.
 //!
 //! In: a record or the directory of a run. Out: [`MeasuredRun`]: every step after the warm-up and
-//! every look at a device, in order. The warm-up is the first step, as in the report. What the
-//! record does not hold is absent. Next: [`crate::compare`], [`crate::scaling`].
+//! every device sample, in order. The warm-up is the first step, as in the report. Values that
+//! the record does not contain are absent. Next: [`crate::compare`], [`crate::scaling`].
 
 use std::path::{Path, PathBuf};
 use tandem_telemetry::event::{DeviceRole, DeviceSample, Event, RunOutcome, Step};
@@ -10,7 +10,7 @@ use tandem_telemetry::reader::visit;
 use tandem_telemetry::{Nanos, ReadNotes, TelemetryError};
 use tandem_units::{Bytes, Seconds};
 
-/// A run, as far as its pace and its devices are concerned.
+/// The steps and devices of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MeasuredRun {
     /// The record, as it was named.
@@ -21,22 +21,20 @@ pub struct MeasuredRun {
     pub steps: Vec<MeasuredStep>,
     /// The steps before them.
     pub warm_up: Vec<MeasuredStep>,
-    /// Devices in the order they were first looked at.
+    /// Devices in the order of their first sample.
     pub devices: Vec<DeviceSeries>,
     /// From the start to the last event.
     pub lasted: Seconds,
-    /// How it ended; none where the record stops without a word.
+    /// How it ended; `None` where the record has no final event.
     pub outcome: Option<RunOutcome>,
     /// What could not be read.
     pub notes: ReadNotes,
 }
 
-/// One step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MeasuredStep {
     /// Seconds, waiting included.
     pub took: f64,
-    /// Utterances in the batch.
     pub items: u32,
     /// Real mel frames in the batch.
     pub frames: u64,
@@ -45,10 +43,9 @@ pub struct MeasuredStep {
     pub shape: [u32; 3],
 }
 
-/// What was seen of a device, in order.
+/// Samples of a device, in order.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeviceSeries {
-    /// Its name.
     pub device: String,
     /// What the run used it for.
     pub role: DeviceRole,
@@ -56,7 +53,6 @@ pub struct DeviceSeries {
     pub utilisation: Vec<f64>,
     /// Memory in use, bytes.
     pub memory: Vec<f64>,
-    /// Memory it has.
     pub memory_total: Option<Bytes>,
 }
 
@@ -116,7 +112,7 @@ impl MeasuredRun {
             let peak = series.memory.iter().copied().reduce(f64::max)?;
             Some((series.device.as_str(), peak))
         });
-        // The machine's memory belongs to everybody; the process is the run's own.
+        // The machine's memory is shared by all programs; the process belongs to the run.
         let own = |name: &str| role != DeviceRole::Host || name == PROCESS;
         peaks.filter(|(name, _)| own(name)).max_by(|one, other| one.1.total_cmp(&other.1))
     }

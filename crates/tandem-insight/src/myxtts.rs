@@ -1,4 +1,4 @@
-//! Settings written for MyXTTS, and what each of them means here.
+//! Converts settings of MyXTTS.
 //!
 //! In: the tree of a MyXTTS file (`data:`, `training:`, `model:`). Out: [`Conversion`]: the same
 //! settings under our keys, and one [`Meaning`] for each key that was found. A key that has no
@@ -26,7 +26,7 @@ pub struct Conversion {
     pub config: Map<String, Value>,
     /// What each key means here, by name.
     pub meanings: Vec<Meaning>,
-    /// Keys that nobody knows.
+    /// Unknown keys.
     pub unknown: Vec<String>,
 }
 
@@ -35,13 +35,10 @@ pub struct Conversion {
 pub struct Meaning {
     /// Their key, table first.
     pub key: String,
-    /// What the file says.
     pub value: Value,
     /// Our key, where there is one.
     pub here: Option<String>,
-    /// What became of it.
     pub became: Became,
-    /// In words.
     pub said: String,
 }
 
@@ -49,7 +46,6 @@ pub struct Meaning {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Became {
-    /// A key of ours.
     Set,
     /// Always so here; the file agrees.
     Always,
@@ -64,9 +60,7 @@ pub enum Became {
 pub struct WrongType {
     /// Their key, table first.
     pub key: String,
-    /// What the file has.
     pub found: String,
-    /// What is needed.
     pub expected: &'static str,
 }
 
@@ -88,7 +82,7 @@ pub fn convert(tree: &Value, languages: &[&str]) -> Result<Conversion, WrongType
             }
         }
     }
-    done.settle();
+    done.derive();
     Ok(done)
 }
 
@@ -170,14 +164,18 @@ impl Conversion {
     }
 
     /// What follows from several keys together.
-    fn settle(&mut self) {
+    fn derive(&mut self) {
         let number = |config: &Map<String, Value>, path: &str| get(config, path)?.as_f64();
         // Theirs is a rate, ours a share of the highest one.
         if let Some(lowest) = number(&self.config, "train.optimizer.final_lr") {
             let highest = number(&self.config, "train.optimizer.lr").unwrap_or(1e-4);
             let share = if highest > 0.0 { (lowest / highest).clamp(0.0, 1.0) } else { 0.0 };
             let share = (share * 1e6).round() / 1e6;
-            self.retell("train.optimizer.final_lr", json!(share), "as a share of the highest rate");
+            self.replace(
+                "train.optimizer.final_lr",
+                json!(share),
+                "as a share of the highest rate",
+            );
         }
         if let Some(rate) = number(&self.config, "mel.rate") {
             put(&mut self.config, "mel.high", json!(rate / 2.0));
@@ -187,7 +185,7 @@ impl Conversion {
         {
             put(&mut self.config, "text.languages", json!([tag]));
         }
-        // A budget that nobody keeps is refused.
+        // A memory budget without isolation would be refused.
         let budgets = ["devices.data_gpu_memory", "devices.model_gpu_memory"];
         let isolated = get(&self.config, "devices.enable_memory_isolation");
         if isolated.is_none() && budgets.iter().any(|key| get(&self.config, key).is_some()) {
@@ -195,7 +193,7 @@ impl Conversion {
         }
     }
 
-    fn retell(&mut self, ours: &str, value: Value, why: &str) {
+    fn replace(&mut self, ours: &str, value: Value, why: &str) {
         for meaning in self.meanings.iter_mut().filter(|m| m.here.as_deref() == Some(ours)) {
             meaning.said = format!("{ours} = {value}, {why}");
         }

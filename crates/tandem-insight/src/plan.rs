@@ -2,7 +2,7 @@
 //!
 //! In: [`ProfileAnswer`]s and a [`PlanQuestion`]. Out: [`PlanAnswer`]: a row for everything that
 //! can be predicted, ranked; what cannot, with the measurement that is missing and the command
-//! that makes it; and whether a second GPU is worth it. Runs nothing.
+//! that makes it; and whether a second GPU is worthwhile. Runs nothing.
 
 use crate::batch_fit::items_of_batch;
 use crate::measured::Measured;
@@ -28,7 +28,6 @@ pub enum PlanMode {
 }
 
 impl PlanMode {
-    /// All of them.
     pub const ALL: [PlanMode; 3] = [PlanMode::Single, PlanMode::Dual, PlanMode::DataParallel];
 
     /// For tables.
@@ -44,9 +43,9 @@ impl PlanMode {
 /// What to predict.
 #[derive(Clone, Debug)]
 pub struct PlanQuestion {
-    /// These modes; one that was asked for by name and cannot be predicted is an error.
+    /// Modes; a mode that the user named and that cannot be predicted is an error.
     pub modes: Vec<PlanMode>,
-    /// Whether the modes were asked for by name.
+    /// Whether the user named the modes.
     pub named: bool,
     /// Workers; none: those of the profile, and its double.
     pub workers: Vec<usize>,
@@ -54,11 +53,10 @@ pub struct PlanQuestion {
     pub depths: Vec<usize>,
     /// Batch sizes; none: that of the profile.
     pub batches: Vec<usize>,
-    /// Bytes a second between two devices; none: not measured.
+    /// Bandwidth between two devices, bytes per second; `None`: not measured.
     pub link: Option<f64>,
 }
 
-/// One prediction.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PlanRow {
     /// How devices are used.
@@ -68,17 +66,14 @@ pub struct PlanRow {
     /// Workers and depth.
     #[serde(flatten)]
     pub setting: Setting,
-    /// The step to expect.
     pub predicted: Predicted,
-    /// Utterances a second.
     pub samples_per_second: f64,
     /// Against the profiled run: 0.1 is a tenth more utterances a second.
     pub gain: f64,
-    /// Memory of the model's device; none where the device did not tell.
+    /// Memory of the model's device; `None` where the device does not report it.
     pub memory: Option<Bytes>,
 }
 
-/// A whole plan.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PlanAnswer {
     /// Utterances a second of the profiled run, measured.
@@ -87,22 +82,19 @@ pub struct PlanAnswer {
     pub own_error: f64,
     /// The most utterances a second first.
     pub rows: Vec<PlanRow>,
-    /// The row to use.
     pub choice: usize,
     /// Which mode to use and why.
     pub advice: String,
     /// What cannot be predicted, and what would have to be measured.
     pub missing: Vec<Missing>,
-    /// The configuration matrix.
     pub presets: Vec<Preset>,
     /// The one for the model's device, where its memory is known.
     pub preset: Option<Preset>,
 }
 
-/// A second GPU must bring this much to be worth it.
+/// A second GPU is worthwhile from this gain.
 pub const WORTH: f64 = 0.10;
 
-/// Predicts.
 pub fn plan(profiles: &[ProfileAnswer], question: &PlanQuestion) -> Result<PlanAnswer, PlanError> {
     let Some(base) = profiles.first() else { return Err(PlanError::NoProfile) };
     let own = predict(&items(&base.measured.as_is), base.subject.setting, 0.0);
@@ -189,7 +181,7 @@ fn costs(
         (PlanMode::Single, sharing) => sharing != Sharing::TwoGpus,
         (PlanMode::Dual | PlanMode::DataParallel, _) => true,
     };
-    // Measured as asked beats measured alone, which beats a batch size in between.
+    // Prefer a profile with the requested batch size, then one with the requested sharing.
     let rank = |profile: &&ProfileAnswer| {
         let whole = mode == PlanMode::Dual && profile.subject.sharing == Sharing::TwoGpus;
         (profile.subject.batch_size == batch_size, whole)
@@ -264,16 +256,16 @@ fn utterances(profile: &ProfileAnswer, batch_size: usize) -> f64 {
 /// Weights, gradients, two moments and the running mean, four bytes each.
 const BYTES_PER_PARAMETER: f64 = 20.0;
 
-/// What the model's device must hold for the largest batch of the corpus.
+/// Memory that the model's device needs for the largest batch of the corpus.
 fn memory(profile: &ProfileAnswer, batch_size: usize) -> Option<Bytes> {
     let device = profile.devices.iter().find(|device| device.role == DeviceRole::Model)?;
     let peak = device.memory?.max;
     let fixed = BYTES_PER_PARAMETER * profile.subject.parameters as f64;
-    let met = profile.measured.as_is.batches.iter().filter_map(|batch| batch.padded).max()?;
+    let measured = profile.measured.as_is.batches.iter().filter_map(|batch| batch.padded).max()?;
     let shapes = profile.shapes.iter().find(|shapes| shapes.batch_size == batch_size)?;
     let padded = |shape: &[u32; 3]| u64::from(shape[0]) * u64::from(shape[2]);
     let largest = shapes.shapes.iter().map(|(shape, _)| padded(shape)).max()?;
-    let growing = (peak - fixed).max(0.0) / met.max(1) as f64;
+    let growing = (peak - fixed).max(0.0) / measured.max(1) as f64;
     Some(Bytes((fixed + growing * largest as f64) as u64))
 }
 
@@ -287,7 +279,10 @@ fn choose(rows: &[PlanRow], base: &ProfileAnswer) -> (usize, String) {
     };
     let Some(single) = best_of(PlanMode::Single) else {
         let row = &rows[0];
-        return (0, format!("use {}: {}; single was not measured", row.mode.name(), flags(row)));
+        return (
+            0,
+            format!("use {}: {}; single mode was not measured", row.mode.name(), flags(row)),
+        );
     };
     // Rows are sorted, so the first of another mode is its best.
     let other = rows.iter().position(|row| row.mode != PlanMode::Single);
@@ -303,7 +298,7 @@ fn choose(rows: &[PlanRow], base: &ProfileAnswer) -> (usize, String) {
     let there = &rows[other];
     let more = there.samples_per_second / here.samples_per_second.max(1e-12) - 1.0;
     let device = match base.subject.sharing {
-        Sharing::Cpu => "a device of its own for the data work, as fast as this processor,",
+        Sharing::Cpu => "a separate device for the data work, as fast as this CPU,",
         _ => "a second GPU",
     };
     let interval = format!(
@@ -326,8 +321,8 @@ fn choose(rows: &[PlanRow], base: &ProfileAnswer) -> (usize, String) {
         false => (
             single,
             format!(
-                "use single: {device} would give {} ({interval}), less than the {} more that would \
-                 make it worth having; {}",
+                "use single: {device} would give {} ({interval}), below the {} that make it \
+                 worthwhile; {}",
                 match more > 0.0 {
                     true => format!("{} more utterances a second", percent(more)),
                     false => "no more utterances a second".into(),

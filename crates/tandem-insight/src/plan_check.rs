@@ -1,4 +1,4 @@
-//! Predictions against runs: how far off, and whether the one ranked first was the fastest.
+//! Predictions against runs: errors, and whether the configuration ranked first was the fastest.
 //!
 //! In: [`Tried`], a prediction and what the same configuration measured. Out: [`CheckSummary`].
 
@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 /// One configuration, predicted and run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Tried {
-    /// What it was.
     pub what: String,
     /// Configurations of one group are ranked against each other.
     pub group: String,
@@ -15,7 +14,7 @@ pub struct Tried {
     pub predicted: f64,
     /// The same, measured.
     pub measured: f64,
-    /// Times it was repeated because the machine did something else meanwhile.
+    /// Repetitions because other programs used the machine meanwhile.
     #[serde(default)]
     pub again: u32,
 }
@@ -27,16 +26,14 @@ impl Tried {
     }
 }
 
-/// All of them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CheckSummary {
-    /// How many configurations.
     pub count: usize,
-    /// Runs that were repeated because the machine did something else meanwhile.
+    /// Runs repeated because other programs used the machine meanwhile.
     pub repeated: u32,
-    /// Half of the errors are smaller, without their sign.
+    /// Median absolute error.
     pub median: f64,
-    /// 95 of 100 are smaller.
+    /// 95th percentile of the absolute errors.
     pub p95: f64,
     /// Groups whose runs differ by over a tenth.
     pub groups: usize,
@@ -48,15 +45,15 @@ pub struct CheckSummary {
     pub in_order: usize,
 }
 
-/// Runs that differ by less are as good as each other.
+/// Runs that differ by less count as equal.
 const APART: f64 = 1.10;
 
 impl CheckSummary {
-    /// What is wanted: half of the errors at most this,
+    /// Limit of the median error.
     pub const MEDIAN: f64 = 0.05;
-    /// 95 of 100 at most this,
+    /// Limit of the 95th percentile.
     pub const P95: f64 = 0.15;
-    /// and this share of groups ranked right.
+    /// Share of groups that must be ranked correctly.
     pub const RANKED: f64 = 0.95;
 
     /// Sums up; none of nothing.
@@ -107,7 +104,7 @@ impl CheckSummary {
         }
     }
 
-    /// Whether all that is wanted was reached.
+    /// Whether all limits are met.
     pub fn is_good(&self) -> bool {
         let ranked = self.right as f64 >= Self::RANKED * self.groups as f64;
         self.median <= Self::MEDIAN && self.p95 <= Self::P95 && ranked

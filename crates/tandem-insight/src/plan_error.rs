@@ -1,13 +1,13 @@
-//! What a plan cannot say, and what would have to be measured.
+//! Missing measurements, and why there is no plan.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use tandem_units::Hint;
 
-/// A measurement that is missing, and the command that makes it.
+/// A missing measurement, and the command that takes it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Missing {
-    /// What cannot be predicted, and why.
+    /// What cannot be predicted, and the reason.
     pub what: String,
     /// What to run, or to add.
     pub command: String,
@@ -17,8 +17,8 @@ impl Missing {
     pub(crate) fn single() -> Missing {
         Missing {
             what:
-                "single mode cannot be predicted: the profile ran on two GPUs, so what data work \
-                   costs the model on the same one was not measured"
+                "single mode cannot be predicted: the profile ran on two GPUs, so the cost of data work \
+                   on the model's GPU was not measured"
                     .into(),
             command: "tandem profile --record DIR, without --data-gpu and --model-gpu".into(),
         }
@@ -27,16 +27,15 @@ impl Missing {
     pub(crate) fn doubted(mode: &str, doubt: &str) -> Missing {
         Missing {
             what: format!("{mode} mode cannot be predicted: {doubt}"),
-            command: "tandem profile --record DIR, on a quiet machine".into(),
+            command: "tandem profile --record DIR, on an idle machine".into(),
         }
     }
 
     pub(crate) fn link() -> Missing {
         Missing {
-            what:
-                "data-parallel mode cannot be predicted: how fast gradients pass between the two \
-                   devices was not measured"
-                    .into(),
+            what: "data-parallel mode cannot be predicted: the bandwidth between the two devices \
+                   was not measured"
+                .into(),
             command: "tandem plan --link GB_PER_SECOND, with what your vendor's tool measures \
                       (`tandem devices` names the link)"
                 .into(),
@@ -60,10 +59,9 @@ impl fmt::Display for Missing {
 /// Why there is no plan.
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
-    /// Nothing was measured.
-    #[error("there is no profile to plan from")]
+    #[error("no profile was given to plan from")]
     NoProfile,
-    /// Something asked for was not.
+    /// A requested prediction lacks a measurement.
     #[error("{0}")]
     NotMeasured(Missing),
 }

@@ -1,7 +1,7 @@
-//! How far predictions are off for runs that are over.
+//! Prediction errors for finished runs.
 //!
-//! In: profiles, the record of a run that was not part of them. Out: [`PastRun`]: what would have
-//! been predicted for its batch size, workers and depth, beside what it measured.
+//! In: profiles, the record of a run that was not part of them. Out: [`PastRun`]: the prediction
+//! for its batch size, workers and depth, and the measurement.
 
 use crate::measured_run::MeasuredRun;
 use crate::plan::{Missing, PlanError, PlanMode, PlanQuestion, plan};
@@ -9,16 +9,14 @@ use crate::profile::{ProfileAnswer, Sharing};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// A run that is over, predicted.
+/// Prediction for a finished run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PastRun {
     /// Its record, as it was named.
     pub run: PathBuf,
     /// Most utterances of a batch.
     pub batch_size: usize,
-    /// Workers that loaded.
     pub workers: usize,
-    /// Batches ahead.
     pub depth: usize,
     /// Seconds of a step, predicted.
     pub predicted: f64,
@@ -46,7 +44,7 @@ impl PastRun {
             run.batch_size().map(|size| size as usize),
         ) else {
             return Err(lacking(format!(
-                "`{name}` does not say how it was fed: it is no training run"
+                "`{name}` has no workers, depth and batch size: it is not a training run"
             )));
         };
         let size = run.settings.pointer("/config/train/model_size").and_then(|size| size.as_str());
@@ -54,7 +52,7 @@ impl PastRun {
         if size != profiled {
             let (size, profiled) = (size.unwrap_or("unknown"), profiled.unwrap_or("none"));
             return Err(lacking(format!(
-                "`{name}` trained the size {size}, profiled is {profiled}"
+                "`{name}` trained model size {size}, but the profile is of {profiled}"
             )));
         }
         let mut times = run.times();
@@ -86,7 +84,7 @@ impl PastRun {
     }
 }
 
-/// The median distance, whichever way.
+/// Median absolute error.
 pub fn median_error(runs: &[PastRun]) -> Option<f64> {
     let mut errors: Vec<f64> = runs.iter().map(|run| run.error.abs()).collect();
     errors.sort_unstable_by(f64::total_cmp);

@@ -1,8 +1,8 @@
-//! The step time to expect with other workers, another depth or other costs.
+//! Predicts the step time with other workers, another depth or other costs.
 //!
 //! In: costs of batches as they were measured, and a [`Setting`]. Out: [`Predicted`], from the
 //! pipeline's own simulation of the trainer's route, with an interval from drawing the measured
-//! batches again (bootstrap). Costs are taken as they were measured; what was not is not made up.
+//! batches again (bootstrap). Uses measured costs only.
 
 use crate::measured::{BatchCost, Measured, bounded};
 use serde::{Deserialize, Serialize};
@@ -10,12 +10,12 @@ use tandem_pipeline::cost::Cost;
 use tandem_pipeline::simulate::{Costs, Prediction, RouteModel, StageModel};
 use tandem_units::{Seconds, Seed};
 
-/// What can be chosen without touching the data or the model.
+/// Settings that change neither the data nor the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Setting {
     /// Workers that load and preprocess.
     pub workers: usize,
-    /// Batches that may wait for the model, the one in its hands included.
+    /// Batches that may wait for the model, including the one in training.
     pub depth: usize,
 }
 
@@ -24,9 +24,9 @@ pub struct Setting {
 pub struct Predicted {
     /// Seconds from one batch to the next.
     pub step: f64,
-    /// Nine of ten redrawn runs lie between this
+    /// Lower end of the 90 % interval.
     pub low: f64,
-    /// and this.
+    /// Upper end of the 90 % interval.
     pub high: f64,
     /// Share of its time in which the model waits.
     pub stall: f64,
@@ -39,11 +39,8 @@ pub struct Predicted {
 pub struct Item {
     /// Load and preprocess, which share a worker.
     pub assemble: f64,
-    /// Align.
     pub align: f64,
-    /// Transfer.
     pub transfer: f64,
-    /// Train.
     pub train: f64,
 }
 
@@ -72,7 +69,7 @@ pub fn joined(data: &Measured, model: &Measured) -> Vec<Item> {
     data.iter().zip(model.iter().cycle()).map(join).collect()
 }
 
-/// Work of the processors that no overlap hides: seconds a batch cannot be shorter than.
+/// CPU work that no overlap hides: the minimum seconds per batch.
 pub fn host_floor(run: &Measured) -> Option<f64> {
     let share = run.utilisation(tandem_telemetry::event::DeviceRole::Host)?;
     Some(share * run.per_batch())
@@ -80,11 +77,10 @@ pub fn host_floor(run: &Measured) -> Option<f64> {
 
 /// Places between search and copy, as the trainer has them.
 const ALIGNED: usize = 2;
-/// From the moment a waiting thread could go on to the moment it does.
+/// Wake-up latency of a waiting thread.
 const WAKE: Seconds = Seconds(60e-6);
 /// Batches of a simulated run: enough that its beginning does not count.
 const LONG: usize = 600;
-/// Redrawn runs.
 const DRAWS: u64 = 60;
 
 /// Predicts a run of these items. `floor` is the least a batch can take.
@@ -169,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn processors_that_have_no_more_to_give_are_a_floor() {
+    fn fully_loaded_cpu_cores_are_a_lower_limit() {
         let item = Item { assemble: 0.09, align: 0.01, transfer: 0.002, train: 0.03 };
         let got = predict(&items(10, item), Setting { workers: 8, depth: 4 }, 0.08);
         assert_eq!((got.step, got.low, got.high), (0.08, 0.08, 0.08));

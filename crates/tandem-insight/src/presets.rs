@@ -1,4 +1,4 @@
-//! The configuration matrix: what a card of so much memory is usually run with.
+//! The configuration matrix: default settings by GPU memory.
 //!
 //! In: a card's memory, where known. Out: one of three [`Preset`]s. The numbers are promised.
 
@@ -28,7 +28,7 @@ pub const PRESETS: [Preset; 3] = [
 ];
 
 impl Preset {
-    /// The largest that fits a card. A card sold as 12 GB tells a little less.
+    /// The largest that fits a card. A card sold as 12 GB reports a little less.
     pub fn for_card(memory: Bytes) -> Option<Preset> {
         let gigabytes = memory.0 as f64 / 1e9;
         PRESETS.into_iter().rev().find(|preset| gigabytes >= 0.95 * preset.card_gb as f64)

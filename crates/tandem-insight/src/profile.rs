@@ -1,9 +1,9 @@
-//! Everything a profile says: several runs of one setting in, one answer out.
+//! A profile: several runs of one setting in, one result out.
 //!
-//! In: [`ProfileRuns`], the same trainer as it is, with features cached, with lessons from
-//! memory (model alone) and without a model (data alone). Out: [`ProfileAnswer`], plain numbers
-//! and sentences for a table, a page or a script. Causes follow from differences between runs
-//! that were measured, never from a guess. Next: the program prints it; `plan` predicts from it.
+//! In: [`ProfileRuns`], the unmodified trainer, with features cached, with batches from
+//! memory (model alone) and without a model (data alone). Out: [`ProfileAnswer`], figures and
+//! sentences for a table, a page or a script. Causes follow from measured differences between
+//! runs. Next: the program prints it; `plan` predicts from it.
 
 use crate::measured::{DeviceFigures, Measured, Phase};
 use crate::predict::Setting;
@@ -18,13 +18,13 @@ use tandem_units::{Bytes, Seconds};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunKind {
-    /// The run as it was asked for.
+    /// The run with the given settings.
     AsIs,
     /// The same with mel frames read from the cache.
     Cached,
-    /// The same lessons from memory: no data work in the loop.
+    /// The same training batches from memory: no data work in the loop.
     ModelAlone,
-    /// The same batches, taken by nobody who works on them.
+    /// The same batches without training.
     DataAlone,
 }
 
@@ -44,7 +44,7 @@ impl RunKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Sharing {
-    /// Both on the processor.
+    /// Both on the CPU.
     Cpu,
     /// Both on one GPU.
     OneGpu,
@@ -52,14 +52,12 @@ pub enum Sharing {
     TwoGpus,
 }
 
-/// What was profiled.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Subject {
     /// The corpus, as it was named.
     pub corpus: String,
-    /// Size of the voice.
     pub model_size: String,
-    /// Numbers of the voice.
+    /// Parameters of the model.
     pub parameters: u64,
     /// Most utterances of a batch.
     pub batch_size: usize,
@@ -76,7 +74,7 @@ pub struct Subject {
     pub data_device: String,
     /// Where the model is.
     pub model_device: String,
-    /// Processors this process may use.
+    /// CPU cores this process may use.
     pub cores: usize,
     /// Steps left out at the beginning of each run.
     pub warmup: u64,
@@ -88,13 +86,13 @@ pub struct Subject {
 /// The runs. `cached` is absent where the run as it is was cached already.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ProfileRuns {
-    /// The run as it was asked for.
+    /// The run with the given settings.
     pub as_is: Measured,
     /// With mel frames from the cache.
     pub cached: Option<Measured>,
-    /// Lessons from memory.
+    /// Training batches from memory.
     pub model_alone: Measured,
-    /// Nobody works on the batches.
+    /// Without training.
     pub data_alone: Measured,
 }
 
@@ -112,12 +110,12 @@ impl ProfileRuns {
             .collect()
     }
 
-    /// What these runs say that cannot be: nothing is slower alone than beside something else.
+    /// Measurements that contradict each other: nothing is slower alone than in the whole run.
     pub fn doubts(&self) -> Vec<String> {
         let mut found = Vec::new();
         let (whole, alone) = (self.as_is.usual(Phase::Train), self.model_alone_step());
         if alone > IMPOSSIBLE * whole {
-            found.push(doubt("training", whole, alone));
+            found.push(contradiction("training", whole, alone));
         }
         let feeding = |run: &Measured| {
             let before = [Phase::Load, Phase::Preprocess, Phase::Align, Phase::Transfer];
@@ -125,13 +123,13 @@ impl ProfileRuns {
         };
         let (whole, alone) = (feeding(&self.as_is), feeding(&self.data_alone));
         if alone > IMPOSSIBLE * whole {
-            found.push(doubt("data work", whole, alone));
+            found.push(contradiction("data work", whole, alone));
         }
         found
     }
 
     /// What the model alone takes for batches as large as those of the run as it is: a replay
-    /// that came round again may have had others.
+    /// that repeats its batches may have other sizes.
     pub fn model_alone_step(&self) -> f64 {
         let ratio = match (self.as_is.padded(), self.model_alone.padded()) {
             (Some(here), Some(there)) if there > 0.0 => here / there,
@@ -141,13 +139,13 @@ impl ProfileRuns {
     }
 }
 
-/// Slower alone by this factor is no noise of a quiet machine.
+/// On an idle machine, noise is below this factor.
 const IMPOSSIBLE: f64 = 1.25;
 
-fn doubt(what: &str, whole: f64, alone: f64) -> String {
+fn contradiction(what: &str, whole: f64, alone: f64) -> String {
     format!(
-        "{what} took {} alone and {} beside everything else: the machine did something else \
-         meanwhile; profile again when it is quiet",
+        "{what} took {} alone and {} in the whole run: other programs used the machine meanwhile; \
+         profile again when it is idle",
         Seconds(alone),
         Seconds(whole)
     )
@@ -171,11 +169,9 @@ pub struct PhaseFigures {
 /// How long one of the runs took for a batch.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunFigures {
-    /// Which one.
     pub run: RunKind,
     /// Seconds of a step.
     pub step: Figures,
-    /// Utterances a second.
     pub samples_per_second: f64,
     /// Share of the time its consumer waited.
     pub stall: f64,
@@ -205,12 +201,10 @@ pub struct BatchShapes {
     pub shapes: Vec<([u32; 3], u32)>,
 }
 
-/// A whole profile.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ProfileAnswer {
     /// Always [`ProfileAnswer::FORMAT`].
     pub format: String,
-    /// What was profiled.
     pub subject: Subject,
     /// Each run in a line.
     pub runs: Vec<RunFigures>,
@@ -218,20 +212,20 @@ pub struct ProfileAnswer {
     pub phases: Vec<PhaseFigures>,
     /// Devices during the run as it is.
     pub devices: Vec<DeviceFigures>,
-    /// The promised thresholds, and whether they are kept.
+    /// The promised thresholds, and whether they are met.
     pub rules: Vec<RuleResult>,
-    /// What holds the run back.
+    /// The bottleneck.
     pub verdict: ProfileVerdict,
     /// What to change, the largest gain first.
     pub recommendations: Vec<Recommendation>,
-    /// What cannot be, and so says that the machine did something else meanwhile.
+    /// Contradictory measurements: other programs used the machine meanwhile.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub doubts: Vec<String>,
     /// What profiling itself cost.
     pub overhead: Option<Overhead>,
     /// The corpus by batch size.
     pub shapes: Vec<BatchShapes>,
-    /// Every batch of every run: what predictions are made from.
+    /// Every batch of every run: the input of predictions.
     pub measured: ProfileRuns,
 }
 
@@ -239,7 +233,6 @@ impl ProfileAnswer {
     /// The word in `format`.
     pub const FORMAT: &'static str = "tandem-profile-1";
 
-    /// Judges the runs.
     pub fn judge(
         subject: Subject,
         runs: ProfileRuns,
@@ -277,7 +270,7 @@ pub(crate) struct Needs {
 
 impl Needs {
     /// From what is usual, in the run as it is or in the one that had the stage to itself,
-    /// whichever is less: whatever else the machine did must have hit both to count.
+    /// whichever is less: interference of other programs must affect both to count.
     pub(crate) fn of(runs: &ProfileRuns, workers: usize) -> Needs {
         let least = |phase: Phase| {
             let alone = match phase {
@@ -287,7 +280,7 @@ impl Needs {
             runs.as_is.usual(phase).min(alone.usual(phase))
         };
         let (load, preprocess) = (least(Phase::Load), least(Phase::Preprocess));
-        // The two share their workers; the larger one gives the crew its name.
+        // The two share their workers; the crew has the name of the larger one.
         let name = if preprocess > load { Phase::Preprocess } else { Phase::Load };
         let crews = [
             (name, (load + preprocess) / workers.max(1) as f64),
@@ -330,17 +323,17 @@ fn run_figures(runs: &ProfileRuns) -> Vec<RunFigures> {
     runs.list().into_iter().map(one).collect()
 }
 
-/// The table. Waiting is put down to the stage that the verdict names; otherwise it stays a gap.
+/// The table. Waiting is attributed to the stage that the verdict names; otherwise it is a gap.
 fn phases(run: &Measured, needs: &Needs, verdict: &ProfileVerdict) -> Vec<PhaseFigures> {
     let stall = run.stall();
-    let guilty = verdict.stage.filter(|phase| *phase != Phase::Train);
+    let bottleneck = verdict.stage.filter(|phase| *phase != Phase::Train);
     let shared = |phase| matches!(phase, Phase::Load | Phase::Preprocess);
     let crew = run.mean(Phase::Load) + run.mean(Phase::Preprocess);
     let mut found = Vec::new();
     for phase in Phase::ALL {
         let Some(figures) = run.phase(phase) else { continue };
         let workers = if shared(phase) { verdict.workers } else { 1 };
-        let waited_for = match guilty {
+        let waited_for = match bottleneck {
             Some(named) if shared(named) && shared(phase) => stall * figures.mean / crew.max(1e-12),
             Some(named) if named == phase => stall,
             _ => 0.0,
@@ -352,14 +345,14 @@ fn phases(run: &Measured, needs: &Needs, verdict: &ProfileVerdict) -> Vec<PhaseF
     }
     let gaps: Stats = run.batches.iter().map(|batch| batch.waited).collect();
     if let Some(figures) = gaps.figures() {
-        let share = if guilty.is_some() { 0.0 } else { stall };
+        let share = if bottleneck.is_some() { 0.0 } else { stall };
         let phase = "gaps".to_string();
         found.push(PhaseFigures { phase, workers: 1, figures, work: stall, share });
     }
     found
 }
 
-/// Memory that the model's device held at most, where it tells.
+/// Peak memory on a device of that role, where known.
 pub fn peak_memory(run: &Measured, role: tandem_telemetry::event::DeviceRole) -> Option<Bytes> {
     let device = run.devices.iter().find(|device| device.role == role)?;
     device.memory.map(|figures| Bytes(figures.max as u64))
@@ -432,7 +425,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn uneven_times_are_the_cause_only_where_no_stage_is() {
+    fn varying_times_are_the_cause_only_where_no_stage_is() {
         let with_waits = |costs: [f64; 5], waited: f64| {
             let mut odd = runs(costs);
             let batches = odd.as_is.batches.iter_mut();
@@ -447,7 +440,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_doubted() {
+    fn contradictory_measurements_are_reported() {
         let mut odd = runs([5.0, 5.0, 10.0, 2.0, 40.0]);
         assert!(odd.doubts().is_empty());
         odd.model_alone = measured(&equal(30, [0.0, 0.0, 0.0, 0.0, 60.0, 0.0]));
@@ -455,7 +448,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_machine_that_others_use_is_doubted() {
+    fn a_busy_machine_is_reported() {
         let said = |process: f64, machine: f64| {
             let mut busy = runs([5.0, 5.0, 10.0, 2.0, 40.0]);
             busy.as_is.devices = [("process", process), ("machine", machine)]
@@ -469,12 +462,12 @@ pub(crate) mod tests {
                 .into();
             ProfileAnswer::judge(subject(), busy, Vec::new(), &ProfileRules::default()).doubts
         };
-        assert!(said(0.5, 0.98)[0].contains("had 50 % of the processors"), "{:?}", said(0.5, 0.98));
+        assert!(said(0.5, 0.98)[0].contains("had 50 % of the CPU cores"), "{:?}", said(0.5, 0.98));
         assert!(said(0.97, 0.98).is_empty() && said(0.3, 0.35).is_empty());
     }
 
     #[test]
-    fn an_answer_survives_json() {
+    fn a_profile_is_read_back_from_json() {
         let found = answer([90.0, 5.0, 10.0, 2.0, 40.0]);
         let text = serde_json::to_string(&found).unwrap();
         assert_eq!(serde_json::from_str::<ProfileAnswer>(&text).unwrap(), found);

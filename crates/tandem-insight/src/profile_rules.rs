@@ -1,14 +1,14 @@
-//! The thresholds of a profile, and which of them a run breaks.
+//! The thresholds of a profile, and which of them a run violates.
 //!
 //! In: phases and devices of the run as it is. Out: one [`RuleResult`] for each promised rule;
-//! what was not measured is neither kept nor broken. The promised values are the defaults.
+//! what was not measured is neither met nor violated. The promised values are the defaults.
 
 use crate::measured::Measured;
 use crate::profile::PhaseFigures;
 use serde::{Deserialize, Serialize};
 use tandem_telemetry::event::DeviceRole;
 
-/// Every number that a profile judges by.
+/// Thresholds of a profile.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ProfileRules {
@@ -26,7 +26,7 @@ pub struct ProfileRules {
     pub data_gpu: f64,
     /// Two stages whose times differ by less than this factor are balanced.
     pub balance: f64,
-    /// The model may wait this share of its time before uneven times are named.
+    /// The model may wait this share of its time before varying times are named as the cause.
     pub uneven: f64,
     /// The least predicted gain that is worth a recommendation.
     pub gain: f64,
@@ -55,13 +55,11 @@ pub struct RuleResult {
     pub name: String,
     /// The measured share; none where it was not measured.
     pub measured: Option<f64>,
-    /// The threshold.
     pub limit: f64,
     /// Whether it must stay above or below.
     pub kind: RuleKind,
     /// Whether it is broken; none where it was not measured.
     pub broken: Option<bool>,
-    /// What breaking it means.
     pub means: String,
 }
 

@@ -1,20 +1,19 @@
-//! Whether settings are ready for a run that keeps its device busy.
+//! Checks whether settings keep the device busy.
 //!
-//! In: what a configuration says ([`Asked`]), each value with its place in the file. Out: one
+//! In: values of a configuration ([`Requested`]), each with its place in the file. Out: one
 //! [`Check`] for each promise, with the reason and the line to change. Thresholds are in
-//! [`ReadyRules`]. Opens no device and reads no file: what only the machine or the corpus can
-//! tell is added by whoever asked them.
+//! [`ReadyRules`]. Opens no device and reads no file: the caller adds checks of the machine and
+//! the corpus.
 
 use serde::Serialize;
 
-/// The smallest values that earn no warning; promised: 8, 8, 16.
+/// The smallest values without a warning; promised: 8, 8, 16.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct ReadyRules {
     /// Workers that read the corpus.
     pub workers: usize,
     /// Batches that may wait for the model.
     pub prefetch: usize,
-    /// Utterances in a batch.
     pub batch: usize,
 }
 
@@ -28,22 +27,18 @@ impl Default for ReadyRules {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Level {
-    /// As it should be.
     Ok,
-    /// It runs, and not as well as it could.
+    /// It runs, but could be faster.
     Warn,
-    /// It does not run as asked.
+    /// It does not run with these settings.
     MustFix,
 }
 
 /// One line of the answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Check {
-    /// What was checked.
     pub name: &'static str,
-    /// What came of it.
     pub level: Level,
-    /// Why.
     pub reason: String,
     /// What to change, where something is to be changed.
     pub change: Option<String>,
@@ -92,81 +87,80 @@ pub struct Place {
 
 /// A value and where it is set.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Said<T> {
-    /// The value that holds.
+pub struct Sourced<T> {
+    /// The effective value.
     pub value: T,
     /// Where it comes from.
     pub place: Place,
 }
 
-/// Numbers that a model computes with, as far as checks care.
+/// Float precision of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Width {
+pub enum PrecisionKind {
     /// 32 bits throughout.
     Full,
     /// 16 bits where that is enough.
     Mixed,
 }
 
-/// What a configuration asks for.
+/// Values of a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Asked {
+pub struct Requested {
     /// `false`: loading through an interpreter, which only other programs have.
-    pub native_loading: Option<Said<bool>>,
+    pub native_loading: Option<Sourced<bool>>,
     /// Workers that read the corpus.
-    pub workers: Said<usize>,
+    pub workers: Sourced<usize>,
     /// Batches that may wait for the model.
-    pub prefetch: Said<usize>,
-    /// Utterances in a batch.
-    pub batch: Said<usize>,
+    pub prefetch: Sourced<usize>,
+    pub batch: Sourced<usize>,
     /// Whether batches are padded to a few shapes.
-    pub static_shapes: Said<bool>,
+    pub static_shapes: Sourced<bool>,
     /// `false`: one kernel per operation, which only other programs have.
-    pub fusion: Option<Said<bool>>,
-    /// Numbers that the model computes with.
-    pub width: Said<Width>,
+    pub fusion: Option<Sourced<bool>>,
+    /// Float precision of the model.
+    pub precision: Sourced<PrecisionKind>,
 }
 
-/// What is known of the machine, where somebody looked.
+/// Facts about the machine, where known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Machine {
     /// Cores this process may use.
     pub cores: usize,
     /// Whether the model would train on a GPU.
     pub gpu: bool,
-    /// Why the model's device cannot compute in the width asked for.
-    pub width_refused: Option<String>,
+    /// Why the model's device cannot compute in the requested precision.
+    pub precision_refused: Option<String>,
 }
 
 /// The checks that settings alone decide, in the order of the promise.
-pub fn check(asked: &Asked, machine: &Machine, rules: &ReadyRules) -> Vec<Check> {
+pub fn check(requested: &Requested, machine: &Machine, rules: &ReadyRules) -> Vec<Check> {
     vec![
-        native_loading(asked),
-        workers(asked, machine, rules),
-        prefetch(asked, rules),
-        batch(asked, rules),
-        static_shapes(asked, machine),
-        fusion(asked, machine),
-        width(asked, machine),
+        native_loading(requested),
+        workers(requested, machine, rules),
+        prefetch(requested, rules),
+        batch(requested, rules),
+        static_shapes(requested, machine),
+        fusion(requested, machine),
+        precision(requested, machine),
     ]
 }
 
-fn native_loading(asked: &Asked) -> Check {
+fn native_loading(requested: &Requested) -> Check {
     let name = "native loading";
-    match &asked.native_loading {
-        Some(said) if !said.value => Check::warn(
+    match &requested.native_loading {
+        Some(sourced) if !sourced.value => Check::warn(
             name,
-            "asks for loading through an interpreter; loading is always native here",
+            "requests loading through an interpreter; loading is always native here",
             "set it to true, or remove the line",
         )
-        .at(&said.place),
-        Some(said) => Check::ok(name, "always, with this program").at(&said.place),
+        .at(&sourced.place),
+        Some(sourced) => Check::ok(name, "always, with this program").at(&sourced.place),
         None => Check::ok(name, "always, with this program"),
     }
 }
 
-fn workers(asked: &Asked, machine: &Machine, rules: &ReadyRules) -> Check {
-    let Said { value, place } = &asked.workers;
+fn workers(requested: &Requested, machine: &Machine, rules: &ReadyRules) -> Check {
+    let Sourced { value, place } = &requested.workers;
     let few = *value < rules.workers;
     let reason = format!("{value} workers read the corpus");
     if !few {
@@ -182,8 +176,8 @@ fn workers(asked: &Asked, machine: &Machine, rules: &ReadyRules) -> Check {
     Check::warn("workers", reason, set(place, &format!("{wanted}"))).at(place)
 }
 
-fn prefetch(asked: &Asked, rules: &ReadyRules) -> Check {
-    let Said { value, place } = &asked.prefetch;
+fn prefetch(requested: &Requested, rules: &ReadyRules) -> Check {
+    let Sourced { value, place } = &requested.prefetch;
     let source = if place.line.is_none() { ", chosen automatically" } else { "" };
     let reason = format!("{value} batches may wait for the model{source}");
     if *value >= rules.prefetch {
@@ -194,9 +188,9 @@ fn prefetch(asked: &Asked, rules: &ReadyRules) -> Check {
     Check::warn("prefetch", reason, set(place, &format!("{wanted}"))).at(place)
 }
 
-fn batch(asked: &Asked, rules: &ReadyRules) -> Check {
-    let Said { value, place } = &asked.batch;
-    let reason = format!("{value} utterances a batch");
+fn batch(requested: &Requested, rules: &ReadyRules) -> Check {
+    let Sourced { value, place } = &requested.batch;
+    let reason = format!("{value} utterances per batch");
     if *value >= rules.batch {
         return Check::ok("batch", reason).at(place);
     }
@@ -205,54 +199,54 @@ fn batch(asked: &Asked, rules: &ReadyRules) -> Check {
     Check::warn("batch", reason, set(place, &format!("{wanted}"))).at(place)
 }
 
-fn static_shapes(asked: &Asked, machine: &Machine) -> Check {
-    let Said { value, place } = &asked.static_shapes;
+fn static_shapes(requested: &Requested, machine: &Machine) -> Check {
+    let Sourced { value, place } = &requested.static_shapes;
     if *value {
         let reason = "batches are padded to a few shapes, each compiled once";
         return Check::ok("fixed shapes", reason).at(place);
     }
     if !machine.gpu {
-        let reason = "each batch has a shape of its own: nothing is compiled on the processor";
+        let reason = "every batch has its own shape: nothing is compiled on the CPU";
         return Check::ok("fixed shapes", reason).at(place);
     }
     let reason =
-        "each batch has a shape of its own: a GPU compiles and tunes kernels for every new one";
+        "every batch has its own shape: a GPU compiles and tunes kernels for every new one";
     Check::warn("fixed shapes", reason, set(place, "true")).at(place)
 }
 
-fn fusion(asked: &Asked, machine: &Machine) -> Check {
+fn fusion(requested: &Requested, machine: &Machine) -> Check {
     let name = "kernel fusion";
     let how = if machine.gpu { "by the GPU's backend" } else { "by kernels of our own" };
-    match &asked.fusion {
-        Some(said) if !said.value => Check::warn(
+    match &requested.fusion {
+        Some(sourced) if !sourced.value => Check::warn(
             name,
-            format!("asks for none; operations are always fused here, {how}"),
+            format!("requests none; operations are always fused here, {how}"),
             "set it to true, or remove the line",
         )
-        .at(&said.place),
-        Some(said) => Check::ok(name, format!("always, {how}")).at(&said.place),
+        .at(&sourced.place),
+        Some(sourced) => Check::ok(name, format!("always, {how}")).at(&sourced.place),
         None => Check::ok(name, format!("always, {how}")),
     }
 }
 
-fn width(asked: &Asked, machine: &Machine) -> Check {
+fn precision(requested: &Requested, machine: &Machine) -> Check {
     let name = "mixed precision";
-    let Said { value, place } = &asked.width;
+    let Sourced { value, place } = &requested.precision;
     // A file of the other program has a switch there.
     let is_switch = place.key.ends_with("mixed_precision");
     let (wide, narrow) = if is_switch { ("false", "true") } else { ("f32", "bf16") };
-    let check = match (value, machine.gpu, &machine.width_refused) {
-        (Width::Mixed, _, Some(why)) => Check::must_fix(name, why, set(place, wide)),
-        (Width::Mixed, true, None) => Check::ok(name, "16 bits where that is enough"),
-        (Width::Mixed, false, None) => Check::warn(
+    let check = match (value, machine.gpu, &machine.precision_refused) {
+        (PrecisionKind::Mixed, _, Some(why)) => Check::must_fix(name, why, set(place, wide)),
+        (PrecisionKind::Mixed, true, None) => Check::ok(name, "16 bits where that is enough"),
+        (PrecisionKind::Mixed, false, None) => Check::warn(
             name,
-            "16 bits on the processor: its fused kernels are for 32 bits and are not used then",
+            "16 bits on the CPU: its fused kernels are 32-bit and are not used then",
             set(place, wide),
         ),
-        (Width::Full, true, _) => {
+        (PrecisionKind::Full, true, _) => {
             Check::warn(name, "32 bits throughout: most GPUs are faster in 16", set(place, narrow))
         }
-        (Width::Full, false, _) => Check::ok(name, "32 bits, the fastest on a processor"),
+        (PrecisionKind::Full, false, _) => Check::ok(name, "32 bits, the fastest on a CPU"),
     };
     check.at(place)
 }
@@ -270,27 +264,27 @@ fn set(place: &Place, value: &str) -> String {
 mod tests {
     use super::*;
 
-    fn said<T>(key: &str, value: T) -> Said<T> {
-        Said { value, place: Place { key: key.into(), line: Some(3) } }
+    fn sourced<T>(key: &str, value: T) -> Sourced<T> {
+        Sourced { value, place: Place { key: key.into(), line: Some(3) } }
     }
 
-    fn asked() -> Asked {
-        Asked {
+    fn requested() -> Requested {
+        Requested {
             native_loading: None,
-            workers: said("num_workers", 8),
-            prefetch: said("prefetch_buffer_size", 8),
-            batch: said("batch.batch_size", 16),
-            static_shapes: said("devices.enable_static_shapes", true),
+            workers: sourced("num_workers", 8),
+            prefetch: sourced("prefetch_buffer_size", 8),
+            batch: sourced("batch.batch_size", 16),
+            static_shapes: sourced("devices.enable_static_shapes", true),
             fusion: None,
-            width: said("train.precision", Width::Full),
+            precision: sourced("train.precision", PrecisionKind::Full),
         }
     }
 
     #[track_caller]
-    fn check_one(change: impl FnOnce(&mut Asked), machine: Machine, name: &str, level: Level) {
-        let mut asked = asked();
-        change(&mut asked);
-        let checks = check(&asked, &machine, &ReadyRules::default());
+    fn check_one(change: impl FnOnce(&mut Requested), machine: Machine, name: &str, level: Level) {
+        let mut requested = requested();
+        change(&mut requested);
+        let checks = check(&requested, &machine, &ReadyRules::default());
         assert_eq!(checks.len(), 7);
         for check in checks {
             let wanted = if check.name == name { level } else { Level::Ok };
@@ -306,19 +300,25 @@ mod tests {
     #[test]
     fn thresholds_are_those_that_were_promised() {
         check_one(|_| {}, cpu(), "", Level::Ok);
-        check_one(|asked| asked.workers.value = 7, cpu(), "workers", Level::Warn);
-        check_one(|asked| asked.prefetch.value = 7, cpu(), "prefetch", Level::Warn);
-        check_one(|asked| asked.batch.value = 15, cpu(), "batch", Level::Warn);
-        check_one(|asked| asked.batch.value = 64, cpu(), "batch", Level::Ok);
+        check_one(|requested| requested.workers.value = 7, cpu(), "workers", Level::Warn);
+        check_one(|requested| requested.prefetch.value = 7, cpu(), "prefetch", Level::Warn);
+        check_one(|requested| requested.batch.value = 15, cpu(), "batch", Level::Warn);
+        check_one(|requested| requested.batch.value = 64, cpu(), "batch", Level::Ok);
     }
 
     #[test]
     fn what_a_run_ignores_or_pays_for_is_a_warning() {
-        let off = |key| Some(said(key, false));
-        check_one(|asked| asked.static_shapes.value = false, cpu(), "fixed shapes", Level::Ok);
+        let off = |key| Some(sourced(key, false));
+        check_one(
+            |requested| requested.static_shapes.value = false,
+            cpu(),
+            "fixed shapes",
+            Level::Ok,
+        );
         let gpu = Machine { gpu: true, ..cpu() };
-        let tight_and_mixed = |asked: &mut Asked| {
-            (asked.static_shapes.value, asked.width.value) = (false, Width::Mixed);
+        let tight_and_mixed = |requested: &mut Requested| {
+            (requested.static_shapes.value, requested.precision.value) =
+                (false, PrecisionKind::Mixed);
         };
         check_one(tight_and_mixed, gpu, "fixed shapes", Level::Warn);
         check_one(|a| a.native_loading = off("x"), cpu(), "native loading", Level::Warn);
@@ -328,25 +328,28 @@ mod tests {
     #[test]
     fn precision_is_judged_by_the_device() {
         let gpu = || Machine { gpu: true, ..cpu() };
-        let mixed = |asked: &mut Asked| asked.width.value = Width::Mixed;
+        let mixed = |requested: &mut Requested| requested.precision.value = PrecisionKind::Mixed;
         check_one(mixed, gpu(), "mixed precision", Level::Ok);
         check_one(|_| {}, gpu(), "mixed precision", Level::Warn);
         check_one(mixed, cpu(), "mixed precision", Level::Warn);
-        let theirs = Asked { width: said("data.mixed_precision", Width::Mixed), ..asked() };
-        let change = width(&theirs, &cpu()).change;
+        let theirs = Requested {
+            precision: sourced("data.mixed_precision", PrecisionKind::Mixed),
+            ..requested()
+        };
+        let change = precision(&theirs, &cpu()).change;
         assert_eq!(change.as_deref(), Some("line 3: set `data.mixed_precision` to false"));
-        let refused = Machine { width_refused: Some("no bf16".into()), ..gpu() };
+        let refused = Machine { precision_refused: Some("no bf16".into()), ..gpu() };
         check_one(mixed, refused, "mixed precision", Level::MustFix);
     }
 
     #[test]
     fn a_change_names_the_line_or_says_to_add_it() {
-        let few = Asked { workers: said("data.num_workers", 2), ..asked() };
+        let few = Requested { workers: sourced("data.num_workers", 2), ..requested() };
         let found = workers(&few, &Machine { cores: 2, ..cpu() }, &ReadyRules::default());
         assert_eq!(found.change.as_deref(), Some("line 3: set `data.num_workers` to 8"));
         assert!(found.reason.ends_with("this machine has 2 cores"), "{}", found.reason);
-        let mut unset = asked();
-        unset.prefetch = Said { value: 4, place: Place { key: "prefetch".into(), line: None } };
+        let mut unset = requested();
+        unset.prefetch = Sourced { value: 4, place: Place { key: "prefetch".into(), line: None } };
         let found = prefetch(&unset, &ReadyRules::default());
         assert_eq!(found.change.as_deref(), Some("add `prefetch`: 8"));
     }

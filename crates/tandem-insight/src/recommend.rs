@@ -13,7 +13,6 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Change {
-    /// Workers that load.
     Workers(usize),
     /// Batches that may wait.
     Depth(usize),
@@ -24,7 +23,6 @@ pub enum Change {
 }
 
 impl Change {
-    /// What to type.
     pub fn flag(self) -> String {
         match self {
             Change::Workers(count) => format!("--num-workers {count}"),
@@ -38,13 +36,9 @@ impl Change {
 /// A change, what it should bring, and what it brought where it was tried.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Recommendation {
-    /// What to change.
     pub change: Change,
-    /// What to type.
     pub flag: String,
-    /// Why.
     pub why: String,
-    /// The step to expect.
     pub predicted: Predicted,
     /// Share of the step that it saves, predicted.
     pub gain: f64,
@@ -75,7 +69,7 @@ pub(crate) fn recommend(
     let most = subject.cores.max(here.workers);
     let workers = (here.workers + 1..=most).map(|workers| (workers, Setting { workers, ..here }));
     if let Some((workers, predicted)) = least_enough(workers, &as_is, floor) {
-        let why = format!("{} of {} processors load data", here.workers, subject.cores);
+        let why = format!("{} of {} CPU cores load data", here.workers, subject.cores);
         offer(Change::Workers(workers), predicted, why);
     }
     let depths = (here.depth + 1..=DEEPEST).map(|depth| (depth, Setting { depth, ..here }));
@@ -85,12 +79,12 @@ pub(crate) fn recommend(
     }
     if let Some(cached) = &runs.cached {
         let quick = with_loading_of(&as_is, &items(cached));
-        let why = "mel frames read from disk instead of being made again".to_string();
+        let why = "mel frames are read from disk instead of computed again".to_string();
         offer(Change::CacheFeatures, predict(&quick, here, 0.0), why);
     }
     if subject.sharing == Sharing::OneGpu {
         let apart = joined(&runs.data_alone, &runs.model_alone);
-        let why = "alignment and uploads leave the model's GPU".to_string();
+        let why = "alignment and uploads move off the model's GPU".to_string();
         offer(Change::SecondGpu, predict(&apart, here, 0.0), why);
     }
     found.sort_by(|left, right| right.gain.total_cmp(&left.gain));

@@ -1,24 +1,21 @@
 //! Takes out of a text what should not be shared.
 //!
 //! In: any text, and who and where its writer is ([`Redactor`]). Out: the same text with home
-//! directory, user name and host name replaced, and values that look like secrets. Says nothing
-//! about what it cannot know: whoever shares a text should look through it.
+//! directory, user name and host name replaced, and values that look like secrets. It
+//! cannot find every secret: users should review a text before they share it.
 
 /// Who and where the writer is. What is not known is not replaced.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Redactor {
-    /// The home directory.
     pub home: Option<String>,
-    /// The user's name.
     pub user: Option<String>,
-    /// The machine's name.
     pub host: Option<String>,
 }
 
-/// Names that are words or everybody's: replaced inside of paths only.
+/// Common user names and words: replaced inside of paths only.
 const COMMON: [&str; 8] = ["root", "user", "admin", "test", "ubuntu", "home", "data", "train"];
 
-/// What a key is called whose value nobody should see.
+/// Key names whose values are secret.
 const SECRETS: [&str; 7] =
     ["password", "passwd", "secret", "token", "apikey", "credential", "credentials"];
 

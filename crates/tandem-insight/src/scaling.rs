@@ -1,9 +1,9 @@
-//! How throughput and memory grow with the batch size, and where it stops paying.
+//! Throughput and memory by batch size, and the smallest size that is fast enough.
 //!
 //! In: [`MeasuredRun`]s of at least two batch sizes. Out: [`Scaling`]: a point for each size, the
 //! knee and a sentence; [`panels`] for a chart. The knee is the smallest size that reaches nearly
-//! all of the best throughput: larger ones cost memory for nothing. Sizes that were not run are
-//! not guessed at.
+//! all of the best throughput: larger ones cost memory without a gain. Only measured sizes are
+//! considered.
 
 use crate::bootstrap::{Blocks, Draws, Interval};
 use crate::chart::{Panel, Point};
@@ -14,7 +14,6 @@ use std::path::PathBuf;
 use tandem_telemetry::event::DeviceRole;
 use tandem_units::Hint;
 
-/// What counts.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct ScalingRules {
     /// The share of the best throughput that is as good as it.
@@ -31,7 +30,7 @@ impl Default for ScalingRules {
     }
 }
 
-/// What batch sizes do.
+/// Result by batch size.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Scaling {
     /// One for each batch size, smallest first.
@@ -40,20 +39,16 @@ pub struct Scaling {
     pub knee: u32,
     /// The answer in a sentence.
     pub sentence: String,
-    /// What a reader should know.
+    /// Notes on the result.
     pub notes: Vec<String>,
 }
 
-/// A batch size.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SizePoint {
-    /// Utterances of a batch.
     pub batch_size: u32,
-    /// Steps measured.
     pub steps: usize,
     /// Mean seconds of a step.
     pub step_time: f64,
-    /// Utterances per second.
     pub samples_per_second: f64,
     /// Where that lies; none for very short runs.
     pub interval: Option<Interval>,
@@ -63,30 +58,19 @@ pub struct SizePoint {
     pub memory: Option<f64>,
     /// By which device, or the process.
     pub memory_of: Option<String>,
-    /// Throughput over what the smallest size would give, were steps to stay as short.
+    /// Throughput relative to linear scaling from the smallest size.
     pub efficiency: f64,
 }
 
-/// Why runs do not make a scaling.
+/// Why runs cannot be analysed by batch size.
 #[derive(Debug, thiserror::Error)]
 pub enum ScalingError {
     /// A run without enough steps.
     #[error("`{}` has {found} steps after the warm-up, and {needed} are needed", run.display())]
-    TooFewSteps {
-        /// The run.
-        run: PathBuf,
-        /// Steps it has.
-        found: usize,
-        /// Steps needed.
-        needed: usize,
-    },
+    TooFewSteps { run: PathBuf, found: usize, needed: usize },
     /// All runs have the same batch size.
     #[error("all runs have batch size {found}: there is nothing to compare")]
-    OneSize {
-        /// That size.
-        found: u32,
-    },
-    /// No runs.
+    OneSize { found: u32 },
     #[error("there are no runs")]
     NoRuns,
 }
@@ -94,7 +78,7 @@ pub enum ScalingError {
 impl Hint for ScalingError {
     fn hint(&self) -> Option<String> {
         Some(match self {
-            Self::TooFewSteps { .. } => "let the run make more steps (`--max-steps`)".into(),
+            Self::TooFewSteps { .. } => "run more steps (`--max-steps`)".into(),
             Self::OneSize { .. } | Self::NoRuns => {
                 "name runs of two or more batch sizes, or make them with `--sweep 8,16,32`".into()
             }
@@ -185,7 +169,7 @@ fn knee(points: &[SizePoint], rules: &ScalingRules) -> (u32, String) {
     } else if size == first.batch_size {
         format!(
             "the smallest batch, {size}, already gives {share:.0} % of the best throughput ({best:.1} \
-             samples/s): a larger one costs memory and gains little"
+             samples/s): a larger batch costs memory and gains little"
         )
     } else {
         format!(
@@ -198,13 +182,13 @@ fn knee(points: &[SizePoint], rules: &ScalingRules) -> (u32, String) {
     (size, sentence)
 }
 
-/// Whether noise could have moved the knee to a smaller size.
+/// A note where the knee may be at a smaller size within noise.
 fn unsure(points: &[SizePoint], knee: u32, rules: &ScalingRules) -> Option<String> {
     let best = points.iter().map(|point| point.samples_per_second).fold(0.0, f64::max);
     let smaller = points.iter().filter(|point| point.batch_size < knee);
     let as_good = |point: &&SizePoint| point.interval.is_some_and(|i| i.high >= rules.knee * best);
     let size = smaller.filter(as_good).map(|point| point.batch_size).next()?;
-    Some(format!("batch {size} may be as good within noise: more steps would tell"))
+    Some(format!("batch {size} may be as good within noise: measure more steps"))
 }
 
 /// Settings that make runs hard to put on one line.

@@ -1,4 +1,4 @@
-//! What can go wrong with a live page, and the way out.
+//! Errors of pages, with hints.
 
 use std::io;
 use std::net::SocketAddr;
@@ -11,12 +11,9 @@ use tandem_units::Hint;
 pub enum PageError {
     /// Nothing there to follow.
     #[error("there is no run record in `{}`", path.display())]
-    NoRecord {
-        /// The directory.
-        path: PathBuf,
-    },
+    NoRecord { path: PathBuf },
     /// Another program listens there.
-    #[error("port {} on this machine is taken", address.port())]
+    #[error("port {} on this machine is in use", address.port())]
     PortTaken {
         /// Where the page was to be.
         address: SocketAddr,
@@ -26,29 +23,24 @@ pub enum PageError {
     Listen {
         /// Where the page was to be.
         address: SocketAddr,
-        /// What the system said.
         #[source]
         source: io::Error,
     },
     /// A thread could not be started.
     #[error("cannot start the thread that {what}")]
     Thread {
-        /// What it does.
         what: &'static str,
-        /// What the system said.
         #[source]
         source: io::Error,
     },
     /// A file of the run cannot be read.
     #[error("cannot read `{}`", path.display())]
     Read {
-        /// The file or directory.
         path: PathBuf,
-        /// What the system said.
         #[source]
         source: io::Error,
     },
-    /// The record is none, or of another version.
+    /// Not a record, or of another version.
     #[error(transparent)]
     Record(#[from] TelemetryError),
 }
@@ -59,9 +51,9 @@ impl Hint for PageError {
             Self::NoRecord { .. } => Some(
                 "name the `--checkpoint-dir` of a training run, or the `.jsonl` file itself".into(),
             ),
-            Self::PortTaken { .. } => Some("name another port, or 0 for any that is free".into()),
+            Self::PortTaken { .. } => Some("choose another port, or 0 for any free port".into()),
             Self::Listen { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
-                Some("take a port above 1023, or 0 for any that is free".into())
+                Some("use a port above 1023, or 0 for any free port".into())
             }
             Self::Record(error) => error.hint(),
             Self::Listen { .. } | Self::Thread { .. } | Self::Read { .. } => None,

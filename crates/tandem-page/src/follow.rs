@@ -1,9 +1,9 @@
 //! Follows a run record on the disk while it is being written.
 //!
 //! In: a record, or the directory of a run, which may hold several parts: `run.jsonl`, and one
-//! `run-from-*.jsonl` for each time it was taken up again. Out: a [`RunView`] that keeps up. A new
-//! part is gone on with; a record that was replaced or cut short begins the view anew; one that
-//! is gone for the moment is waited for. Reads only: the run does not notice.
+//! `run-from-*.jsonl` for each resume. Out: an up-to-date [`RunView`]. A new part continues the view; a
+//! record that was replaced or truncated restarts it; a record that is missing for a moment is
+//! waited for. Reads only: the run is not affected.
 
 mod parts; // which records a directory holds
 
@@ -19,7 +19,7 @@ use tandem_telemetry::reader::visit_from;
 use tandem_telemetry::run_parts::has_parts;
 use tandem_telemetry::{ReadNotes, TelemetryError};
 
-/// Keeps a view up with the record of a run.
+/// Keeps a view up to date with the record of a run.
 #[derive(Debug)]
 pub struct Follower {
     place: PathBuf,
@@ -27,12 +27,11 @@ pub struct Follower {
     view: Arc<RunView>,
 }
 
-/// What a look at the disk found.
+/// Result of a poll.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
-    /// Nothing new.
     Nothing,
-    /// The run has gone on.
+    /// New events.
     More,
 }
 
@@ -48,11 +47,11 @@ struct Open {
     header_seen: bool,
 }
 
-/// Longer than any line of ours: damage, and no reason to fill the memory.
+/// Longer than any valid line. A longer line is damage and must not fill the memory.
 const LONGEST_LINE: usize = 16 << 20;
 
 impl Follower {
-    /// Begins to follow; reads all there is. `place` is a record or a run's directory.
+    /// Starts to follow and reads the existing events. `place` is a record or a run's directory.
     pub fn start(place: &Path) -> Result<Follower, PageError> {
         let mut follower =
             Follower { place: place.to_path_buf(), open: None, view: Arc::default() };
@@ -63,16 +62,16 @@ impl Follower {
         if !place.is_dir() {
             refuse_what_is_no_record(place)?;
         }
-        follower.look()?;
+        follower.poll()?;
         Ok(follower)
     }
 
-    /// The run as far as it is known. Cheap: a share of it.
+    /// The present view. Cheap: a shared pointer.
     pub fn view(&self) -> Arc<RunView> {
         Arc::clone(&self.view)
     }
 
-    /// Where files of the run besides the record are.
+    /// Directory of the run's other files.
     pub fn directory(&self) -> PathBuf {
         if self.place.is_dir() {
             return self.place.clone();
@@ -80,14 +79,14 @@ impl Follower {
         self.place.parent().map(Path::to_path_buf).unwrap_or_default()
     }
 
-    /// Reads what was written since the last look.
-    pub fn look(&mut self) -> Result<Found, PageError> {
+    /// Reads what was written since the last poll.
+    pub fn poll(&mut self) -> Result<Found, PageError> {
         let parts = self.parts()?;
         let mut found = Found::Nothing;
         let current = self.open.as_ref().and_then(|open| {
             let same = |part: &parts::Part| part.identity == open.identity;
             let place = parts.iter().position(same)?;
-            // A record that became shorter is another one in the same place.
+            // A record that became shorter is a new one with the same name.
             (parts[place].length >= open.offset).then_some(place)
         });
         let next = match (current, &self.open) {
@@ -96,7 +95,7 @@ impl Follower {
                 place + 1
             }
             (None, None) => 0,
-            // Gone for the moment: what was seen stays until there is something else.
+            // Missing for a moment: the view stays until there is a new record.
             (None, Some(_)) if parts.is_empty() => return Ok(Found::Nothing),
             (None, Some(_)) => {
                 self.view = Arc::default();
@@ -141,7 +140,7 @@ impl Follower {
     }
 }
 
-/// A file that begins like a record may still get its first line; another one never will.
+/// A file that begins like a record may still get its first line; any other file is refused.
 fn refuse_what_is_no_record(path: &Path) -> Result<(), PageError> {
     let file = File::open(path)
         .map_err(|source| TelemetryError::Open { path: path.to_path_buf(), source })?;
@@ -175,7 +174,7 @@ impl Open {
         let lines = std::mem::replace(&mut self.partial, rest);
         for line in lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
             if !self.header_seen {
-                // Says what is wrong with another program's file, or another version's.
+                // Gives the error of a foreign file or another format version.
                 visit_from(line, &self.path, |stamped| view.add(&stamped))?;
                 self.header_seen = true;
                 note(view).lines += 1;
@@ -190,13 +189,13 @@ impl Open {
 fn add(line: &[u8], view: &mut RunView) {
     note(view).lines += 1;
     match serde_json::from_slice::<Stamped>(line) {
-        // A second header is damage: it would begin the sums of another run.
+        // A second header is damage: it would restart the summary.
         Ok(stamped) if !matches!(stamped.event, Event::Run(_)) => view.add(&stamped),
         _ => pass_over(line, note(view)),
     }
 }
 
-/// Events of a newer program are told from damage, as [`tandem_telemetry::reader`] does.
+/// Distinguishes events of a newer version from damage, as [`tandem_telemetry::reader`] does.
 fn pass_over(line: &[u8], notes: &mut ReadNotes) {
     let tag = serde_json::from_slice::<serde_json::Value>(line)
         .ok()

@@ -1,7 +1,7 @@
 //! The language of a page, and numbers as that language writes them.
 //!
-//! In: values. Out: words for people. English and Persian stand side by side where they are used
-//! ([`Lang::say`]), so that a reader of the code sees both. Names of stages, flags and commands
+//! In: values. Out: words for people. English and Persian are next to each other where they are used
+//! ([`Lang::say`]). Names of stages, flags and commands
 //! are never translated.
 
 use std::fmt;

@@ -1,12 +1,12 @@
 //! Pages about runs: one self-contained HTML file, a live page on loopback, a terminal view.
 //!
-//! In: run records and answers of `tandem-insight`. Out: pages. Never: a judgement of its own, a
-//! request to another host, a way to change the run.
+//! In: run records and answers of `tandem-insight`. Out: pages. Decides nothing about runs, sends no
+//! request to another host, cannot change the run.
 
 pub mod lang; // English or Persian: words and numbers
-pub mod prose; // words with commands in between
-pub mod view; // 1. events -> the course of a run
-pub mod plot; // 2. plots as numbers
+pub mod prose; // text with inline code
+pub mod view; // 1. events -> history of a run
+pub mod plot; // 2. data of plots
 pub mod axis; // 2. round labels
 pub mod page; // 2. sections made of blocks
 pub mod run_page; // 3. a run -> sections
@@ -17,7 +17,7 @@ pub mod follow; // 1. a record that is still being written
 pub mod samples; // 1. sound and pictures of a run
 pub mod live; // 5. the live page on loopback
 pub mod terminal; // 5. the same for a terminal
-pub mod error; // what can go wrong, and the way out
+pub mod error; // errors and hints
 
 pub use error::PageError;
 pub use lang::Lang;

@@ -1,15 +1,15 @@
-//! The live page: a small server on loopback that shows a run while it goes on.
+//! The live page: a small server on loopback that shows a run in progress.
 //!
-//! In: a run's directory or record. Out: a page at `http://127.0.0.1:PORT/` that keeps itself up to
-//! date, and the same numbers for Prometheus at `/metrics`. It follows the record on the disk
-//! ([`crate::follow`]), on threads of its own, so the run does not notice. Never: an address other
+//! In: a run's directory or record. Out: a page at `http://127.0.0.1:PORT/` that updates itself,
+//! and the same values for Prometheus at `/metrics`. It follows the record on the disk
+//! ([`crate::follow`]), on its own threads, so the run is not affected. Never: an address other
 //! than loopback, an answer to a page of another host, a way to change anything, a file outside of
 //! the run's `samples/`.
 
-mod board; // what all readers share
+mod board; // shared state
 mod document; // the page and its updates
 mod http; // requests and responses
-mod routes; // which address gives what
+mod routes; // routes
 
 use crate::error::PageError;
 use crate::follow::Follower;
@@ -31,8 +31,8 @@ pub struct Dashboard {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// A port on loopback that is ours, with nothing behind it yet. A long run takes it before it
-/// begins, so that a port that is taken costs nothing.
+/// A bound port on loopback, not yet served. A long run binds it before it starts, so that a port
+/// in use is an error at once.
 #[derive(Debug)]
 pub struct Doorway {
     listener: TcpListener,
@@ -63,19 +63,19 @@ pub struct DashboardOptions {
     pub lang: Lang,
     /// What the page calls the run.
     pub name: String,
-    /// How often the record is looked at.
-    pub look_every: Duration,
+    /// How often the record is polled.
+    pub poll_every: Duration,
 }
 
 impl DashboardOptions {
-    /// The usual ones.
+    /// Default options.
     pub fn new(name: impl Into<String>) -> DashboardOptions {
-        let look_every = Duration::from_millis(500);
-        DashboardOptions { lang: Lang::En, name: name.into(), look_every }
+        let poll_every = Duration::from_millis(500);
+        DashboardOptions { lang: Lang::En, name: name.into(), poll_every }
     }
 }
 
-/// The most readers at once; more are asked to come later.
+/// The most clients at once; further connections are closed.
 const MOST_READERS: usize = 32;
 
 impl Dashboard {
@@ -88,18 +88,17 @@ impl Dashboard {
         let follower = Follower::start(run)?;
         let Doorway { listener, address } = door;
         let samples = Samples::of_run(&follower.directory());
-        let look_every = options.look_every;
+        let poll_every = options.poll_every;
         let board = Arc::new(Board::new(follower.view(), samples, options));
         let following = Arc::clone(&board);
         let follow = thread("tandem-follow", "follows the run", move || {
-            following.follow(follower, look_every);
+            following.follow(follower, poll_every);
         })?;
         let serving = Arc::clone(&board);
         let serve = thread("tandem-page", "serves the page", move || serve(&listener, &serving))?;
         Ok(Dashboard { address, board, threads: vec![follow, serve] })
     }
 
-    /// Where the page is.
     pub fn url(&self) -> String {
         format!("http://{}/", self.address)
     }
@@ -108,10 +107,10 @@ impl Dashboard {
 impl Drop for Dashboard {
     fn drop(&mut self) {
         self.board.close();
-        // The listener wakes by a visit; readers see the end at their next look.
+        // A connection wakes the listener; clients see the end at their next poll.
         let _ = std::net::TcpStream::connect_timeout(&self.address, Duration::from_millis(200));
         for thread in self.threads.drain(..) {
-            // A thread that broke down has nothing more to end.
+            // A thread that panicked has nothing left to join.
             let _ = thread.join();
         }
     }
@@ -132,7 +131,7 @@ fn serve(listener: &TcpListener, board: &Arc<Board>) {
             return;
         }
         let Ok(stream) = stream else {
-            // Out of file handles, say: a moment, rather than a loop that never rests.
+            // For example out of file handles: wait a moment instead of a busy loop.
             std::thread::sleep(Duration::from_millis(50));
             continue;
         };
@@ -140,7 +139,7 @@ fn serve(listener: &TcpListener, board: &Arc<Board>) {
         let reader = Arc::clone(board);
         let answer = move || {
             let mut stream = stream;
-            // A reader that went away is nobody's loss.
+            // The client may have disconnected: nothing to do.
             let _ = routes::answer(&mut stream, &reader);
         };
         if Arc::strong_count(board) > MOST_READERS + FIXED_HOLDERS {
@@ -151,7 +150,7 @@ fn serve(listener: &TcpListener, board: &Arc<Board>) {
     }
 }
 
-/// Who holds the board besides readers: the owner, the follower, the server.
+/// Owners of the board that are not clients: the dashboard, the follower, the server.
 const FIXED_HOLDERS: usize = 3;
 
 #[cfg(test)]

@@ -25,7 +25,6 @@ use crate::prose::Prose;
 /// A page about one run, or about several.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Page {
-    /// Its language.
     pub lang: Lang,
     /// Its heading, which is the window's title too.
     pub title: String,
@@ -40,7 +39,6 @@ pub struct Page {
 pub struct Section {
     /// Short and stable: links and the live page find it by this.
     pub id: String,
-    /// Its heading.
     pub title: String,
     /// What it holds, in order.
     pub blocks: Vec<Block>,
@@ -53,15 +51,13 @@ pub enum Block {
     Verdict(Verdict),
     /// The most important figures, large.
     Facts(Vec<Fact>),
-    /// A paragraph.
     Text(Prose),
-    /// A table alone.
     Table(Table),
-    /// A plot with its table beside it.
+    /// A plot with its table.
     Figure(Figure),
     /// Bars to compare lengths.
     Bars(Vec<Bar>),
-    /// A long table that is opened by whoever wants it, under a line of words.
+    /// A long table, collapsed under a title.
     Fold(String, Table),
     /// Lines to type, from left to right.
     Commands(Vec<String>),
@@ -72,11 +68,10 @@ pub enum Block {
 /// How good or bad something is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tone {
-    /// As it should be.
     Good,
-    /// Worth a look.
+    /// Could be better.
     Fair,
-    /// Holds the run back.
+    /// Limits the run.
     Bad,
     /// Neither, or not known.
     Neutral,
@@ -85,27 +80,21 @@ pub enum Tone {
 /// One sentence that answers the question of a section.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
-    /// How good that is.
     pub tone: Tone,
-    /// The sentence.
     pub sentence: Prose,
 }
 
-/// A figure that stands for itself.
+/// A labelled figure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fact {
-    /// What it is.
     pub label: String,
-    /// The figure.
     pub value: String,
-    /// How good that is.
     pub tone: Tone,
 }
 
 /// Rows under a header. The first column is words, the others are figures unless said otherwise.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table {
-    /// What each column is.
     pub header: Vec<String>,
     /// One cell per column.
     pub rows: Vec<Vec<Prose>>,
@@ -128,9 +117,7 @@ pub enum TableKind {
 pub struct Figure {
     /// What the plot shows, with the unit of its height.
     pub caption: String,
-    /// The plot.
     pub plot: Plot,
-    /// The numbers.
     pub table: Table,
 }
 
@@ -141,13 +128,11 @@ pub struct Bar {
     pub label: Prose,
     /// Its length, in the unit of all bars of the list.
     pub length: f64,
-    /// The length in words.
     pub value: String,
-    /// How good that is.
     pub tone: Tone,
 }
 
-/// What a voice said at a step.
+/// A sample of generated speech at a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sample {
     /// Whose, such as `en`.
@@ -161,7 +146,6 @@ pub struct Sample {
 }
 
 impl Page {
-    /// A page without sections.
     pub fn new(lang: Lang, title: impl Into<String>) -> Page {
         Page { lang, title: title.into(), subtitle: Prose::default(), sections: Vec::new() }
     }
@@ -175,7 +159,6 @@ impl Page {
 }
 
 impl Section {
-    /// A section without blocks.
     pub fn new(id: impl Into<String>, title: impl Into<String>) -> Section {
         Section { id: id.into(), title: title.into(), blocks: Vec::new() }
     }
@@ -208,14 +191,12 @@ impl Fact {
         Fact { label: label.into(), value: value.into(), tone: Tone::Neutral }
     }
 
-    /// The same, judged.
     pub fn toned(self, tone: Tone) -> Fact {
         Fact { tone, ..self }
     }
 }
 
 impl Table {
-    /// A table without rows.
     pub fn new<const N: usize>(header: [&str; N]) -> Table {
         Table {
             header: header.map(String::from).into(),
@@ -230,7 +211,7 @@ impl Table {
         self
     }
 
-    /// The same with one more row of cells that are made already.
+    /// The same with one more row of finished cells.
     pub fn row_of(mut self, cells: Vec<Prose>) -> Table {
         self.rows.push(cells);
         self
@@ -253,13 +234,12 @@ impl Bar {
         Bar { label: label.into(), length, value: value.into(), tone: Tone::Neutral }
     }
 
-    /// The same, judged.
     pub fn toned(self, tone: Tone) -> Bar {
         Bar { tone, ..self }
     }
 }
 
-macro_rules! becomes_block {
+macro_rules! impl_from_block {
     ($($kind:ident($from:ty)),* $(,)?) => {$(
         impl From<$from> for Block {
             fn from(block: $from) -> Block { Block::$kind(block) }
@@ -267,7 +247,7 @@ macro_rules! becomes_block {
     )*};
 }
 
-becomes_block!(
+impl_from_block!(
     Verdict(Verdict),
     Facts(Vec<Fact>),
     Text(Prose),

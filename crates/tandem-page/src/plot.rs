@@ -1,14 +1,14 @@
-//! Plots as numbers: what is to be drawn, before it is.
+//! The data of plots, before rendering.
 //!
 //! In: points, counts, intervals. Out: [`Plot`] for [`crate::render`]. Axes are those of
 //! [`crate::axis`]. Values that are not finite are never among the points.
 
-/// Something to draw.
+/// A plot.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Plot {
     /// Curves over a common x.
     Lines(Lines),
-    /// How often each range of values came.
+    /// A histogram.
     Histogram(Histogram),
     /// Rows of shares over time, stacked.
     Strips(Strips),
@@ -21,16 +21,12 @@ pub enum Plot {
 pub struct Lines {
     /// The curves, in the order of their colours.
     pub curves: Vec<Curve>,
-    /// What x is.
     pub x: Measure,
-    /// What y is.
     pub y: Measure,
 }
 
-/// A curve.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Curve {
-    /// Its name.
     pub name: String,
     /// Its points, x rising.
     pub points: Vec<(f64, f64)>,
@@ -63,7 +59,7 @@ pub enum Measure {
     Bytes,
 }
 
-/// How often each range of values came.
+/// A histogram.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Histogram {
     /// Where the first bin begins.
@@ -72,7 +68,6 @@ pub struct Histogram {
     pub width: f64,
     /// How many came in each.
     pub counts: Vec<u64>,
-    /// What x is.
     pub x: Measure,
 }
 
@@ -90,7 +85,6 @@ pub struct Strips {
 /// One row: a column of shares per interval.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Strip {
-    /// Its name.
     pub name: String,
     /// Begin, end, and the share of each part.
     pub columns: Vec<(f64, f64, [f64; 3])>,
@@ -110,7 +104,6 @@ pub struct Lanes {
 /// One row: what it was in, and when.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lane {
-    /// Its name.
     pub name: String,
     /// Begin, end, and which state.
     pub spans: Vec<(f64, f64, usize)>,

@@ -1,7 +1,7 @@
-//! A profile as a page: what holds a run back, and what to change.
+//! The page of a profile: bottleneck and recommended changes.
 //!
-//! In: [`ProfileAnswer`]. Out: [`Page`]. Judges nothing itself: every figure and every rule is the
-//! answer's. Next: [`crate::render`].
+//! In: [`ProfileAnswer`]. Out: [`Page`]. Every figure and rule comes from the
+//! answer. Next: [`crate::render`].
 
 use crate::lang::Lang;
 use crate::page::{Bar, Block, Fact, Page, Section, Table, Tone, Verdict};
@@ -13,9 +13,8 @@ use tandem_insight::profile::{
 use tandem_telemetry::event::DeviceRole;
 use tandem_units::Bytes;
 
-/// The whole page.
 pub fn profile_page(answer: &ProfileAnswer, lang: Lang) -> Page {
-    let mut page = Page::new(lang, lang.say("Profile", "نیم‌رخ اجرا"));
+    let mut page = Page::new(lang, lang.say("Profile", "پروفایل اجرا"));
     page.subtitle = Prose::of(&subject(&answer.subject, lang));
     page.add(summary(answer, lang));
     page.add(runs(answer, lang));
@@ -61,7 +60,7 @@ fn summary(answer: &ProfileAnswer, lang: Lang) -> Section {
     let doubts = answer.doubts.iter().map(|doubt| {
         let warning = lang.say(
             doubt.clone(),
-            "دو اندازه‌گیری با هم نمی‌خوانند: دستگاه در این میان کار دیگری می‌کرد؛ در آرامش دوباره بسنجید".into(),
+            "دو اندازه‌گیری با هم سازگار نیستند: برنامه‌های دیگر از ماشین استفاده می‌کردند؛ وقتی ماشین بیکار است دوباره اندازه بگیرید".into(),
         );
         Block::from(Verdict::new(Tone::Fair, warning.as_str()))
     });
@@ -76,13 +75,16 @@ fn persian_verdict(answer: &ProfileAnswer, lang: Lang) -> String {
     let cost = lang.percent(verdict.cost);
     let stage = verdict.stage.map_or("", |stage| stage.name());
     match verdict.cause {
-        ProfileCause::Model => "سرعت را خود آموزش تعیین می‌کند؛ مدل منتظر داده نمی‌ماند.".into(),
+        ProfileCause::Model => "گلوگاه اجرا خود آموزش است؛ مدل منتظر داده نمی‌ماند.".into(),
         ProfileCause::Feed => {
-            format!("مرحلهٔ `{stage}` اجرا را عقب نگه می‌دارد و {cost} از هر گام را می‌گیرد.")
+            format!("گلوگاه اجرا مرحلهٔ `{stage}` است و {cost} از زمان هر گام را می‌گیرد.")
         }
-        ProfileCause::Balanced => "هیچ مرحله‌ای عقب نیست: مدل و تغذیه‌اش هم‌پای هم‌اند.".into(),
+        ProfileCause::Balanced => {
+            "گلوگاهی وجود ندارد: مدل و خط لولهٔ داده به یک اندازه زمان می‌برند.".into()
+        }
         ProfileCause::Uneven => {
-            "هیچ مرحله‌ای در میانگین کند نیست، ولی نوسان زمان‌ها از توان بافر بیشتر است.".into()
+            "هیچ مرحله‌ای به‌طور میانگین کند نیست، ولی زمان مرحله‌ها بیش از ظرفیت بافر نوسان دارد."
+                .into()
         }
     }
 }
@@ -117,8 +119,7 @@ fn runs(answer: &ProfileAnswer, lang: Lang) -> Section {
         ]);
         bars.push(Bar::new(name(run.run), run.step.mean, lang.seconds(run.step.mean)));
     }
-    let title =
-        lang.say("The same trainer with parts taken away", "همان آموزش با کنار گذاشتن بخش‌ها");
+    let title = lang.say("Runs with parts disabled", "اجرا با غیرفعال‌کردن بخش‌ها");
     Section::new("runs", title).with(Block::Bars(bars)).with(table)
 }
 
@@ -129,7 +130,7 @@ fn phases(answer: &ProfileAnswer, lang: Lang) -> Section {
         lang.say("mean", "میانگین"),
         lang.say("std", "انحراف معیار"),
         lang.say("p95", "صدک ۹۵"),
-        lang.say("work a step", "کار در هر گام"),
+        lang.say("work per step", "کار در هر گام"),
         lang.say("share", "سهم"),
     ]);
     let mut bars = Vec::new();
@@ -147,8 +148,8 @@ fn phases(answer: &ProfileAnswer, lang: Lang) -> Section {
         bars.push(Bar::new(label.as_str(), phase.work, lang.percent(phase.work)));
     }
     let note = lang.say(
-        "Bars: how much of every step the phase needs, hidden or not. Share: what the model's thread works on or waits for.",
-        "میله‌ها: هر مرحله چه سهمی از گام را لازم دارد، پنهان یا آشکار. سهم: رشتهٔ مدل روی چه کار می‌کند یا منتظر چیست.",
+        "Bars: time that the phase needs, as a share of a step, overlapped or not. Share: what the training thread works on or waits for.",
+        "میله‌ها: زمانی که هر مرحله لازم دارد، به‌صورت سهمی از گام، هم‌پوشان یا نه. سهم: رشتهٔ آموزش روی چه کار می‌کند یا منتظر چیست.",
     );
     Section::new("phases", lang.say("Phases", "مرحله‌ها"))
         .with(Block::Bars(bars))
@@ -160,7 +161,7 @@ fn rules(answer: &ProfileAnswer, lang: Lang) -> Section {
     let mut table = Table::new([
         lang.say("rule", "قاعده"),
         lang.say("measured", "اندازه"),
-        lang.say("wanted", "خواسته"),
+        lang.say("target", "هدف"),
         lang.say("state", "وضعیت"),
     ]);
     for rule in &answer.rules {
@@ -171,7 +172,7 @@ fn rules(answer: &ProfileAnswer, lang: Lang) -> Section {
         };
         let unknown = lang.say("not measured", "اندازه‌گیری نشده");
         let state = match rule.broken {
-            Some(true) => lang.say(rule.means.clone(), "شکسته".into()),
+            Some(true) => lang.say(rule.means.clone(), "نقض شده".into()),
             Some(false) => lang.say("ok".into(), "خوب".into()),
             None => String::new(),
         };
@@ -208,7 +209,7 @@ fn changes(answer: &ProfileAnswer, lang: Lang) -> Section {
 }
 
 fn measured_gain(one: &Recommendation, lang: Lang) -> String {
-    let untried = lang.say("not tried (`--apply`)", "آزموده نشد (`--apply`)");
+    let untried = lang.say("not measured (`--apply`)", "اندازه‌گیری نشد (`--apply`)");
     one.measured_gain.map_or(untried.into(), |gain| lang.percent(gain))
 }
 

@@ -1,7 +1,7 @@
-//! Words with commands in between.
+//! Text with inline code.
 //!
-//! In: a sentence in which names and commands stand between backticks. Out: [`Prose`], pieces that
-//! a page sets apart and always writes from left to right. Every piece is escaped by the renderer.
+//! In: a sentence with names and commands in backticks. Out: [`Prose`]: code pieces are marked
+//! up and always written from left to right. Every piece is escaped by the renderer.
 
 /// A sentence with names and commands in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -75,7 +75,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn code_is_told_from_words() {
+    fn code_is_separated_from_words() {
         let words = |text: &str| Piece::Words(text.into());
         let code = |text: &str| Piece::Code(text.into());
         assert_eq!(
@@ -88,7 +88,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_but_the_marks_is_lost(text in "[a-z `<&]{0,40}") {
+        fn only_the_backticks_are_removed(text in "[a-z `<&]{0,40}") {
             let plain = Prose::of(&text).plain();
             let marks = text.matches('`').count() / 2 * 2;
             prop_assert_eq!(plain.len(), text.len() - marks);

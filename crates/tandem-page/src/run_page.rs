@@ -1,13 +1,13 @@
-//! A run as a page: the same sections for the report on paper and for the live page.
+//! The page of a run: the same sections for the HTML report and for the live page.
 //!
 //! In: [`RunView`] and a language. Out: [`Page`]. A pure function: the same view gives the same
-//! page. Parts with nothing to say are left out; what was not measured is called so.
+//! page. Empty parts are left out; what was not measured is marked so.
 
 mod curves; // losses, step times
 mod machine; // stages, slots, devices, queues
-mod remarks; // what happened besides, and with which settings
-mod summary; // the answer first
-mod verdict; // what holds the run back, in words
+mod remarks; // other events, and the settings
+mod summary; // verdict, grade and key figures
+mod verdict; // verdict and grade in words
 
 use crate::lang::Lang;
 use crate::page::Page;

@@ -1,6 +1,6 @@
-//! Several runs as a page: two compared, or many by batch size.
+//! The page of several runs: two compared, or many by batch size.
 //!
-//! In: answers of `tandem-insight`. Out: [`Page`]. Judges nothing itself. Next: [`crate::render`].
+//! In: answers of `tandem-insight`. Out: [`Page`]. Decides nothing itself. Next: [`crate::render`].
 
 use crate::lang::Lang;
 use crate::page::{Bar, Block, Fact, Page, Section, Table, Tone, Verdict};
@@ -19,7 +19,7 @@ pub fn compare_page(found: &Comparison, lang: Lang) -> Page {
         Judgement::Worse => "اجرای B بدتر است.",
         Judgement::NoDifference => "تفاوتی بیش از نویز نیست.",
         Judgement::Different => "دو اجرا متفاوت‌اند، ولی نه بهتر و نه بدتر.",
-        Judgement::NotComparable => "این دو اجرا را نمی‌توان با هم سنجید.",
+        Judgement::NotComparable => "این دو اجرا را نمی‌توان با هم مقایسه کرد.",
     };
     let tone = tone(found.verdict);
     let sentence = lang.say(found.sentence.as_str(), persian);
@@ -37,7 +37,7 @@ pub fn compare_page(found: &Comparison, lang: Lang) -> Page {
         "B",
         "B / A",
         lang.say("interval", "بازه"),
-        lang.say("judgement", "داوری"),
+        lang.say("result", "نتیجه"),
     ]);
     for row in &found.rows {
         let ratio = row.ratio.map_or("-".into(), |ratio| lang.number(ratio, 3));
@@ -66,7 +66,7 @@ pub fn scaling_page(found: &Scaling, lang: Lang) -> Page {
     page.add(
         Section::new("summary", lang.say("Summary", "خلاصه"))
             .with(Verdict::new(Tone::Good, sentence))
-            .with(Block::Facts(vec![Fact::new(lang.say("knee", "زانو"), knee.clone())])),
+            .with(Block::Facts(vec![Fact::new(lang.say("knee", "نقطهٔ اشباع"), knee.clone())])),
     );
     let mut table = Table::new([
         lang.say("batch", "دسته"),
@@ -92,7 +92,7 @@ pub fn scaling_page(found: &Scaling, lang: Lang) -> Page {
             memory,
         ]);
     }
-    let title = lang.say("Utterances a second", "جمله در ثانیه");
+    let title = lang.say("Utterances per second", "جمله در ثانیه");
     page.add(Section::new("sizes", title).with(Block::Bars(bars)).with(table));
     page
 }
@@ -112,7 +112,7 @@ fn judgement(judgement: Judgement, lang: Lang) -> &'static str {
         Judgement::Worse => lang.say("worse", "بدتر"),
         Judgement::Different => lang.say("different", "متفاوت"),
         Judgement::NoDifference => lang.say("same", "یکسان"),
-        Judgement::NotComparable => lang.say("not comparable", "سنجش‌ناپذیر"),
+        Judgement::NotComparable => lang.say("not comparable", "مقایسه‌ناپذیر"),
     }
 }
 

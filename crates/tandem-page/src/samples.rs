@@ -1,14 +1,14 @@
-//! The files a run leaves for people under `samples/`: sound and pictures.
+//! The files of a run under `samples/`: audio and pictures.
 //!
 //! In: the directory. Out: the newest sample of each voice, and single files by name. A name is
-//! looked up in the listing of the directory, never joined to a path as it came: nothing outside
-//! can be reached, links are not followed, and only sound, pictures and words are given out.
+//! searched in the listing of the directory, never joined to a path: files outside cannot be
+//! reached, links are not followed, and only audio, pictures and text are served.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What a run left for people.
+/// The samples of a run.
 #[derive(Clone, Debug)]
 pub struct Samples {
     directory: PathBuf,
@@ -19,7 +19,6 @@ pub struct Samples {
 pub struct Spoken {
     /// Whose, such as `en`.
     pub name: String,
-    /// After which step.
     pub step: u64,
     /// File name of the sound.
     pub sound: Option<String>,

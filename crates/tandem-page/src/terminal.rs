@@ -1,8 +1,8 @@
 //! The live view for a terminal.
 //!
 //! In: a [`RunView`] and a frame of any size. Out: the frame drawn: verdict, pace, losses, stages,
-//! slots, devices. Uses no colour at all, so it reads the same everywhere; in English, since few
-//! terminals write from right to left. Opens no terminal: that is the program's part.
+//! slots, devices. Uses no colour, so it looks the same everywhere; in English, since few
+//! terminals support right-to-left text. The program opens the terminal.
 
 use crate::view::RunView;
 use crate::view::series::Series;
@@ -38,7 +38,7 @@ pub fn draw(frame: &mut Frame<'_>, view: &RunView, name: &str) {
     frame.render_widget(Paragraph::new(heading), top);
     let sentence = Paragraph::new(report.verdict.sentence.clone()).wrap(Wrap { trim: true });
     frame.render_widget(sentence.block(Block::bordered().title("verdict")), verdict);
-    boxed(frame, first, "losses: last, least, course", losses);
+    boxed(frame, first, "losses: last, min, history", losses);
     boxed(frame, second, "stages: # busy  + starved  . blocked", stages);
     let slots = slots(view);
     let title =
@@ -56,7 +56,7 @@ fn ending(report: &Report) -> &'static str {
         Some(RunOutcome::Done) => "done",
         Some(RunOutcome::Interrupted) => "interrupted",
         Some(RunOutcome::Failed) => "failed",
-        None => "no end yet",
+        None => "not finished",
     }
 }
 
@@ -76,8 +76,8 @@ fn pace(report: &Report) -> String {
 fn losses(view: &RunView, width: usize) -> Vec<String> {
     let row = |name: &str, series: &Series| {
         let extent = series.extent?;
-        let course = course(&series.points(), width.clamp(8, 80));
-        Some(format!("{name:<14} {:>9.4} {:>9.4}  {course}", extent.last, extent.least.0))
+        let history = sparkline(&series.points(), width.clamp(8, 80));
+        Some(format!("{name:<14} {:>9.4} {:>9.4}  {history}", extent.last, extent.least.0))
     };
     let trained = view.losses.iter().filter(|(name, _)| *name != "alignment_age");
     let trained = trained.filter_map(|(name, series)| row(name, series));
@@ -88,15 +88,15 @@ fn losses(view: &RunView, width: usize) -> Vec<String> {
 }
 
 /// A curve in one line of blocks of eight heights.
-fn course(points: &[(f64, f64)], width: usize) -> String {
+fn sparkline(points: &[(f64, f64)], width: usize) -> String {
     const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let values = || points.iter().map(|point| point.1);
     let (least, most) = values()
         .fold((f64::MAX, f64::MIN), |(least, most), value| (least.min(value), most.max(value)));
     let width = width.min(points.len());
     let height = |place: usize| {
-        let stretch = &points[place * points.len() / width..(place + 1) * points.len() / width];
-        let mean = stretch.iter().map(|point| point.1).sum::<f64>() / stretch.len() as f64;
+        let bin = &points[place * points.len() / width..(place + 1) * points.len() / width];
+        let mean = bin.iter().map(|point| point.1).sum::<f64>() / bin.len() as f64;
         let share = if most > least { (mean - least) / (most - least) } else { 0.0 };
         HEIGHTS[((share * 7.0).round() as usize).min(7)]
     };
@@ -136,7 +136,7 @@ fn devices(view: &RunView, width: usize) -> Vec<String> {
             format!("{:<12} {said}  {memory:<22} {bar}", track.device)
         })
         .collect();
-    if rows.is_empty() { vec!["none looked at".into()] } else { rows }
+    if rows.is_empty() { vec!["none sampled".into()] } else { rows }
 }
 
 /// The state of each slot, by its first letter.

@@ -1,8 +1,8 @@
-//! A run as a page wants it: sums, and the course of everything that is drawn.
+//! The data of a page: the summary of a run, and the history of everything that is drawn.
 //!
-//! In: events, one by one, from a record that is over or still being written. Out: [`RunView`], of
-//! a size that does not grow with the length of the run: long courses are thinned. A run that was
-//! taken up again goes on in the same view ([`RunView::next_part`]). Next: [`mod@crate::run_page`].
+//! In: events, one by one, from a finished record or one that is still written. Out: [`RunView`], of
+//! a size that does not grow with the length of the run: long series are thinned. A resumed run
+//! continues in the same view ([`RunView::next_part`]). Next: [`mod@crate::run_page`].
 
 pub mod series; // a curve that never grows too long
 pub mod tracks; // stages, slots and devices over time
@@ -11,16 +11,16 @@ use series::{Series, Thinned};
 use std::path::Path;
 use tandem_telemetry::event::{Event, Name, Stamped, Step};
 use tandem_telemetry::reader::visit;
-use tandem_telemetry::run_parts::{parts, speaking_part};
+use tandem_telemetry::run_parts::{main_part, parts};
 use tandem_telemetry::{ReadNotes, Report, Rules, Summary, TelemetryError};
 use tracks::{DeviceTrack, SlotTracks, StageTrack};
 
-/// A run as a page wants it.
+/// The data of a run's page.
 #[derive(Clone, Debug, Default)]
 pub struct RunView {
-    /// The run in sums: those of its newest part.
+    /// Summary of the newest part.
     pub summary: Summary,
-    /// What a reader passed over, where a file was read.
+    /// What the reader ignored, where a file was read.
     pub notes: Option<ReadNotes>,
     /// Losses and other numbers of steps, by name, in the order they first came.
     pub losses: Vec<(Name, Series)>,
@@ -32,39 +32,38 @@ pub struct RunView {
     pub pace: Series,
     /// Stages in path order.
     pub stages: Vec<StageTrack>,
-    /// The batch slots.
     pub slots: SlotTracks,
-    /// Devices, in the order they were first looked at.
+    /// Devices, in the order of their first sample.
     pub devices: Vec<DeviceTrack>,
-    /// How many parts came before this one.
+    /// Number of earlier parts.
     pub earlier_parts: u64,
 }
 
 impl RunView {
-    /// Reads a whole record; `path` is the file or the run's directory. Of a directory, curves are of all parts up to the
-    /// one that speaks for the run.
+    /// Reads a whole record; `path` is the file or the run's directory. Of a directory, curves cover all parts up to the
+    /// main part.
     pub fn read(path: &Path) -> Result<RunView, TelemetryError> {
         let mut view = RunView::default();
-        let speaking = speaking_part(path)?;
+        let main = main_part(path)?;
         if path.is_dir() {
             let unreadable = |source| TelemetryError::Read { path: path.to_path_buf(), source };
             let parts = parts(path).map_err(unreadable)?;
-            for part in parts.iter().take_while(|part| part.path != speaking) {
+            for part in parts.iter().take_while(|part| part.path != main) {
                 visit(&part.path, |stamped| view.add(&stamped))?;
                 view.next_part();
             }
         }
-        let (_, notes) = visit(&speaking, |stamped| view.add(&stamped))?;
+        let (_, notes) = visit(&main, |stamped| view.add(&stamped))?;
         view.notes = Some(notes);
         Ok(view)
     }
 
-    /// The report that goes with the view.
+    /// The report of the view.
     pub fn report(&self) -> Report {
         Report::from_summary(&self.summary, self.notes.clone(), &Rules::default())
     }
 
-    /// Counts one event in.
+    /// Adds one event.
     pub fn add(&mut self, stamped: &Stamped) {
         let first_step = self.summary.steps.first.is_none();
         self.summary.add(stamped);
@@ -73,33 +72,23 @@ impl RunView {
             Event::Step(step) => self.add_step(step, at, first_step),
             Event::Validation(validation) => {
                 for (name, value) in &validation.values {
-                    let known = self.held_out.iter().position(|(found, _)| found == name);
-                    let place = known.unwrap_or_else(|| {
-                        self.held_out.push((name.clone(), Series::default()));
-                        self.held_out.len() - 1
-                    });
-                    self.held_out[place].1.add(validation.step as f64, *value);
+                    let new = || (name.clone(), Series::default());
+                    let (_, series) = entry(&mut self.held_out, |(found, _)| found == name, new);
+                    series.add(validation.step as f64, *value);
                 }
             }
             Event::Stage(interval) => {
-                let known = self.stages.iter().position(|track| track.stage == interval.stage);
-                let place = known.unwrap_or_else(|| {
-                    self.stages.push(StageTrack::new(interval.stage.clone()));
-                    self.stages.len() - 1
-                });
-                self.stages[place].add(at, interval);
+                let new = || StageTrack::new(interval.stage.clone());
+                entry(&mut self.stages, |track| track.stage == interval.stage, new)
+                    .add(at, interval);
             }
             Event::Slot(change) => self.slots.add(at, change),
             Event::Device(sample) => {
-                let known = self
-                    .devices
-                    .iter()
-                    .position(|track| track.role == sample.role && track.device == sample.device);
-                let place = known.unwrap_or_else(|| {
-                    self.devices.push(DeviceTrack::new(sample.device.clone(), sample.role));
-                    self.devices.len() - 1
-                });
-                self.devices[place].add(at, sample);
+                let is_it = |track: &DeviceTrack| {
+                    track.role == sample.role && track.device == sample.device
+                };
+                let new = || DeviceTrack::new(sample.device.clone(), sample.role);
+                entry(&mut self.devices, is_it, new).add(at, sample);
             }
             _ => {}
         }
@@ -109,7 +98,7 @@ impl RunView {
     fn add_step(&mut self, step: &Step, at: f64, first: bool) {
         let took = step.took.seconds().0;
         if first {
-            // A part that goes on repeats the steps after its checkpoint: the newest count.
+            // A resumed part repeats the steps after its checkpoint: the newest values count.
             let from = step.step as f64;
             self.losses.iter_mut().for_each(|(_, series)| series.cut_from(from));
             self.held_out.iter_mut().for_each(|(_, series)| series.cut_from(from));
@@ -121,22 +110,28 @@ impl RunView {
         }
         for loss in &step.losses {
             let Some(value) = loss.value.value() else { continue };
-            let known = self.losses.iter().position(|(name, _)| *name == loss.name);
-            let place = known.unwrap_or_else(|| {
-                self.losses.push((loss.name.clone(), Series::default()));
-                self.losses.len() - 1
-            });
-            self.losses[place].1.add(step.step as f64, f64::from(value));
+            let new = || (loss.name.clone(), Series::default());
+            let (_, series) = entry(&mut self.losses, |(name, _)| *name == loss.name, new);
+            series.add(step.step as f64, f64::from(value));
         }
     }
 
-    /// The run goes on in another record: curves over steps stay, everything over time begins anew.
+    /// The run continues in another record: curves over steps stay, everything over time restarts.
     pub fn next_part(&mut self) {
         let held_out = std::mem::take(&mut self.held_out);
         let losses = std::mem::take(&mut self.losses);
         let earlier_parts = self.earlier_parts + 1;
         *self = RunView { losses, held_out, earlier_parts, ..RunView::default() };
     }
+}
+
+/// The matching element, added at the end where there is none: lists stay in the order of first use.
+fn entry<T>(list: &mut Vec<T>, is_it: impl Fn(&T) -> bool, new: impl FnOnce() -> T) -> &mut T {
+    let place = list.iter().position(is_it).unwrap_or_else(|| {
+        list.push(new());
+        list.len() - 1
+    });
+    &mut list[place]
 }
 
 #[cfg(test)]

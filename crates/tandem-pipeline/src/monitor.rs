@@ -102,7 +102,7 @@ impl Monitor {
             recorder.send(StageInterval {
                 stage: new.name.into(),
                 workers: new.workers as u32,
-                over: over.into(),
+                interval: over.into(),
                 busy: new.busy.saturating_sub(old.busy).into(),
                 starved: new.starved.saturating_sub(old.starved).into(),
                 blocked: new.blocked.saturating_sub(old.blocked).into(),
@@ -114,7 +114,7 @@ impl Monitor {
         recorder.send(StageInterval {
             stage: self.control.0.consumer.into(),
             workers: 1,
-            over: over.into(),
+            interval: over.into(),
             busy: new.busy.saturating_sub(old.busy).into(),
             starved: new.starved.saturating_sub(old.starved).into(),
             blocked: Duration::ZERO.into(),
@@ -151,7 +151,7 @@ impl Monitor {
             Action::Revert { change, before, after } => {
                 self.set(change, change.from);
                 let why = effect(before, after);
-                self.record(change, (before, Some(after)), DecisionOutcome::TakenBack, why);
+                self.record(change, (before, Some(after)), DecisionOutcome::Reverted, why);
             }
         }
     }

@@ -2,8 +2,8 @@
 //!
 //! `cargo run --release -p tandem-telemetry --example send_cost`. Sends in bursts with pauses, as
 //! a pipeline does, so that the writer is asleep for most of them; reports the median and the
-//! slowest hundredth of bursts, and the processor time the whole process used per event.
-//! With a directory as argument, record and trace are kept there.
+//! slowest hundredth of bursts, and the CPU time of the whole process per event.
+//! With a directory as argument, record and trace are written there.
 #![allow(clippy::print_stdout)]
 
 use std::hint::black_box;
@@ -27,7 +27,7 @@ fn main() {
     let options = RecordOptions { trace, ..RecordOptions::default() };
     let recording = Recording::create(&dir.join("run.jsonl"), header, options).expect("a record");
     let recorder = recording.recorder();
-    let before = processor_time();
+    let before = cpu_time();
     println!("nanoseconds per send       median      99 %");
     measure("slot change", &recorder, |_| slot().into());
     measure("span", &recorder, |number| span(number).into());
@@ -38,19 +38,19 @@ fn main() {
     measure("step, two losses later", &recorder, |number| {
         let ((first, total), (second, prior)) = (Pending::later(), Pending::later());
         let step = step(number, [total, prior]).into();
-        first.keep(0.5);
-        second.keep(0.25);
+        first.set(0.5);
+        second.set(0.25);
         step
     });
     let off = Recorder::off();
     measure("slot change, recorder off", &off, |_| slot().into());
     let closed = recording.finish();
     let sent = (5 * BURSTS * BURST) as f64;
-    if let (Some(before), Some(after)) = (before, processor_time()) {
+    if let (Some(before), Some(after)) = (before, cpu_time()) {
         let each = (after - before).as_secs_f64() * 1e6 / sent;
-        println!("whole process, record and trace written: {each:.2} us of processor per event");
+        println!("whole process, record and trace written: {each:.2} us of CPU time per event");
     }
-    println!("events lost: {}", closed.health.lost_in_all());
+    println!("events lost: {}", closed.health.total_lost());
 }
 
 fn measure(what: &str, recorder: &Recorder, mut make: impl FnMut(u64) -> Event) {
@@ -89,7 +89,7 @@ fn stage() -> StageInterval {
     StageInterval {
         stage: "load".into(),
         workers: 1,
-        over: Nanos::millis(1000),
+        interval: Nanos::millis(1000),
         busy: third,
         starved: third,
         blocked: third,
@@ -114,7 +114,7 @@ fn step(number: u64, [total, prior]: [Pending<f32>; 2]) -> Step {
 }
 
 /// User and system time of this process, from `/proc`; `None` on other systems.
-fn processor_time() -> Option<Duration> {
+fn cpu_time() -> Option<Duration> {
     let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
     let fields: Vec<&str> = stat.rsplit(')').next()?.split_whitespace().collect();
     let ticks: u64 = fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?;

@@ -1,7 +1,7 @@
 //! Time inside a run: nanoseconds since its start, on the monotonic clock.
 //!
 //! In: `Instant`, `Duration`. Out: [`Nanos`], as every event carries it. Wall time appears
-//! once, in the record's header; a clock set back during a run therefore changes nothing.
+//! once, in the record's header; changes of the system clock during a run have no effect.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -18,7 +18,7 @@ use tandem_units::Seconds;
 pub struct Nanos(pub u64);
 
 impl Nanos {
-    /// So many thousandths of a second.
+    /// From milliseconds.
     pub const fn millis(count: u64) -> Nanos {
         Nanos(count * 1_000_000)
     }
@@ -52,7 +52,7 @@ impl From<Nanos> for Duration {
     }
 }
 
-// Sums saturate: a damaged record must not be able to stop the reader.
+// Sums saturate: a damaged record must not cause a panic of the reader.
 impl Add for Nanos {
     type Output = Nanos;
     fn add(self, other: Nanos) -> Nanos {
@@ -102,7 +102,7 @@ impl RunClock {
         self.origin.elapsed().into()
     }
 
-    /// Where an instant taken elsewhere lies in this run; zero if it lies before.
+    /// Time of an instant in this run; zero if it is before the start.
     pub fn at(&self, instant: Instant) -> Nanos {
         instant.saturating_duration_since(self.origin).into()
     }

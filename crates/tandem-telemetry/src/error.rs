@@ -1,66 +1,47 @@
-//! What can go wrong with a record or a trace, and the way out.
+//! Errors of records and traces, with hints.
 
 use crate::event::Schema;
 use std::io;
 use std::path::PathBuf;
 use tandem_units::Hint;
 
-/// A record or a trace could not be made or read.
+/// A record or a trace could not be written or read.
 #[derive(Debug, thiserror::Error)]
 pub enum TelemetryError {
     /// The file could not be created or opened.
     #[error("cannot open run record `{}`", path.display())]
     Open {
-        /// The record.
         path: PathBuf,
-        /// What the system said.
         #[source]
         source: io::Error,
     },
     /// Reading failed half-way.
     #[error("cannot read run record `{}`", path.display())]
     Read {
-        /// The record.
         path: PathBuf,
-        /// What the system said.
         #[source]
         source: io::Error,
     },
     /// No complete line in it.
     #[error("run record `{}` is empty", path.display())]
-    Empty {
-        /// The record.
-        path: PathBuf,
-    },
+    Empty { path: PathBuf },
     /// Not one of our records.
     #[error("`{}` is not a run record: its first line is not a `{}` header", path.display(), crate::event::RunHeader::FORMAT)]
-    Foreign {
-        /// The file.
-        path: PathBuf,
-    },
+    Foreign { path: PathBuf },
     /// Written by a program with another major format.
     #[error("run record `{}` has format {}.{}, this program reads {}.x", path.display(), found.major, found.minor, Schema::CURRENT.major)]
-    Version {
-        /// The record.
-        path: PathBuf,
-        /// Its format.
-        found: Schema,
-    },
+    Version { path: PathBuf, found: Schema },
     /// A file could not be put in place.
     #[error("cannot write `{}`", path.display())]
     Write {
-        /// The file.
         path: PathBuf,
-        /// What the system said.
         #[source]
         source: io::Error,
     },
     /// A thread could not be started.
     #[error("cannot start the thread that {what}")]
     Thread {
-        /// What it does.
         what: &'static str,
-        /// What the system said.
         #[source]
         source: io::Error,
     },
@@ -70,7 +51,7 @@ impl Hint for TelemetryError {
     fn hint(&self) -> Option<String> {
         match self {
             Self::Open { source, .. } if source.kind() == io::ErrorKind::AlreadyExists => {
-                Some("name another file: a run never writes over the record of another".into())
+                Some("name another file: a run never overwrites an existing record".into())
             }
             Self::Open { source, .. } if source.kind() == io::ErrorKind::NotFound => {
                 Some("check the path; a record is a `.jsonl` file in the run's directory".into())

@@ -1,6 +1,6 @@
-//! Everything a run can say about itself: one closed list.
+//! The closed list of events.
 //!
-//! In: facts from the pipeline, the trainer and the device sampler. Out: [`Event`], which
+//! In: measurements from the pipeline, the trainer and the device sampler. Out: [`Event`], which
 //! [`crate::record`] turns into one JSON line each. `docs/record.md` explains every field;
 //! a change here needs a change there and, once released, a new [`Schema`] number.
 //! An event never holds a tensor, a device or a lock. Next: [`crate::intake`].
@@ -17,49 +17,91 @@ pub use crate::facts::{
 pub use crate::header::{HostFacts, RunHeader, Schema};
 pub use crate::step::{Loss, Step};
 
-/// A name that is usually known when the program is built, and then costs nothing to send.
+/// A name. Static strings cost no allocation to send.
 pub type Name = Cow<'static, str>;
 
-/// One fact about a run. The tag in the record is the variant in snake case.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "event", rename_all = "snake_case")]
-pub enum Event {
+/// Defines [`Event`], its [`Kind`] and all conversions from one list.
+macro_rules! events {
+    ($($(#[$doc:meta])* $variant:ident($fact:ty) = $tag:literal,)*) => {
+        /// One fact about a run. The tag in the record is the variant in snake case.
+        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+        #[serde(tag = "event", rename_all = "snake_case")]
+        pub enum Event {
+            $($(#[$doc])* $variant($fact),)*
+        }
+
+        /// Which event it is, without its contents.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[repr(u8)]
+        pub enum Kind {
+            $($variant,)*
+        }
+
+        impl Kind {
+            /// All kinds, in the order of [`Event`].
+            pub const ALL: [Kind; [$($tag),*].len()] = [$(Kind::$variant),*];
+
+            /// The tag in the record.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Kind::$variant => $tag,)*
+                }
+            }
+        }
+
+        impl Event {
+            pub fn kind(&self) -> Kind {
+                match self {
+                    $(Event::$variant(_) => Kind::$variant,)*
+                }
+            }
+        }
+
+        $(impl From<$fact> for Event {
+            fn from(fact: $fact) -> Event {
+                Event::$variant(fact)
+            }
+        })*
+    };
+}
+
+events! {
     /// First line: what runs, where, with which settings.
-    Run(Box<RunHeader>),
+    Run(Box<RunHeader>) = "run",
     /// What the run found in its corpus at the start.
-    Data(Data),
-    /// A shape was met before the clock started.
-    WarmUp(WarmUp),
-    /// The model was let go after the controlled start.
-    Started(Started),
+    Data(Data) = "data",
+    /// A padded shape was run once before step 1.
+    WarmUp(WarmUp) = "warm_up",
+    /// The controlled start ended.
+    Started(Started) = "started",
     /// What a stage did since its last such line.
-    Stage(StageInterval),
+    Stage(StageInterval) = "stage",
     /// One piece of work, starvation or blocking on one worker.
-    Span(Span),
+    Span(Span) = "span",
     /// One training step is over.
-    Step(Step),
+    Step(Step) = "step",
     /// An optimizer step all of whose batches were skipped: the weights did not change.
-    EmptyStep(EmptyStep),
+    EmptyStep(EmptyStep) = "empty_step",
     /// A batch slot changed its state.
-    Slot(SlotChange),
+    Slot(SlotChange) = "slot",
     /// How full a queue is.
-    Queue(QueueLevel),
-    /// The adaptive controller tried, kept or took back a change.
-    Decision(Decision),
-    /// An item was left out.
-    Skipped(Skipped),
-    /// A look at a device.
-    Device(DeviceSample),
+    Queue(QueueLevel) = "queue",
+    /// The adaptive controller tried, kept or reverted a change.
+    Decision(Decision) = "decision",
+    /// An item was skipped.
+    Skipped(Skipped) = "skipped",
+    /// A sample of a device.
+    Device(DeviceSample) = "device",
     /// A checkpoint is on disk.
-    Checkpoint(Checkpoint),
-    /// What a voice is worth on rows it never learned from.
-    Validation(Validation),
-    /// Something a person should read.
-    Warning(Warning),
-    /// How the record itself fares; written by the record's own thread.
-    Health(Health),
+    Checkpoint(Checkpoint) = "checkpoint",
+    /// Validation metrics on held-out rows.
+    Validation(Validation) = "validation",
+    /// A warning for the user.
+    Warning(Warning) = "warning",
+    /// Health of the record itself; written by the record's own thread.
+    Health(Health) = "health",
     /// The run is over; absent where it was killed.
-    Final(Final),
+    Final(Final) = "final",
 }
 
 /// An [`Event`] and the moment it was sent: one line of the record.
@@ -67,110 +109,20 @@ pub enum Event {
 pub struct Stamped {
     /// Nanoseconds since the start of the run.
     pub at: Nanos,
-    /// What happened.
     #[serde(flatten)]
     pub event: Event,
 }
 
-/// Which event it is, without its contents.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum Kind {
-    /// See [`Event::Run`].
-    Run,
-    /// See [`Event::Data`].
-    Data,
-    /// See [`Event::WarmUp`].
-    WarmUp,
-    /// See [`Event::Started`].
-    Started,
-    /// See [`Event::Stage`].
-    Stage,
-    /// See [`Event::Span`].
-    Span,
-    /// See [`Event::Step`].
-    Step,
-    /// See [`Event::EmptyStep`].
-    EmptyStep,
-    /// See [`Event::Slot`].
-    Slot,
-    /// See [`Event::Queue`].
-    Queue,
-    /// See [`Event::Decision`].
-    Decision,
-    /// See [`Event::Skipped`].
-    Skipped,
-    /// See [`Event::Device`].
-    Device,
-    /// See [`Event::Checkpoint`].
-    Checkpoint,
-    /// See [`Event::Validation`].
-    Validation,
-    /// See [`Event::Warning`].
-    Warning,
-    /// See [`Event::Health`].
-    Health,
-    /// See [`Event::Final`].
-    Final,
-}
-
-/// How dear an event is when there is not room for all.
+/// Priority of an event when a queue is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lane {
-    /// Reports need it: it has a queue of its own.
+    /// Reports need it: it has its own queue.
     Essential,
-    /// One of many: the first to go.
+    /// Frequent: dropped first.
     Bulk,
 }
 
 impl Kind {
-    /// All kinds, in the order of [`Event`].
-    pub const ALL: [Kind; 18] = [
-        Kind::Run,
-        Kind::Data,
-        Kind::WarmUp,
-        Kind::Started,
-        Kind::Stage,
-        Kind::Span,
-        Kind::Step,
-        Kind::EmptyStep,
-        Kind::Slot,
-        Kind::Queue,
-        Kind::Decision,
-        Kind::Skipped,
-        Kind::Device,
-        Kind::Checkpoint,
-        Kind::Validation,
-        Kind::Warning,
-        Kind::Health,
-        Kind::Final,
-    ];
-
-    /// The tag in the record.
-    pub fn name(self) -> &'static str {
-        match self {
-            Kind::Run => "run",
-            Kind::Data => "data",
-            Kind::WarmUp => "warm_up",
-            Kind::Started => "started",
-            Kind::Stage => "stage",
-            Kind::Span => "span",
-            Kind::Step => "step",
-            Kind::EmptyStep => "empty_step",
-            Kind::Slot => "slot",
-            Kind::Queue => "queue",
-            Kind::Decision => "decision",
-            Kind::Skipped => "skipped",
-            Kind::Device => "device",
-            Kind::Checkpoint => "checkpoint",
-            Kind::Validation => "validation",
-            Kind::Warning => "warning",
-            Kind::Health => "health",
-            Kind::Final => "final",
-        }
-    }
-
-    /// Which queue it takes.
     pub fn lane(self) -> Lane {
         match self {
             Kind::Span | Kind::Slot | Kind::Queue | Kind::Device => Lane::Bulk,
@@ -180,31 +132,7 @@ impl Kind {
 }
 
 impl Event {
-    /// Which event it is.
-    pub fn kind(&self) -> Kind {
-        match self {
-            Event::Run(_) => Kind::Run,
-            Event::Data(_) => Kind::Data,
-            Event::WarmUp(_) => Kind::WarmUp,
-            Event::Started(_) => Kind::Started,
-            Event::Stage(_) => Kind::Stage,
-            Event::Span(_) => Kind::Span,
-            Event::Step(_) => Kind::Step,
-            Event::EmptyStep(_) => Kind::EmptyStep,
-            Event::Slot(_) => Kind::Slot,
-            Event::Queue(_) => Kind::Queue,
-            Event::Decision(_) => Kind::Decision,
-            Event::Skipped(_) => Kind::Skipped,
-            Event::Device(_) => Kind::Device,
-            Event::Checkpoint(_) => Kind::Checkpoint,
-            Event::Validation(_) => Kind::Validation,
-            Event::Warning(_) => Kind::Warning,
-            Event::Health(_) => Kind::Health,
-            Event::Final(_) => Kind::Final,
-        }
-    }
-
-    /// Whether a value inside is still on its way.
+    /// Whether a value inside is still pending.
     pub fn is_waiting(&self) -> bool {
         match self {
             Event::Step(step) => step.is_waiting(),
@@ -212,31 +140,3 @@ impl Event {
         }
     }
 }
-
-macro_rules! becomes_event {
-    ($($variant:ident($fact:ty)),* $(,)?) => {$(
-        impl From<$fact> for Event {
-            fn from(fact: $fact) -> Event { Event::$variant(fact) }
-        }
-    )*};
-}
-
-becomes_event!(
-    Data(Data),
-    WarmUp(WarmUp),
-    Started(Started),
-    Stage(StageInterval),
-    Span(Span),
-    Step(Step),
-    EmptyStep(EmptyStep),
-    Slot(SlotChange),
-    Queue(QueueLevel),
-    Decision(Decision),
-    Skipped(Skipped),
-    Device(DeviceSample),
-    Checkpoint(Checkpoint),
-    Validation(Validation),
-    Warning(Warning),
-    Health(Health),
-    Final(Final),
-);

@@ -1,6 +1,6 @@
-//! What each event says: one plain struct per kind, except for the header and the step.
+//! The contents of events: one plain struct per kind, except for the header and the step.
 //!
-//! In: numbers from the pipeline, the trainer and the device sampler. Out: the contents of
+//! In: measurements from the pipeline, the trainer and the device sampler. Out: the contents of
 //! [`crate::event::Event`]. Fields that may be unknown are `Option` and absent in the record,
 //! never zero. `docs/record.md` explains each field.
 
@@ -17,7 +17,6 @@ pub struct Data {
     pub usable: u64,
     /// Rows that cannot be used.
     pub rejected: u64,
-    /// Held-out rows for validation.
     pub eval: u64,
     /// Path of the full list of rejected rows, where one was written.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -51,15 +50,16 @@ pub struct EmptyStep {
     pub ticket: Ticket,
 }
 
-/// A shape of the batch plan, met before the clock started: its kernels are compiled and tuned.
+/// A padded shape of the batch plan, run once before step 1 so that its kernels are compiled and tuned.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WarmUp {
     /// Rows, symbols and frames of the padded batch.
     pub shape: [u32; 3],
     /// Its place among all shapes, from one.
     pub number: u32,
-    /// How many there are.
-    pub of: u32,
+    /// How many shapes there are.
+    #[serde(alias = "of")]
+    pub total: u32,
     /// How long one step on it took, compiling included.
     pub took: Nanos,
 }
@@ -73,7 +73,6 @@ pub struct Started {
     pub limit: Nanos,
     /// Slots that were ready when it started.
     pub ready: u32,
-    /// Why it started then.
     pub why: StartReason,
 }
 
@@ -81,7 +80,6 @@ pub struct Started {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StartReason {
-    /// Enough batches were ready.
     EnoughReady,
     /// The delay was over.
     DelayOver,
@@ -92,44 +90,36 @@ pub enum StartReason {
 }
 
 /// What a stage did since its last such line, summed over its workers.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StageInterval {
-    /// The stage.
     pub stage: Name,
     /// Its workers in this interval.
     pub workers: u32,
-    /// Length of the interval. `workers * over` = busy + starved + blocked + the rest.
-    pub over: Nanos,
-    /// Working.
+    /// Length of the interval. `workers * interval` = busy + starved + blocked + the rest.
+    #[serde(alias = "over")]
+    pub interval: Nanos,
     pub busy: Nanos,
     /// Waiting for input.
     pub starved: Nanos,
     /// Waiting for room at the output.
     pub blocked: Nanos,
-    /// Items finished.
     pub items: u64,
 }
 
 /// One piece of work, starvation or blocking on one worker. Goes to the trace, and to the
-/// record only where asked for.
+/// record only with [`crate::record::Spans::Recorded`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Span {
-    /// The stage.
     pub stage: Name,
-    /// Which of its workers.
     pub worker: u32,
     /// The item, where there is one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub ticket: Option<Ticket>,
-    /// What the worker did.
     pub doing: Doing,
-    /// From when.
     pub begin: Nanos,
-    /// Until when.
     pub end: Nanos,
 }
 
-/// What a worker does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Doing {
@@ -170,9 +160,7 @@ pub enum SlotState {
 pub struct QueueLevel {
     /// The queue, by the stage it feeds.
     pub queue: Name,
-    /// Items in it.
     pub items: u64,
-    /// Their bytes.
     pub bytes: Bytes,
     /// The most bytes it may hold.
     pub limit: Bytes,
@@ -189,9 +177,7 @@ pub struct Decision {
     /// The stage it belongs to, if it belongs to one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub stage: Option<Name>,
-    /// Value before.
     pub from: u64,
-    /// Value tried.
     pub to: u64,
     /// Throughput before the change, items per second at the consumer; NaN is `null` in JSON.
     #[serde(deserialize_with = "number_or_null")]
@@ -199,25 +185,22 @@ pub struct Decision {
     /// Throughput with the change; absent while it is being tried.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub after: Option<f64>,
-    /// What became of it.
     pub outcome: DecisionOutcome,
-    /// The reason in words.
     pub why: String,
 }
 
-/// What became of a decision.
+/// State of a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DecisionOutcome {
-    /// Applied, being measured.
     Trying,
-    /// It paid.
     Kept,
-    /// It did not pay, `from` holds again.
-    TakenBack,
+    /// No gain: the value is `from` again.
+    #[serde(alias = "taken_back")]
+    Reverted,
 }
 
-/// An item that was left out.
+/// A skipped item.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Skipped {
     /// Its place in the run, where it had one.
@@ -226,13 +209,12 @@ pub struct Skipped {
     /// Its name in the corpus, where known.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub id: Option<String>,
-    /// The stage that could not use it.
+    /// The stage that skipped it.
     pub stage: Name,
-    /// Why.
     pub why: String,
 }
 
-/// A look at a device. What it does not tell is absent, never zero.
+/// A sample of a device. Values that it does not report are absent, never zero.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DeviceSample {
     /// The device, such as `cuda:0`.
@@ -242,14 +224,12 @@ pub struct DeviceSample {
     /// Share of time it was busy, 0 to 1.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub utilisation: Option<f32>,
-    /// Share of its multiprocessors at work, 0 to 1: one busy thread makes a GPU busy, but not
-    /// active.
+    /// Share of active multiprocessors, 0 to 1: a GPU with one busy thread is busy, but
+    /// hardly active.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub activity: Option<f32>,
-    /// Memory in use.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub memory_used: Option<Bytes>,
-    /// Memory it has.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub memory_total: Option<Bytes>,
     /// Degrees Celsius.
@@ -261,7 +241,7 @@ pub struct DeviceSample {
 }
 
 impl DeviceSample {
-    /// A look that has told nothing yet.
+    /// A sample without values.
     pub fn new(device: Name, role: DeviceRole) -> DeviceSample {
         DeviceSample {
             device,
@@ -275,8 +255,8 @@ impl DeviceSample {
         }
     }
 
-    /// Whether not one figure is known.
-    pub fn tells_nothing(&self) -> bool {
+    /// Whether no value is known.
+    pub fn is_empty(&self) -> bool {
         let DeviceSample { device, role, .. } = self;
         *self == DeviceSample::new(device.clone(), *role)
     }
@@ -290,57 +270,60 @@ pub enum DeviceRole {
     Data,
     /// The GPU that trains (`--model-gpu`, or the only one).
     Model,
-    /// The host's processors.
+    /// The host's CPU.
     Host,
 }
 
-/// A checkpoint on disk.
+impl DeviceRole {
+    /// The name in the record.
+    pub fn name(self) -> &'static str {
+        match self {
+            DeviceRole::Data => "data",
+            DeviceRole::Model => "model",
+            DeviceRole::Host => "host",
+        }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Checkpoint {
-    /// After this step.
     pub step: u64,
-    /// Where.
     pub path: String,
-    /// How large.
     pub bytes: Bytes,
-    /// How long writing took, beside the training.
+    /// Duration of writing, in the background.
     pub took: Nanos,
     /// Why it was written, such as `interval`, `best` or `interrupt`.
     pub why: Name,
 }
 
-/// What a voice is worth on rows it never learned from.
+/// Validation metrics on held-out rows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Validation {
-    /// After this step.
     pub step: u64,
-    /// How long it took, beside the training.
+    /// Duration, in the background.
     pub took: Nanos,
     /// Whether it is the best so far.
     pub best: bool,
-    /// Losses and other marks, by name.
+    /// Losses and other metrics, by name.
     pub values: BTreeMap<String, f64>,
 }
 
-/// Something a person should read.
+/// A warning for the user.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Warning {
     /// Short and stable, for scripts: `variation`, `memory_growth`.
     pub code: Name,
-    /// The sentence.
     pub text: String,
 }
 
-/// How the record itself fares. Counts are totals since the start of the run.
+/// Health of the record itself. Counts are totals since the start of the run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Health {
-    /// Events that found no room, by kind.
+    /// Events dropped because a queue was full, by kind.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub lost: BTreeMap<String, u64>,
-    /// Writes that failed.
     #[serde(default)]
     pub write_errors: u64,
-    /// The first failure.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub first_error: Option<String>,
     /// The longest a single write took; a slow disk shows here.
@@ -353,7 +336,7 @@ pub struct Health {
 
 impl Health {
     /// Events lost, of all kinds.
-    pub fn lost_in_all(&self) -> u64 {
+    pub fn total_lost(&self) -> u64 {
         self.lost.values().sum()
     }
 }
@@ -361,12 +344,10 @@ impl Health {
 /// How the run ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Final {
-    /// In one word.
     pub outcome: RunOutcome,
-    /// In a sentence, where there is more to say.
+    /// The reason in words.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub why: Option<String>,
-    /// Steps of this run.
     pub steps: u64,
     /// The settings the controller ended with, as flags to type next time.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
@@ -379,13 +360,11 @@ pub struct Final {
 pub enum RunOutcome {
     /// All steps done.
     Done,
-    /// Stopped by the user.
     Interrupted,
-    /// Stopped by an error.
     Failed,
 }
 
-/// JSON has no NaN; what was written as `null` comes back as it was.
+/// JSON has no NaN: it is written as `null` and read back as NaN.
 fn number_or_null<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
     Ok(Option::<f64>::deserialize(deserializer)?.unwrap_or(f64::NAN))
 }

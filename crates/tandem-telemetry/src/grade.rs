@@ -2,7 +2,7 @@
 //!
 //! In: the sums of a run and [`Targets`]. Out: [`Grading`]: a grade for each criterion that was
 //! measured, and the lowest of them for the run. What was not measured is named as such and
-//! never guessed: a run without GPUs is graded on its variation alone, and says so.
+//! never guessed: a run without GPUs is graded on its variation alone, which the sentence states.
 
 use crate::event::DeviceRole;
 use crate::rules::{Target, Targets};
@@ -11,7 +11,7 @@ use crate::summary::Summary;
 use crate::verdict::percent;
 use serde::{Deserialize, Serialize};
 
-/// How well a run did.
+/// Grade of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Grade {
@@ -19,7 +19,6 @@ pub enum Grade {
     Below,
     /// The least that is acceptable.
     Minimum,
-    /// As it should be.
     Good,
     /// The best there is a target for.
     Excellent,
@@ -30,26 +29,22 @@ pub enum Grade {
 pub struct Grading {
     /// The lowest grade of all criteria measured; none where nothing was.
     pub grade: Option<Grade>,
-    /// Each criterion.
     pub criteria: Vec<Criterion>,
-    /// In one sentence: the grade, what kept it from the next, what was not measured.
+    /// The grade, the criteria that prevent a better one, and what was not measured.
     pub sentence: String,
 }
 
 /// One thing a run is graded by.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Criterion {
-    /// Its name.
     pub name: String,
     /// The measured share; none where it was not measured.
     pub measured: Option<f64>,
-    /// The grade it earns.
     pub grade: Option<Grade>,
-    /// What the next better grade asks for.
+    /// What the next better grade requires.
     pub wanted: Option<String>,
 }
 
-/// Grades a run.
 pub fn grade(summary: &Summary, targets: &Targets) -> Grading {
     let steps = &summary.steps;
     let times = if steps.steady.count() > 0 { &steps.steady } else { &steps.all };
@@ -76,25 +71,17 @@ fn utilisation(summary: &Summary, role: DeviceRole) -> Option<f64> {
 /// Samples are single precision: 90 % may arrive as 89.999998 %.
 const ROUNDING: f64 = 1e-6;
 
-fn at_least(
-    name: &str,
-    measured: Option<f64>,
-    targets: &Targets,
-    wanted: fn(&Target) -> f64,
-) -> Criterion {
+type Limit = fn(&Target) -> f64;
+
+fn at_least(name: &str, measured: Option<f64>, targets: &Targets, limit: Limit) -> Criterion {
     criterion(name, measured, targets, |value, target| {
-        (value + ROUNDING >= wanted(target), format!("at least {}", percent(wanted(target))))
+        (value + ROUNDING >= limit(target), format!("at least {}", percent(limit(target))))
     })
 }
 
-fn below(
-    name: &str,
-    measured: Option<f64>,
-    targets: &Targets,
-    wanted: fn(&Target) -> f64,
-) -> Criterion {
+fn below(name: &str, measured: Option<f64>, targets: &Targets, limit: Limit) -> Criterion {
     criterion(name, measured, targets, |value, target| {
-        (value + ROUNDING < wanted(target), format!("below {}", percent(wanted(target))))
+        (value + ROUNDING < limit(target), format!("below {}", percent(limit(target))))
     })
 }
 
@@ -112,12 +99,12 @@ fn criterion(
         (Grade::Minimum, &targets.minimum),
     ];
     for (grade, target) in ladder {
-        let (met, asks) = meets(value, target);
-        if met {
+        let (reached, requirement) = meets(value, target);
+        if reached {
             found.grade = Some(grade);
             return found;
         }
-        found.wanted = Some(asks);
+        found.wanted = Some(requirement);
     }
     found.grade = Some(Grade::Below);
     found
@@ -169,7 +156,6 @@ mod tests {
     use super::*;
     use crate::clock::Nanos;
     use crate::event::{DeviceSample, Stamped, Step};
-    use tandem_units::Ticket;
 
     fn run(data: Option<f32>, model: Option<f32>, times: &[u64]) -> Summary {
         let mut summary = Summary::default();
@@ -183,13 +169,9 @@ mod tests {
         for (index, &millis) in times.iter().enumerate() {
             let step = Step {
                 step: index as u64 + 1,
-                ticket: Ticket::default(),
                 took: Nanos::millis(millis),
-                waited: Nanos(0),
                 items: 1,
-                frames: 1,
-                shape: None,
-                losses: vec![],
+                ..Step::default()
             };
             add(step.into());
         }
@@ -227,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_measured_is_said_and_not_guessed() {
+    fn what_was_not_measured_is_named_and_not_guessed() {
         check(run(None, None, &[100; 9]), Some(Grade::Excellent), "not measured: data GPU, model");
         check(run(None, Some(0.75), &[100; 9]), Some(Grade::Minimum), "not measured: data GPU");
         check(run(None, None, &[100]), None, "not graded; not measured: data GPU, model GPU, var");

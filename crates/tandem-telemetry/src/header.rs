@@ -1,7 +1,7 @@
 //! The first line of a record: what runs, where, with which settings.
 //!
-//! In: the program's name and settings. Out: [`RunHeader`], by which a reader tells our files
-//! from others and an old format from a new one. Reads no file and asks no device.
+//! In: the program's name and settings. Out: [`RunHeader`], by which a reader recognises our
+//! files and their format version. Reads no file and queries no device.
 
 use serde::{Deserialize, Serialize};
 use tandem_units::Bytes;
@@ -23,13 +23,12 @@ impl Schema {
 /// What runs, where, with which settings.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunHeader {
-    /// Always [`RunHeader::FORMAT`]; tells our files from others.
+    /// Always [`RunHeader::FORMAT`]: identifies our files.
     pub format: String,
     /// Version of the record's format.
     pub schema: Schema,
     /// The program that wrote it.
     pub program: String,
-    /// That program's version.
     pub version: String,
     /// Wall time at the start, milliseconds since 1970 UTC.
     pub started_unix_ms: u64,
@@ -62,19 +61,15 @@ impl RunHeader {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct HostFacts {
-    /// Operating system.
     pub os: String,
-    /// Processor architecture.
     pub arch: String,
     /// Threads the machine runs at once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub threads: Option<u32>,
-    /// Main memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory: Option<Bytes>,
-    /// Name of the processor.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub processor: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none", alias = "processor")]
+    pub cpu: Option<String>,
 }
 
 impl HostFacts {
@@ -85,7 +80,7 @@ impl HostFacts {
             arch: std::env::consts::ARCH.into(),
             threads: std::thread::available_parallelism().ok().map(|n| n.get() as u32),
             memory: None,
-            processor: None,
+            cpu: None,
         }
     }
 }

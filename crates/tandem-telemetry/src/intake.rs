@@ -1,9 +1,9 @@
-//! Where events wait for the writer: two bounded queues, one for what reports need and one for
-//! what comes in masses.
+//! The queues before the writer: one for events that reports need, one for frequent events.
+//! Both are bounded.
 //!
 //! In: [`Stamped`] from any thread. Out: the same, in batches, to [`crate::writer`]. A push
-//! never waits and never calls the system unless a queue is filling up: where there is no room
-//! the event is dropped and counted by kind. Spans can therefore never push out a step.
+//! never waits and never calls the system unless a queue is filling up: where a queue is full
+//! the event is dropped and counted by kind. Spans therefore never displace a step.
 
 use crate::event::{Kind, Lane, Stamped};
 use crossbeam_queue::ArrayQueue;
@@ -17,7 +17,7 @@ pub(crate) struct Intake {
     bulk: ArrayQueue<Stamped>,
     lost: [AtomicU64; Kind::ALL.len()],
     writer: OnceLock<Thread>,
-    nudged: AtomicBool,
+    woken: AtomicBool,
 }
 
 impl Intake {
@@ -27,7 +27,7 @@ impl Intake {
             bulk: ArrayQueue::new(bulk.max(2)),
             lost: Default::default(),
             writer: OnceLock::new(),
-            nudged: AtomicBool::new(false),
+            woken: AtomicBool::new(false),
         }
     }
 
@@ -46,7 +46,7 @@ impl Intake {
         if queue.push(stamped).is_err() {
             self.count_lost(kind);
         }
-        if queue.len() * 2 >= queue.capacity() && !self.nudged.swap(true, Ordering::Relaxed) {
+        if queue.len() * 2 >= queue.capacity() && !self.woken.swap(true, Ordering::Relaxed) {
             self.wake();
         }
     }
@@ -58,9 +58,9 @@ impl Intake {
     }
 
     /// Takes what is there into `batch`, in the order of time. Takes no more than a queue holds,
-    /// so that a fast sender cannot keep the writer here for ever.
+    /// so that a fast sender cannot occupy the writer forever.
     pub(crate) fn drain(&self, batch: &mut Vec<Stamped>) {
-        self.nudged.store(false, Ordering::Relaxed);
+        self.woken.store(false, Ordering::Relaxed);
         for queue in [&self.essential, &self.bulk] {
             batch.extend((0..queue.capacity()).map_while(|_| queue.pop()));
         }
@@ -75,7 +75,7 @@ impl Intake {
         self.lost[kind as usize].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Events that slipped in while the writer was ending count as lost.
+    /// Events that arrived while the writer was ending count as lost.
     pub(crate) fn count_leftovers(&self) {
         let mut batch = Vec::new();
         self.drain(&mut batch);

@@ -6,33 +6,33 @@
 pub mod clock; // nanoseconds since the start of the run
 pub mod pending; // a loss that is still on the device
 pub mod header; // 1. what runs, where
-pub mod facts; // 1. what each event says
+pub mod facts; // 1. contents of events
 pub mod step; // 1. the step and its losses
 pub mod event; // 1. the closed list
-mod intake; // 2. bounded queues: room or a counted loss
-mod record_file; // 3. whole lines onto a disk that may fail
-pub mod record_options; // how a record is kept, who listens
-mod watch; // 4. what others may see of the thread
-mod writer; // 4. the thread between the two
+mod intake; // 2. bounded queues that count dropped events
+mod record_file; // 3. complete lines to a disk that may fail
+pub mod record_options; // options and listener of a record
+mod watch; // 4. status of the writer thread
+mod writer; // 4. the writer thread
 pub mod record; // 5. the handle that sends, the thread that writes
 pub mod reader; // 6. the record read back
 pub mod run_parts; // 6. which records a run has
 pub mod sketch; // percentiles of a stream
 pub mod stats; // mean, deviation, extremes of a stream
-pub mod summary; // 7. a run in sums
+pub mod summary; // 7. summary of a run
 pub mod rules; // every threshold
-pub mod verdict; // 8. what holds the run back
+pub mod verdict; // 8. the bottleneck
 pub mod grade; // 8. against the targets
 pub mod periodic; // 8. the line every hundred steps
 pub mod report; // 9. the final report
-mod report_text; // 9. the same for people
+mod report_text; // 9. the report as text
 pub mod perfetto; // 10. a trace for the Perfetto UI
 mod perfetto_messages; // 10. its messages
 mod perfetto_tracks; // 10. its rows and strings
 mod trace_ring; // 10. the newest packets
-pub mod metrics; // 10. the present numbers for Prometheus
+pub mod metrics; // 10. current values for Prometheus
 pub mod tensorboard; // 10. curves, pictures and sound for TensorBoard
-pub mod error; // what can go wrong, and the way out
+pub mod error; // errors and hints
 
 pub use clock::{Nanos, RunClock};
 pub use error::TelemetryError;

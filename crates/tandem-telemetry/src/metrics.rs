@@ -1,17 +1,15 @@
-//! The present numbers of a run in Prometheus' text format.
+//! Current values of a run in Prometheus' text format.
 //!
 //! In: the [`Summary`] of a run under way. Out: text for a `/metrics` page, version 0.0.4 of
 //! the exposition format. Pure: the page and its port belong to the dashboard. Counters only
 //! ever rise during a run; what was not measured has no line.
 
-use crate::event::DeviceRole;
 use crate::summary::{DeviceSums, Summary};
 use std::fmt::{self, Write};
 
 /// What the `Content-Type` header must say.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Renders all metrics.
 pub fn prometheus(summary: &Summary) -> String {
     let mut page = Page::default();
     // Writing to a string cannot fail.
@@ -114,7 +112,7 @@ fn queues(page: &mut Page, summary: &Summary) -> fmt::Result {
     for (name, queue) in &summary.queues {
         page.value("queue_bytes", &[("queue", name)], queue.now.0 as f64)?;
     }
-    page.metric("queue_limit_bytes", Type::Gauge, "The most a queue may hold.")?;
+    page.metric("queue_limit_bytes", Type::Gauge, "Byte limit of a queue.")?;
     summary.queues.iter().try_for_each(|(name, queue)| {
         page.value("queue_limit_bytes", &[("queue", name)], queue.limit.0 as f64)
     })
@@ -123,7 +121,7 @@ fn queues(page: &mut Page, summary: &Summary) -> fmt::Result {
 fn devices(page: &mut Page, summary: &Summary) -> fmt::Result {
     type Figure = fn(&DeviceSums) -> Option<f64>;
     let share = "Share of time a device is busy.";
-    let active = "Share of its multiprocessors at work.";
+    let active = "Share of active multiprocessors.";
     let figures: [(&str, &str, Figure); 5] = [
         ("device_utilisation", share, |sums| sums.last_utilisation.map(f64::from)),
         ("device_activity", active, |sums| sums.last_activity.map(f64::from)),
@@ -133,7 +131,7 @@ fn devices(page: &mut Page, summary: &Summary) -> fmt::Result {
         ("device_temperature_celsius", "Temperature of a device.", |sums| {
             sums.last_temperature.map(f64::from)
         }),
-        ("device_power_watts", "Power a device takes.", |sums| sums.last_power.map(f64::from)),
+        ("device_power_watts", "Power draw of a device.", |sums| sums.last_power.map(f64::from)),
     ];
     for (name, help, figure) in figures {
         if summary.devices.values().any(|sums| figure(sums).is_some()) {
@@ -141,7 +139,7 @@ fn devices(page: &mut Page, summary: &Summary) -> fmt::Result {
         }
         for ((role, device), sums) in &summary.devices {
             if let Some(value) = figure(sums) {
-                let labels = [("device", &**device), ("role", role_name(*role))];
+                let labels = [("device", &**device), ("role", role.name())];
                 page.value(name, &labels, value)?;
             }
         }
@@ -149,17 +147,9 @@ fn devices(page: &mut Page, summary: &Summary) -> fmt::Result {
     Ok(())
 }
 
-fn role_name(role: DeviceRole) -> &'static str {
-    match role {
-        DeviceRole::Data => "data",
-        DeviceRole::Model => "model",
-        DeviceRole::Host => "host",
-    }
-}
-
 fn events(page: &mut Page, summary: &Summary) -> fmt::Result {
     let skipped = summary.skips.count as f64;
-    page.single("skipped_total", Type::Counter, "Items left out.", skipped)?;
+    page.single("skipped_total", Type::Counter, "Items skipped.", skipped)?;
     let warnings = summary.warning_count as f64;
     page.single("warnings_total", Type::Counter, "Warnings given.", warnings)?;
     let checkpoints = summary.checkpoints.count as f64;
@@ -170,7 +160,7 @@ fn events(page: &mut Page, summary: &Summary) -> fmt::Result {
     if summary.health.lost.is_empty() {
         return Ok(());
     }
-    page.metric("record_lost_total", Type::Counter, "Events that found no room.")?;
+    page.metric("record_lost_total", Type::Counter, "Dropped events.")?;
     summary.health.lost.iter().try_for_each(|(kind, count)| {
         page.value("record_lost_total", &[("kind", kind)], *count as f64)
     })
@@ -180,27 +170,25 @@ fn events(page: &mut Page, summary: &Summary) -> fmt::Result {
 mod tests {
     use super::*;
     use crate::clock::Nanos;
-    use crate::event::{DeviceSample, Health, StageInterval, Stamped, Step};
-    use tandem_units::{Bytes, Ticket};
+    use crate::event::{DeviceRole, DeviceSample, Health, StageInterval, Stamped, Step};
+    use tandem_units::Bytes;
 
     fn summary() -> Summary {
         let mut summary = Summary::default();
         let mut add = |event| summary.add(&Stamped { at: Nanos(1), event });
         add(Step {
             step: 1,
-            ticket: Ticket::default(),
             took: Nanos::millis(150),
             waited: Nanos::millis(50),
             items: 16,
             frames: 9000,
-            shape: None,
-            losses: vec![],
+            ..Step::default()
         }
         .into());
         add(StageInterval {
             stage: "load \"fast\"\n".into(),
             workers: 2,
-            over: Nanos::millis(1000),
+            interval: Nanos::millis(1000),
             busy: Nanos::millis(500),
             starved: Nanos::millis(0),
             blocked: Nanos::millis(1500),

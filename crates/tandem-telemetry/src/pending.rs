@@ -1,15 +1,15 @@
-//! A number that is still on its way, such as a loss that the device has yet to compute.
+//! A value that is not available yet, such as a loss that the device is still computing.
 //!
-//! In: a [`Promise`], kept by whoever reads the device. Out: a [`Pending`], which travels
-//! inside an event. Neither side ever waits: the record's writer asks now and then, and
-//! writes `null` for a value that did not come in time. Next: [`crate::event`].
+//! In: a [`Promise`], fulfilled by the thread that reads the device. Out: a [`Pending`] inside
+//! an event. Neither side ever waits: the record's writer polls, and writes `null` for a
+//! value that did not arrive in time. Next: [`crate::event`].
 
 use serde::de::{self, Deserializer, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-/// A value that is known, on its way, or never going to arrive.
+/// A value that is known, pending, or never going to arrive.
 #[derive(Clone, Debug)]
 pub struct Pending<T>(State<T>);
 
@@ -17,60 +17,59 @@ pub struct Pending<T>(State<T>);
 enum State<T> {
     Known(T),
     Never,
-    // The inner `None` says that the promise was dropped unkept.
+    // The inner `None` means that the promise was dropped without a value.
     Later(Arc<OnceLock<Option<T>>>),
 }
 
-/// What a look at a [`Pending`] shows.
+/// The present state of a [`Pending`].
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Look<T> {
-    /// Look again later.
+pub enum Poll<T> {
+    /// Poll again later.
     Waiting,
-    /// It has arrived.
-    Here(T),
-    /// It will not come: its promise was dropped.
+    Ready(T),
+    /// It will not arrive: its promise was dropped.
     Never,
 }
 
-/// The duty to deliver a value. Dropping it unkept tells the other side to stop waiting.
+/// The sending side of a [`Pending`]. Dropping it without a value ends the wait of the other side.
 #[derive(Debug)]
 pub struct Promise<T>(Arc<OnceLock<Option<T>>>);
 
 impl<T: Copy> Pending<T> {
-    /// A value that is there already.
+    /// A value that is known already.
     pub fn known(value: T) -> Pending<T> {
         Pending(State::Known(value))
     }
 
-    /// A value that somebody else will deliver.
+    /// A value that is set later.
     pub fn later() -> (Promise<T>, Pending<T>) {
         let cell = Arc::new(OnceLock::new());
         (Promise(Arc::clone(&cell)), Pending(State::Later(cell)))
     }
 
-    /// What is known now. Costs one atomic read; never waits.
-    pub fn look(&self) -> Look<T> {
+    /// The present state. Costs one atomic read; never waits.
+    pub fn poll(&self) -> Poll<T> {
         match &self.0 {
-            State::Known(value) => Look::Here(*value),
-            State::Never => Look::Never,
+            State::Known(value) => Poll::Ready(*value),
+            State::Never => Poll::Never,
             State::Later(cell) => match cell.get() {
-                None => Look::Waiting,
-                Some(Some(value)) => Look::Here(*value),
-                Some(None) => Look::Never,
+                None => Poll::Waiting,
+                Some(Some(value)) => Poll::Ready(*value),
+                Some(None) => Poll::Never,
             },
         }
     }
 
     /// The value, if it is here.
     pub fn value(&self) -> Option<T> {
-        match self.look() {
-            Look::Here(value) => Some(value),
-            Look::Waiting | Look::Never => None,
+        match self.poll() {
+            Poll::Ready(value) => Some(value),
+            Poll::Waiting | Poll::Never => None,
         }
     }
 }
 
-/// A value that is there, or will never be.
+/// A known value, or one that never arrives.
 impl<T> From<Option<T>> for Pending<T> {
     fn from(value: Option<T>) -> Pending<T> {
         Pending(value.map_or(State::Never, State::Known))
@@ -78,8 +77,7 @@ impl<T> From<Option<T>> for Pending<T> {
 }
 
 impl<T> Promise<T> {
-    /// Delivers the value.
-    pub fn keep(self, value: T) {
+    pub fn set(self, value: T) {
         // Only this promise can fill the cell, so the first attempt succeeds.
         let _ = self.0.set(Some(value));
     }
@@ -87,21 +85,21 @@ impl<T> Promise<T> {
 
 impl<T> Drop for Promise<T> {
     fn drop(&mut self) {
-        // Refused where `keep` was called, which is what we want.
+        // No effect after `set`: the cell is full already.
         let _ = self.0.set(None);
     }
 }
 
-/// Two values are equal when they look equal now.
+/// Two values are equal when their present states are equal.
 impl<T: Copy + PartialEq> PartialEq for Pending<T> {
     fn eq(&self, other: &Pending<T>) -> bool {
-        self.look() == other.look()
+        self.poll() == other.poll()
     }
 }
 
-/// A number, `null` where it never came, or the words JSON has no number for.
+/// A number, `null` where it never arrived, or a string for NaN and the infinities.
 ///
-/// A loss that turned into NaN is the very thing a reader looks for, so it is not `null`.
+/// A NaN loss is what a reader searches for, so it must differ from a missing one.
 impl Serialize for Pending<f32> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.value() {
@@ -166,16 +164,16 @@ mod tests {
     #[test]
     fn a_promise_kept_on_another_thread_is_seen() {
         let (promise, pending) = Pending::later();
-        assert_eq!(pending.look(), Look::Waiting);
-        std::thread::scope(|scope| scope.spawn(|| promise.keep(0.5)).join()).unwrap();
-        assert_eq!(pending.look(), Look::Here(0.5));
+        assert_eq!(pending.poll(), Poll::Waiting);
+        std::thread::scope(|scope| scope.spawn(|| promise.set(0.5)).join()).unwrap();
+        assert_eq!(pending.poll(), Poll::Ready(0.5));
     }
 
     #[test]
     fn a_dropped_promise_ends_the_wait() {
         let (promise, pending) = Pending::<f32>::later();
         drop(promise);
-        assert_eq!(pending.look(), Look::Never);
+        assert_eq!(pending.poll(), Poll::Never);
     }
 
     #[track_caller]

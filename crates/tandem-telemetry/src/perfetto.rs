@@ -1,9 +1,9 @@
 //! A trace of stages, slots and steps that opens in the Perfetto UI (<https://ui.perfetto.dev>).
 //!
-//! In: events, from the record's thread or from a record that kept its spans. Out: one file in
-//! Perfetto's own protobuf format. Only the newest part is kept, 64 MB by default, in memory;
-//! the file is put in place whole, at the end. Track names and interned strings are kept apart
-//! from the ring and come first, so the file is readable whatever was dropped.
+//! In: events, from the record's thread or from a record with spans. Out: one file in
+//! Perfetto's own protobuf format. Only the newest part is held in memory, 64 MB by
+//! default; the file is written whole, at the end. Track names and interned strings are stored
+//! outside of the ring and written first, so the file stays readable after drops.
 
 use crate::clock::Nanos;
 use crate::error::TelemetryError;
@@ -42,7 +42,7 @@ pub struct Trace {
 pub struct TraceExtent {
     /// Size of the file.
     pub bytes: Bytes,
-    /// Events that made way for newer ones.
+    /// Older events that were dropped.
     pub dropped: u64,
 }
 
@@ -88,8 +88,8 @@ impl Trace {
                 self.note(at, "validation", format!("step {}", validation.step));
             }
             Event::Warning(warning) => self.note(at, "warning", warning.text.clone()),
-            Event::WarmUp(met) => {
-                self.note(at, "warm-up", format!("shape {} of {}", met.number, met.of));
+            Event::WarmUp(warm_up) => {
+                self.note(at, "warm-up", format!("shape {} of {}", warm_up.number, warm_up.total));
             }
             Event::Started(started) => {
                 self.note(at, "started", format!("waited {}", started.waited));
@@ -112,13 +112,13 @@ impl Trace {
             Ok(extent)
         });
         if written.is_err() {
-            // The error at hand matters more than one from tidying up after it.
+            // The write error matters more than an error of the clean-up.
             let _ = tandem_disk::remove_file(&draft);
         }
         written.map_err(failed)
     }
 
-    /// The file's contents, for those who want no file.
+    /// The file's contents in memory.
     pub fn encode(mut self) -> Vec<u8> {
         let mut bytes = Vec::new();
         // Writing to memory cannot fail.
@@ -139,8 +139,8 @@ impl Trace {
             self.slot_slice(since, self.last_at, &change);
         }
         if self.ring.dropped() > 0 {
-            let text = format!("{} older events made way", self.ring.dropped());
-            self.note(self.last_at, "trace is cut", text);
+            let text = format!("{} older events were dropped", self.ring.dropped());
+            self.note(self.last_at, "trace is truncated", text);
         }
         let head: Vec<TracePacket> =
             self.tracks.packets().into_iter().chain([self.strings.packet()]).collect();
@@ -251,7 +251,7 @@ impl Trace {
         until: Nanos,
         notes: Vec<(&'static str, Annotation)>,
     ) {
-        // Two clocks read a moment apart may overlap by a hair, which would nest the slices.
+        // Times read shortly after each other may overlap slightly, which would nest the slices.
         let from = from.max(self.end_of(track));
         let until = until.max(from);
         self.ends.insert(track, until);

@@ -1,7 +1,7 @@
 //! The rows of a trace and the strings it shares.
 //!
-//! In: what the rows are for. Out: their ids and the packets that declare them, to be written
-//! before all events. Rows stand in a fixed order: steps, slots, stages, then counters and notes.
+//! In: the subject of each row. Out: row ids and the packets that declare them, which are
+//! written before all events. Rows have a fixed order: steps, slots, stages, then counters and notes.
 
 use crate::perfetto_messages::{
     ChildOrder, CounterDescriptor, DebugAnnotation, InternedData, InternedString,
@@ -110,7 +110,7 @@ fn describes(descriptor: TrackDescriptor) -> TracePacket {
     }
 }
 
-/// A value beside an event.
+/// A value attached to an event.
 pub(crate) enum Annotation {
     Number(u64),
     Text(String),

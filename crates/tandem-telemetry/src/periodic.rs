@@ -1,8 +1,8 @@
-//! The line every hundred steps.
+//! The summary line every hundred steps.
 //!
 //! In: step and stage events. Out: [`PeriodicLine`]: step times, throughput and variation of
 //! the last steps, with a warning that names the likely stage where variation is too high.
-//! Prints nothing; who listens to the record decides where the line goes.
+//! Prints nothing: the record's listener decides where the line goes.
 
 use crate::event::{Event, Stamped, Warning};
 use crate::rules::Rules;
@@ -20,9 +20,7 @@ pub struct PeriodicLine {
     pub step: u64,
     /// Their times, in seconds.
     pub times: Figures,
-    /// Steps per second.
     pub steps_per_second: f64,
-    /// Utterances per second.
     pub samples_per_second: f64,
     /// Share of the time the model waited.
     pub stall: f64,
@@ -79,7 +77,7 @@ pub fn periodic_line(sums: &Summary, rules: &Rules) -> Option<PeriodicLine> {
 
 fn warning(sums: &Summary, times: &Figures, rules: &Rules) -> Warning {
     let cause = likely_stage(sums, rules).map_or_else(
-        || "the record has no stages to blame".to_string(),
+        || "the record has no stages".to_string(),
         |stage| format!("likely stage: `{stage}`"),
     );
     let text = format!(
@@ -116,18 +114,14 @@ mod tests {
     use super::*;
     use crate::clock::Nanos;
     use crate::event::{StageInterval, Step};
-    use tandem_units::Ticket;
 
     fn step(number: u64, took: u64, waited: u64) -> Stamped {
         let step = Step {
             step: number,
-            ticket: Ticket::default(),
             took: Nanos::millis(took),
             waited: Nanos::millis(waited),
             items: 16,
-            frames: 1,
-            shape: None,
-            losses: vec![],
+            ..Step::default()
         };
         Stamped { at: Nanos(number), event: step.into() }
     }
@@ -136,11 +130,11 @@ mod tests {
         let interval = StageInterval {
             stage: name.into(),
             workers: 1,
-            over: Nanos::millis(1000),
+            interval: Nanos::millis(1000),
             busy: Nanos::millis(busy),
-            starved: Nanos(0),
             blocked: Nanos::millis(1000 - busy),
             items: 10,
+            ..StageInterval::default()
         };
         Stamped { at: Nanos(0), event: interval.into() }
     }
@@ -167,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn unsteady_steps_that_wait_blame_the_fullest_stage_before_the_model() {
+    fn varying_steps_that_wait_name_the_slowest_stage_before_the_model() {
         let stages = [stage("load", 990), stage("preprocess", 200)];
         let steps = (1..=200).map(|n| if n % 2 == 0 { step(n, 50, 0) } else { step(n, 150, 100) });
         let lines = lines(stages.into_iter().chain(steps));
@@ -180,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn unsteady_steps_without_waits_blame_the_model() {
+    fn varying_steps_without_waits_name_the_model() {
         let stages = [stage("load", 990)];
         let steps = (1..=100).map(|n| step(n, if n % 2 == 0 { 50 } else { 150 }, 0));
         let lines = lines(stages.into_iter().chain(steps));

@@ -2,12 +2,12 @@
 //!
 //! In: a file that a run wrote, is still writing, or left behind when it was killed. Out:
 //! [`RunRecord`], or the same line by line through [`visit`]. A torn last line, a damaged line
-//! and events of a newer minor version are counted and passed over; another program's file is
-//! an error. No input can make it panic or hold more than one long line. Next: [`crate::summary`].
+//! and events of a newer minor version are counted and ignored; another program's file is
+//! an error. No input causes a panic or needs more memory than one long line. Next: [`crate::summary`].
 
 use crate::error::TelemetryError;
 use crate::event::{Event, Kind, RunHeader, Schema, Stamped};
-use crate::run_parts::speaking_part;
+use crate::run_parts::main_part;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -17,7 +17,6 @@ use std::path::{Path, PathBuf};
 /// A whole record in memory, for tools that need every event.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunRecord {
-    /// The first line.
     pub header: RunHeader,
     /// All lines that could be read, the first one included, in the order of the file.
     pub events: Vec<Stamped>,
@@ -25,14 +24,13 @@ pub struct RunRecord {
     pub notes: ReadNotes,
 }
 
-/// What a reader passed over.
+/// What a reader ignored.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReadNotes {
     /// Lines read, good or not.
     pub lines: u64,
-    /// Events this program does not know, by tag: a newer one wrote them.
+    /// Unknown events of a newer version, by tag.
     pub unknown: BTreeMap<String, u64>,
-    /// Lines that are damaged.
     pub broken: u64,
     /// The first of them, counted from one.
     pub first_broken: Option<u64>,
@@ -53,12 +51,12 @@ impl RunRecord {
 }
 
 /// Reads a record line by line without keeping it; `each` sees the header first. Of a run's directory it is the part
-/// that [`speaking_part`] names.
+/// that [`main_part`] names.
 pub fn visit(
     path: &Path,
     each: impl FnMut(Stamped),
 ) -> Result<(RunHeader, ReadNotes), TelemetryError> {
-    visit_file(&speaking_part(path)?, each)
+    visit_file(&main_part(path)?, each)
 }
 
 /// The same for one file.
@@ -93,13 +91,13 @@ pub fn visit_from(
         notes.lines += 1;
         match serde_json::from_slice(line.bytes) {
             Ok(stamped) => each(stamped),
-            Err(_) => notes.pass_over(&line),
+            Err(_) => notes.ignore(&line),
         }
     }
     Ok((header, notes))
 }
 
-/// Longer than any line of ours; a longer one is damage, and must not fill the memory.
+/// Longer than any valid line. A longer line is damage and must not fill the memory.
 const LONGEST_LINE: u64 = 16 << 20;
 
 struct Lines<R> {
@@ -139,7 +137,7 @@ impl<R: BufRead> Lines<R> {
 }
 
 impl ReadNotes {
-    fn pass_over(&mut self, line: &Line<'_>) {
+    fn ignore(&mut self, line: &Line<'_>) {
         if line.end == LineEnd::Missing {
             self.torn = Some(line.bytes.len() as u64);
             return;
@@ -161,7 +159,7 @@ struct Tag {
     event: String,
 }
 
-/// The parts of a header that no version may change.
+/// Header fields that no version may change.
 #[derive(Deserialize)]
 struct Opening {
     format: String,
@@ -244,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_record_is_refused_with_a_way_out() {
+    fn other_files_are_refused_with_a_hint() {
         check_refused(b"", "is empty");
         check_refused(b"{\"at\":0,\"event\":\"run\",\"form", "is empty");
         check_refused(b"id|text|normalised\n", "is not a run record");

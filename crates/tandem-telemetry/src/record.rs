@@ -3,8 +3,7 @@
 //! In: [`Event`]s from any thread through [`Recorder::send`], which never waits: about a tenth
 //! of a microsecond, whatever the disk does. Out: a JSON Lines file, written by one thread
 //! of its own ([`crate::writer`]), complete up to a fraction of a second before a kill.
-//! Trouble with the disk never reaches the sender; [`Recorder::health`] and the final
-//! report tell of it. Next: [`crate::reader`].
+//! Disk errors never reach the sender; [`Recorder::health`] and the final report show them. Next: [`crate::reader`].
 
 use crate::clock::{Nanos, RunClock};
 use crate::error::TelemetryError;
@@ -22,7 +21,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tandem_disk::File;
 
-pub use crate::record_options::{Listener, News, RecordOptions, Spans, TraceOptions};
+pub use crate::record_options::{Listener, RecordOptions, Spans, TraceOptions, Update};
 
 /// Sends events to a record. Cheap to clone; every thread has its own.
 #[derive(Clone)]
@@ -52,13 +51,13 @@ pub struct Closed {
     pub health: Health,
     /// Whether all of it is on disk.
     pub ending: Ending,
-    /// The run in sums, complete even where the disk took nothing.
+    /// Summary of the run, complete even where the disk failed.
     pub summary: Summary,
-    /// The trace, where one was asked for; a failed trace does not harm the record.
+    /// The trace, if enabled; a failed trace does not affect the record.
     pub trace: Option<Result<TraceExtent, TelemetryError>>,
 }
 
-/// Whether a record was closed whole.
+/// Whether the record on disk is complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// Every line is on disk, and synced.
@@ -86,7 +85,7 @@ impl Recording {
         Ok((recording, file))
     }
 
-    /// Starts a record on anything that behaves like a file.
+    /// Starts a record on any [`RecordFile`].
     pub fn start(
         file: Box<dyn RecordFile>,
         header: RunHeader,
@@ -105,10 +104,10 @@ impl Recording {
         let thread = std::thread::Builder::new()
             .name("tandem-record".into())
             .spawn(move || {
-                // A listener that panics must not leave senders and `finish` in the dark.
+                // After a panic of a listener, senders and `finish` must not wait for this thread.
                 if catch_unwind(AssertUnwindSafe(|| writer.run())).is_err() {
                     watched.closing.store(true, Ordering::Release);
-                    watched.watch.broke_down();
+                    watched.watch.set_panicked();
                 }
             })
             .map_err(|source| TelemetryError::Thread { what: "writes the run record", source })?;
@@ -132,7 +131,7 @@ impl Recording {
         if let (Some(shared), Some(thread)) = (&self.recorder.0, self.thread.take()) {
             shared.closing.store(true, Ordering::Release);
             shared.intake.wake();
-            // A disk that does not answer keeps its thread: it is left behind, not waited for.
+            // A disk that does not answer blocks the thread: it is detached, not joined.
             let ended = shared.watch.wait_for_end(self.close_within, self.trace_within);
             if ended == Ended::Yes {
                 let _ = thread.join();
@@ -181,19 +180,19 @@ impl Recorder {
         self.0.as_ref().map(|shared| shared.clock)
     }
 
-    /// Whether anybody wants spans. Stages ask once and save themselves the work.
+    /// Whether spans are recorded. Stages check once and skip the work otherwise.
     pub fn spans(&self) -> Spans {
         self.0.as_ref().map_or(Spans::Dropped, |shared| shared.spans)
     }
 
-    /// The run in sums so far, with the record's present health. Not for the training thread:
-    /// it may wait a moment for the record's.
+    /// Summary of the run so far, with the record's present health. Not for the training thread:
+    /// it may wait briefly for a lock.
     pub fn summary(&self) -> Summary {
         let Some(shared) = &self.0 else { return Summary::default() };
         Summary { health: shared.health(), ..shared.watch.summary().clone() }
     }
 
-    /// Losses and errors so far, known even where the disk takes nothing.
+    /// Losses and errors so far, known even where the disk fails.
     pub fn health(&self) -> Health {
         self.0.as_ref().map_or_else(Health::default, |shared| shared.health())
     }

@@ -1,9 +1,9 @@
 //! The file under a record, and the lines that wait for it.
 //!
 //! In: complete lines. Out: bytes on disk, in one `write` per batch, so that a killed program
-//! leaves complete lines (at worst one torn at the end). A failing disk is tried again at
-//! intervals from the very byte where it stopped; meanwhile lines wait here within a limit, and
-//! past it they are refused, which the caller counts. Errors are kept, never thrown.
+//! leaves complete lines (at worst one torn at the end). A failed write is retried at
+//! intervals from the byte where it stopped. Lines wait in memory up to a limit;
+//! past it they are refused, which the caller counts. Errors are returned, never raised as panics.
 
 use crate::event::Lane;
 use std::io::{self, Write};
@@ -51,7 +51,7 @@ impl RecordFile for MemoryFile {
     }
 }
 
-/// Whether a line found room.
+/// Whether a line was accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Offer {
     Taken,
@@ -72,8 +72,8 @@ impl Outbox {
         Outbox { file, lines: Vec::new(), limit, retry_every, retry_at: None }
     }
 
-    /// Takes a line with its line end. Bulk lines may fill three quarters of the room: what
-    /// reports need always has the rest to itself.
+    /// Takes a line with its line end. Bulk lines may fill three quarters of the room: the
+    /// rest is reserved for events that reports need.
     pub(crate) fn offer(&mut self, line: &[u8], lane: Lane) -> Offer {
         let room = match lane {
             Lane::Essential => self.limit,
@@ -93,7 +93,7 @@ impl Outbox {
         }
         let mut done = 0;
         let result = self.write_from(&mut done);
-        // What was written stays written: the rest goes on at exactly this byte.
+        // Written bytes are removed, so the next attempt continues at exactly this byte.
         self.lines.drain(..done);
         self.retry_at = result.is_err().then(|| now + self.retry_every);
         result
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_that_fails_half_way_goes_on_at_the_same_byte() {
+    fn a_failed_write_continues_at_the_same_byte() {
         let to = MemoryFile::default();
         let file = Stutter { to: to.clone(), calls: 0 };
         let mut outbox = Outbox::new(Box::new(file), 1000, Duration::from_secs(1));

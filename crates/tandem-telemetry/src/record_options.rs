@@ -1,4 +1,4 @@
-//! How a record is kept, and who listens to it.
+//! Options of a record, and its listener.
 //!
 //! In: choices of the program. Out: [`RecordOptions`] for [`crate::record::Recording`].
 
@@ -11,16 +11,15 @@ use std::path::PathBuf;
 use std::time::Duration;
 use tandem_units::Bytes;
 
-/// How a record is kept.
+/// Options of a record.
 #[derive(Debug)]
 pub struct RecordOptions {
-    /// Where spans go.
     pub spans: Spans,
-    /// Draws a trace beside the record.
+    /// Writes a trace in addition to the record.
     pub trace: Option<TraceOptions>,
     /// When the periodic line comes and when it warns.
     pub rules: Rules,
-    /// Hears what is recorded, on the record's thread.
+    /// Receives every recorded event, on the writer thread.
     pub listener: Option<Listener>,
     /// The longest an event waits before it is written.
     pub flush_every: Duration,
@@ -28,9 +27,9 @@ pub struct RecordOptions {
     pub loss_within: Duration,
     /// The most steps that wait for losses at once; the oldest goes when there are more.
     pub loss_window: usize,
-    /// Room for events that reports need.
+    /// Queue length for events that reports need.
     pub essential_room: usize,
-    /// Room for events that come in masses.
+    /// Queue length for frequent events.
     pub bulk_room: usize,
     /// Bytes of finished lines that wait while the disk fails.
     pub outbox: usize,
@@ -42,10 +41,9 @@ pub struct RecordOptions {
     pub trace_within: Duration,
 }
 
-/// Where spans go.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Spans {
-    /// Nowhere: they are not even queued. A trace wants them, so with one this means `Traced`.
+    /// Nowhere: they are not queued. With a trace this means `Traced`.
     #[default]
     Dropped,
     /// Into the trace.
@@ -54,12 +52,12 @@ pub enum Spans {
     Recorded,
 }
 
-/// A trace beside the record.
+/// A trace in addition to the record.
 #[derive(Clone, Debug)]
 pub struct TraceOptions {
     /// The file, written at the end.
     pub path: PathBuf,
-    /// The most it may hold; older events make way.
+    /// Size limit; the oldest events are dropped.
     pub limit: Bytes,
 }
 
@@ -70,27 +68,27 @@ impl TraceOptions {
     }
 }
 
-/// What a listener hears.
+/// What a listener receives.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum News<'a> {
-    /// An event as it goes into the record, with its losses where they came.
+pub enum Update<'a> {
+    /// An event as it goes into the record, with its losses where they arrived.
     Event(&'a Stamped),
     /// The line every hundred steps.
     Periodic(&'a PeriodicLine),
 }
 
-/// Hears what is recorded: a progress bar, a log, a live page. Runs on the record's thread, so a
-/// slow one costs events, which are counted, but never training time.
-pub struct Listener(Box<dyn FnMut(News<'_>) + Send>);
+/// Receives every recorded event: a progress bar, a log, a live page. Runs on the writer thread, so a
+/// slow listener causes dropped events, which are counted, but never costs training time.
+pub struct Listener(Box<dyn FnMut(Update<'_>) + Send>);
 
 impl Listener {
     /// Calls this for every event.
-    pub fn new(hear: impl FnMut(News<'_>) + Send + 'static) -> Listener {
-        Listener(Box::new(hear))
+    pub fn new(call: impl FnMut(Update<'_>) + Send + 'static) -> Listener {
+        Listener(Box::new(call))
     }
 
-    pub(crate) fn hear(&mut self, news: News<'_>) {
-        (self.0)(news);
+    pub(crate) fn call(&mut self, update: Update<'_>) {
+        (self.0)(update);
     }
 }
 

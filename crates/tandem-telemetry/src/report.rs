@@ -1,27 +1,30 @@
-//! The final report: what a run did, what held it back, how it is graded.
+//! The final report: step times, bottleneck and grade of a run.
 //!
 //! In: a [`Summary`], from a record or from memory. Out: [`Report`], a pure function of it, for
 //! people through `Display` ([`crate::report_text`]) and for scripts through serde. Figures
-//! that were not measured are absent; none is made up.
+//! that were not measured are absent.
 
 use crate::clock::Nanos;
-use crate::event::{Decision, DeviceRole, Health, Name, RunOutcome, Skipped, Started, Warning};
+use crate::event::{Data, Decision, DeviceRole, Health, Name, RunOutcome, Started, Warning};
 use crate::grade::{Grading, grade};
 use crate::pending::Pending;
 use crate::reader::{ReadNotes, RunRecord};
 use crate::rules::Rules;
 use crate::stats::Figures;
-use crate::summary::{DeviceSums, QueueSums, Summary, WarmUpSums};
+use crate::summary::{DeviceSums, QueueSums, SkippedRow, Summary, WarmUpSums};
 use crate::verdict::{Pace, StageLoad, Verdict, efficiency, stage_loads, verdict};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use tandem_units::Bytes;
 
-/// Everything worth saying about a run that is over.
+/// The report of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     /// What ran, and how it ended.
     pub run: RunFacts,
+    /// What the run found in its corpus.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<Data>,
     /// Step times and throughput; none where no step was finished.
     pub steps: Option<StepReport>,
     /// Stages in path order, the model last.
@@ -30,22 +33,22 @@ pub struct Report {
     pub efficiency: Option<f64>,
     /// Queues, by the stage they feed.
     pub queues: Vec<QueueReport>,
-    /// Devices that were looked at.
+    /// Sampled devices.
     pub devices: Vec<DeviceReport>,
-    /// What holds the run back.
+    /// The bottleneck.
     pub verdict: Verdict,
     /// Against the targets.
     pub grading: Grading,
-    /// Shapes met before the clock started, where kernels are compiled.
+    /// Shapes compiled before step 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warm_up: Option<WarmUpSums>,
     /// The controlled start.
     pub start: Option<Started>,
-    /// What the controller did.
     pub adaptation: Adaptation,
-    /// Items left out.
     pub skips: SkipReport,
-    /// Checkpoints written.
+    /// Optimizer steps all of whose batches were skipped.
+    #[serde(default)]
+    pub empty_steps: u64,
     pub checkpoints: u64,
     /// The step of the last one.
     pub last_checkpoint: Option<u64>,
@@ -66,9 +69,9 @@ pub struct RunFacts {
     pub started_unix_ms: u64,
     /// From the start to the last event.
     pub lasted: Nanos,
-    /// How it ended; none where the record stops without a word, as after a kill.
+    /// How it ended; `None` where the record has no final event, as after a kill.
     pub outcome: Option<RunOutcome>,
-    /// Why, where there is more to say.
+    /// The reason, if any.
     pub why: Option<String>,
 }
 
@@ -85,7 +88,6 @@ pub struct StepReport {
     pub last: u64,
     /// Steps per second over all steps.
     pub steps_per_second: f64,
-    /// Utterances per second.
     pub samples_per_second: f64,
     /// Real mel frames per second.
     pub frames_per_second: f64,
@@ -97,10 +99,8 @@ pub struct StepReport {
     pub losses: BTreeMap<Name, Pending<f32>>,
 }
 
-/// A queue.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct QueueReport {
-    /// Its name.
     pub queue: Name,
     /// Mean bytes in it.
     pub mean: Bytes,
@@ -110,23 +110,19 @@ pub struct QueueReport {
     pub limit: Bytes,
 }
 
-/// A device.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DeviceReport {
-    /// Its name.
     pub device: Name,
     /// What it was used for.
     pub role: DeviceRole,
-    /// Looks taken.
     pub samples: u64,
     /// Share of time it was busy, 0 to 1.
     pub utilisation: Option<Figures>,
-    /// Share of its multiprocessors at work; few devices count it.
+    /// Share of active multiprocessors; few devices report it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub activity: Option<Figures>,
     /// Memory in use, bytes.
     pub memory: Option<Figures>,
-    /// Memory it has.
     pub memory_total: Option<Bytes>,
     /// Degrees Celsius.
     pub temperature: Option<Figures>,
@@ -138,25 +134,26 @@ pub struct DeviceReport {
 /// What the adaptive controller did.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Adaptation {
-    /// Changes kept.
     pub kept: u64,
-    /// Changes taken back.
-    pub taken_back: u64,
+    #[serde(alias = "taken_back")]
+    pub reverted: u64,
     /// The first ones, each with its measured effect.
     pub decisions: Vec<Decision>,
-    /// The values it ended with, to type next time.
+    /// Its final values, as flags.
     pub flags: Vec<String>,
 }
 
-/// Items left out.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SkipReport {
-    /// How many.
     pub count: u64,
     /// How many at each stage.
     pub by_stage: BTreeMap<Name, u64>,
-    /// The first ones.
-    pub first: Vec<Skipped>,
+    /// Each skipped row once, at most [`crate::summary::SkipSums::ROWS`].
+    #[serde(default)]
+    pub rows: Vec<SkippedRow>,
+    /// Skips of rows that are not in `rows`.
+    #[serde(default)]
+    pub others: u64,
 }
 
 /// What the record itself lost.
@@ -178,6 +175,7 @@ impl Report {
     pub fn from_summary(summary: &Summary, notes: Option<ReadNotes>, rules: &Rules) -> Report {
         Report {
             run: run_facts(summary),
+            data: summary.data.clone(),
             steps: steps(summary),
             stages: stage_loads(summary),
             efficiency: efficiency(summary),
@@ -195,8 +193,10 @@ impl Report {
             skips: SkipReport {
                 count: summary.skips.count,
                 by_stage: summary.skips.by_stage.clone(),
-                first: summary.skips.first.clone(),
+                rows: summary.skips.rows.clone(),
+                others: summary.skips.others,
             },
+            empty_steps: summary.empty_steps,
             checkpoints: summary.checkpoints.count,
             last_checkpoint: summary.checkpoints.last_step,
             warning_count: summary.warning_count,
@@ -262,10 +262,10 @@ fn device(role: DeviceRole, name: &Name, sums: &DeviceSums) -> DeviceReport {
 }
 
 fn adaptation(summary: &Summary) -> Adaptation {
-    let [_, kept, taken_back] = summary.decision_counts;
+    let [_, kept, reverted] = summary.decision_counts;
     Adaptation {
         kept,
-        taken_back,
+        reverted,
         decisions: summary.decisions.clone(),
         flags: summary.ending.as_ref().map(|ending| ending.flags.clone()).unwrap_or_default(),
     }

@@ -1,9 +1,9 @@
 //! The final report as text for people.
 //!
-//! In: [`Report`]. Out: plain lines without colour, the same for the same report. Parts with nothing to say are left out; figures that were not measured
-//! are called so.
+//! In: [`Report`]. Out: plain lines without colour, the same for the same report. Empty parts are left out; figures that were not measured
+//! are marked "not measured".
 
-use crate::event::{Decision, DecisionOutcome, DeviceRole, RunOutcome, StartReason, Started};
+use crate::event::{CacheState, Data, Decision, DecisionOutcome, RunOutcome, StartReason, Started};
 use crate::report::{DeviceReport, QueueReport, RecordReport, Report, StepReport};
 use crate::stats::Figures;
 use crate::verdict::{StageLoad, percent};
@@ -13,11 +13,14 @@ use tandem_units::{Bytes, Seconds};
 impl Display for Report {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         run(f, self)?;
+        if let Some(found) = &self.data {
+            writeln!(f, "data      {}", data(found))?;
+        }
         writeln!(f, "verdict   {}", self.verdict.sentence)?;
         writeln!(f, "grade     {}", self.grading.sentence)?;
-        if let Some(met) = &self.warm_up {
-            let shapes = count_of(met.shapes, "shape");
-            writeln!(f, "warm-up   {shapes} met before the clock started: {}", met.took)?;
+        if let Some(warm_up) = &self.warm_up {
+            let shapes = count_of(warm_up.shapes, "shape");
+            writeln!(f, "warm-up   {shapes} compiled before the first step: {}", warm_up.took)?;
         }
         if let Some(start) = &self.start {
             writeln!(f, "start     {}", started(start))?;
@@ -30,6 +33,10 @@ impl Display for Report {
         devices(f, &self.devices)?;
         adaptation(f, self)?;
         skips(f, self)?;
+        if self.empty_steps > 0 {
+            let steps = count_of(self.empty_steps, "optimizer step");
+            writeln!(f, "\nempty     {steps} without a usable batch: weights unchanged")?;
+        }
         warnings(f, self)?;
         record(f, &self.record)
     }
@@ -44,7 +51,7 @@ fn run(f: &mut Formatter<'_>, report: &Report) -> fmt::Result {
         Some(RunOutcome::Done) => "done",
         Some(RunOutcome::Interrupted) => "interrupted",
         Some(RunOutcome::Failed) => "failed",
-        None => "no ending recorded: killed, or still running",
+        None => "no end recorded: killed or still running",
     };
     let steps = report.steps.as_ref().map_or(0, |steps| steps.all.count);
     let steps = count_of(steps, "step");
@@ -55,10 +62,23 @@ fn run(f: &mut Formatter<'_>, report: &Report) -> fmt::Result {
     }
 }
 
+fn data(data: &Data) -> String {
+    let list = data.list.as_ref().map(|path| format!(" (list: {path})")).unwrap_or_default();
+    let cache = match data.cache {
+        CacheState::Read => "cache read".to_string(),
+        CacheState::Updated => format!("cache updated, {} rebuilt", data.rebuilt),
+        CacheState::Built => format!("cache built, {} new", data.rebuilt),
+    };
+    let Data { usable, rejected, eval, .. } = data;
+    let rows = format!("{usable} usable rows, {eval} held out, {rejected} rejected{list}");
+    let workers = count_of(data.workers.into(), "worker");
+    format!("{rows}; {cache} in {} by {workers}", Seconds(data.seconds))
+}
+
 fn started(start: &Started) -> String {
     let why = match start.why {
         StartReason::EnoughReady => "enough batches were ready",
-        StartReason::DelayOver => "the delay was over",
+        StartReason::DelayOver => "the time limit was reached",
         StartReason::EndOfData => "the data ended",
         StartReason::Stopped => "the run was stopped",
     };
@@ -68,7 +88,7 @@ fn started(start: &Started) -> String {
 
 fn steps(f: &mut Formatter<'_>, steps: &StepReport) -> fmt::Result {
     writeln!(f, "\nsteps     {}", times(&steps.all))?;
-    // Said only where the first step stands out, as it does when it compiles kernels.
+    // Only where the first step is much slower, as when it compiles kernels.
     let apart = |steady: &&Figures| steps.first.seconds().0 > 2.0 * steady.p95;
     if let Some(steady) = steps.steady.as_ref().filter(apart) {
         writeln!(f, "  after the first ({}): {}", steps.first, times(steady))?;
@@ -88,7 +108,7 @@ fn steps(f: &mut Formatter<'_>, steps: &StepReport) -> fmt::Result {
     if !steps.losses.is_empty() {
         let losses = steps.losses.iter().map(|(name, loss)| match loss.value() {
             Some(value) => format!("{name} {value:.4}"),
-            None => format!("{name} not read"),
+            None => format!("{name} missing"),
         });
         writeln!(f, "  last losses: {}", losses.collect::<Vec<_>>().join(", "))?;
     }
@@ -147,25 +167,21 @@ fn devices(f: &mut Formatter<'_>, devices: &[DeviceReport]) -> fmt::Result {
     }
     writeln!(f, "\ndevice            used for    busy (mean)    memory (peak of total)")?;
     for device in devices {
-        let role = match device.role {
-            DeviceRole::Data => "data",
-            DeviceRole::Model => "model",
-            DeviceRole::Host => "host",
-        };
+        let role = device.role.name();
         let none = || "not measured".to_string();
         let busy = device.utilisation.map_or_else(none, |figures| percent(figures.mean));
         let memory = device.memory.map_or_else(none, |figures| {
             let peak = Bytes(figures.max as u64);
             device.memory_total.map_or(peak.to_string(), |total| format!("{peak} of {total}"))
         });
-        let more = besides(device);
+        let more = optional_figures(device);
         writeln!(f, "  {:<15} {role:<11} {busy:<14} {memory}{more}", device.device)?;
     }
     Ok(())
 }
 
-/// What only some devices tell.
-fn besides(device: &DeviceReport) -> String {
+/// Figures that only some devices report.
+fn optional_figures(device: &DeviceReport) -> String {
     let activity = device.activity.map(|share| format!("; {} active", percent(share.mean)));
     let power = device.power.map(|watts| format!("; {:.0} W", watts.mean));
     let heat = device.temperature.map(|degrees| format!("; up to {:.0} C", degrees.max));
@@ -174,13 +190,13 @@ fn besides(device: &DeviceReport) -> String {
 
 fn adaptation(f: &mut Formatter<'_>, report: &Report) -> fmt::Result {
     let adaptation = &report.adaptation;
-    if adaptation.kept + adaptation.taken_back > 0 {
-        let (kept, back) = (adaptation.kept, adaptation.taken_back);
-        writeln!(f, "\nadapted   {} kept, {back} taken back", count_of(kept, "change"))?;
+    if adaptation.kept + adaptation.reverted > 0 {
+        let (kept, reverted) = (adaptation.kept, adaptation.reverted);
+        writeln!(f, "\nadapted   {} kept, {reverted} reverted", count_of(kept, "change"))?;
         for decision in adaptation.decisions.iter().take(SHOWN) {
             writeln!(f, "  {}", decided(decision))?;
         }
-        more(f, adaptation.kept + adaptation.taken_back)?;
+        more(f, adaptation.kept + adaptation.reverted)?;
     }
     if adaptation.flags.is_empty() {
         return Ok(());
@@ -192,7 +208,7 @@ fn decided(decision: &Decision) -> String {
     let outcome = match decision.outcome {
         DecisionOutcome::Trying => "being tried",
         DecisionOutcome::Kept => "kept",
-        DecisionOutcome::TakenBack => "taken back",
+        DecisionOutcome::Reverted => "reverted",
     };
     let stage = decision.stage.as_ref().map(|s| format!(" of `{s}`")).unwrap_or_default();
     let after = decision.after.map_or("not measured".into(), |after| format!("{after:.1}"));
@@ -208,12 +224,14 @@ fn skips(f: &mut Formatter<'_>, report: &Report) -> fmt::Result {
     let stages = skips.by_stage.iter().map(|(stage, count)| format!("{stage} {count}"));
     let stages = stages.collect::<Vec<_>>().join(", ");
     writeln!(f, "\nskipped   {} ({stages})", count_of(skips.count, "item"))?;
-    for skipped in skips.first.iter().take(SHOWN) {
-        let place = skipped.ticket.map(|ticket| format!("#{}", ticket.seq));
-        let name = skipped.id.clone().or(place).unwrap_or_else(|| "unnamed".into());
-        writeln!(f, "  {name} at {}: {}", skipped.stage, skipped.why)?;
+    for row in &skips.rows {
+        let times = if row.times == 1 { String::new() } else { format!(" {} times", row.times) };
+        writeln!(f, "  {} at {}{times}: {}", row.name(), row.stage, row.why)?;
     }
-    more(f, skips.count)
+    match skips.others {
+        0 => Ok(()),
+        others => writeln!(f, "  and {} of other rows", count_of(others, "skip")),
+    }
 }
 
 fn warnings(f: &mut Formatter<'_>, report: &Report) -> fmt::Result {
@@ -242,12 +260,12 @@ fn count_of(count: u64, thing: &str) -> String {
 fn record(f: &mut Formatter<'_>, record: &RecordReport) -> fmt::Result {
     let health = &record.health;
     let mut said = Vec::new();
-    if health.lost_in_all() > 0 {
+    if health.total_lost() > 0 {
         let lost = health.lost.iter().map(|(kind, count)| format!("{kind} {count}"));
         let lost = lost.collect::<Vec<_>>().join(", ");
         said.push(format!(
-            "{} lost for want of room ({lost})",
-            count_of(health.lost_in_all(), "event")
+            "{} dropped because the queue was full ({lost})",
+            count_of(health.total_lost(), "event")
         ));
     }
     if health.write_errors > 0 {
@@ -257,13 +275,13 @@ fn record(f: &mut Formatter<'_>, record: &RecordReport) -> fmt::Result {
     }
     if health.late_losses > 0 {
         said.push(format!(
-            "{} without losses, which came too late",
+            "{} without losses: they arrived too late",
             count_of(health.late_losses, "step")
         ));
     }
     if let Some(notes) = &record.notes {
         if let Some(bytes) = notes.torn {
-            said.push(format!("the last line was cut off after {bytes} bytes"));
+            said.push(format!("the last line was truncated after {bytes} bytes"));
         }
         if notes.broken > 0 {
             let first = notes.first_broken.unwrap_or_default();
@@ -271,7 +289,7 @@ fn record(f: &mut Formatter<'_>, record: &RecordReport) -> fmt::Result {
         }
         let unknown: u64 = notes.unknown.values().sum();
         if unknown > 0 {
-            said.push(format!("{} of a newer program passed over", count_of(unknown, "event")));
+            said.push(format!("{} of a newer version ignored", count_of(unknown, "event")));
         }
     }
     if said.is_empty() {

@@ -1,7 +1,7 @@
-//! Every number that reports judge by, in one place.
+//! Every threshold of reports, in one place.
 //!
 //! In: nothing. Out: [`Rules`], with the promised values as defaults. Values marked "promised"
-//! are part of the contract; the others are ours, chosen so that noise does not make a verdict.
+//! are part of the contract; the others are chosen so that noise does not cause a verdict.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,15 +11,15 @@ use serde::{Deserialize, Serialize};
 pub struct Rules {
     /// Steps between two periodic lines; promised: 100.
     pub every: u64,
-    /// Variation of the step time that earns a warning; promised: 30 %.
+    /// Variation of the step time above which a warning is given; promised: 30 %.
     pub variation: f64,
-    /// Share of time the model may wait before something is said to hold the run back.
+    /// Share of time the model may wait before a bottleneck is reported.
     pub stall: f64,
-    /// A stage that needs this share of the step time, or more, sets the pace.
+    /// A stage that needs this share of the step time, or more, is a bottleneck.
     pub full: f64,
     /// Two stages whose times differ by less than this factor are balanced.
     pub balance: f64,
-    /// What the run is graded against.
+    /// Targets of the grade.
     pub targets: Targets,
 }
 
@@ -27,15 +27,12 @@ pub struct Rules {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Targets {
-    /// The best.
     pub excellent: Target,
-    /// The middle.
     pub good: Target,
-    /// The least.
     pub minimum: Target,
 }
 
-/// What one grade asks for.
+/// Requirements of one grade.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Target {

@@ -1,8 +1,8 @@
-//! The records of a run that was taken up again: their names, their order, and which one speaks for it.
+//! The records of a resumed run: their names, their order, and which one reports describe.
 //!
-//! A run directory holds `run.jsonl`, and one `run-from-*.jsonl` for each time it went on from a checkpoint. A part that
+//! A run directory holds `run.jsonl`, and one `run-from-*.jsonl` for each resume from a checkpoint. A part that
 //! was killed before its first checkpoint keeps its record; the next one from the same step has a number behind its
-//! name (`run-2.jsonl`). Whoever names the directory means the last part in which something was trained.
+//! name (`run-2.jsonl`). A path of the directory means the last part that has a training step.
 
 use crate::reader::{RunRecord, visit_file};
 use crate::{Event, TelemetryError};
@@ -10,19 +10,18 @@ use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
-/// The longest first line that is looked at.
+/// A longer first line is not a header.
 const HEADER_LIMIT: u64 = 1 << 20;
 
 /// One record of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunPart {
-    /// Its file.
     pub path: PathBuf,
-    /// When it was begun, in milliseconds since 1970; 0 where its first line is not a header.
-    pub begun: u64,
+    /// Start time in milliseconds since 1970 UTC; 0 where the first line is not a header.
+    pub started: u64,
 }
 
-/// Where a part that goes on from `step` writes its record: a name that is not taken.
+/// The path for the record of a part that resumes from `step`: a name that does not exist yet.
 pub fn new_part(directory: &Path, step: u64) -> PathBuf {
     let name = match step {
         0 => "run".to_string(),
@@ -31,11 +30,11 @@ pub fn new_part(directory: &Path, step: u64) -> PathBuf {
     let turns = (2..).map(|turn| format!("{name}-{turn}"));
     let names = std::iter::once(name.clone()).chain(turns);
     let mut paths = names.map(|name| directory.join(format!("{name}.jsonl")));
-    paths.find(|path| !path.exists()).expect("names without end")
+    paths.find(|path| !path.exists()).expect("an endless list of names")
 }
 
-/// All parts in a directory in the order they were begun; those whose first line is not there yet are left out. None where
-/// there is no directory.
+/// All parts in a directory, in the order they were started. Parts without a complete first line are left
+/// out. Empty where the directory does not exist.
 pub fn parts(directory: &Path) -> io::Result<Vec<RunPart>> {
     let entries = match fs::read_dir(directory) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -49,25 +48,25 @@ pub fn parts(directory: &Path) -> io::Result<Vec<RunPart>> {
             parts.extend(alone(&path));
         }
     }
-    parts.sort_by(|a, b| (a.begun, &a.path).cmp(&(b.begun, &b.path)));
+    parts.sort_by(|a, b| (a.started, &a.path).cmp(&(b.started, &b.path)));
     Ok(parts)
 }
 
-/// One record by itself, whatever its name; none while its first line is not there.
+/// A record with any name; `None` until its first line is complete.
 pub fn alone(path: &Path) -> Option<RunPart> {
-    begun(path).map(|begun| RunPart { path: path.to_path_buf(), begun })
+    started(path).map(|started| RunPart { path: path.to_path_buf(), started })
 }
 
-/// The record that is meant by a path: the file itself, or of a directory the last part with a step in it, or the last
-/// one where none has.
-pub fn speaking_part(path: &Path) -> Result<PathBuf, TelemetryError> {
+/// The record that a path means: the file itself, or the last part of a directory that has a step (the last part
+/// where none has one).
+pub fn main_part(path: &Path) -> Result<PathBuf, TelemetryError> {
     if !path.is_dir() {
         return Ok(path.to_path_buf());
     }
     let failed = |source| TelemetryError::Read { path: path.to_path_buf(), source };
     let parts = parts(path).map_err(failed)?;
     let trained = parts.iter().rev().find(|part| has_step(&part.path));
-    // Without any, the usual name is the one to complain about.
+    // Without parts, errors name the default file.
     let part = trained.or(parts.last()).map(|part| part.path.clone());
     Ok(part.unwrap_or_else(|| path.join(RunRecord::FILE_NAME)))
 }
@@ -93,7 +92,7 @@ fn is_part(name: &str) -> bool {
         || numbers.strip_prefix('-').is_some_and(|numbers| numbers.split('-').all(is_number))
 }
 
-fn begun(path: &Path) -> Option<u64> {
+fn started(path: &Path) -> Option<u64> {
     let mut line = Vec::new();
     let file = File::open(path).ok()?;
     BufReader::new(file).take(HEADER_LIMIT).read_until(b'\n', &mut line).ok()?;
@@ -105,7 +104,7 @@ fn begun(path: &Path) -> Option<u64> {
 
 fn has_step(path: &Path) -> bool {
     let mut found = false;
-    // What cannot be read is complained about by whoever reads it.
+    // A record that cannot be read is reported when its events are read.
     let _ = visit_file(path, |stamped| found |= matches!(stamped.event, Event::Step(_)));
     found
 }
@@ -114,10 +113,10 @@ fn has_step(path: &Path) -> bool {
 mod tests {
     use super::*;
 
-    fn write(directory: &Path, name: &str, begun: u64, steps: usize) {
+    fn write(directory: &Path, name: &str, started: u64, steps: usize) {
         let header = include_str!("../../../docs/example-run.jsonl").lines().next().unwrap();
         let mut header: serde_json::Value = serde_json::from_str(header).unwrap();
-        header["started_unix_ms"] = begun.into();
+        header["started_unix_ms"] = started.into();
         let step = include_str!("../../../docs/example-run.jsonl")
             .lines()
             .find(|line| line.contains("\"event\":\"step\""))
@@ -127,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_a_part_s_or_it_is_not() {
+    fn names_of_parts_are_recognised() {
         for name in
             ["run.jsonl", "run-2.jsonl", "run-from-00000300.jsonl", "run-from-00000300-2.jsonl"]
         {
@@ -151,24 +150,24 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_speaks_by_its_last_part_with_a_step() {
+    fn a_directory_means_its_last_part_with_a_step() {
         let dir = tempfile::tempdir().unwrap();
-        let speaking = || {
-            let path = speaking_part(dir.path()).unwrap();
+        let main = || {
+            let path = main_part(dir.path()).unwrap();
             path.file_name().unwrap().to_string_lossy().into_owned()
         };
-        assert_eq!(speaking(), "run.jsonl", "the usual name where there is none");
+        assert_eq!(main(), "run.jsonl", "the usual name where there is none");
         // Begun later, and earlier by name.
         write(dir.path(), "run.jsonl", 100, 0);
-        assert_eq!(speaking(), "run.jsonl");
+        assert_eq!(main(), "run.jsonl");
         write(dir.path(), "run-from-00000300.jsonl", 300, 2);
         write(dir.path(), "run-2.jsonl", 200, 5);
-        assert_eq!(speaking(), "run-from-00000300.jsonl");
-        // Taken up when everything was done: nothing was trained.
+        assert_eq!(main(), "run-from-00000300.jsonl");
+        // Resumed after the last step: nothing was trained.
         write(dir.path(), "run-from-00000600.jsonl", 600, 0);
         fs::write(dir.path().join("run-from-00000900.jsonl"), "{\"event\":").unwrap();
-        assert_eq!(speaking(), "run-from-00000300.jsonl");
-        let order: Vec<u64> = parts(dir.path()).unwrap().iter().map(|part| part.begun).collect();
+        assert_eq!(main(), "run-from-00000300.jsonl");
+        let order: Vec<u64> = parts(dir.path()).unwrap().iter().map(|part| part.started).collect();
         assert_eq!(order, [100, 200, 300, 600]);
     }
 }

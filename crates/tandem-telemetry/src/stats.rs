@@ -1,6 +1,6 @@
 //! Statistics of a stream: one pass, constant memory, mergeable.
 //!
-//! In: finite numbers, usually seconds. Out: [`Figures`]: count, mean, standard deviation,
+//! In: finite values, usually seconds. Out: [`Figures`]: count, mean, standard deviation,
 //! extremes, median, 95th percentile and variation. Mean and deviation follow Welford (1962),
 //! merging follows Chan, Golub and LeVeque (1979); percentiles are those of [`Sketch`].
 
@@ -22,15 +22,11 @@ pub struct Stats {
 /// What is known about a stream of numbers, ready to print.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Figures {
-    /// How many.
     pub count: u64,
-    /// Their mean.
     pub mean: f64,
     /// Standard deviation of these numbers (divided by the count, not by one less).
     pub std: f64,
-    /// The smallest.
     pub min: f64,
-    /// The largest.
     pub max: f64,
     /// Half are below; to half a percent.
     pub p50: f64,
@@ -41,7 +37,7 @@ pub struct Figures {
 }
 
 impl Stats {
-    /// Counts a number in. One that is not finite is left out: a single NaN would hide all others.
+    /// Adds a value. NaN and infinite values are ignored: a single NaN would hide all others.
     pub fn add(&mut self, value: f64) {
         if !value.is_finite() {
             return;
@@ -55,7 +51,7 @@ impl Stats {
         self.sketch.add(value);
     }
 
-    /// Counts in everything another summary has seen.
+    /// Adds all values of another summary.
     pub fn merge(&mut self, other: &Stats) {
         if other.count == 0 {
             return;
@@ -164,14 +160,14 @@ mod tests {
     }
 
     #[test]
-    fn a_large_offset_does_not_eat_the_deviation() {
+    fn a_large_offset_does_not_lose_the_deviation() {
         // The sum-of-squares formula gives nonsense here.
         let figures = stats(&[1e9 + 1.0, 1e9 + 2.0, 1e9 + 3.0]).figures().unwrap();
         assert!((figures.std - (2.0f64 / 3.0).sqrt()).abs() < 1e-6);
     }
 
     #[test]
-    fn nothing_has_no_figures_and_nonsense_is_left_out() {
+    fn no_values_give_no_figures_and_non_finite_values_are_ignored() {
         assert_eq!(Stats::default().figures(), None);
         assert_eq!(stats(&[f64::NAN, 3.0, f64::INFINITY]).count(), 1);
     }

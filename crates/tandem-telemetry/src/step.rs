@@ -1,31 +1,28 @@
 //! One training step, with losses that may still be on the device.
 //!
-//! In: times from the consumer and [`Pending`] losses. Out: [`Step`], which the record holds
-//! back for a while until its losses are there. Nothing here waits.
+//! In: times from the consumer and [`Pending`] losses. Out: [`Step`], which the writer
+//! delays until its losses have arrived. Nothing here waits.
 
 use crate::clock::Nanos;
 use crate::event::Name;
-use crate::pending::{Look, Pending};
+use crate::pending::{Pending, Poll};
 use serde::{Deserialize, Serialize};
 use tandem_units::Ticket;
 
-/// One training step.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Step {
-    /// Number of the step, counted from one; goes on after a resume.
+    /// Number of the step, from 1; continues after a resume.
     pub step: u64,
-    /// The batch.
     pub ticket: Ticket,
     /// From the end of the step before (or the start of the model) to the end of this one,
     /// waiting included.
     pub took: Nanos,
     /// The part of `took` in which the consumer had no batch: the stall.
     pub waited: Nanos,
-    /// Utterances in the batch.
     pub items: u32,
     /// Mel frames in the batch that are real, not padding.
     pub frames: u64,
-    /// Padded shape: items, symbols, frames. Tells how many shapes were compiled.
+    /// Padded shape: items, symbols, frames.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub shape: Option<[u32; 3]>,
     /// Losses and other numbers of the step by name; they may arrive later.
@@ -33,7 +30,7 @@ pub struct Step {
     pub losses: Vec<Loss>,
 }
 
-/// A number by name.
+/// A named value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Loss {
     /// Such as `total`.
@@ -43,9 +40,9 @@ pub struct Loss {
 }
 
 impl Step {
-    /// Whether a loss is still on its way.
+    /// Whether a loss is still pending.
     pub fn is_waiting(&self) -> bool {
-        self.losses.iter().any(|loss| loss.value.look() == Look::Waiting)
+        self.losses.iter().any(|loss| loss.value.poll() == Poll::Waiting)
     }
 }
 

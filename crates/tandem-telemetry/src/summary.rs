@@ -1,8 +1,8 @@
-//! A run in sums: what reports, metrics and the progress line are made of.
+//! Summary of a run: the source of reports, metrics and the progress line.
 //!
 //! In: events, one by one, from a record or straight from the writer's thread. Out:
-//! [`Summary`], of a size that does not grow with the length of the run. The same events give
-//! the same sums whichever way they came. Next: [`crate::report`].
+//! [`Summary`], of a size that does not grow with the length of the run. The same events always give
+//! the same summary. Next: [`crate::report`].
 
 use crate::clock::Nanos;
 use crate::error::TelemetryError;
@@ -16,64 +16,55 @@ use crate::stats::Stats;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use tandem_units::Bytes;
+use tandem_units::{Bytes, Ticket};
 
-/// A run in sums.
+/// Summary of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Summary {
-    /// The record's first line.
     pub header: Option<RunHeader>,
     /// What the run found in its corpus at the start.
     pub data: Option<Data>,
     /// Time of the last event.
     pub last_at: Nanos,
-    /// Shapes met before the clock started.
+    /// Shapes compiled before step 1.
     pub warm_up: Option<WarmUpSums>,
     /// The end of the controlled start.
     pub started: Option<Started>,
-    /// All steps.
     pub steps: StepSums,
     /// Optimizer steps without a usable batch.
     pub empty_steps: u64,
-    /// Stages in the order they first spoke, which is that of the path.
+    /// Stages in the order of their first event, which is that of the path.
     pub stages: Vec<StageSums>,
-    /// Queues by name.
     pub queues: BTreeMap<Name, QueueSums>,
     /// Devices by role and name.
     pub devices: BTreeMap<(DeviceRole, Name), DeviceSums>,
-    /// Items left out.
     pub skips: SkipSums,
-    /// What the controller settled: kept or taken back, oldest first, at most [`Summary::KEEP`].
+    /// Changes that the controller kept or reverted, oldest first, at most [`Summary::KEEP`].
     pub decisions: Vec<Decision>,
-    /// Decisions by outcome: tried, kept, taken back.
+    /// Decisions by outcome: tried, kept, reverted.
     pub decision_counts: [u64; 3],
-    /// Checkpoints written.
     pub checkpoints: CheckpointSums,
-    /// The newest validation.
     pub validation: Option<Validation>,
     /// The first warnings, at most [`Summary::KEEP`].
     pub warnings: Vec<Warning>,
-    /// How many there were.
     pub warning_count: u64,
-    /// The record's own health, as it was last told.
+    /// Health of the record, as of its newest line.
     pub health: Health,
     /// How the run ended, if it did.
     pub ending: Option<Final>,
 }
 
-/// Shapes that were met before the clock started. Serves a report as it is.
+/// Shapes that were compiled before step 1. Reports include it as it is.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct WarmUpSums {
-    /// How many.
     pub shapes: u64,
-    /// All of them together.
     pub took: Nanos,
 }
 
 impl WarmUpSums {
-    fn add(&mut self, met: &WarmUp) {
+    fn add(&mut self, warm_up: &WarmUp) {
         self.shapes += 1;
-        self.took += met.took;
+        self.took += warm_up.took;
     }
 }
 
@@ -84,7 +75,6 @@ pub struct StepSums {
     pub all: Stats,
     /// Step times in seconds without the first step, which compiles kernels.
     pub steady: Stats,
-    /// The first step.
     pub first: Option<Nanos>,
     /// Sum of all step times.
     pub took: Nanos,
@@ -92,7 +82,6 @@ pub struct StepSums {
     pub waited: Nanos,
     /// Waits without that of the first step.
     pub steady_waited: Nanos,
-    /// Utterances.
     pub items: u64,
     /// Real frames.
     pub frames: u64,
@@ -107,7 +96,6 @@ pub struct StepSums {
 /// A stage in sums.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StageSums {
-    /// The stage.
     pub stage: Name,
     /// Workers in its last interval.
     pub workers: u32,
@@ -121,7 +109,6 @@ pub struct StageSums {
     pub blocked: Nanos,
     /// Work divided by the workers there were: how long the stage alone would have taken.
     pub alone: f64,
-    /// Items finished.
     pub items: u64,
 }
 
@@ -130,11 +117,9 @@ pub struct StageSums {
 pub struct QueueSums {
     /// Levels seen.
     pub bytes: Stats,
-    /// The last level.
     pub now: Bytes,
     /// Items at the last level.
     pub items: u64,
-    /// Its limit.
     pub limit: Bytes,
 }
 
@@ -143,45 +128,61 @@ pub struct QueueSums {
 pub struct DeviceSums {
     /// Share of time it was busy, 0 to 1.
     pub utilisation: Stats,
-    /// Share of its multiprocessors at work, 0 to 1.
+    /// Share of active multiprocessors, 0 to 1.
     pub activity: Stats,
     /// Memory in use, bytes.
     pub memory: Stats,
-    /// Memory it has.
     pub memory_total: Option<Bytes>,
     /// Degrees Celsius.
     pub temperature: Stats,
     /// Watts.
     pub power: Stats,
-    /// Looks taken.
     pub samples: u64,
-    /// Utilisation at the last look that told it.
+    /// Utilisation in the last sample that has it.
     pub last_utilisation: Option<f32>,
-    /// Activity at the last look that told it.
+    /// Activity in the last sample that has it.
     pub last_activity: Option<f32>,
-    /// Memory in use at the last look that told it.
+    /// Memory in use in the last sample that has it.
     pub last_memory: Option<Bytes>,
-    /// Temperature at the last look that told it.
+    /// Temperature in the last sample that has it.
     pub last_temperature: Option<f32>,
-    /// Power at the last look that told it.
+    /// Power in the last sample that has it.
     pub last_power: Option<f32>,
 }
 
 /// Items left out, in sums.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SkipSums {
-    /// How many.
     pub count: u64,
     /// How many at each stage.
     pub by_stage: BTreeMap<Name, u64>,
     /// The first ones, at most [`Summary::KEEP`].
     pub first: Vec<Skipped>,
+    /// Each skipped row once, at most [`SkipSums::ROWS`].
+    pub rows: Vec<SkippedRow>,
+    /// Skips of rows that are not in `rows`.
+    pub others: u64,
+}
+
+/// A row that was skipped, once or in several epochs. Reports include it as it is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SkippedRow {
+    /// Its name in the corpus.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub id: Option<String>,
+    /// The batch, where the row has no name.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub ticket: Option<Ticket>,
+    /// The stage that skipped it.
+    pub stage: Name,
+    pub why: String,
+    /// How often it was skipped.
+    pub times: u64,
 }
 
 /// Checkpoints in sums.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CheckpointSums {
-    /// How many.
     pub count: u64,
     /// Seconds each took.
     pub took: Stats,
@@ -190,23 +191,23 @@ pub struct CheckpointSums {
 }
 
 impl Summary {
-    /// How many examples of a kind are kept.
+    /// Most examples of a kind in a summary.
     pub const KEEP: usize = 64;
 
-    /// Sums up a record without keeping its events.
+    /// Summarises a record without holding its events in memory.
     pub fn read(path: &Path) -> Result<(Summary, ReadNotes), TelemetryError> {
         let mut summary = Summary::default();
         let (_, notes) = visit(path, |stamped| summary.add(&stamped))?;
         Ok((summary, notes))
     }
 
-    /// Counts one event in.
+    /// Adds one event.
     pub fn add(&mut self, stamped: &Stamped) {
         self.last_at = self.last_at.max(stamped.at);
         match &stamped.event {
             Event::Run(header) => self.header = Some((**header).clone()),
             Event::Data(data) => self.data = Some(data.clone()),
-            Event::WarmUp(met) => self.warm_up.get_or_insert_default().add(met),
+            Event::WarmUp(warm_up) => self.warm_up.get_or_insert_default().add(warm_up),
             Event::Started(started) => self.started = Some(started.clone()),
             Event::Stage(interval) => self.add_stage(interval),
             Event::Step(step) => self.steps.add(step),
@@ -226,7 +227,7 @@ impl Summary {
             Event::Validation(validation) => self.validation = Some(validation.clone()),
             Event::Warning(warning) => {
                 self.warning_count += 1;
-                keep(&mut self.warnings, warning);
+                push_limited(&mut self.warnings, warning);
             }
             Event::Health(health) => self.health = health.clone(),
             Event::Final(ending) => self.ending = Some(ending.clone()),
@@ -246,7 +247,7 @@ impl Summary {
     fn add_decision(&mut self, decision: &Decision) {
         self.decision_counts[decision.outcome as usize] += 1;
         if decision.outcome != DecisionOutcome::Trying {
-            keep(&mut self.decisions, decision);
+            push_limited(&mut self.decisions, decision);
         }
     }
 }
@@ -260,7 +261,7 @@ impl From<&RunRecord> for Summary {
 }
 
 impl StepSums {
-    /// How many shapes are told apart.
+    /// Most distinct shapes that are counted.
     pub const SHAPES: usize = 4096;
 
     fn add(&mut self, step: &Step) {
@@ -304,7 +305,7 @@ impl StageSums {
     fn add(&mut self, interval: &StageInterval) {
         let workers = interval.workers.max(1);
         self.workers = interval.workers;
-        self.capacity += Nanos(interval.over.0.saturating_mul(workers.into()));
+        self.capacity += Nanos(interval.interval.0.saturating_mul(workers.into()));
         self.busy += interval.busy;
         self.starved += interval.starved;
         self.blocked += interval.blocked;
@@ -340,15 +341,42 @@ impl DeviceSums {
 }
 
 impl SkipSums {
+    /// How many rows are listed.
+    pub const ROWS: usize = 20;
+
     fn add(&mut self, skipped: &Skipped) {
         self.count += 1;
         *self.by_stage.entry(skipped.stage.clone()).or_default() += 1;
-        keep(&mut self.first, skipped);
+        push_limited(&mut self.first, skipped);
+        // The same row fails again in the next epoch: it is one row, not two.
+        let row = SkippedRow {
+            id: skipped.id.clone(),
+            ticket: skipped.ticket.filter(|_| skipped.id.is_none()),
+            stage: skipped.stage.clone(),
+            why: skipped.why.clone(),
+            times: 1,
+        };
+        let known = self.rows.iter().position(|known| {
+            (&known.id, known.ticket, &known.stage) == (&row.id, row.ticket, &row.stage)
+        });
+        match known {
+            Some(place) => self.rows[place].times += 1,
+            None if self.rows.len() < Self::ROWS => self.rows.push(row),
+            None => self.others += 1,
+        }
     }
 }
 
-fn keep<T: Clone>(kept: &mut Vec<T>, one: &T) {
-    if kept.len() < Summary::KEEP {
-        kept.push(one.clone());
+impl SkippedRow {
+    /// The row's id, or the batch where it has none.
+    pub fn name(&self) -> String {
+        let batch = self.ticket.map(|ticket| format!("#{}", ticket.seq));
+        self.id.clone().or(batch).unwrap_or_else(|| "unnamed".into())
+    }
+}
+
+fn push_limited<T: Clone>(examples: &mut Vec<T>, one: &T) {
+    if examples.len() < Summary::KEEP {
+        examples.push(one.clone());
     }
 }

@@ -1,10 +1,10 @@
 //! Curves, pictures, sound and words for TensorBoard.
 //!
 //! In: values by tag and step. Out: `events.out.tfevents.TIME.HOST`, the file that TensorBoard
-//! reads while it grows. An existing file is never touched: a new run, also one that goes on after
-//! a crash, opens a file of its own beside the others. A disk that fails half-way is tried
-//! again from the very byte where it stopped, so that no record inside the file is ever torn;
-//! meanwhile records wait within a limit, and past it they are lost and counted.
+//! reads while it grows. An existing file is never changed: every run, including one resumed
+//! after a crash, creates its own file. A failed write is repeated from the byte where it stopped,
+//! so no record inside the file is torn. Records wait in memory up to a limit; past it they are
+//! dropped and counted.
 
 mod framing;
 mod messages;
@@ -26,7 +26,7 @@ use tandem_disk::File;
 const WAITING: usize = 32 << 20;
 /// Time between two attempts on a failing disk.
 const RETRY_EVERY: Duration = Duration::from_secs(1);
-/// Files that one second may see; more of them are a fault elsewhere.
+/// Files that may be created in one second; more indicate a fault.
 const FILES_A_SECOND: u32 = 1000;
 
 /// What is shown at a step under a tag.
@@ -40,7 +40,6 @@ pub enum Shown {
         width: u32,
         /// Pixels down.
         height: u32,
-        /// The PNG's bytes.
         png: Vec<u8>,
     },
     /// The bytes of a WAV file.
@@ -60,7 +59,7 @@ pub struct EventFile {
 
 impl EventFile {
     /// Opens a new file in a directory that exists. Points of `first_step` and later ones that
-    /// an earlier run left in its files are void from now on: the run learns those steps again.
+    /// an earlier run wrote are discarded by TensorBoard: the run repeats those steps.
     pub fn create(directory: &Path, first_step: u64) -> Result<EventFile, TelemetryError> {
         let (path, file) = create_new(directory, now(), &host_name())?;
         EventFile::on(path, Box::new(file), first_step)
@@ -82,7 +81,6 @@ impl EventFile {
         Ok(events)
     }
 
-    /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
     }

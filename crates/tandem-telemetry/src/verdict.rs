@@ -1,8 +1,8 @@
-//! What holds a run back, in one sentence.
+//! The bottleneck of a run, in one sentence.
 //!
 //! In: the sums of a run. Out: [`Verdict`], and the [`StageLoad`]s it rests on. A step takes as
 //! long as its slowest stage, so the verdict compares what each stage needs per step with what
-//! a step took. It names a stage only where the numbers do; otherwise it says what is missing.
+//! a step took. It names a stage only where the measurements show one; otherwise it states what is missing.
 
 use crate::event::Name;
 use crate::rules::Rules;
@@ -16,9 +16,7 @@ pub const TRAIN: &str = "train";
 /// What one stage needs for one step, and how its workers spent their time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StageLoad {
-    /// The stage.
     pub stage: Name,
-    /// Its workers.
     pub workers: u32,
     /// Seconds of a step it would need alone, all its workers at work.
     pub per_step: f64,
@@ -30,36 +28,33 @@ pub struct StageLoad {
     pub blocked: f64,
 }
 
-/// What holds a run back.
+/// The bottleneck of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Verdict {
-    /// In one word.
     pub cause: Cause,
-    /// The stage to look at.
+    /// The stage that limits the run.
     pub stage: Option<Name>,
-    /// Share of the run's time that would be saved were it gone.
+    /// Share of the run's time that would be saved without the bottleneck.
     pub cost: f64,
     /// Share of the step time that the next slowest stage has to spare.
     pub slack: Option<f64>,
-    /// In one sentence.
     pub sentence: String,
 }
 
-/// What holds a run back, in one word.
+/// Kinds of bottleneck.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
-    /// No step was finished.
     NoSteps,
-    /// The model itself, with slack before it: as it should be.
+    /// The model, with slack in the stages before it. This is the goal.
     Model,
-    /// Nothing in particular: model and feed take equally long.
+    /// None: the model and the stages before it take equally long.
     Balanced,
     /// A stage before the model.
     Feed,
     /// No stage is too slow in the mean, but their times vary too much for the buffer.
     Variation,
-    /// The model waits and the record does not say for what.
+    /// The model waits, and the record has no stages.
     Unknown,
 }
 
@@ -95,7 +90,7 @@ pub fn stage_loads(summary: &Summary) -> Vec<StageLoad> {
     loads
 }
 
-/// The stage that needs most time per step: it sets the pace.
+/// The stage that needs most time per step.
 pub fn slowest_stage(loads: &[StageLoad]) -> Option<&StageLoad> {
     loads.iter().max_by(|left, right| left.per_step.total_cmp(&right.per_step))
 }
@@ -109,7 +104,7 @@ pub fn efficiency(summary: &Summary) -> Option<f64> {
     (pace.step > 0.0).then(|| (slowest / pace.step).min(1.0))
 }
 
-/// Says what holds the run back.
+/// Finds the bottleneck of a run.
 pub fn verdict(summary: &Summary, rules: &Rules) -> Verdict {
     let loads = stage_loads(summary);
     let (Some(pace), Some((model, feed))) = (Pace::of(&summary.steps), loads.split_last()) else {
@@ -118,7 +113,7 @@ pub fn verdict(summary: &Summary, rules: &Rules) -> Verdict {
             stage: None,
             cost: 0.0,
             slack: None,
-            sentence: "no step was finished, so there is nothing to judge".into(),
+            sentence: "no step was finished: there is nothing to judge".into(),
         };
     };
     match slowest_stage(feed) {
@@ -130,7 +125,7 @@ pub fn verdict(summary: &Summary, rules: &Rules) -> Verdict {
     }
 }
 
-/// The stage behind unsteady step times: the fullest one before the model where the model
+/// The likely cause of varying step times: the fullest one before the model where the model
 /// waits, otherwise the model.
 pub fn likely_stage(summary: &Summary, rules: &Rules) -> Option<Name> {
     let pace = Pace::of(&summary.steps)?;
@@ -149,8 +144,8 @@ fn model_alone(pace: Pace) -> Verdict {
         cost: 0.0,
         slack: None,
         sentence: format!(
-            "the model sets the pace: it waits {} of the time; the record has no stages before it, \
-             so their slack is not known",
+            "the model is the bottleneck: it waits {} of the time; the record has no stages before \
+             it, so their slack is unknown",
             percent(pace.stall)
         ),
     }
@@ -163,7 +158,7 @@ fn unknown(pace: Pace) -> Verdict {
         cost: pace.stall,
         slack: None,
         sentence: format!(
-            "the model waits {} of the time, and the record has no stages that would tell for what",
+            "the model waits {} of the time; the record has no stages, so the cause is unknown",
             percent(pace.stall)
         ),
     }
@@ -174,16 +169,16 @@ fn model_bound(model: &StageLoad, next: &StageLoad, pace: Pace, rules: &Rules) -
     let balanced = next.per_step >= rules.balance * model.per_step;
     let sentence = if balanced {
         format!(
-            "balanced: nothing holds the run back; the model waits {} of the time, and `{}` needs \
-             nearly as long as a step (slack {})",
+            "balanced: there is no bottleneck; the model waits {} of the time, and `{}` needs nearly \
+             as long as a step (slack {})",
             percent(pace.stall),
             next.stage,
             percent(slack)
         )
     } else {
         format!(
-            "the model sets the pace, as it should: it waits {} of the time, and `{}`, the slowest \
-             stage before it, has {} slack",
+            "the model is the bottleneck, as intended: it waits {} of the time, and `{}`, the \
+             slowest stage before it, has {} slack",
             percent(pace.stall),
             next.stage,
             percent(slack)
@@ -199,8 +194,8 @@ fn feed_bound(worst: &StageLoad, loads: &[StageLoad], pace: Pace) -> Verdict {
     let next = others.map(|load| load.per_step).fold(0.0, f64::max);
     let cost = (1.0 - next / pace.step).max(0.0);
     let sentence = format!(
-        "`{}` holds the run back: with {} it needs {} of every step, the model waits {} of the \
-         time, and without it the run would be up to {} shorter",
+        "`{}` is the bottleneck: with {} it needs {} of every step, the model waits {} of the \
+         time, and without this bottleneck the run would be up to {} shorter",
         worst.stage,
         workers(worst.workers),
         percent((worst.per_step / pace.step).min(1.0)),
@@ -214,8 +209,8 @@ fn feed_bound(worst: &StageLoad, loads: &[StageLoad], pace: Pace) -> Verdict {
 fn varying(worst: &StageLoad, pace: Pace) -> Verdict {
     let slack = (1.0 - worst.per_step / pace.step).max(0.0);
     let sentence = format!(
-        "uneven times hold the run back: the model waits {} of the time although no stage is too \
-         slow in the mean (`{}` comes closest, with {} slack); a deeper buffer evens that out",
+        "stage times vary too much for the buffer: the model waits {} of the time although no \
+         stage is too slow on average (the slowest, `{}`, has {} slack); use a deeper buffer",
         percent(pace.stall),
         worst.stage,
         percent(slack)

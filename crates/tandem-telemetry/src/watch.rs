@@ -1,4 +1,4 @@
-//! What others may see of the record's thread at any time, even while its disk hangs.
+//! Status of the writer thread, readable at any time, even while its disk hangs.
 //!
 //! In: counts and times from [`crate::writer`]. Out: [`Health`], the sums of the run, and whether
 //! the thread has ended. No lock here is ever held during a write.
@@ -90,15 +90,15 @@ impl Watch {
     }
 
     /// The thread panicked: nothing more will be written.
-    pub(crate) fn broke_down(&self) {
-        self.note(Err(io::Error::other("the thread that writes the record broke down")));
+    pub(crate) fn set_panicked(&self) {
+        self.note(Err(io::Error::other("the thread that writes the record panicked")));
         let mut progress = lock(&self.progress);
         progress.record.get_or_insert(Ending::Cut);
         progress.all_done = true;
         self.progressed.notify_all();
     }
 
-    /// The sums, held by the writer only while it adds one event: never during a write.
+    /// The summary. The writer locks it only while it adds one event, never during a write.
     pub(crate) fn summary(&self) -> MutexGuard<'_, Summary> {
         lock(&self.summary)
     }
@@ -115,7 +115,7 @@ impl Watch {
         self.late_losses.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Runs a write, its length watched from outside while it lasts.
+    /// Runs a write and measures its duration, visible to others while it lasts.
     pub(crate) fn timed<T>(&self, clock: RunClock, write: impl FnOnce() -> T) -> T {
         let begin = clock.now();
         self.writing_since.store(begin.0 + 1, Ordering::Relaxed);
@@ -125,7 +125,7 @@ impl Watch {
         result
     }
 
-    /// Counts a failed write and keeps the first reason.
+    /// Counts a failed write and stores the first error.
     pub(crate) fn note(&self, result: io::Result<()>) -> Ending {
         let Err(error) = result else { return Ending::Whole };
         self.write_errors.fetch_add(1, Ordering::Relaxed);
@@ -134,7 +134,7 @@ impl Watch {
     }
 }
 
-/// A panic elsewhere must not cost the numbers gathered so far.
+/// A panic in another thread must not lose the collected values.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

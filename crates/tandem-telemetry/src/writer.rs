@@ -1,9 +1,9 @@
 //! The thread that writes the record.
 //!
 //! In: batches from [`crate::intake`]. Out: lines to [`crate::record_file`]. Sleeps most of the
-//! time; wakes at intervals, or when a queue is half full. A step whose losses are still on the
-//! device is held back, within a window and a time limit, while all other events pass; steps
-//! keep their order. Nothing this thread does can make a sender wait.
+//! time; wakes at intervals, or when a queue is half full. A step whose losses are pending is
+//! delayed, within a window and a time limit, while all other events pass; steps keep their
+//! order. This thread never makes a sender wait.
 
 use crate::clock::Nanos;
 use crate::event::{Event, Health, Kind, RunHeader, Stamped};
@@ -11,7 +11,7 @@ use crate::perfetto::Trace;
 use crate::periodic::Window;
 use crate::record::Shared;
 use crate::record_file::{Offer, Outbox, RecordFile};
-use crate::record_options::{News, RecordOptions, Spans};
+use crate::record_options::{RecordOptions, Spans, Update};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -22,7 +22,7 @@ pub(crate) struct Writer {
     outbox: Outbox,
     options: RecordOptions,
     // Steps and the final line in order, each with the moment it arrived here.
-    held: VecDeque<(Instant, Stamped)>,
+    delayed: VecDeque<(Instant, Stamped)>,
     reported: Health,
     trace: Option<Trace>,
     window: Window,
@@ -41,7 +41,7 @@ impl Writer {
             outbox: Outbox::new(file, options.outbox, options.retry_every),
             trace: options.trace.as_ref().map(|trace| Trace::new(trace.limit)),
             options,
-            held: VecDeque::new(),
+            delayed: VecDeque::new(),
             reported: Health::default(),
             window: Window::default(),
             line: Vec::new(),
@@ -72,18 +72,18 @@ impl Writer {
     fn take(&mut self, stamped: Stamped) {
         // The final line queues behind the steps it sums up.
         let ordered = matches!(stamped.event, Event::Step(_) | Event::Final(_));
-        if ordered && (stamped.event.is_waiting() || !self.held.is_empty()) {
-            self.held.push_back((Instant::now(), stamped));
+        if ordered && (stamped.event.is_waiting() || !self.delayed.is_empty()) {
+            self.delayed.push_back((Instant::now(), stamped));
         } else {
             self.put(stamped);
         }
     }
 
-    /// Writes held lines from the front, until one is met that may still wait.
+    /// Writes delayed events from the front, up to the first that may still wait.
     fn release(&mut self, now: Instant) {
-        while let Some((since, stamped)) = self.held.front() {
+        while let Some((since, stamped)) = self.delayed.front() {
             let waiting = stamped.event.is_waiting();
-            let may_wait = self.held.len() <= self.options.loss_window
+            let may_wait = self.delayed.len() <= self.options.loss_window
                 && now.saturating_duration_since(*since) < self.options.loss_within;
             if waiting && may_wait {
                 return;
@@ -91,7 +91,7 @@ impl Writer {
             if waiting {
                 self.shared.watch.count_late_loss();
             }
-            if let Some((_, stamped)) = self.held.pop_front() {
+            if let Some((_, stamped)) = self.delayed.pop_front() {
                 self.put(stamped);
             }
         }
@@ -104,9 +104,9 @@ impl Writer {
         if let Some(trace) = &mut self.trace {
             trace.add(&stamped);
         }
-        self.tell(News::Event(&stamped));
+        self.notify(Update::Event(&stamped));
         if let Some(line) = self.window.add(&stamped, &self.options.rules) {
-            self.tell(News::Periodic(&line));
+            self.notify(Update::Periodic(&line));
             if let Some(warning) = line.warning {
                 self.put(Stamped { at: stamped.at, event: warning.into() });
             }
@@ -128,19 +128,19 @@ impl Writer {
         }
     }
 
-    fn tell(&mut self, news: News<'_>) {
+    fn notify(&mut self, update: Update<'_>) {
         if let Some(listener) = &mut self.options.listener {
-            listener.hear(news);
+            listener.call(update);
         }
     }
 
-    /// A line whenever the counts changed; slow writes alone are told at the end.
+    /// Writes a line whenever the counts changed; slow writes alone are reported at the end.
     fn report_health(&mut self) {
         let health = self.shared.health();
         let changed = health.lost != self.reported.lost
             || health.write_errors != self.reported.write_errors
             || health.late_losses != self.reported.late_losses;
-        // While the disk fails the line would only queue up behind the others.
+        // While the disk fails, the line would only wait with the others.
         if changed && self.outbox.waiting() < self.options.outbox / 2 {
             self.put_health(health);
         }
@@ -158,10 +158,11 @@ impl Writer {
         }
     }
 
-    /// Gives the last losses a moment to arrive, then writes everything and syncs.
+    /// Waits briefly for the last losses, then writes everything and syncs.
     fn close(mut self) {
         let until = Instant::now() + self.options.close_within / 2;
-        while self.held.iter().any(|(_, step)| step.event.is_waiting()) && Instant::now() < until {
+        while self.delayed.iter().any(|(_, step)| step.event.is_waiting()) && Instant::now() < until
+        {
             std::thread::sleep(Duration::from_millis(5));
         }
         self.options.loss_window = 0;

@@ -1,4 +1,4 @@
-//! A disk that is slow, full or hanging costs events at worst, never the run's time, and is told of.
+//! A disk that is slow, full or hanging loses events at worst, never delays the run, and is reported.
 
 use serde_json::json;
 use std::io::{self, Write};
@@ -60,7 +60,7 @@ fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
     panic!("never happened: {what}");
 }
 
-/// Opens when told to; until then every write hangs.
+/// A gate: every write blocks until it is opened.
 #[derive(Clone, Default)]
 struct Gate(Arc<(Mutex<bool>, Condvar)>);
 
@@ -84,8 +84,8 @@ struct Hanging {
 impl Hanging {
     fn new() -> (Hanging, Gate, MemoryFile, Receiver<()>) {
         let (gate, to) = (Gate::default(), MemoryFile::default());
-        let (reached, told) = sync_channel(1);
-        (Hanging { gate: gate.clone(), to: to.clone(), reached }, gate, to, told)
+        let (reached, blocked) = sync_channel(1);
+        (Hanging { gate: gate.clone(), to: to.clone(), reached }, gate, to, blocked)
     }
 }
 
@@ -107,7 +107,7 @@ impl RecordFile for Hanging {
     }
 }
 
-/// A sender that waited for the disk would never come back from here: the gate is shut.
+/// A sender that waits for the disk would never return: the gate is closed.
 fn send_far_more_than_there_is_room_for(recorder: &Recorder) {
     for number in 1..=1000 {
         recorder.send(step(number));
@@ -117,9 +117,9 @@ fn send_far_more_than_there_is_room_for(recorder: &Recorder) {
 
 #[test]
 fn a_disk_that_hangs_stops_no_sender_and_every_lost_event_is_counted() {
-    let (disk, gate, file, told) = Hanging::new();
+    let (disk, gate, file, blocked) = Hanging::new();
     let recording = Recording::start(Box::new(disk), header(), small()).unwrap();
-    told.recv().unwrap();
+    blocked.recv().unwrap();
     let recorder = recording.recorder();
     send_far_more_than_there_is_room_for(&recorder);
     let lost = recorder.health().lost;
@@ -139,15 +139,15 @@ fn a_disk_that_hangs_stops_no_sender_and_every_lost_event_is_counted() {
 
 #[test]
 fn closing_does_not_wait_for_a_disk_that_never_answers() {
-    let (disk, gate, _file, told) = Hanging::new();
+    let (disk, gate, _file, blocked) = Hanging::new();
     let recording = Recording::start(Box::new(disk), header(), small()).unwrap();
-    told.recv().unwrap();
+    blocked.recv().unwrap();
     let recorder = recording.recorder();
     recorder.send(step(1));
     // Returns at all: the gate is still shut.
     let closed = recording.finish();
     assert_eq!(closed.ending, Ending::Cut);
-    assert!(closed.health.slowest_write >= Nanos::millis(200), "the hanging write is told of");
+    assert!(closed.health.slowest_write >= Nanos::millis(200), "the hanging write is counted");
     gate.open();
 }
 
@@ -191,7 +191,7 @@ fn a_full_disk_is_tried_again_and_loses_nothing_if_it_recovers_in_time() {
     assert!(first.contains("No space left"), "{first}");
     *room.lock().unwrap() = usize::MAX;
     let closed = recording.finish();
-    assert_eq!((closed.ending, closed.health.lost_in_all()), (Ending::Whole, 0));
+    assert_eq!((closed.ending, closed.health.total_lost()), (Ending::Whole, 0));
     let record = read(&to);
     assert_eq!((record.notes.broken, record.notes.torn), (0, None));
     let report = Report::of(&record, &Rules::default());

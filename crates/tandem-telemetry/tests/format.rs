@@ -12,12 +12,12 @@ use tandem_units::{Bytes, Epoch, Ticket};
 
 /// One event of each kind with every field filled in.
 fn one_of_each() -> Vec<Event> {
-    [beginning(), pipeline(), besides(), ending()].concat()
+    [start_events(), pipeline_events(), other_events(), end_events()].concat()
 }
 
 const TICKET: Ticket = Ticket { epoch: Epoch(1), seq: 41 };
 
-fn beginning() -> Vec<Event> {
+fn start_events() -> Vec<Event> {
     let header = RunHeader {
         format: RunHeader::FORMAT.into(),
         schema: Schema { major: 1, minor: 2 },
@@ -30,12 +30,12 @@ fn beginning() -> Vec<Event> {
             arch: "x86_64".into(),
             threads: Some(2),
             memory: Some(Bytes::mib(4)),
-            processor: Some("abacus".into()),
+            cpu: Some("test CPU".into()),
         },
     };
     let [waited, limit] = [Nanos(1), Nanos(2)];
     let started = Started { waited, limit, ready: 3, why: StartReason::EnoughReady };
-    let met = WarmUp { shape: [4, 60, 400], number: 1, of: 3, took: Nanos(5) };
+    let warm_up = WarmUp { shape: [4, 60, 400], number: 1, total: 3, took: Nanos(5) };
     let data = Data {
         usable: 900,
         rejected: 2,
@@ -46,10 +46,10 @@ fn beginning() -> Vec<Event> {
         seconds: 1.5,
         workers: 2,
     };
-    vec![Event::Run(Box::new(header)), data.into(), met.into(), started.into()]
+    vec![Event::Run(Box::new(header)), data.into(), warm_up.into(), started.into()]
 }
 
-fn pipeline() -> Vec<Event> {
+fn pipeline_events() -> Vec<Event> {
     let losses = vec![
         Loss { name: "total".into(), value: Pending::known(0.5) },
         Loss { name: "prior".into(), value: Pending::known(f32::NAN) },
@@ -59,7 +59,7 @@ fn pipeline() -> Vec<Event> {
         StageInterval {
             stage: "load".into(),
             workers: 2,
-            over: Nanos(10),
+            interval: Nanos(10),
             busy: Nanos(11),
             starved: Nanos(5),
             blocked: Nanos(4),
@@ -99,7 +99,7 @@ fn pipeline() -> Vec<Event> {
     ]
 }
 
-fn besides() -> Vec<Event> {
+fn other_events() -> Vec<Event> {
     vec![
         Decision {
             what: "workers".into(),
@@ -108,7 +108,7 @@ fn besides() -> Vec<Event> {
             to: 3,
             before: 100.5,
             after: Some(120.25),
-            outcome: DecisionOutcome::TakenBack,
+            outcome: DecisionOutcome::Reverted,
             why: "the model starves".into(),
         }
         .into(),
@@ -148,7 +148,7 @@ fn besides() -> Vec<Event> {
     ]
 }
 
-fn ending() -> Vec<Event> {
+fn end_events() -> Vec<Event> {
     vec![
         Warning { code: "variation".into(), text: "step times vary".into() }.into(),
         Health {
@@ -194,6 +194,34 @@ fn every_line_reads_back_as_it_was_written() {
 }
 
 #[test]
+fn names_of_the_older_minor_version_are_read() {
+    #[track_caller]
+    fn check(line: &str) {
+        let new = |line: String, (old, new): (&str, &str)| line.replace(old, new);
+        let renamed = [
+            ("\"of\"", "\"total\""),
+            ("\"over\"", "\"interval\""),
+            ("taken_back", "reverted"),
+            ("processor", "cpu"),
+        ];
+        let read: Stamped = serde_json::from_str(line).unwrap();
+        let now = renamed.into_iter().fold(line.to_string(), new);
+        assert_ne!(now, line, "nothing was renamed");
+        assert_eq!(serde_json::to_string(&read).unwrap(), now);
+    }
+    check(r#"{"at":1,"event":"warm_up","shape":[4,60,400],"number":1,"of":3,"took":5}"#);
+    check(
+        r#"{"at":3,"event":"stage","stage":"load","workers":2,"over":10,"busy":11,"starved":5,"blocked":4,"items":7}"#,
+    );
+    check(
+        r#"{"at":8,"event":"decision","what":"workers","stage":"load","from":2,"to":3,"before":100.5,"after":120.25,"outcome":"taken_back","why":"the model starves"}"#,
+    );
+    check(
+        r#"{"at":0,"event":"run","format":"tandem-run","schema":{"major":1,"minor":1},"program":"tandem","version":"0.1.0","started_unix_ms":1,"settings":{},"host":{"os":"linux","arch":"x86_64","processor":"test CPU"}}"#,
+    );
+}
+
+#[test]
 fn every_tag_is_the_name_of_its_kind() {
     for (line, kind) in lines().iter().zip(Kind::ALL) {
         let value: Value = serde_json::from_str(line).unwrap();
@@ -212,8 +240,9 @@ fn every_field_is_documented() {
             .find(|section| section.starts_with(&format!("`{kind}`")))
             .unwrap_or_else(|| panic!("docs/record.md has no section `{kind}`"));
         for field in value.as_object().unwrap().keys() {
-            let told = field == "at" || field == "event" || section.contains(&format!("`{field}`"));
-            assert!(told, "docs/record.md does not explain `{field}` of `{kind}`");
+            let explained =
+                field == "at" || field == "event" || section.contains(&format!("`{field}`"));
+            assert!(explained, "docs/record.md does not explain `{field}` of `{kind}`");
         }
     }
 }

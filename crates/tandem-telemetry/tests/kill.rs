@@ -35,7 +35,7 @@ fn a_run_to_be_killed() {
             losses: vec![Loss { name: "total".into(), value }],
         });
         recorder.send(SlotChange { slot: 0, state: SlotState::Ready, ticket: None });
-        promise.keep(1.0);
+        promise.set(1.0);
         if number % 10 == 0 {
             std::thread::sleep(Duration::from_micros(100));
         }
@@ -92,6 +92,6 @@ fn check_readable(path: &Path) -> ReadNotes {
     assert!(steps.len() > 100, "{} steps", steps.len());
     assert!(steps.is_sorted(), "steps keep their order");
     let report = Report::of(&record, &Rules::default());
-    assert!(report.to_string().contains("no ending recorded: killed"), "{report}");
+    assert!(report.to_string().contains("no end recorded: killed"), "{report}");
     record.notes
 }

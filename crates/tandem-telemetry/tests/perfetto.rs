@@ -1,5 +1,4 @@
-//! The trace as a foreign reader sees it: taken apart by wire type and published field number,
-//! with none of the types that wrote it.
+//! The trace decoded by wire type and published field number, without the types that wrote it.
 //!
 //! Numbers: Perfetto's `trace.proto`, `trace_packet.proto`, `track_event.proto`,
 //! `track_descriptor.proto`, `interned_data.proto`, `debug_annotation.proto`.
@@ -224,7 +223,7 @@ fn stages_slots_steps_and_queues_are_drawn_where_they_belong() {
 }
 
 #[test]
-fn slices_that_overlap_by_a_hair_do_not_nest() {
+fn slices_that_overlap_slightly_do_not_nest() {
     let drawn = draw(&trace_of(&[
         at(60, span("load", Doing::Busy, 10, 60)),
         at(75, span("load", Doing::Busy, 59, 75)),
@@ -250,8 +249,8 @@ fn a_long_run_keeps_the_newest_part_within_the_limit() {
     assert_eq!(drawn.slices["load worker 1"].last().unwrap().1, 50_000);
     assert!(!drawn.slices.contains_key("early worker 1"));
     let (_, name, text) = drawn.notes.last().unwrap();
-    assert_eq!(name, "trace is cut");
-    assert!(text.ends_with("older events made way"), "{text}");
+    assert_eq!(name, "trace is truncated");
+    assert!(text.ends_with("older events were dropped"), "{text}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The record as its users meet it: sent from threads, written by its own, read back as JSON.
+//! The record from outside: events sent from threads, written by the writer thread, read back as JSON.
 
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
@@ -6,7 +6,7 @@ use std::time::Duration;
 use tandem_telemetry::event::{
     Decision, DecisionOutcome, Final, Loss, RunHeader, RunOutcome, Step, Warning,
 };
-use tandem_telemetry::record::{Listener, News};
+use tandem_telemetry::record::{Listener, Update};
 use tandem_telemetry::{
     Closed, Ending, MemoryFile, Nanos, Pending, RecordOptions, Recorder, Recording, Report, Rules,
     RunRecord,
@@ -51,7 +51,7 @@ fn a_record_begins_with_its_header_and_ends_with_its_health() {
     recorder.send(step(1, total(Pending::known(0.5))));
     recorder.send(Final { outcome: RunOutcome::Done, why: None, steps: 1, flags: vec![] });
     let Closed { health, ending, .. } = recording.finish();
-    assert_eq!((health.lost_in_all(), ending), (0, Ending::Whole));
+    assert_eq!((health.total_lost(), ending), (0, Ending::Whole));
     let lines = lines(&file);
     let kinds: Vec<_> = lines.iter().map(|line| line["event"].as_str().unwrap()).collect();
     assert_eq!(kinds, ["run", "step", "final", "health"]);
@@ -70,7 +70,7 @@ fn a_late_loss_holds_back_later_steps_but_no_other_event() {
     recorder.send(Warning { code: "x".into(), text: "first".into() });
     wait_until("the warning is written", || !of_kind(&lines_so_far(&file), "warning").is_empty());
     assert!(of_kind(&lines(&file), "step").is_empty());
-    promise.keep(1.0);
+    promise.set(1.0);
     recording.finish();
     let steps = of_kind(&lines(&file), "step");
     assert_eq!(steps[0]["losses"]["total"], 1.0);
@@ -120,7 +120,7 @@ fn the_window_of_waiting_steps_is_bounded() {
     }
     wait_until("seven are written", || of_kind(&lines_so_far(&file), "step").len() >= 7);
     assert_eq!(of_kind(&lines(&file), "step").len(), 7);
-    promises.into_iter().for_each(|promise| promise.keep(4.0));
+    promises.into_iter().for_each(|promise| promise.set(4.0));
     recording.finish();
     let steps = of_kind(&lines(&file), "step");
     let numbers: Vec<_> = steps.iter().map(|line| line["step"].as_u64().unwrap()).collect();
@@ -139,7 +139,7 @@ fn a_record_is_never_written_over_another() {
 }
 
 #[test]
-fn a_nan_survives_the_way_through_the_record() {
+fn a_nan_is_read_back_as_nan() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("run.jsonl");
     let recording = Recording::create(&path, header(), RecordOptions::default()).unwrap();
@@ -163,7 +163,7 @@ fn a_nan_survives_the_way_through_the_record() {
 }
 
 /// Hundred steps of 50 and 150 ms in turn, then a clean end.
-fn send_unsteady_run(recorder: &Recorder) {
+fn send_varying_run(recorder: &Recorder) {
     for number in 1..=100 {
         let took = Nanos::millis(if number % 2 == 0 { 50 } else { 150 });
         recorder.send(Step { took, ..step(number, total(Pending::known(1.0))) });
@@ -176,7 +176,7 @@ fn the_report_from_memory_is_the_report_from_the_file() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("run.jsonl");
     let recording = Recording::create(&path, header(), RecordOptions::default()).unwrap();
-    send_unsteady_run(&recording.recorder());
+    send_varying_run(&recording.recorder());
     let closed = recording.finish();
     let record = RunRecord::read(&path).unwrap();
     let mut from_memory = Report::from_summary(&closed.summary, None, &Rules::default());
@@ -189,20 +189,20 @@ fn the_report_from_memory_is_the_report_from_the_file() {
 }
 
 #[test]
-fn listeners_hear_every_event_and_the_line_every_hundred_steps() {
+fn listeners_receive_every_event_and_the_line_every_hundred_steps() {
     let heard = Arc::new(Mutex::new((0, Vec::new())));
     let ears = Arc::clone(&heard);
     let listener = Listener::new(move |news| {
         let mut heard = ears.lock().unwrap();
         match news {
-            News::Event(_) => heard.0 += 1,
-            News::Periodic(line) => heard.1.push(line.to_string()),
+            Update::Event(_) => heard.0 += 1,
+            Update::Periodic(line) => heard.1.push(line.to_string()),
         }
     });
     let file = MemoryFile::default();
     let options = RecordOptions { listener: Some(listener), ..Default::default() };
     let recording = Recording::start(Box::new(file.clone()), header(), options).unwrap();
-    send_unsteady_run(&recording.recorder());
+    send_varying_run(&recording.recorder());
     recording.finish();
     let (events, periodic) = heard.lock().unwrap().clone();
     assert_eq!(events, lines(&file).len());
@@ -215,14 +215,14 @@ fn listeners_hear_every_event_and_the_line_every_hundred_steps() {
 #[test]
 fn a_listener_that_panics_is_reported_and_blocks_nobody() {
     let listener = Listener::new(|news| {
-        if matches!(news, News::Periodic(_)) {
+        if matches!(news, Update::Periodic(_)) {
             panic!("on purpose");
         }
     });
     let options = RecordOptions { listener: Some(listener), ..Default::default() };
     let recording = Recording::start(Box::<MemoryFile>::default(), header(), options).unwrap();
-    send_unsteady_run(&recording.recorder());
+    send_varying_run(&recording.recorder());
     let closed = recording.finish();
     assert_eq!(closed.ending, Ending::Cut);
-    assert!(closed.health.first_error.unwrap().contains("broke down"));
+    assert!(closed.health.first_error.unwrap().contains("panicked"));
 }

@@ -32,7 +32,7 @@ fn run(
         let (promise, value) = Pending::later();
         let total = Loss { name: "loss/total".into(), value };
         sender.send(LogMessage::Scalars { step, values: vec![total] });
-        promise.keep(factor / step as f32);
+        promise.set(factor / step as f32);
     }
     let (step, name) = (*steps.end(), || "en".to_string());
     let rising = |i: usize| ((i % bands) as f32 - (i / bands) as f32 * 0.5).abs() * -0.1;

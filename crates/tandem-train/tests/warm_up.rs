@@ -119,7 +119,7 @@ fn every_shape_is_met_before_the_first_step_and_nothing_learned_changes() {
     assert_eq!(before, shapes, "all of them before step 1");
     assert!(!events[first_step..].iter().any(|stamped| is_warm_up(&stamped.event)));
     let told = events[..first_step].iter().filter_map(|stamped| match &stamped.event {
-        Event::WarmUp(met) => Some((met.number as usize, met.of as usize)),
+        Event::WarmUp(met) => Some((met.number as usize, met.total as usize)),
         _ => None,
     });
     let all: Vec<_> = (1..=shapes).map(|number| (number, shapes)).collect();

@@ -13,7 +13,7 @@ use owo_colors::OwoColorize;
 use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use tandem_telemetry::record::{Listener, News};
+use tandem_telemetry::record::{Listener, Update};
 
 /// How often a run without a terminal says how far it is.
 const LINE_EVERY: Duration = Duration::from_secs(10);
@@ -79,11 +79,11 @@ enum Show {
 }
 
 impl Screen {
-    fn hear(&mut self, news: News<'_>, now: Instant) {
+    fn hear(&mut self, news: Update<'_>, now: Instant) {
         for said in self.board.hear(news) {
             self.say(&said);
         }
-        if matches!(news, News::Event(stamped) if board::is_step(stamped)) {
+        if matches!(news, Update::Event(stamped) if board::is_step(stamped)) {
             self.stepped(now);
         }
     }

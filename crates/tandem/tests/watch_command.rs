@@ -221,10 +221,10 @@ fn unusable_runs_and_ports_are_errors_with_a_hint() {
     dir.run(&["watch", "run", "--tui"]).assert_failed(&["needs a terminal", "tandem report"]);
     let page = Watched::open(&dir, &[]);
     let port = page.address.port().to_string();
-    dir.run(&["watch", "run", "--port", &port]).assert_failed(&["is taken", "another port"]);
+    dir.run(&["watch", "run", "--port", &port]).assert_failed(&["is in use", "another port"]);
     // The port is checked before any work, so no run directory is created.
     let train = ["train", "--train-data", "demo", "--checkpoint-dir", "new", "--dashboard", &port];
-    dir.run(&train).assert_failed(&["is taken", "another port"]);
+    dir.run(&train).assert_failed(&["is in use", "another port"]);
     assert!(!dir.path("new").exists());
 }
 

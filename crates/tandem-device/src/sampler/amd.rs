@@ -73,7 +73,7 @@ impl Source for Amd {
             power: power.map(|micro| micro as f32 / 1e6),
             ..DeviceSample::new(self.gpu.device.clone(), self.gpu.role)
         };
-        if sample.tells_nothing() {
+        if sample.is_empty() {
             return Err(SampleError::NoFigures { path: device });
         }
         Ok(Some(sample))

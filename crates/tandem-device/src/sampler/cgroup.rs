@@ -76,7 +76,7 @@ impl Source for Cgroup {
             memory_total: tree.memory_limit()?.map(Bytes),
             ..DeviceSample::new("cgroup".into(), DeviceRole::Host)
         };
-        Ok((!sample.tells_nothing()).then_some(sample))
+        Ok((!sample.is_empty()).then_some(sample))
     }
 }
 

@@ -101,6 +101,6 @@ impl Source for Machine {
             memory_total: (total > 0).then_some(Bytes(total)),
             ..DeviceSample::new("machine".into(), DeviceRole::Host)
         };
-        Ok((!sample.tells_nothing()).then_some(sample))
+        Ok((!sample.is_empty()).then_some(sample))
     }
 }

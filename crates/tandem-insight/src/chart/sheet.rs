@@ -9,7 +9,6 @@ use plotters_backend::{
 };
 use std::convert::Infallible;
 
-/// The sheet.
 pub(super) struct Sheet<'a> {
     pixels: &'a mut [u8],
     width: u32,

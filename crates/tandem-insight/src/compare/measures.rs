@@ -1,7 +1,7 @@
 //! The rows of a comparison, one function for each measure.
 //!
-//! In: two runs and the rules. Out: [`Row`]s with ratio, interval and judgement. The arithmetic of
-//! chance is in [`crate::bootstrap`]; here is what is drawn and what counts.
+//! In: two runs and the rules. Out: [`Row`]s with ratio, interval and judgement. Resampling is in
+//! [`crate::bootstrap`]; this file defines the statistics and thresholds.
 
 use super::{CompareRules, Judgement, Measure, Row, Side};
 use crate::bootstrap::{Blocks, Draws, Interval};
@@ -9,7 +9,7 @@ use crate::measured_run::{DeviceSeries, MeasuredRun, PROCESS};
 use std::collections::BTreeMap;
 use tandem_telemetry::event::DeviceRole;
 
-/// Both runs, ready to be drawn again.
+/// Both runs, prepared for resampling.
 pub(super) struct Pair<'a> {
     runs: [&'a MeasuredRun; 2],
     rules: &'a CompareRules,
@@ -243,7 +243,7 @@ impl<'a> Pair<'a> {
         row
     }
 
-    /// Devices that both runs looked at.
+    /// Devices that both runs sampled.
     fn shared_devices(&self) -> impl Iterator<Item = [&'a DeviceSeries; 2]> {
         let [one, other] = self.runs;
         one.devices.iter().filter_map(move |a| {
@@ -260,14 +260,14 @@ impl<'a> Pair<'a> {
         }
         let mean = |at: usize, places: &[usize]| mean_of(places, |place| series[at][place]);
         let blocks = series.map(|series| Blocks::of(series));
-        // A handful of looks says nothing about noise.
+        // A few samples are not enough to estimate noise.
         let enough = series.iter().all(|series| series.len() >= self.rules.least_steps);
         let interval = self
             .draws
             .interval(blocks, |places| Some(mean(1, &places[1]) - mean(0, &places[0])))
             .filter(|_| enough);
         let gpu = a.role != DeviceRole::Host;
-        // A busy processor is neither good nor bad by itself.
+        // A busy CPU is neither good nor bad by itself.
         let good = if gpu { Good::Higher } else { Good::Neither };
         let name = format!("utilisation of {}", a.device);
         let row = Row::new(Measure::Utilisation, &name, mean(0, &whole[0]), mean(1, &whole[1]));
@@ -349,7 +349,7 @@ fn same_device(one: &DeviceSeries, other: &DeviceSeries) -> bool {
     one.role == other.role && one.device == other.device
 }
 
-/// Blocks for step times: as long as the times remember each other, whether one looks at them as
+/// Blocks for step times: as long as the times remember each other, whether they are taken as
 /// they are or without what their shapes explain.
 fn step_blocks(times: &[f64], shapes: &[usize], kinds: usize) -> Blocks {
     let mut sums = vec![(0.0, 0.0); kinds];
@@ -364,7 +364,7 @@ fn step_blocks(times: &[f64], shapes: &[usize], kinds: usize) -> Blocks {
     if plain.length > rest.length { plain } else { rest }
 }
 
-/// Mean times of both runs over the shapes they share. A shape weighs as much as it can tell: the
+/// Mean times of both runs over the shapes they share. The weight of a shape is the
 /// harmonic mean of how often each run had it.
 fn standardised(sums: &[Vec<(f64, f64)>; 2]) -> Option<(f64, f64)> {
     let (mut a, mut b, mut weights) = (0.0, 0.0, 0.0);

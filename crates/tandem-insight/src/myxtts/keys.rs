@@ -1,17 +1,14 @@
-//! The keys of a MyXTTS file, and what each means here. Names only: none of that program's code.
+//! The keys of a MyXTTS file and their equivalents here. Names only: none of that program's code.
 
 use Kind::{Any, Count, Number, Switch, Tags, Text};
 use Means::{Always, Is, Nothing};
 
-/// One key of theirs.
 pub struct Key {
     /// The tables it may stand in, by first letter: `d`ata, `t`raining, `m`odel.
     tables: &'static str,
-    /// Its name.
     pub name: &'static str,
     /// What its value must be.
     pub(super) kind: Kind,
-    /// What it means here.
     pub(super) means: Means,
 }
 
@@ -42,7 +39,6 @@ impl Kind {
 /// What a key means here.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Means {
-    /// This key of ours.
     Is(&'static str),
     /// Always on; the reason in words.
     Always(&'static str),
@@ -65,7 +61,7 @@ const NATIVE: &str = "always: loading is native and on all workers";
 const AHEAD: &str = "always: batches are copied to the device ahead of the step";
 const OVERLAP: &str = "always: stages run at the same time";
 const FUSED: &str = "always: operations are fused into few kernels";
-const WORKERS_STAY: &str = "always: workers live as long as the run";
+const WORKERS_STAY: &str = "always: workers persist for the whole run";
 const CHECKED: &str = "always: the cache is mapped, and checked as it is read";
 const SOUND: &str = "recordings are used as they are";
 const SIZES: &str = "sizes are named here: `train.model_size`";
@@ -73,7 +69,7 @@ const VOICE: &str = "the voice is read from a reference, with no setting of its 
 const LOSSES: &str = "the losses and their weights are fixed here";
 const SCHEDULE: &str = "always warm-up, then a cosine";
 const LAYOUT: &str = "manifests and recordings are found in the corpus";
-const ELSEWHERE: &str = "not a matter of training here";
+const ELSEWHERE: &str = "not a training setting here";
 const SUBSET: &str = "all rows are used; make a manifest with fewer";
 const VOCODER: &str = "sound comes from Griffin-Lim, which needs no setting";
 const SYMBOLS: &str = "texts are read as characters or phonemes: `text.symbols`";

@@ -30,7 +30,7 @@ fn a_second_device_is_not_worth_it_where_the_model_is_the_pace() {
     let found =
         plan(&[profile([5.0, 5.0, 10.0, 2.0, 90.0], Sharing::OneGpu)], &question()).unwrap();
     assert_eq!(found.rows[found.choice].mode, PlanMode::Single);
-    assert!(found.advice.contains("less than the 10.0 %"), "{}", found.advice);
+    assert!(found.advice.contains("below the 10.0 %"), "{}", found.advice);
     assert!(found.own_error.abs() < 0.01, "{}", found.own_error);
     assert_eq!(found.missing.len(), 1, "data-parallel needs the link");
     assert!(found.missing[0].command.contains("--link"));
@@ -121,7 +121,7 @@ fn a_run_that_is_over_is_predicted_and_the_error_said() {
     assert_eq!(median_error(std::slice::from_ref(&past)), Some(past.error.abs()));
     run.settings["config"]["train"]["model_size"] = "big".into();
     let refused = PastRun::of(std::slice::from_ref(&base), &run).unwrap_err().to_string();
-    assert!(refused.contains("trained the size big"), "{refused}");
+    assert!(refused.contains("trained model size big"), "{refused}");
     run.settings = serde_json::Value::Null;
     assert!(PastRun::of(&[base], &run).is_err(), "a record without settings");
 }

@@ -1,4 +1,4 @@
-//! The records that the directory of a run holds, each told from another file of the same name.
+//! The records in the directory of a run, each with an identity beyond its name.
 
 use crate::error::PageError;
 use std::fs;
@@ -6,8 +6,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use tandem_telemetry::run_parts::{self, RunPart};
 
-/// What tells two files of the same name apart: device, inode, and when the run was begun, since
-/// a file may be written anew in its place.
+/// Identity of a file: device, inode and start time of the run, since a file may be replaced by
+/// another one of the same name.
 pub(super) type Identity = (u64, u64, u64);
 
 /// A part of a run.
@@ -18,8 +18,8 @@ pub(super) struct Part {
     pub(super) length: u64,
 }
 
-/// All parts in a directory in the order they were begun, or one record by itself; those whose first line is not there
-/// yet are left for later.
+/// All parts in a directory in the order they were started, or a single record; parts without a complete
+/// first line are left for later.
 pub(super) fn of(place: &Path) -> Result<Vec<Part>, PageError> {
     let failed = |source| PageError::Read { path: place.to_path_buf(), source };
     let found = match place.is_dir() {
@@ -31,6 +31,6 @@ pub(super) fn of(place: &Path) -> Result<Vec<Part>, PageError> {
 
 fn part(found: RunPart) -> Option<Part> {
     let facts = fs::metadata(&found.path).ok().filter(fs::Metadata::is_file)?;
-    let identity = (facts.dev(), facts.ino(), found.begun);
+    let identity = (facts.dev(), facts.ino(), found.started);
     Some(Part { path: found.path, identity, length: facts.len() })
 }

@@ -1,4 +1,4 @@
-//! Growing, torn, replaced, cut, taken up again, gone: a follower keeps up.
+//! A follower keeps up with records that grow, are torn, replaced, truncated, resumed or missing.
 
 use super::*;
 use std::fs;
@@ -35,13 +35,13 @@ fn lines_are_taken_when_they_are_complete() {
     let record = folder.path().join("run.jsonl");
     append(&record, &(header(1) + &step(1)));
     let mut follower = Follower::start(folder.path()).unwrap();
-    assert_eq!(follower.look().unwrap(), Found::Nothing);
+    assert_eq!(follower.poll().unwrap(), Found::Nothing);
     let second = step(2);
     append(&record, &second[..40]);
-    follower.look().unwrap();
+    follower.poll().unwrap();
     assert_eq!(steps(&follower), [1.0]);
     append(&record, &second[40..]);
-    assert_eq!(follower.look().unwrap(), Found::More);
+    assert_eq!(follower.poll().unwrap(), Found::More);
     assert_eq!(steps(&follower), [1.0, 2.0]);
 }
 
@@ -52,18 +52,18 @@ fn a_run_that_is_taken_up_again_is_gone_on_with() {
     let mut follower = Follower::start(folder.path()).unwrap();
     let part = folder.path().join("run-from-00000001.jsonl");
     append(&part, &header(2)[..30]);
-    follower.look().unwrap();
+    follower.poll().unwrap();
     assert_eq!(steps(&follower), [1.0, 2.0]);
     fs::remove_file(&part).unwrap();
     append(&part, &(header(2) + &step(2) + &step(3)));
-    follower.look().unwrap();
+    follower.poll().unwrap();
     assert_eq!(steps(&follower), [1.0, 2.0, 3.0]);
     assert_eq!(follower.view().earlier_parts, 1);
-    // Whoever comes later sees the same.
+    // A follower that starts later sees the same.
     let late = Follower::start(folder.path()).unwrap();
     assert_eq!(steps(&late), [1.0, 2.0, 3.0]);
     append(&part, &step(4));
-    follower.look().unwrap();
+    follower.poll().unwrap();
     assert_eq!(steps(&follower), [1.0, 2.0, 3.0, 4.0]);
 }
 
@@ -74,15 +74,15 @@ fn a_record_that_was_replaced_begins_anew() {
     append(&record, &(header(1) + &step(1) + &step(2)));
     let mut follower = Follower::start(&record).unwrap();
     fs::remove_file(&record).unwrap();
-    assert_eq!(follower.look().unwrap(), Found::Nothing);
+    assert_eq!(follower.poll().unwrap(), Found::Nothing);
     assert_eq!(steps(&follower), [1.0, 2.0]);
     append(&record, &(header(9) + &step(7)));
-    follower.look().unwrap();
+    follower.poll().unwrap();
     assert_eq!(steps(&follower), [7.0]);
     assert_eq!(follower.view().earlier_parts, 0);
     // Cut short in place.
     fs::write(&record, header(10)).unwrap();
-    follower.look().unwrap();
+    follower.poll().unwrap();
     assert!(steps(&follower).is_empty());
 }
 
@@ -108,7 +108,7 @@ fn a_record_without_its_first_line_is_waited_for() {
     fs::write(&record, "").unwrap();
     let mut follower = Follower::start(folder.path()).unwrap();
     append(&record, &(header(1) + &step(1)));
-    assert_eq!(follower.look().unwrap(), Found::More);
+    assert_eq!(follower.poll().unwrap(), Found::More);
     assert_eq!(steps(&follower), [1.0]);
 }
 

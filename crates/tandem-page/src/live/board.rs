@@ -1,4 +1,4 @@
-//! What the follower writes and all readers read: the newest view of the run.
+//! The newest view of the run: written by the follower, read by all clients.
 
 use crate::follow::{Follower, Found};
 use crate::lang::Lang;
@@ -9,7 +9,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tandem_telemetry::event::RunOutcome;
 
-/// What the follower writes and all readers read.
+/// State shared by the follower and all clients.
 #[derive(Debug)]
 pub(super) struct Board {
     pub(super) samples: Samples,
@@ -19,7 +19,7 @@ pub(super) struct Board {
     changed: Condvar,
 }
 
-/// The run as it was last seen.
+/// The newest view of the run.
 #[derive(Clone, Debug)]
 pub(super) struct Newest {
     pub(super) view: Arc<RunView>,
@@ -31,20 +31,19 @@ pub(super) struct Newest {
     closed: bool,
 }
 
-/// How a run fares.
+/// State of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     /// Its record grows.
     Running,
-    /// It has no end, and nothing has come for a while.
+    /// It has no final event, and no event arrived for a while.
     Quiet,
-    /// It ended.
     Over(RunOutcome),
     /// Its record cannot be read.
     Trouble,
 }
 
-/// A run without news for this long is called quiet: devices are looked at every second.
+/// A run without events for this long is called quiet: devices are sampled every second.
 const QUIET: Duration = Duration::from_secs(15);
 
 impl Board {
@@ -63,14 +62,14 @@ impl Board {
         Board { samples, lang, name, newest: Mutex::new(newest), changed: Condvar::new() }
     }
 
-    /// Keeps up with the run until the page is closed.
+    /// Follows the run until the page is closed.
     pub(super) fn follow(&self, mut follower: Follower, every: Duration) {
         loop {
-            let looked = follower.look();
+            let polled = follower.poll();
             let spoken = self.samples.newest();
             let mut newest = self.lock();
-            let trouble = looked.as_ref().err().map(ToString::to_string);
-            let grown = matches!(looked, Ok(Found::More));
+            let trouble = polled.as_ref().err().map(ToString::to_string);
+            let grown = matches!(polled, Ok(Found::More));
             if grown {
                 newest.view = follower.view();
                 newest.grown = Instant::now();
@@ -117,7 +116,7 @@ impl Board {
 }
 
 impl Newest {
-    /// How the run fares now.
+    /// Present state of the run.
     pub(super) fn state(&self) -> State {
         match &self.view.summary.ending {
             _ if self.trouble.is_some() => State::Trouble,

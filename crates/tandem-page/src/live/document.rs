@@ -1,7 +1,7 @@
-//! The live page: the sections of the report, samples of the voice, and how the run fares.
+//! The live page: the sections of the report, samples of the voice, and the state of the run.
 //!
-//! In: the newest of a run. Out: the document, and for readers who have it the parts that changed
-//! since. Parts are drawn here, so the script of the page only puts them in place.
+//! In: the newest view of a run. Out: the document, and the parts that changed for connected
+//! clients. Parts are rendered here; the script of the page only inserts them.
 
 use crate::lang::Lang;
 use crate::live::board::{Board, Newest, State};
@@ -15,14 +15,14 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use tandem_telemetry::event::RunOutcome;
 
-/// What puts parts in their place.
+/// The script that inserts changed parts.
 pub(super) const SCRIPT: &str = include_str!("live.js");
 
-/// The document as a reader first sees it.
+/// The whole document, for the first request.
 pub(super) fn document(board: &Board, newest: &Newest, lang: Lang) -> String {
     let page = page(board, newest, lang);
     let other = lang.say(Lang::Fa, Lang::En);
-    let beside = html! {
+    let controls = html! {
         span.side {
             (badge(newest, lang))
             a href={ "/?lang=" (other.code()) } lang=(other.code()) { (other.say("English", "فارسی")) }
@@ -37,8 +37,8 @@ pub(super) fn document(board: &Board, newest: &Newest, lang: Lang) -> String {
                 script src="/live.js" defer {}
             }
             body data-events={ "/events?lang=" (lang.code()) }
-                data-lost=(lang.say("connection lost, trying again", "ارتباط قطع شد؛ تلاش دوباره")) {
-                (render::header(&page, &beside))
+                data-lost=(lang.say("connection lost, reconnecting", "ارتباط قطع شد؛ در حال اتصال دوباره")) {
+                (render::header(&page, &controls))
                 main { @for section in &page.sections { (render::section_of(section, lang)) } }
                 footer { (render::footer(lang)) }
             }
@@ -66,9 +66,9 @@ fn sample(spoken: &Spoken, lang: Lang) -> Sample {
         |file: &String| format!("/samples/{}", utf8_percent_encode(file, NON_ALPHANUMERIC));
     let alignment = lang.say(
         "alignment: which frames belong to which symbol",
-        "هم‌ترازی: هر فریم مال کدام نویسه است",
+        "هم‌ترازی: هر فریم متعلق به کدام نماد است",
     );
-    let mel = lang.say("mel frames the voice made", "فریم‌های مل که صدا ساخته است");
+    let mel = lang.say("mel spectrogram of the generated speech", "طیف‌نگارهٔ مل گفتار تولیدشده");
     let pictures = [(&spoken.alignment, alignment), (&spoken.mel, mel)];
     let pictures = pictures
         .into_iter()
@@ -81,11 +81,11 @@ fn sample(spoken: &Spoken, lang: Lang) -> Sample {
     }
 }
 
-/// How the run fares, in a word.
+/// State of the run, in a word.
 fn badge(newest: &Newest, lang: Lang) -> Markup {
     let (tone, word) = match newest.state() {
         State::Running => ("good", lang.say("running", "در حال اجرا")),
-        State::Quiet => ("fair", lang.say("no news", "بی‌خبر")),
+        State::Quiet => ("fair", lang.say("no updates", "بدون به‌روزرسانی")),
         State::Over(RunOutcome::Done) => ("plain", lang.say("done", "پایان یافته")),
         State::Over(RunOutcome::Interrupted) => ("fair", lang.say("interrupted", "متوقف‌شده")),
         State::Over(RunOutcome::Failed) => ("bad", lang.say("failed", "ناموفق")),
@@ -94,7 +94,7 @@ fn badge(newest: &Newest, lang: Lang) -> Markup {
     html! { strong #state class={ "badge " (tone) } title=[newest.trouble.as_ref()] { (word) } }
 }
 
-/// What a reader has been sent.
+/// What a client has received.
 #[derive(Default)]
 pub(super) struct Sent {
     parts: BTreeMap<String, String>,
@@ -109,16 +109,16 @@ impl Sent {
         for section in &page.sections {
             self.note(&section.id, render::section_of(section, lang), &mut changed);
         }
-        let mut beside = BTreeMap::new();
-        self.note(".state", badge(newest, lang), &mut beside);
+        let mut parts = BTreeMap::new();
+        self.note(".state", badge(newest, lang), &mut parts);
         let subtitle = html! { p #subtitle { (render::prose(&page.subtitle)) } };
-        self.note(".subtitle", subtitle, &mut beside);
-        self.note(".nav", render::nav(&page), &mut beside);
-        if changed.is_empty() && beside.is_empty() {
+        self.note(".subtitle", subtitle, &mut parts);
+        self.note(".nav", render::nav(&page), &mut parts);
+        if changed.is_empty() && parts.is_empty() {
             return None;
         }
-        let beside: Vec<String> = beside.into_values().collect();
-        Some(json!({ "order": order, "sections": changed, "beside": beside }).to_string())
+        let parts: Vec<String> = parts.into_values().collect();
+        Some(json!({ "order": order, "sections": changed, "parts": parts }).to_string())
     }
 
     fn note(&mut self, id: &str, drawn: Markup, changed: &mut BTreeMap<String, String>) {

@@ -7,12 +7,12 @@ use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-/// The longest a reader may take to say what it wants, and to take the answer.
+/// Time limit for reading a request and for writing a response.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The most a request's lines may hold.
+/// Size limit of the request line and headers.
 const HEAD: usize = 16 << 10;
 
-/// What a reader wants.
+/// A request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Request {
     pub(super) method: String,
@@ -27,9 +27,9 @@ pub(super) struct Request {
 pub(super) enum Unheard {
     /// The connection broke, or took too long.
     Gone,
-    /// It is no HTTP.
+    /// Not HTTP.
     Malformed,
-    /// Its lines never end.
+    /// Over the size limit.
     TooLong,
 }
 
@@ -40,7 +40,7 @@ impl Request {
         stream.set_write_timeout(Some(PATIENCE)).map_err(|_| Unheard::Gone)?;
         let (mut head, mut chunk) = (Vec::new(), [0; 2048]);
         loop {
-            // A limit for all of it: one byte every few seconds must not hold a thread for hours.
+            // A limit for all of it: one byte every few seconds must not occupy a thread for hours.
             let left = until.saturating_duration_since(Instant::now());
             let left = (!left.is_zero()).then_some(left).ok_or(Unheard::Gone)?;
             stream.set_read_timeout(Some(left)).map_err(|_| Unheard::Gone)?;
@@ -96,7 +96,7 @@ impl Request {
     }
 }
 
-/// What a reader is told.
+/// A response.
 #[derive(Debug, Default)]
 pub(super) struct Response {
     pub(super) status: u16,
@@ -110,7 +110,7 @@ impl Response {
         Response { status: 200, kind, more: Vec::new(), body: body.into() }
     }
 
-    /// Something other than what was wanted, in words.
+    /// An error response with a text.
     pub(super) fn refusal(status: u16, words: &str) -> Response {
         let body = format!("{words}\n").into_bytes();
         Response { status, kind: "text/plain; charset=utf-8", more: Vec::new(), body }
@@ -155,8 +155,8 @@ pub(super) fn head(status: u16, kind: &str, more: &[(&'static str, String)]) -> 
     head
 }
 
-/// On every answer: the page may load from here alone, run no script but its own, stand in nobody's
-/// frame, and be read by no other page.
+/// On every answer: the page loads only from this server, runs only its own script, cannot be framed,
+/// and cannot be read by other pages.
 const GUARDS: [(&str, &str); 7] = [
     ("connection", "close"),
     ("cache-control", "no-store"),

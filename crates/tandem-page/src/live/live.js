@@ -35,7 +35,7 @@
     part.querySelectorAll(".scroll").forEach((one, place) => { one.scrollLeft = scrolled[place] || 0; });
   };
 
-  const apply = ({ order, sections, beside }) => {
+  const apply = ({ order, sections, parts }) => {
     for (const section of [...main.children]) {
       if (!order.includes(section.id)) section.remove();
     }
@@ -48,7 +48,7 @@
         main.insertBefore(made(html), next || null);
       }
     });
-    for (const html of beside) {
+    for (const html of parts) {
       const part = made(html);
       const old = document.getElementById(part.id);
       if (old) old.replaceWith(part);

@@ -1,8 +1,8 @@
-//! Which address gives what, and who is answered at all.
+//! Routes of the live page, and which requests are refused.
 //!
-//! In: a connection. Out: one answer, or events until the reader leaves. Only requests that name
-//! this machine are answered, and none that a page of another origin makes: a name of a foreign host
-//! may be pointed at loopback (DNS rebinding), and any page in the same browser may try.
+//! In: a connection. Out: one answer, or events until the client disconnects. Only requests that name
+//! this machine are answered, and none that a page of another origin makes: a foreign host name
+//! may resolve to loopback (DNS rebinding), and any page in the same browser may send requests.
 
 use crate::lang::Lang;
 use crate::live::board::{Board, Newest};
@@ -36,8 +36,8 @@ pub(super) fn answer(stream: &mut TcpStream, board: &Board) -> io::Result<()> {
     respond(&request, board).write(stream, &request.method)
 }
 
-/// Says no, and hears the rest out for a moment: closing on words that were not read would reset
-/// the connection, and the answer with it.
+/// Refuses, then reads the rest of the request for a moment: closing with unread bytes would reset
+/// the connection and lose the answer.
 fn refuse(stream: &mut TcpStream, refusal: &Response, method: &str) -> io::Result<()> {
     refusal.write(stream, method)?;
     stream.shutdown(Shutdown::Write)?;
@@ -56,23 +56,23 @@ pub(super) fn refusal(request: &Request) -> Option<Response> {
     };
     let mut hosts = request.header("host");
     if !matches!((hosts.next(), hosts.next()), (Some(host), None) if here(host)) {
-        let words = "this page answers requests to localhost alone (Host header)";
+        let words = "only requests to localhost are answered (Host header)";
         return Some(Response::refusal(403, words));
     }
     let ours = |origin: &str| origin.strip_prefix("http://").is_some_and(here);
     if !request.header("origin").all(ours) {
-        let words = "this page answers no page of another host (Origin header)";
+        let words = "requests of pages from other hosts are refused (Origin header)";
         return Some(Response::refusal(403, words));
     }
-    // Browsers say where a request comes from; a person who follows a link is let in.
+    // Browsers send the origin of a request; following a link is allowed.
     let visit = request.header("sec-fetch-mode").any(|mode| mode == "navigate");
     let own = |site: &str| site == "same-origin" || site == "none";
     if !visit && !request.header("sec-fetch-site").all(own) {
-        let words = "this page answers no page of another origin (Sec-Fetch-Site header)";
+        let words = "requests of pages from other origins are refused (Sec-Fetch-Site header)";
         return Some(Response::refusal(403, words));
     }
     if !["GET", "HEAD"].contains(&request.method.as_str()) {
-        let words = "this page can be read, and nothing else";
+        let words = "this page is read-only";
         return Some(Response::refusal(405, words).with("allow", "GET, HEAD"));
     }
     None
@@ -114,7 +114,7 @@ fn sample(name: &str, request: &Request, board: &Board) -> Response {
     let Some(range) = request.header("range").next() else {
         return Response::new(kind, bytes).with("accept-ranges", "bytes");
     };
-    // Players seek by asking for a part.
+    // Players seek with range requests.
     match part(range, length) {
         Some((first, last)) => {
             let whole = Response::new(kind, &bytes[first..=last]).with("accept-ranges", "bytes");
@@ -138,11 +138,11 @@ fn part(range: &str, length: usize) -> Option<(usize, usize)> {
     (first <= last && first < length).then_some((first, last))
 }
 
-/// The shortest time between two updates, and the longest time without a sign of life.
+/// The shortest time between two updates, and the interval of keep-alive lines.
 const UPDATE_EVERY: Duration = Duration::from_secs(1);
 const SIGN_OF_LIFE: Duration = Duration::from_secs(5);
 
-/// Sends what changes until the reader leaves or the page closes.
+/// Sends changes until the client disconnects or the page closes.
 fn events(stream: &mut TcpStream, board: &Board, lang: Lang) -> io::Result<()> {
     let mut opening = head(200, "text/event-stream; charset=utf-8", &[]);
     opening.push_str("\r\nretry: 1000\n\n");
@@ -152,7 +152,7 @@ fn events(stream: &mut TcpStream, board: &Board, lang: Lang) -> io::Result<()> {
     loop {
         match sent.update(board, &newest, lang) {
             Some(parts) => write!(stream, "event: parts\ndata: {parts}\n\n")?,
-            // Writing is how one learns that nobody reads any more.
+            // A failed write shows that the client has disconnected.
             None => stream.write_all(b": still here\n\n")?,
         }
         stream.flush()?;

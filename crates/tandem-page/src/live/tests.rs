@@ -14,8 +14,8 @@ fn run() -> tempfile::TempDir {
 }
 
 fn open(folder: &Path) -> Dashboard {
-    let look_every = Duration::from_millis(10);
-    let options = DashboardOptions { look_every, ..DashboardOptions::new("example") };
+    let poll_every = Duration::from_millis(10);
+    let options = DashboardOptions { poll_every, ..DashboardOptions::new("example") };
     Dashboard::open(Doorway::take(0).unwrap(), folder, options).unwrap()
 }
 
@@ -45,7 +45,7 @@ fn a_port_that_is_taken_is_refused_with_a_way_out() {
     let folder = run();
     let first = open(folder.path());
     let error = Doorway::take(first.address.port()).unwrap_err();
-    assert!(error.to_string().contains("is taken"), "{error}");
+    assert!(error.to_string().contains("is in use"), "{error}");
     assert!(error.hint().unwrap().contains("another port"));
 }
 

@@ -1,8 +1,8 @@
 //! Plots as SVG.
 //!
-//! In: [`Plot`]. Out: an SVG that stretches to the width it is given. The drawing is stretched
-//! without regard to its proportions, labels stand beside it in a second SVG placed by percent, so
-//! letters and lines keep their size on a phone and on paper. Plots run from left to right in every
+//! In: [`Plot`]. Out: an SVG of any width. The drawing is scaled without fixed proportions;
+//! labels are in a second SVG, placed by percent, so letters and lines keep their size on a phone
+//! and in print. Plots run from left to right in every
 //! language. Colours are classes of the style sheet; lines differ in their dashes too.
 
 use crate::axis::Axis;
@@ -69,7 +69,7 @@ fn curve_of(curve: &Curve, place: usize, along: &Axis, upright: &Axis) -> Markup
     html! {
         polyline class=(class) points=(line.trim_end()) {}
         @if curve.marks == Marks::Dots || spots.len() == 1 {
-            // A line of no length with round ends is a dot that no stretching turns into an egg.
+            // A line of zero length with round ends is a dot that scaling does not distort.
             @for (x, y) in &spots {
                 path class={ (class) " dot" } d={ "M" (short(*x)) " " (short(*y)) "h0" } {}
             }

@@ -29,7 +29,7 @@ fn page(lang: Lang) -> Page {
 }
 
 #[test]
-fn a_page_is_drawn_as_it_was_looked_at() {
+fn a_page_is_rendered_as_reviewed() {
     let text = html(&page(Lang::En)).replace(STYLE, "STYLE");
     insta::assert_snapshot!(text.replace("><", ">\n<"));
 }

@@ -1,4 +1,4 @@
-//! What the voice learns and how long its steps take.
+//! Losses and step times.
 
 use crate::lang::Lang;
 use crate::page::{Figure, Section, Table};
@@ -9,8 +9,8 @@ use crate::view::series::Series;
 use tandem_telemetry::Report;
 use tandem_telemetry::stats::Figures;
 
-/// Numbers of a step that are no losses; each is drawn by itself.
-const BESIDES: [&str; 3] = ["rate", "gradient", "alignment_age"];
+/// Values of a step that are not losses; each has its own plot.
+const NOT_LOSSES: [&str; 3] = ["rate", "gradient", "alignment_age"];
 /// The loss that is the sum of the others.
 const TOTAL: &str = "total";
 
@@ -18,7 +18,7 @@ const TOTAL: &str = "total";
 pub(super) fn losses(view: &RunView, lang: Lang) -> Section {
     let section = Section::new("losses", lang.say("Losses", "زیان (loss)"));
     let trained: Vec<_> =
-        view.losses.iter().filter(|(name, _)| !BESIDES.contains(&&**name)).collect();
+        view.losses.iter().filter(|(name, _)| !NOT_LOSSES.contains(&&**name)).collect();
     let Some(table) = loss_table(view, lang).some() else { return section };
     let mut curves: Vec<Curve> =
         trained.iter().map(|(name, series)| Curve::line(&**name, series.points())).collect();
@@ -40,7 +40,7 @@ fn loss_table(view: &RunView, lang: Lang) -> Table {
         lang.say("loss", "زیان"),
         lang.say("first", "نخستین"),
         lang.say("last", "آخرین"),
-        lang.say("least", "کمترین"),
+        lang.say("min", "کمینه"),
         lang.say("at step", "در گام"),
     ]);
     let mut add = |name: Prose, series: &Series| {
@@ -51,7 +51,7 @@ fn loss_table(view: &RunView, lang: Lang) -> Table {
         cells.push(lang.count(extent.least.1 as u64).into());
         table.rows.push(cells);
     };
-    for (name, series) in view.losses.iter().filter(|(name, _)| !BESIDES.contains(&&**name)) {
+    for (name, series) in view.losses.iter().filter(|(name, _)| !NOT_LOSSES.contains(&&**name)) {
         add(Prose::code(&**name), series);
     }
     for (name, series) in &view.held_out {
@@ -65,21 +65,21 @@ fn loss_table(view: &RunView, lang: Lang) -> Table {
 pub(super) fn learning(view: &RunView, lang: Lang) -> Section {
     let section =
         Section::new("learning", lang.say("Learning rate and gradient", "نرخ یادگیری و گرادیان"));
-    let besides = view.losses.iter().filter(|(name, _)| ["rate", "gradient"].contains(&&**name));
-    besides.fold(section, |section, (name, series)| section.with_some(alone(name, series, lang)))
+    let others = view.losses.iter().filter(|(name, _)| ["rate", "gradient"].contains(&&**name));
+    others.fold(section, |section, (name, series)| section.with_some(alone(name, series, lang)))
 }
 
 fn alone(name: &str, series: &Series, lang: Lang) -> Option<Figure> {
     let extent = series.extent?;
     let caption = match name {
         "rate" => lang.say("Learning rate by step", "نرخ یادگیری در هر گام"),
-        _ => lang.say("Norm of the gradient by step", "اندازهٔ گرادیان در هر گام"),
+        _ => lang.say("Gradient norm by step", "نُرم گرادیان در هر گام"),
     };
     let table = Table::new([lang.say("figure", "مقدار"), ""])
         .row([lang.say("last", "آخرین").into(), lang.short(extent.last)])
-        .row([lang.say("least", "کمترین").into(), lang.short(extent.least.0)])
-        .row([lang.say("most", "بیشترین").into(), lang.short(extent.most.0)])
-        .row([lang.say("not a number", "نامعتبر (NaN)").into(), lang.count(series.not_finite)]);
+        .row([lang.say("min", "کمینه").into(), lang.short(extent.least.0)])
+        .row([lang.say("max", "بیشینه").into(), lang.short(extent.most.0)])
+        .row([lang.say("NaN or infinite", "NaN یا بی‌نهایت").into(), lang.count(series.not_finite)]);
     let curves = vec![Curve::line(name, series.points())];
     let plot = Plot::Lines(Lines { curves, x: Measure::Count, y: Measure::Number });
     Some(Figure { caption: caption.into(), plot, table })
@@ -100,8 +100,10 @@ pub(super) fn step_times(view: &RunView, report: &Report, lang: Lang) -> Section
     let Some(histogram) = Histogram::of(view.step_times.values(), Measure::Seconds) else {
         return section.with(table);
     };
-    let caption =
-        lang.say("Steps by their time, without the first", "پراکندگی زمان گام‌ها، بدون گام نخست");
+    let caption = lang.say(
+        "Distribution of step times, without the first step",
+        "پراکندگی زمان گام‌ها، بدون گام نخست",
+    );
     section.with(Figure { caption: caption.into(), plot: Plot::Histogram(histogram), table })
 }
 

@@ -1,4 +1,4 @@
-//! What the pipeline and the devices did.
+//! Stages, slots, devices and queues.
 
 use crate::lang::Lang;
 use crate::page::{Block, Figure, Section, Table};
@@ -20,7 +20,7 @@ pub(super) fn stages(view: &RunView, report: &Report, lang: Lang) -> Section {
         lang.say("per step", "در هر گام"),
         lang.say("busy", "مشغول"),
         lang.say("starved", "منتظر ورودی"),
-        lang.say("blocked", "منتظر جا"),
+        lang.say("blocked", "منتظر خروجی"),
     ]);
     for load in &report.stages {
         let mut cells = vec![Prose::code(&*load.stage), lang.count(load.workers.into()).into()];
@@ -44,16 +44,17 @@ pub(super) fn stages(view: &RunView, report: &Report, lang: Lang) -> Section {
     let parts = vec![
         lang.say("busy", "مشغول").to_string(),
         lang.say("starved: waits for input", "منتظر ورودی").to_string(),
-        lang.say("blocked: waits for room", "منتظر جا در خروجی").to_string(),
+        lang.say("blocked: waits for space in the output queue", "منتظر فضای خالی در صف خروجی")
+            .to_string(),
     ];
     let strips = Strips { parts, rows, span: (0.0, view.slots.now) };
-    let caption = lang.say("How each stage spent its time", "هر مرحله زمانش را چطور گذراند");
+    let caption = lang.say("Time use of each stage", "زمان صرف‌شده در هر مرحله");
     section.with(Figure { caption: caption.into(), plot: Plot::Strips(strips), table })
 }
 
 /// What the batch slots did.
 pub(super) fn slots(view: &RunView, lang: Lang) -> Section {
-    let section = Section::new("slots", lang.say("Batch slots", "خانه‌های بافر"));
+    let section = Section::new("slots", lang.say("Batch slots", "خانه‌های بافر (slot)"));
     let tracks = &view.slots;
     if tracks.slots.is_empty() {
         return section;
@@ -86,7 +87,7 @@ pub(super) fn slots(view: &RunView, lang: Lang) -> Section {
     }
     let states = states.map(state_name).map(String::from).into();
     let lanes = Lanes { states, rows, span: (from, tracks.now) };
-    let caption = lang.say("The newest states of each slot", "تازه‌ترین وضعیت‌های هر خانه");
+    let caption = lang.say("Latest states of each slot", "تازه‌ترین وضعیت‌های هر خانه");
     section.with(Figure { caption: caption.into(), plot: Plot::Lanes(lanes), table })
 }
 
@@ -104,7 +105,7 @@ pub(super) fn devices(view: &RunView, report: &Report, lang: Lang) -> Section {
     let section = Section::new("devices", lang.say("Devices", "دستگاه‌ها"));
     if report.devices.is_empty() {
         let text = lang.say(
-            "No device was looked at during this run.",
+            "No device was sampled during this run.",
             "در این اجرا هیچ دستگاهی پایش نشده است.",
         );
         return section.with(Block::Text(text.into()));
@@ -117,8 +118,8 @@ fn utilisation(view: &RunView, report: &Report, lang: Lang) -> Option<Figure> {
         lang.say("device", "دستگاه"),
         lang.say("used for", "کاربرد"),
         lang.say("mean", "میانگین"),
-        lang.say("most", "بیشترین"),
-        lang.say("besides", "جز این"),
+        lang.say("max", "بیشینه"),
+        lang.say("other", "سایر"),
     ]);
     for device in &report.devices {
         let figures = device.utilisation.as_ref();
@@ -129,7 +130,7 @@ fn utilisation(view: &RunView, report: &Report, lang: Lang) -> Option<Figure> {
             role(device.role, lang).into(),
             share(figures.map(|figures| figures.mean)).into(),
             share(figures.map(|figures| figures.max)).into(),
-            besides(device, lang).into(),
+            optional_figures(device, lang).into(),
         ]);
     }
     let curves = device_curves(view, |track| track.utilisation.points());
@@ -143,7 +144,7 @@ fn memory(view: &RunView, report: &Report, lang: Lang) -> Option<Figure> {
         lang.say("device", "دستگاه"),
         lang.say("mean", "میانگین"),
         lang.say("peak", "اوج"),
-        lang.say("has", "ظرفیت"),
+        lang.say("total", "ظرفیت"),
     ]);
     for device in &report.devices {
         let Some(figures) = &device.memory else { continue };
@@ -166,8 +167,8 @@ fn device_curves(view: &RunView, points: fn(&DeviceTrack) -> Vec<(f64, f64)>) ->
     curves.filter(|curve| !curve.points.is_empty()).collect()
 }
 
-/// What only some devices tell.
-fn besides(device: &DeviceReport, lang: Lang) -> String {
+/// Figures that only some devices report.
+fn optional_figures(device: &DeviceReport, lang: Lang) -> String {
     let active = device
         .activity
         .map(|share| format!("{} {}", lang.percent(share.mean), lang.say("active", "فعال")));
@@ -196,7 +197,7 @@ fn unmeasured(lang: Lang) -> String {
 /// How full queues were.
 pub(super) fn queues(report: &Report, lang: Lang) -> Section {
     let mut table = Table::new([
-        lang.say("queue before", "صفِ پیش از"),
+        lang.say("queue before stage", "صفِ پیش از مرحلهٔ"),
         lang.say("mean", "میانگین"),
         lang.say("peak", "اوج"),
         lang.say("limit", "سقف"),

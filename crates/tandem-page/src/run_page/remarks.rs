@@ -1,4 +1,4 @@
-//! What happened besides, and with which settings.
+//! Other events of a run, and its settings.
 
 use crate::lang::Lang;
 use crate::page::{Block, Section, Table, Tone, Verdict};
@@ -10,9 +10,9 @@ use tandem_telemetry::event::{DecisionOutcome, StartReason};
 /// How many examples of a kind are shown.
 const SHOWN: usize = 10;
 
-/// Start, checkpoints, changes of the controller, items left out, warnings, damage of the record.
+/// Start, checkpoints, changes of the controller, skipped rows, warnings, damage of the record.
 pub(super) fn section(report: &Report, lang: Lang) -> Section {
-    let section = Section::new("remarks", lang.say("What else happened", "رویدادهای دیگر"));
+    let section = Section::new("remarks", lang.say("Other events", "رویدادهای دیگر"));
     let failure = report
         .run
         .why
@@ -25,6 +25,7 @@ pub(super) fn section(report: &Report, lang: Lang) -> Section {
         .with_some(warnings(report, lang))
         .with_some(decisions(report, lang))
         .with_some(skips(report, lang))
+        .with_some(empty_steps(report, lang).map(Block::Text))
         .with_some(damage(report, lang).map(|damage| Verdict::new(Tone::Fair, damage)))
 }
 
@@ -34,7 +35,7 @@ fn start(report: &Report, lang: Lang) -> Option<Prose> {
         StartReason::EnoughReady => {
             lang.say("enough batches were ready", "به‌اندازهٔ کافی دستهٔ آماده وجود داشت")
         }
-        StartReason::DelayOver => lang.say("the delay was over", "مهلت انتظار تمام شد"),
+        StartReason::DelayOver => lang.say("the time limit was reached", "مهلت انتظار تمام شد"),
         StartReason::EndOfData => lang.say("the data ended", "داده‌ها تمام شد"),
         StartReason::Stopped => lang.say("the run was stopped", "اجرا متوقف شد"),
     };
@@ -81,7 +82,7 @@ fn decisions(report: &Report, lang: Lang) -> Option<Table> {
         let outcome = match decision.outcome {
             DecisionOutcome::Trying => lang.say("being tried", "در حال آزمایش"),
             DecisionOutcome::Kept => lang.say("kept", "نگه داشته شد"),
-            DecisionOutcome::TakenBack => lang.say("taken back", "برگردانده شد"),
+            DecisionOutcome::Reverted => lang.say("reverted", "برگردانده شد"),
         };
         let stage = decision.stage.as_ref().map(|stage| format!(" ({stage})")).unwrap_or_default();
         let after = decision.after.map_or_else(|| "-".into(), |after| lang.number(after, 1));
@@ -94,25 +95,40 @@ fn decisions(report: &Report, lang: Lang) -> Option<Table> {
             outcome.into(),
         ]);
     }
-    more(&mut table, adaptation.kept + adaptation.taken_back, lang);
+    more(&mut table, adaptation.kept + adaptation.reverted, lang);
     table.some()
 }
 
 fn skips(report: &Report, lang: Lang) -> Option<Table> {
     let mut table = Table::new([
-        lang.say("left out", "کنارگذاشته"),
-        lang.say("at stage", "در مرحلهٔ"),
-        lang.say("why", "دلیل"),
+        lang.say("skipped row", "ردیف نادیده‌گرفته"),
+        lang.say("stage", "مرحله"),
+        lang.say("times", "دفعات"),
+        lang.say("reason", "دلیل"),
     ])
     .of_words();
-    for skipped in report.skips.first.iter().take(SHOWN) {
-        let place = skipped.ticket.map(|ticket| format!("#{}", ticket.seq));
-        let name = skipped.id.clone().or(place).unwrap_or_else(|| "-".into());
-        let stage = Prose::code(&*skipped.stage);
-        table = table.row_of(vec![Prose::foreign(name), stage, Prose::foreign(&skipped.why)]);
+    for row in &report.skips.rows {
+        let (name, stage) = (Prose::foreign(row.name()), Prose::code(&*row.stage));
+        let times = lang.count(row.times).into();
+        table = table.row_of(vec![name, stage, times, Prose::foreign(&row.why)]);
     }
-    more(&mut table, report.skips.count, lang);
+    let listed = table.rows.len() as u64;
+    more(&mut table, listed + report.skips.others, lang);
     table.some()
+}
+
+fn empty_steps(report: &Report, lang: Lang) -> Option<Prose> {
+    let count = lang.count(Some(report.empty_steps).filter(|count| *count > 0)?);
+    Some(match lang {
+        Lang::En => format!(
+            "Optimizer steps without a usable batch: {count}. They did not change the weights."
+        )
+        .into(),
+        Lang::Fa => format!(
+            "گام‌های بهینه‌ساز بدون دستهٔ قابل‌استفاده: {count}. این گام‌ها وزن‌ها را تغییر ندادند."
+        )
+        .into(),
+    })
 }
 
 /// A last row that says how many are not shown.
@@ -127,7 +143,7 @@ fn more(table: &mut Table, count: u64, lang: Lang) {
     }
 }
 
-/// What the record lost; a whole record is not mentioned.
+/// What the record lost; a complete record is not mentioned.
 fn damage(report: &Report, lang: Lang) -> Option<String> {
     let (health, notes) = (&report.record.health, report.record.notes.clone().unwrap_or_default());
     let mut said = Vec::new();
@@ -136,12 +152,16 @@ fn damage(report: &Report, lang: Lang) -> Option<String> {
             said.push(format!("{} {}", lang.count(count), lang.say(english, persian)));
         }
     };
-    say(health.lost_in_all(), "events found no room", "رویداد جا نشد");
+    say(
+        health.total_lost(),
+        "events dropped because the queue was full",
+        "رویداد به‌علت پر بودن صف حذف شد",
+    );
     say(health.write_errors, "writes failed", "نوشتن ناموفق");
-    say(health.late_losses, "losses came too late", "زیان دیر رسید");
+    say(health.late_losses, "losses arrived too late", "زیان دیر رسید");
     say(notes.broken, "damaged lines", "خط خراب");
-    say(notes.torn.unwrap_or(0), "bytes of a last line that was cut off", "بایت از خط آخرِ ناتمام");
-    say(notes.unknown.values().sum(), "events of a newer program", "رویداد از نسخهٔ تازه‌تر برنامه");
+    say(notes.torn.unwrap_or(0), "bytes of a truncated last line", "بایت از خط آخرِ ناتمام");
+    say(notes.unknown.values().sum(), "events of a newer version", "رویداد از نسخهٔ تازه‌تر برنامه");
     let said = (!said.is_empty()).then(|| said.join(lang.say(", ", "، ")))?;
     Some(lang.say(
         format!("The record is incomplete: {said}."),
@@ -162,17 +182,17 @@ pub(super) fn settings(view: &RunView, report: &Report, lang: Lang) -> Section {
         if let Some(memory) = host.memory {
             pieces.push(Piece::Words(format!(" · {}", lang.bytes(memory))));
         }
-        if let Some(processor) = &host.processor {
+        if let Some(cpu) = &host.cpu {
             pieces.push(Piece::Words(" · ".into()));
-            pieces.push(Piece::Code(processor.clone()));
+            pieces.push(Piece::Code(cpu.clone()));
         }
-        let title = lang.say("Every setting", "همهٔ تنظیمات");
+        let title = lang.say("All settings", "همهٔ تنظیمات");
         let table = leaves(&header.settings, lang).some();
         let fold = table.map(|table| Block::Fold(title.into(), table));
         section = section.with(Prose(pieces)).with_some(fold);
     }
     if !report.adaptation.flags.is_empty() {
-        let words = lang.say("Settings this run ended with:", "تنظیماتی که اجرا با آن‌ها تمام شد:");
+        let words = lang.say("Final settings of this run:", "تنظیمات پایانی این اجرا:");
         section = section
             .with(Prose::from(words))
             .with(Block::Commands(vec![report.adaptation.flags.join(" ")]));

@@ -1,11 +1,12 @@
-//! The answer first: what holds the run back, its grade, and the figures that matter.
+//! Corpus, bottleneck, grade and key figures of a run.
 
 use crate::lang::Lang;
-use crate::page::{Fact, Section, Tone, Verdict};
+use crate::page::{Block, Fact, Section, Tone, Verdict};
+use crate::prose::{Piece, Prose};
 use crate::run_page::verdict::{grade_words, verdict_words};
 use crate::view::RunView;
 use tandem_telemetry::Report;
-use tandem_telemetry::event::RunOutcome;
+use tandem_telemetry::event::{CacheState, Data, RunOutcome};
 use tandem_telemetry::grade::Grade;
 use tandem_telemetry::verdict::Cause;
 
@@ -23,9 +24,41 @@ pub(super) fn section(view: &RunView, report: &Report, lang: Lang) -> Section {
         None => Tone::Neutral,
     };
     Section::new("summary", lang.say("Summary", "خلاصه"))
+        .with_some(report.data.as_ref().map(|found| Block::Text(data(found, lang))))
         .with(Verdict::new(tone, verdict_words(report, lang)))
         .with(facts(view, report, lang))
         .with(Verdict::new(grade, grade_words(report, lang)))
+}
+
+/// What the run found in its corpus.
+fn data(data: &Data, lang: Lang) -> Prose {
+    let [usable, rejected, eval, rebuilt, workers] =
+        [data.usable, data.rejected, data.eval, data.rebuilt, data.workers.into()]
+            .map(|count| lang.count(count));
+    let seconds = lang.seconds(data.seconds);
+    let cache = match (data.cache, lang) {
+        (CacheState::Read, Lang::En) => "cache read".to_string(),
+        (CacheState::Read, Lang::Fa) => "کش خوانده شد".to_string(),
+        (CacheState::Updated, Lang::En) => format!("cache updated, {rebuilt} rebuilt"),
+        (CacheState::Updated, Lang::Fa) => format!("کش به‌روز شد، {rebuilt} مورد بازسازی شد"),
+        (CacheState::Built, Lang::En) => format!("cache built, {rebuilt} new"),
+        (CacheState::Built, Lang::Fa) => format!("کش ساخته شد، {rebuilt} مورد تازه"),
+    };
+    let rows = lang.say(
+        format!("Data: {usable} usable rows, {eval} held out, {rejected} rejected"),
+        format!("داده: {usable} ردیف قابل‌استفاده، {eval} ردیف کنارگذاشته برای اعتبارسنجی، {rejected} ردیف ردشده"),
+    );
+    let mut pieces = vec![Piece::Words(rows)];
+    if let Some(path) = &data.list {
+        pieces.push(Piece::Words(lang.say(" (list: ", " (فهرست: ").into()));
+        pieces.push(Piece::Code(path.clone()));
+        pieces.push(Piece::Words(")".into()));
+    }
+    pieces.push(Piece::Words(match lang {
+        Lang::En => format!("; {cache} in {seconds}, workers: {workers}."),
+        Lang::Fa => format!("؛ {cache} در {seconds}، تعداد کارگر: {workers}."),
+    }));
+    Prose(pieces)
 }
 
 fn facts(view: &RunView, report: &Report, lang: Lang) -> Vec<Fact> {
@@ -33,7 +66,10 @@ fn facts(view: &RunView, report: &Report, lang: Lang) -> Vec<Fact> {
     if let Some(steps) = &report.steps {
         let times = steps.steady.as_ref().unwrap_or(&steps.all);
         facts.push(Fact::new(lang.say("last step", "آخرین گام"), lang.count(steps.last)));
-        facts.push(Fact::new(lang.say("median step", "میانهٔ زمان گام"), lang.seconds(times.p50)));
+        facts.push(Fact::new(
+            lang.say("median step time", "میانهٔ زمان گام"),
+            lang.seconds(times.p50),
+        ));
         let pace = lang.number(steps.steps_per_second, 2);
         facts.push(Fact::new(lang.say("steps/s", "گام در ثانیه"), pace));
         let samples = lang.number(steps.samples_per_second, 1);
@@ -49,7 +85,7 @@ fn facts(view: &RunView, report: &Report, lang: Lang) -> Vec<Fact> {
         facts.push(Fact::new(lang.say("last loss", "آخرین زیان"), lang.short(extent.last)));
     }
     let lasted = report.run.lasted.seconds().0;
-    facts.push(Fact::new(lang.say("lasted", "مدت اجرا"), lang.seconds(lasted)));
+    facts.push(Fact::new(lang.say("duration", "مدت اجرا"), lang.seconds(lasted)));
     facts
 }
 
@@ -59,7 +95,7 @@ fn ending(report: &Report, lang: Lang) -> Fact {
         Some(RunOutcome::Done) => (Tone::Good, lang.say("done", "پایان یافته")),
         Some(RunOutcome::Interrupted) => (Tone::Fair, lang.say("interrupted", "متوقف‌شده")),
         Some(RunOutcome::Failed) => (Tone::Bad, lang.say("failed", "ناموفق")),
-        None => (Tone::Neutral, lang.say("no end yet", "بدون پایان")),
+        None => (Tone::Neutral, lang.say("not finished", "پایان‌نیافته")),
     };
     Fact::new(lang.say("state", "وضعیت"), word).toned(tone)
 }

@@ -4,6 +4,9 @@ use super::*;
 use crate::page::{Block, Page};
 use crate::render;
 use std::path::PathBuf;
+use tandem_telemetry::Nanos;
+use tandem_telemetry::event::{CacheState, Data, EmptyStep, Event, Skipped, Stamped};
+use tandem_units::Ticket;
 
 fn example() -> RunView {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/example-run.jsonl");
@@ -61,10 +64,49 @@ fn the_same_record_gives_the_same_page() {
 }
 
 #[test]
+fn the_corpus_the_skipped_rows_and_the_empty_steps_are_on_the_page() {
+    let ticket = Ticket::default();
+    let skipped = |row: u32| Skipped {
+        ticket: Some(ticket),
+        id: Some(format!("row-{row:02}")),
+        stage: "load".into(),
+        why: "cut off".into(),
+    };
+    let data = Data {
+        usable: 1200,
+        rejected: 3,
+        eval: 32,
+        list: Some("run/rejected.csv".into()),
+        cache: CacheState::Updated,
+        rebuilt: 7,
+        seconds: 1.5,
+        workers: 2,
+    };
+    let mut view = RunView::default();
+    let mut add = |event: Event| view.add(&Stamped { at: Nanos(1), event });
+    add(data.into());
+    (0..2).for_each(|_| (0..21).for_each(|row| add(skipped(row).into())));
+    add(EmptyStep { step: 4, ticket }.into());
+
+    let english = outline(&run_page(&view, "x", Lang::En));
+    let line = "\nData: 1,200 usable rows, 32 held out, 3 rejected (list: run/rejected.csv); \
+                cache updated, 7 rebuilt in 1.50 s, workers: 2.\n";
+    assert!(english.contains(line), "{english}");
+    assert!(english.contains("\nrow-00 | load | 2 | cut off\n"), "{english}");
+    assert!(english.contains("\nand 2 more |") && !english.contains("row-20"), "{english}");
+    assert!(english.contains("\nOptimizer steps without a usable batch: 1."), "{english}");
+
+    let persian = outline(&run_page(&view, "x", Lang::Fa));
+    assert!(persian.contains("داده: ۱٬۲۰۰ ردیف قابل‌استفاده"), "{persian}");
+    assert!(persian.contains("\nrow-00 | load | ۲ | cut off\n"), "{persian}");
+    assert!(persian.contains("بدون دستهٔ قابل‌استفاده: ۱."), "{persian}");
+}
+
+#[test]
 fn an_empty_run_has_a_page_too() {
     let page = run_page(&RunView::default(), "x", Lang::En);
     assert!(outline(&page).contains("No step was finished"));
-    assert!(render::html(&page).contains("No device was looked at"));
+    assert!(render::html(&page).contains("No device was sampled"));
 }
 
 #[test]

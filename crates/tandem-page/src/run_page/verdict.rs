@@ -1,14 +1,14 @@
 //! The verdict and the grade in words of the page's language.
 //!
-//! In: a report, which judges in English. Out: the same judgement in the page's language, from the
-//! same numbers. No judgement is made here.
+//! In: a report with English sentences. Out: the same verdict in the page's language, from the
+//! same figures. Nothing is decided here.
 
 use crate::lang::Lang;
 use tandem_telemetry::Report;
 use tandem_telemetry::grade::{Criterion, Grade};
 use tandem_telemetry::verdict::{Cause, StageLoad, slowest_stage};
 
-/// What holds the run back, in one sentence. Names of stages stand between backticks.
+/// The verdict in one sentence. Names of stages are in backticks.
 pub fn verdict_words(report: &Report, lang: Lang) -> String {
     match lang {
         Lang::En => sentence(&report.verdict.sentence),
@@ -36,23 +36,23 @@ fn persian_verdict(report: &Report) -> String {
     match verdict.cause {
         Cause::NoSteps => "هنوز هیچ گامی کامل نشده است و چیزی برای قضاوت وجود ندارد.".into(),
         Cause::Unknown => format!(
-            "مدل {stall} از زمان را منتظر داده می‌ماند، ولی در پروندهٔ اجرا نیامده که معطل کدام مرحله است."
+            "مدل {stall} از زمان را منتظر داده می‌ماند؛ در پروندهٔ اجرا مرحله‌ای ثبت نشده، پس علت معلوم نیست."
         ),
         Cause::Model if verdict.slack.is_none() => format!(
-            "سرعت اجرا را خود مدل تعیین می‌کند و فقط {stall} از زمان منتظر می‌ماند؛ پروندهٔ اجرا از مرحله‌های پیش از مدل چیزی ندارد، پس ظرفیت خالی آن‌ها معلوم نیست."
+            "گلوگاه اجرا خود مدل است و فقط {stall} از زمان منتظر می‌ماند؛ در پروندهٔ اجرا مرحله‌ای پیش از مدل ثبت نشده، پس ظرفیت خالی آن‌ها معلوم نیست."
         ),
         Cause::Model => format!(
-            "همان‌طور که باید، سرعت اجرا را خود مدل تعیین می‌کند: فقط {stall} از زمان منتظر می‌ماند و کندترین مرحلهٔ پیش از آن، `{stage}`، هنوز {slack} ظرفیت خالی دارد."
+            "گلوگاه اجرا، همان‌طور که باید، خود مدل است: فقط {stall} از زمان منتظر می‌ماند و کندترین مرحلهٔ پیش از آن، `{stage}`، هنوز {slack} ظرفیت خالی دارد."
         ),
         Cause::Balanced => format!(
-            "خط لوله متعادل است و چیزی جلوی اجرا را نمی‌گیرد: مدل {stall} از زمان منتظر می‌ماند و مرحلهٔ `{stage}` تقریباً به‌اندازهٔ یک گام زمان می‌برد (ظرفیت خالی: {slack})."
+            "خط لوله متعادل است و گلوگاهی ندارد: مدل {stall} از زمان منتظر می‌ماند و مرحلهٔ `{stage}` تقریباً به‌اندازهٔ یک گام زمان می‌برد (ظرفیت خالی: {slack})."
         ),
         Cause::Feed => format!(
             "گلوگاه اجرا مرحلهٔ `{stage}` است: مدل {stall} از زمان را منتظر می‌ماند و بدون این گلوگاه، اجرا تا {} کوتاه‌تر می‌شد.",
             fa.percent(verdict.cost)
         ),
         Cause::Variation => format!(
-            "نوسان زمان‌ها اجرا را کند کرده است: هیچ مرحله‌ای به‌طور میانگین کند نیست، ولی مدل {stall} از زمان را منتظر می‌ماند. پرکارترین مرحله `{stage}` است با {slack} ظرفیت خالی؛ بافر عمیق‌تر این نوسان را جبران می‌کند."
+            "زمان مرحله‌ها بیش از ظرفیت بافر نوسان دارد: هیچ مرحله‌ای به‌طور میانگین کند نیست، ولی مدل {stall} از زمان را منتظر می‌ماند. کندترین مرحله `{stage}` است با {slack} ظرفیت خالی؛ از بافر عمیق‌تر استفاده کنید."
         ),
     }
 }
@@ -98,11 +98,11 @@ fn persian_grade(report: &Report) -> String {
     format!("رتبه: {}{basis}.{because}{unmeasured}", grade_word(grade))
 }
 
-/// What the next better grade asks for: "below 40.0 %", "at least 50.0 %".
-fn wanted(asks: &str) -> String {
-    let number = asks.trim_matches(|letter: char| !letter.is_ascii_digit());
+/// What the next better grade requires: "below 40.0 %", "at least 50.0 %".
+fn wanted(requirement: &str) -> String {
+    let number = requirement.trim_matches(|letter: char| !letter.is_ascii_digit());
     let number = format!("{}٪", Lang::Fa.digits(number));
-    if asks.starts_with("below") {
+    if requirement.starts_with("below") {
         format!("در حالی که باید کمتر از {number} باشد")
     } else {
         format!("در حالی که باید دست‌کم {number} باشد")

@@ -1,8 +1,8 @@
-//! A curve that never grows too long.
+//! A curve of bounded length.
 //!
 //! In: points as they come. Out: [`Series`], at most [`Series::LIMIT`] points: when there are more,
-//! neighbours are joined to their mean. Extremes and ends are kept exactly beside it. Values that
-//! are not finite are counted and left out.
+//! neighbours are joined to their mean. Extremes and ends are stored exactly. NaN and infinite
+//! values are counted and left out.
 
 /// A curve over rising x.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -20,9 +20,7 @@ pub struct Series {
 /// The ends and the extremes of a curve.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Extent {
-    /// The first value.
     pub first: f64,
-    /// The newest value.
     pub last: f64,
     /// The smallest, and the x at which it came.
     pub least: (f64, f64),
@@ -31,10 +29,9 @@ pub struct Extent {
 }
 
 impl Series {
-    /// The most points that are kept.
+    /// The most points that are stored.
     pub const LIMIT: usize = 600;
 
-    /// Adds a value.
     pub fn add(&mut self, x: f64, value: f64) {
         if !value.is_finite() || !x.is_finite() {
             self.not_finite += 1;
@@ -70,15 +67,15 @@ impl Series {
         self.points.iter().copied().chain(rest).collect()
     }
 
-    /// Forgets everything from this x on. Extremes are then those of the points left.
+    /// Removes everything from this x on. Extremes are then those of the points left.
     pub fn cut_from(&mut self, x: f64) {
         if self.points.iter().chain(&self.waiting).all(|(place, _)| *place < x) {
             return;
         }
-        let kept: Vec<_> = self.points().into_iter().filter(|(place, _)| *place < x).collect();
+        let earlier: Vec<_> = self.points().into_iter().filter(|(place, _)| *place < x).collect();
         let (each, not_finite) = (self.each, self.not_finite);
         *self = Series { not_finite, ..Series::default() };
-        kept.into_iter().for_each(|(place, value)| self.add(place, value));
+        earlier.into_iter().for_each(|(place, value)| self.add(place, value));
         self.each = each;
     }
 }
@@ -94,7 +91,6 @@ pub struct Thinned {
 impl Thinned {
     const LIMIT: usize = 65_536;
 
-    /// Adds a value.
     pub fn add(&mut self, value: f32) {
         if self.seen.is_multiple_of(self.each.max(1)) {
             self.values.push(value);
@@ -110,7 +106,7 @@ impl Thinned {
         }
     }
 
-    /// Those that were kept.
+    /// The stored values.
     pub fn values(&self) -> &[f32] {
         &self.values
     }
@@ -149,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_repeated_stretch_replaces_the_old_one() {
+    fn repeated_steps_replace_the_old_ones() {
         let mut series = Series::default();
         (1..=10).for_each(|step| series.add(f64::from(step), 10.0));
         series.cut_from(6.0);

@@ -47,7 +47,7 @@ fn slots_count_the_time_in_each_state_up_to_now() {
     add(&mut view, 1000, change(SlotState::Ready));
     add(&mut view, 3000, change(SlotState::Training));
     add(&mut view, 4000, change(SlotState::Preparing));
-    // No event of the slot, but time goes on.
+    // No event of the slot, but time passes.
     add(&mut view, 5000, step(1, 1.0));
     assert_eq!(view.slots.shares(0), Some([0.25, 0.5, 0.25]));
     assert_eq!(view.slots.newest.len(), 2);
@@ -64,7 +64,7 @@ fn long_runs_keep_few_columns_and_the_right_shares() {
             StageInterval {
                 stage: "load".into(),
                 workers: 2,
-                over: Nanos::millis(1000),
+                interval: Nanos::millis(1000),
                 busy: Nanos::millis(if second % 2 == 0 { 2000 } else { 0 }),
                 starved: Nanos(0),
                 blocked: Nanos::millis(if second % 2 == 0 { 0 } else { 2000 }),

@@ -1,8 +1,8 @@
 //! Stages, slots and devices over time.
 //!
-//! In: intervals, changes of state, looks at devices. Out: tracks of bounded length: neighbouring
-//! intervals are joined when there are too many, of slots the newest spans are kept beside the
-//! time spent in each state over the whole run.
+//! In: intervals, changes of state, device samples. Out: tracks of bounded length: neighbouring
+//! intervals are joined when there are too many, slots store the newest spans and the total
+//! time in each state.
 
 use crate::view::series::Series;
 use std::collections::VecDeque;
@@ -14,9 +14,7 @@ use tandem_units::Bytes;
 /// How a stage spent its time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StageTrack {
-    /// The stage.
     pub stage: Name,
-    /// Intervals in order.
     pub columns: Vec<StageColumn>,
     // Seconds a column may cover before the next one begins; doubles when there are too many.
     width: f64,
@@ -36,21 +34,21 @@ pub struct StageColumn {
 }
 
 impl StageTrack {
-    /// The most intervals that are kept.
+    /// The most intervals that are stored.
     pub const LIMIT: usize = 160;
 
-    /// A stage that has not spoken yet.
+    /// A stage without intervals.
     pub fn new(stage: Name) -> StageTrack {
         StageTrack { stage, columns: Vec::new(), width: 0.0 }
     }
 
     /// Adds what it did up to `at`.
     pub fn add(&mut self, at: f64, interval: &StageInterval) {
-        let over = interval.over.seconds().0;
+        let length = interval.interval.seconds().0;
         let column = StageColumn {
-            begin: (at - over).max(0.0),
+            begin: (at - length).max(0.0),
             end: at,
-            capacity: over * f64::from(interval.workers.max(1)),
+            capacity: length * f64::from(interval.workers.max(1)),
             spent: [interval.busy, interval.starved, interval.blocked].map(|time| time.seconds().0),
         };
         match self.columns.last_mut() {
@@ -94,7 +92,6 @@ pub struct SlotTracks {
     pub now: f64,
 }
 
-/// One slot.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct SlotTrack {
     /// Its state and since when; none before its first batch.
@@ -104,7 +101,7 @@ pub struct SlotTrack {
 }
 
 impl SlotTracks {
-    /// The most spans that are kept.
+    /// The most spans that are stored.
     pub const LIMIT: usize = 360;
     /// Slots with higher numbers are damage.
     const MOST: usize = 256;
@@ -148,7 +145,6 @@ impl SlotTracks {
 /// A device over time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeviceTrack {
-    /// Its name.
     pub device: Name,
     /// What it is used for.
     pub role: DeviceRole,
@@ -156,18 +152,17 @@ pub struct DeviceTrack {
     pub utilisation: Series,
     /// Bytes in use.
     pub memory: Series,
-    /// Bytes it has.
     pub memory_total: Option<Bytes>,
 }
 
 impl DeviceTrack {
-    /// A device that was not looked at yet.
+    /// A device without samples.
     pub fn new(device: Name, role: DeviceRole) -> DeviceTrack {
         let (utilisation, memory) = (Series::default(), Series::default());
         DeviceTrack { device, role, utilisation, memory, memory_total: None }
     }
 
-    /// A look at it.
+    /// Adds a sample.
     pub fn add(&mut self, at: f64, sample: &DeviceSample) {
         sample.utilisation.into_iter().for_each(|share| self.utilisation.add(at, share.into()));
         sample.memory_used.into_iter().for_each(|used| self.memory.add(at, used.0 as f64));

@@ -1,4 +1,4 @@
-//! How events stand in a file one after another: TensorFlow's record framing.
+//! TensorFlow's record framing of an event file.
 //!
 //! In: the bytes of a message. Out: length (8 bytes, little-endian), masked CRC-32C of those 8, the
 //! bytes, masked CRC-32C of the bytes. Defined in TensorFlow's `lib/io/record_writer.h`.

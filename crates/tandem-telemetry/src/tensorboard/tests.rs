@@ -78,7 +78,7 @@ fn wall_time_is_now() {
 }
 
 #[test]
-fn a_second_run_opens_a_file_of_its_own_beside_the_first() {
+fn a_second_run_creates_its_own_file() {
     let room = tempfile::tempdir().unwrap();
     let time = Duration::from_secs(1_790_000_000);
     let (first, mut file) = create_new(room.path(), time, "host").unwrap();
@@ -110,7 +110,7 @@ fn a_missing_directory_is_named() {
     assert!(error.to_string().contains("none"), "{error}");
 }
 
-/// A disk with a little room, until somebody makes more.
+/// A disk with little space, until the test adds more.
 #[derive(Clone, Default)]
 struct SmallDisk(Arc<Mutex<(Vec<u8>, usize)>>);
 

@@ -119,7 +119,7 @@ fn losses_that_come_late_are_waited_for_and_keep_their_order() {
         std::thread::yield_now();
     }
     assert_eq!(stage.place(&0.456f32.to_le_bytes()), None, "it stands in line");
-    promise.keep(0.123);
+    promise.set(0.123);
     let ending = log.finish();
     assert!(ending.is_whole(), "{ending}");
     let places = [0.123f32, 0.456].map(|value| stage.place(&value.to_le_bytes()).unwrap());

@@ -16,7 +16,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use tandem_disk::replace_file::replace_file;
 use tandem_telemetry::event::{Loss, Warning};
-use tandem_telemetry::pending::Look;
+use tandem_telemetry::pending::Poll;
 use tandem_telemetry::tensorboard::{EventFile, Shown};
 use tandem_telemetry::{Recorder, TelemetryError};
 
@@ -157,7 +157,7 @@ impl LogWorker {
     /// of them are held back.
     fn release(&mut self, now: Instant, window: usize) {
         while let Some(points) = self.held.front() {
-            let waiting = points.values.iter().any(|loss| loss.value.look() == Look::Waiting);
+            let waiting = points.values.iter().any(|loss| loss.value.poll() == Poll::Waiting);
             let waited = now.saturating_duration_since(points.since);
             if waiting && self.held.len() <= window && waited < self.settings.values_within {
                 return;

@@ -33,7 +33,7 @@ use tandem_model::checkpoint::{Checkpoints, Keep};
 use tandem_pipeline::control::StageTotals;
 use tandem_pipeline::{Adapt, CancelToken, Feed, Payload, PipelineError, Slowdowns};
 use tandem_telemetry::event::{Doing, Event, Final, RunHeader, RunOutcome, Span, Step};
-use tandem_telemetry::record::{Listener, News, RecordOptions, Recording, Spans};
+use tandem_telemetry::record::{Listener, RecordOptions, Recording, Spans, Update};
 use tandem_telemetry::{Nanos, Recorder, Stamped};
 use tandem_units::{Bytes, Epoch};
 
@@ -265,7 +265,7 @@ impl ProfileRunner {
         let header = RunHeader::now("tandem", env!("CARGO_PKG_VERSION"), settings);
         let on_step = Arc::clone(&self.on_step);
         let listener = Listener::new(move |news| {
-            if let News::Event(Stamped { event: Event::Step(step), .. }) = news {
+            if let Update::Event(Stamped { event: Event::Step(step), .. }) = news {
                 on_step(step.step);
             }
         });

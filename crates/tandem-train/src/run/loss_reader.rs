@@ -103,12 +103,12 @@ fn read_all(
         progress.advance();
         for (tensor, promise) in values {
             if let Some(value) = scalar(tensor) {
-                promise.keep(value);
+                promise.set(value);
             }
         }
         let (tensor, promise) = gradient;
         let Some(norm) = scalar(tensor) else { continue };
-        promise.keep(norm);
+        promise.set(norm);
         if norm.is_finite() {
             non_finite.store(0, Ordering::Relaxed);
         } else {

@@ -126,7 +126,7 @@ impl WarmUpModel<'_> {
     fn tell(&self, shape: BatchShape, number: usize, of: usize, from: Instant) {
         let (number, of, took) = (number as u32, of as u32, from.elapsed().into());
         let shape = [shape.rows as u32, shape.symbols as u32, shape.frames as u32];
-        self.recorder.send(Met { shape, number, of, took });
+        self.recorder.send(Met { shape, number, total: of, took });
         let Some(clock) = self.recorder.clock() else { return };
         self.recorder.send(Span {
             stage: STAGE.into(),

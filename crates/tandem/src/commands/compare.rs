@@ -12,7 +12,7 @@ use tandem_insight::compare::{CompareRules, Comparison, Judgement, Measure, Row,
 use tandem_insight::measured_run::MeasuredRun;
 use tandem_page::runs_page::compare_page;
 use tandem_telemetry::ReadNotes;
-use tandem_telemetry::run_parts::{parts, speaking_part};
+use tandem_telemetry::run_parts::{main_part, parts};
 use tandem_units::{Bytes, Seconds};
 
 /// What was typed.
@@ -89,7 +89,7 @@ pub fn note_parts(path: &Path, out: &mut Printer) -> anyhow::Result<()> {
         return Ok(());
     }
     let parts = parts(path).with_context(|| format!("cannot read `{}`", path.display()))?;
-    let speaking = speaking_part(path)?;
+    let speaking = main_part(path)?;
     let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let others = parts.iter().filter(|part| part.path != speaking);
     let others: Vec<String> = others.map(|part| format!("`{}`", name(&part.path))).collect();

@@ -19,7 +19,9 @@ use tandem_data::batch::auto_prefetch;
 use tandem_device::inventory::Inventory;
 use tandem_device::placement::{Isolation, Mode, Placement};
 use tandem_insight::myxtts::{Became, Conversion};
-use tandem_insight::readiness::{Asked, Check, Level, Machine, ReadyRules, Said, Width, check};
+use tandem_insight::readiness::{
+    Check, Level, Machine, PrecisionKind, ReadyRules, Requested, Sourced, check,
+};
 use tandem_train::prepare;
 use tandem_train::train_settings::Precision;
 
@@ -129,14 +131,17 @@ impl Validation<'_> {
         args.resolve_over(self.written.config.clone())
     }
 
-    fn asked(&self) -> Asked {
+    fn asked(&self) -> Requested {
         let config = &self.written.config;
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let batch = config.batch.batch_size;
         let prefetch = config.prefetch_buffer_size.unwrap_or_else(|| auto_prefetch(batch));
-        let width =
-            if config.train.precision == Precision::F32 { Width::Full } else { Width::Mixed };
-        Asked {
+        let precision = if config.train.precision == Precision::F32 {
+            PrecisionKind::Full
+        } else {
+            PrecisionKind::Mixed
+        };
+        Requested {
             native_loading: self.switch("use_tf_native_loading"),
             workers: self.said("num_workers", config.num_workers.unwrap_or(cores)),
             prefetch: self.said("prefetch_buffer_size", prefetch),
@@ -146,17 +151,17 @@ impl Validation<'_> {
                 config.devices.enable_static_shapes.unwrap_or(true),
             ),
             fusion: self.switch("enable_xla"),
-            width: self.said("train.precision", width),
+            precision: self.said("train.precision", precision),
         }
     }
 
-    fn said<T>(&self, ours: &str, value: T) -> Said<T> {
-        Said { value, place: self.written.place(ours) }
+    fn said<T>(&self, ours: &str, value: T) -> Sourced<T> {
+        Sourced { value, place: self.written.place(ours) }
     }
 
-    fn switch(&self, name: &str) -> Option<Said<bool>> {
+    fn switch(&self, name: &str) -> Option<Sourced<bool>> {
         let (key, value) = self.written.conversion.as_ref()?.switch(name)?;
-        Some(Said { value, place: self.written.place_of(key) })
+        Some(Sourced { value, place: self.written.place_of(key) })
     }
 
     fn machine(&self, placement: Option<&Placement>) -> Machine {
@@ -170,7 +175,7 @@ impl Validation<'_> {
             let checked = devices.and_then(|open| Ok(precision.check(&open.model)?));
             checked.err().map(|error| format!("{error:#}"))
         });
-        Machine { cores, gpu, width_refused: refused }
+        Machine { cores, gpu, precision_refused: refused }
     }
 
     fn devices(&self, plan: &TrainPlan, found: &Inventory) -> Check {

@@ -8,7 +8,7 @@ use tandem_telemetry::event::{
     Checkpoint, Decision, DecisionOutcome, Event, Health, Loss, Name, Skipped, Stamped,
     StartReason, Started, Step, WarmUp,
 };
-use tandem_telemetry::record::News;
+use tandem_telemetry::record::Update;
 use tandem_units::Seconds;
 
 /// Items left out that are shown one by one; the report counts all.
@@ -60,10 +60,10 @@ impl Board {
     }
 
     /// Takes the news in; returns what is worth a line of its own.
-    pub(super) fn hear(&mut self, news: News<'_>) -> Vec<Said> {
+    pub(super) fn hear(&mut self, news: Update<'_>) -> Vec<Said> {
         let stamped = match news {
-            News::Periodic(line) => return vec![Said::Line(line.to_string())],
-            News::Event(stamped) => stamped,
+            Update::Periodic(line) => return vec![Said::Line(line.to_string())],
+            Update::Event(stamped) => stamped,
         };
         match &stamped.event {
             Event::Step(step) => self.add(step),
@@ -84,13 +84,13 @@ impl Board {
     /// Every shape where they take long, now and then where not.
     fn warmed_up(&mut self, met: &WarmUp, at: Nanos) -> Vec<Said> {
         let quiet = at.0.saturating_sub(self.told_of_shapes.0);
-        if met.number < met.of && quiet < SHAPES_EVERY.0 {
+        if met.number < met.total && quiet < SHAPES_EVERY.0 {
             return Vec::new();
         }
         self.told_of_shapes = at;
-        let WarmUp { shape: [rows, symbols, frames], number, of, took } = met;
+        let WarmUp { shape: [rows, symbols, frames], number, total, took } = met;
         let shape = format!("{rows} rows, {symbols} symbols, {frames} frames");
-        vec![Said::Line(format!("warm-up: shape {number} of {of} ({shape}) in {took}"))]
+        vec![Said::Line(format!("warm-up: shape {number} of {total} ({shape}) in {took}"))]
     }
 
     /// The last step that is over.
@@ -208,7 +208,7 @@ fn saved(checkpoint: &Checkpoint) -> String {
 fn decided(decision: &Decision) -> String {
     let outcome = match decision.outcome {
         DecisionOutcome::Kept => "kept",
-        DecisionOutcome::TakenBack => "taken back",
+        DecisionOutcome::Reverted => "reverted",
         DecisionOutcome::Trying => "being tried",
     };
     let stage = decision.stage.as_ref().map(|stage| format!(" of `{stage}`")).unwrap_or_default();

@@ -29,7 +29,7 @@ fn step(number: u64, took: u64, waited: u64) -> Event {
 }
 
 fn hear(board: &mut Board, event: impl Into<Event>) -> Vec<Said> {
-    board.hear(News::Event(&Stamped { at: Nanos(0), event: event.into() }))
+    board.hear(Update::Event(&Stamped { at: Nanos(0), event: event.into() }))
 }
 
 const PLAN: Plan = Plan { done: 0, last_step: Some(300), epochs: Some(4) };
@@ -56,8 +56,8 @@ fn a_warm_up_says_how_far_it_is_but_not_too_often() {
     let mut board = Board::new(PLAN);
     let mut met = |number: u32, second: u64| {
         let took = Nanos::millis(1500);
-        let event = WarmUp { shape: [8, 60, 400], number, of: 4, took }.into();
-        board.hear(News::Event(&Stamped { at: Nanos::millis(1000 * second), event }))
+        let event = WarmUp { shape: [8, 60, 400], number, total: 4, took }.into();
+        board.hear(Update::Event(&Stamped { at: Nanos::millis(1000 * second), event }))
     };
     let line = |number: u32| {
         let text = "(8 rows, 60 symbols, 400 frames) in 1.50 s";
@@ -203,7 +203,7 @@ fn without_a_terminal_a_line_comes_now_and_then() {
     for (number, second) in [(1, 0), (2, 1), (3, 9), (4, 10), (5, 11), (6, 25), (7, 26)] {
         let stamped = Stamped { at: Nanos(0), event: step(number, 100, 0) };
         let now = start + Duration::from_secs(second);
-        progress.0.lock().unwrap().hear(News::Event(&stamped), now);
+        progress.0.lock().unwrap().hear(Update::Event(&stamped), now);
     }
     progress.done();
     let text = voice.text();

@@ -1,4 +1,4 @@
-//! Who is answered, and which part of a file.
+//! Refused requests, and byte ranges of files.
 
 use super::*;
 use proptest::prelude::*;
@@ -44,12 +44,12 @@ fn no_page_of_another_origin_is_answered() {
     check(&format!("{host}Sec-Fetch-Site: same-origin\r\nSec-Fetch-Mode: cors\r\n"), None);
     check(&format!("{host}Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: no-cors\r\n"), Some(403));
     check(&format!("{host}Sec-Fetch-Site: same-site\r\nSec-Fetch-Mode: cors\r\n"), Some(403));
-    // A link somebody follows.
+    // A followed link.
     check(&format!("{host}Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: navigate\r\n"), None);
 }
 
 #[test]
-fn parts_of_files_are_those_asked_for() {
+fn byte_ranges_are_those_requested() {
     assert_eq!(part("bytes=0-", 10), Some((0, 9)));
     assert_eq!(part("bytes=2-4", 10), Some((2, 4)));
     assert_eq!(part("bytes=8-99", 10), Some((8, 9)));

@@ -38,7 +38,7 @@ pub fn watch(run: &Path, cancel: &CancelToken) -> anyhow::Result<ExitStatus> {
         if Instant::now() >= due {
             due = Instant::now() + LOOK_EVERY;
             // A record that cannot be read for a moment must not end the view.
-            let _: Result<Found, _> = follower.look();
+            let _: Result<Found, _> = follower.poll();
             terminal.draw(|frame| draw(frame, &follower.view(), &name))?;
         }
         std::thread::sleep(Duration::from_millis(30));

@@ -77,7 +77,7 @@ pub fn telemetry(size: Size) -> anyhow::Result<Target> {
         differences.push(idle_run(3_000, 64, recording.recorder())? - off);
         std::thread::sleep(pause);
     }
-    let lost = recording.finish().health.lost_in_all();
+    let lost = recording.finish().health.total_lost();
     std::fs::remove_file(&path).with_context(|| format!("cannot remove `{}`", path.display()))?;
     let pairs = differences.len();
     let added = median(differences);
