@@ -105,7 +105,7 @@ fn unusable_records_are_errors_with_a_hint() {
     for (name, words) in [
         ("foreign.jsonl", "is not a run record"),
         ("empty.jsonl", "is empty"),
-        ("newer.jsonl", "has format 9.1"),
+        ("newer.jsonl", "has format 9."),
         ("short.jsonl", "has 4 steps after the warm-up"),
         ("nowhere", "cannot open run record"),
     ] {
