@@ -21,7 +21,7 @@ fn a_run_to_be_killed() {
     let header = RunHeader::now("tandem", "0.0.0", json!({}));
     let recording = Recording::create(Path::new(&path), header, options).unwrap();
     let recorder = recording.recorder();
-    // Ends by itself after half a minute, should nobody kill it.
+    // Ends after half a minute if it is not killed.
     for number in 1..=3_000_000u64 {
         let (promise, value) = Pending::later();
         recorder.send(Step {

@@ -44,7 +44,7 @@ impl Message {
     fn number(&self, field: u64) -> Option<u64> {
         match self.0.get(&field)?.last()? {
             Value::Number(number) => Some(*number),
-            Value::Bytes(_) => panic!("field {field} is no number"),
+            Value::Bytes(_) => panic!("field {field} is not a number"),
         }
     }
 
