@@ -330,7 +330,7 @@ fn a_missing_driver_is_an_error_and_no_panic() {
         .output()
         .unwrap();
     let said = String::from_utf8_lossy(&outcome.stderr);
-    assert!(outcome.status.success() && !said.contains("panicked"), "{when}");
+    assert!(outcome.status.success() && !said.contains("panicked"), "{said}");
 }
 
 const NO_DRIVER: &str = "TANDEM_TEST_NO_DRIVER";
