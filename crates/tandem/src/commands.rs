@@ -25,6 +25,7 @@ pub mod completions;
 pub mod man;
 
 use crate::exit::ExitStatus;
+use crate::failure::Result;
 use crate::printer::Printer;
 
 /// Declares a clap variant and a branch of `run` for each command. Modules are declared outside: rustfmt does not see
@@ -39,7 +40,7 @@ macro_rules! commands {
         }
 
         impl Command {
-            pub fn run(self, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+            pub fn run(self, out: &mut Printer) -> Result<ExitStatus> {
                 match self {
                     $(Command::$variant(args) => $name::run(args, out),)*
                 }

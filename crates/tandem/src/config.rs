@@ -8,8 +8,7 @@ pub mod nearest; // the right name for a wrong one
 pub mod reference; // every key, as the code knows it
 
 use crate::device_args::DeviceConfig;
-use crate::failure::Advised;
-use anyhow::Context;
+use crate::failure::{Advised, Context, Result};
 use format::Format;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
@@ -66,7 +65,7 @@ pub struct FileConfig {
 
 impl FileConfig {
     /// Reads a file; none gives the defaults.
-    pub fn read(path: Option<&Path>) -> anyhow::Result<FileConfig> {
+    pub fn read(path: Option<&Path>) -> Result<FileConfig> {
         let Some(path) = path else { return Ok(FileConfig::default()) };
         let named = || format!("cannot use configuration `{}`", path.display());
         read_text(path)

@@ -5,6 +5,7 @@
 
 use crate::config::FileConfig;
 use crate::demo_corpus;
+use crate::failure::Result;
 use std::path::{Path, PathBuf};
 use tandem_data::batch::{BatchConfig, auto_prefetch};
 use tandem_data::text::{DiacriticsPolicy, Language, SymbolMode};
@@ -100,12 +101,12 @@ pub struct BatchSettings {
 
 impl CorpusArgs {
     /// Decides everything about a corpus.
-    pub fn resolve(&self, corpus: &Path) -> anyhow::Result<CorpusSettings> {
+    pub fn resolve(&self, corpus: &Path) -> Result<CorpusSettings> {
         self.resolve_over(FileConfig::read(self.config.as_deref())?, corpus)
     }
 
     /// Decides everything about a corpus, over a configuration that was read before.
-    pub fn resolve_over(&self, file: FileConfig, corpus: &Path) -> anyhow::Result<CorpusSettings> {
+    pub fn resolve_over(&self, file: FileConfig, corpus: &Path) -> Result<CorpusSettings> {
         let mut data = file.data_settings();
         if !self.languages.is_empty() {
             data.text.languages = self.languages.clone();

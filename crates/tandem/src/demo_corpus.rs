@@ -4,8 +4,7 @@
 //! files are unpacked once into the user's data directory, compared with the built-in bytes
 //! at every use, and repaired where they differ; other files there (a cache) are left alone.
 
-use crate::failure::Advised;
-use anyhow::Result;
+use crate::failure::{Advised, Result};
 use etcetera::BaseStrategy;
 use include_dir::{Dir, DirEntry, File, include_dir};
 use std::env;

@@ -4,7 +4,7 @@
 //! one.
 
 use crate::exit::ExitStatus;
-use anyhow::Context;
+use crate::failure::{Context, Result};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level;
@@ -15,7 +15,7 @@ use tandem_pipeline::CancelToken;
 const TOGETHER: Duration = Duration::from_millis(300);
 
 /// A token that the first signal cancels.
-pub fn cancel_on_signals() -> anyhow::Result<CancelToken> {
+pub fn cancel_on_signals() -> Result<CancelToken> {
     let token = CancelToken::new();
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
     let cancelled = token.clone();

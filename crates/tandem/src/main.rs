@@ -27,6 +27,7 @@ mod npy; // mel frames for NumPy
 mod printer; // data to stdout, words for people to stderr, progress in between
 mod speaking_args; // flags of commands that speak
 
+use crate::failure::Result;
 use clap::{CommandFactory, Parser};
 use commands::Command;
 use disk_trouble::DiskTrouble;
@@ -80,7 +81,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(cli: Cli, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+fn run(cli: Cli, out: &mut Printer) -> Result<ExitStatus> {
     environment::refuse_near_misses(&Cli::command(), std::env::vars_os())?;
     let _trouble = cli.disk_trouble.map(DiskTrouble::begin).transpose()?;
     cli.command.run(out)

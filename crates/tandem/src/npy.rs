@@ -1,9 +1,10 @@
 //! Mel frames as a file that NumPy reads.
 
+use crate::failure::Result;
 use npyz::WriterBuilder;
 
 /// The bytes of an `.npy` file. Shape: `[frames, bands]`, single precision.
-pub fn npy_of(mel: &[f32], bands: usize) -> anyhow::Result<Vec<u8>> {
+pub fn npy_of(mel: &[f32], bands: usize) -> Result<Vec<u8>> {
     let mut contents = Vec::new();
     let shape = [(mel.len() / bands) as u64, bands as u64];
     let options = npyz::WriteOptions::new().default_dtype().shape(&shape);

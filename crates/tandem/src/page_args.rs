@@ -1,7 +1,7 @@
 //! `--html` and `--lang`: a page of the answer, for commands that have one.
 
+use crate::failure::{Context, Result};
 use crate::printer::Printer;
-use anyhow::Context;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use std::path::{Path, PathBuf};
 use tandem_disk::replace_file::replace_file;
@@ -31,11 +31,7 @@ fn languages() -> impl TypedValueParser<Value = Lang> {
 
 impl PageArgs {
     /// Writes the page, if one was asked for; an existing file is replaced whole.
-    pub fn write(
-        &self,
-        out: &mut Printer,
-        page: impl FnOnce(Lang) -> anyhow::Result<Page>,
-    ) -> anyhow::Result<()> {
+    pub fn write(&self, out: &mut Printer, page: impl FnOnce(Lang) -> Result<Page>) -> Result<()> {
         let Some(path) = &self.html else { return Ok(()) };
         let text = render::html(&page(self.language.lang)?);
         replace_file(path, text.as_bytes())
@@ -45,7 +41,7 @@ impl PageArgs {
     }
 
     /// Refuses a file that cannot be written before hours are spent on its contents.
-    pub fn check(&self) -> anyhow::Result<()> {
+    pub fn check(&self) -> Result<()> {
         let Some(path) = &self.html else { return Ok(()) };
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         let folder = folder.unwrap_or(Path::new("."));

@@ -6,6 +6,7 @@
 //! that were measured.
 
 use crate::corpus_args::BatchArgs;
+use crate::failure::Result;
 use crate::printer::Printer;
 use crate::profiling::{ProfilingArgs, STAGES, Session};
 use std::time::Duration;
@@ -31,7 +32,7 @@ pub struct Grid {
 
 impl Grid {
     /// Runs all of it; each result is told as it comes.
-    pub fn run(&self, cancel: &CancelToken, out: &mut Printer) -> anyhow::Result<Vec<Tried>> {
+    pub fn run(&self, cancel: &CancelToken, out: &mut Printer) -> Result<Vec<Tried>> {
         let mut tried = Vec::new();
         let stages = STAGES.iter().filter(|stage| **stage != "align");
         for &batch in &self.batches {
@@ -53,7 +54,7 @@ impl Grid {
         stage: &str,
         tried: &mut Vec<Tried>,
         out: &mut Printer,
-    ) -> anyhow::Result<()> {
+    ) -> Result<()> {
         let plain = FeedSettings { workers: 1, depth: 2, ..session.feed.clone() };
         let mut base = session.measure("without changes", &plain, out)?;
         for &workers in &self.workers {

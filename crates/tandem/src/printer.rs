@@ -3,7 +3,7 @@
 //! Colours appear on a terminal only (`anstream` removes them elsewhere and honours `NO_COLOR`);
 //! a progress bar becomes a plain line now and then when stderr is not a terminal.
 
-use anyhow::Context;
+use crate::failure::{Context, Failure, Result};
 use comfy_table::{ContentArrangement, Table, presets};
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 use serde::Serialize;
@@ -29,7 +29,7 @@ impl Printer {
     }
 
     /// A line of the answer, to stdout.
-    pub fn line(&mut self, text: &str) -> anyhow::Result<()> {
+    pub fn line(&mut self, text: &str) -> Result<()> {
         match writeln!(anstream::stdout().lock(), "{text}") {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(ReaderGone.into()),
             other => other.context("cannot write to stdout"),
@@ -37,8 +37,8 @@ impl Printer {
     }
 
     /// The answer as JSON, to stdout.
-    pub fn json(&mut self, value: &impl Serialize) -> anyhow::Result<()> {
-        let text = serde_json::to_string_pretty(value)?;
+    pub fn json(&mut self, value: &impl Serialize) -> Result<()> {
+        let text = serde_json::to_string_pretty(value).map_err(Failure::foreign)?;
         self.line(&text)
     }
 
@@ -75,6 +75,8 @@ impl std::fmt::Display for ReaderGone {
 }
 
 impl std::error::Error for ReaderGone {}
+
+impl tandem_units::Hint for ReaderGone {}
 
 /// A progress bar on a terminal, a line every few seconds elsewhere.
 pub struct Progress {

@@ -1,5 +1,6 @@
 //! A profile as tables and sentences for people.
 
+use crate::failure::Result;
 use crate::printer::Printer;
 use owo_colors::OwoColorize;
 use tandem_insight::measured::DeviceFigures;
@@ -8,7 +9,7 @@ use tandem_telemetry::event::DeviceRole;
 use tandem_units::{Bytes, Seconds};
 
 /// Prints all of it.
-pub fn print(answer: &ProfileAnswer, out: &mut Printer) -> anyhow::Result<()> {
+pub fn print(answer: &ProfileAnswer, out: &mut Printer) -> Result<()> {
     out.line(&subject(&answer.subject))?;
     out.line("")?;
     runs(answer, out)?;
@@ -39,7 +40,7 @@ fn subject(s: &Subject) -> String {
     )
 }
 
-fn runs(answer: &ProfileAnswer, out: &mut Printer) -> anyhow::Result<()> {
+fn runs(answer: &ProfileAnswer, out: &mut Printer) -> Result<()> {
     let mut table = Printer::table(&[
         "run",
         "step",
@@ -66,7 +67,7 @@ fn runs(answer: &ProfileAnswer, out: &mut Printer) -> anyhow::Result<()> {
     out.line("")
 }
 
-fn phases(answer: &ProfileAnswer, out: &mut Printer) -> anyhow::Result<()> {
+fn phases(answer: &ProfileAnswer, out: &mut Printer) -> Result<()> {
     let mut table =
         Printer::table(&["phase", "workers", "mean", "std", "p95", "work a step", "share"]);
     for phase in &answer.phases {
@@ -86,7 +87,7 @@ fn phases(answer: &ProfileAnswer, out: &mut Printer) -> anyhow::Result<()> {
     out.line("")
 }
 
-fn devices(devices: &[DeviceFigures], out: &mut Printer) -> anyhow::Result<()> {
+fn devices(devices: &[DeviceFigures], out: &mut Printer) -> Result<()> {
     if devices.is_empty() {
         return Ok(());
     }
@@ -112,7 +113,7 @@ fn devices(devices: &[DeviceFigures], out: &mut Printer) -> anyhow::Result<()> {
     out.line("")
 }
 
-fn rules(answer: &ProfileAnswer, out: &mut Printer) -> anyhow::Result<()> {
+fn rules(answer: &ProfileAnswer, out: &mut Printer) -> Result<()> {
     use tandem_insight::profile::RuleKind;
     let mut table = Printer::table(&["rule", "measured", "wanted", ""]);
     for rule in &answer.rules {
@@ -132,7 +133,7 @@ fn rules(answer: &ProfileAnswer, out: &mut Printer) -> anyhow::Result<()> {
     out.line("")
 }
 
-fn conclusions(answer: &ProfileAnswer, out: &mut Printer) -> anyhow::Result<()> {
+fn conclusions(answer: &ProfileAnswer, out: &mut Printer) -> Result<()> {
     let verdict = &answer.verdict;
     let word = match verdict.cause {
         ProfileCause::Model | ProfileCause::Balanced => format!("{}", "verdict".green().bold()),

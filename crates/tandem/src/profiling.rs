@@ -6,10 +6,10 @@
 use crate::commands::prepare::Shown;
 use crate::corpus_args::{BatchArgs, CorpusArgs};
 use crate::device_args::DeviceArgs;
+use crate::failure::{Context, Result};
 use crate::printer::{Printer, Progress};
 use crate::train_args::{TrainArgs, VoiceArgs};
 use crate::train_plan::TrainPlan;
-use anyhow::Context;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -75,7 +75,7 @@ fn slow_stage(text: &str) -> Result<(String, Duration), String> {
 }
 
 impl ProfilingArgs {
-    fn plan(&self) -> anyhow::Result<TrainPlan> {
+    fn plan(&self) -> Result<TrainPlan> {
         let unnamed = self.train_data.is_none() && self.corpus.config.is_none();
         TrainArgs {
             train_data: self.train_data.clone().or_else(|| unnamed.then(|| "demo".into())),
@@ -113,11 +113,7 @@ const SIZES: [usize; 9] = [1, 2, 4, 8, 12, 16, 20, 24, 32];
 
 impl Session {
     /// Settles devices and prepares the corpus.
-    pub fn open(
-        args: &ProfilingArgs,
-        cancel: &CancelToken,
-        out: &mut Printer,
-    ) -> anyhow::Result<Session> {
+    pub fn open(args: &ProfilingArgs, cancel: &CancelToken, out: &mut Printer) -> Result<Session> {
         let plan = args.plan()?;
         let placement = Placement::decide(&plan.devices, &Inventory::detect())
             .context("no run is possible with these devices")?;
@@ -155,7 +151,7 @@ impl Session {
         directory: Option<&Path>,
         rules: &ProfileRules,
         out: &mut Printer,
-    ) -> anyhow::Result<ProfileAnswer> {
+    ) -> Result<ProfileAnswer> {
         let began = Instant::now();
         let directory = directory.unwrap_or(self.scratch.path());
         let run = |kind: RunKind, prepared: &Arc<Prepared>, out: &mut Printer| {
@@ -186,7 +182,7 @@ impl Session {
     }
 
     /// Tries every recommendation and enters what it brought.
-    pub fn apply(&self, answer: &mut ProfileAnswer, out: &mut Printer) -> anyhow::Result<()> {
+    pub fn apply(&self, answer: &mut ProfileAnswer, out: &mut Printer) -> Result<()> {
         let base = answer.measured.as_is.usual_step();
         for place in 0..answer.recommendations.len() {
             let feed = match answer.recommendations[place].change {
@@ -210,23 +206,13 @@ impl Session {
     }
 
     /// One run of the whole trainer with these feed settings.
-    pub fn measure(
-        &self,
-        what: &str,
-        feed: &FeedSettings,
-        out: &mut Printer,
-    ) -> anyhow::Result<Measured> {
+    pub fn measure(&self, what: &str, feed: &FeedSettings, out: &mut Printer) -> Result<Measured> {
         let path = self.record_path(self.scratch.path(), "tried");
         Ok(self.run(what, Scenario::Whole, feed, &self.prepared, &path, out)?.0)
     }
 
     /// A step with the pipeline and without it, in turns: see [`ProfileRunner::take_turns`].
-    pub fn take_turns(
-        &self,
-        turns: usize,
-        batches: usize,
-        out: &mut Printer,
-    ) -> anyhow::Result<Vec<Turn>> {
+    pub fn take_turns(&self, turns: usize, batches: usize, out: &mut Printer) -> Result<Vec<Turn>> {
         let mut shown = out.progress("turns with the pipeline and without", turns as u64);
         let runner = self.runner(&self.feed, (turns * batches) as u64, Arc::new(|_| {}));
         let found =
@@ -251,7 +237,7 @@ impl Session {
         prepared: &Arc<Prepared>,
         record: &Path,
         out: &mut Printer,
-    ) -> anyhow::Result<(Measured, u64)> {
+    ) -> Result<(Measured, u64)> {
         let skip = self.skip.max(buffered(feed) + 1);
         let steps = self.num_steps + skip;
         let shown: Arc<Mutex<Progress>> = Arc::new(Mutex::new(out.progress(what, steps)));
@@ -294,7 +280,7 @@ impl Session {
     }
 
     /// The corpus with mel frames kept, in a cache of its own: the user's stays as it is.
-    fn cached(&self, out: &mut Printer) -> anyhow::Result<Arc<Prepared>> {
+    fn cached(&self, out: &mut Printer) -> Result<Arc<Prepared>> {
         let cache_dir = Some(self.scratch.path().join("cache"));
         let options =
             PrepareOptions { features: Features::Cached, cache_dir, ..self.plan.prepare.clone() };
@@ -324,7 +310,7 @@ impl Session {
         }
     }
 
-    fn shapes(&self) -> anyhow::Result<Vec<BatchShapes>> {
+    fn shapes(&self) -> Result<Vec<BatchShapes>> {
         let mut sizes = SIZES.to_vec();
         sizes.push(self.feed.batch.batch_size);
         sizes.sort_unstable();
@@ -348,7 +334,7 @@ fn prepare_shown(
     options: &PrepareOptions,
     cancel: &CancelToken,
     out: &mut Printer,
-) -> anyhow::Result<Arc<Prepared>> {
+) -> Result<Arc<Prepared>> {
     let mut shown = Shown::on(out);
     let prepared = prepare(&plan.corpus, &plan.data, options, &mut shown, cancel);
     shown.done();
@@ -356,7 +342,7 @@ fn prepare_shown(
     Ok(Arc::new(prepared.with_context(named)?))
 }
 
-fn overhead(run: &Measured, began: Instant) -> anyhow::Result<Overhead> {
+fn overhead(run: &Measured, began: Instant) -> Result<Overhead> {
     let per_event = send_cost()?;
     let share = per_event * run.events as f64 / run.lasted.max(1e-9);
     let took = began.elapsed().as_secs_f64();

@@ -1,7 +1,6 @@
 //! Flags of commands that speak with a trained voice: which one, on which device, in which manner.
 
-use crate::failure::Advised;
-use anyhow::Context;
+use crate::failure::{Advised, Context, Result};
 use std::path::PathBuf;
 use tandem_device::backend::{self, Backend, BackendChoice, DeviceId};
 use tandem_device::inventory::Inventory;
@@ -63,13 +62,13 @@ impl SamplingArgs {
 
 impl VoiceArgs {
     /// Opens the device and reads the voice.
-    pub fn open(&self, vocoder: &VocoderChoice) -> anyhow::Result<Synthesizer> {
+    pub fn open(&self, vocoder: &VocoderChoice) -> Result<Synthesizer> {
         let device = self.device()?;
         Synthesizer::open(&self.checkpoint, &device, vocoder)
             .with_context(|| format!("cannot speak with `{}`", self.checkpoint.display()))
     }
 
-    fn device(&self) -> anyhow::Result<Device> {
+    fn device(&self) -> Result<Device> {
         let settings = DeviceSettings { backend: self.backend, ..DeviceSettings::default() };
         let placed = Placement::decide(&settings, &Inventory::detect())?.model.id;
         let id = match (self.gpu, placed.backend) {

@@ -7,7 +7,7 @@
 use crate::config::FileConfig;
 use crate::corpus_args::{BatchArgs, CorpusArgs};
 use crate::device_args::DeviceArgs;
-use crate::failure::Advised;
+use crate::failure::{Advised, Result};
 use crate::train_plan::TrainPlan;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use std::path::PathBuf;
@@ -145,12 +145,12 @@ pub struct TrainArgs {
 
 impl TrainArgs {
     /// Decides everything. Nothing of the corpus is read yet.
-    pub fn resolve(&self) -> anyhow::Result<TrainPlan> {
+    pub fn resolve(&self) -> Result<TrainPlan> {
         self.resolve_over(FileConfig::read(self.corpus.config.as_deref())?)
     }
 
     /// Decides everything, over a configuration that was read before.
-    pub fn resolve_over(&self, file: FileConfig) -> anyhow::Result<TrainPlan> {
+    pub fn resolve_over(&self, file: FileConfig) -> Result<TrainPlan> {
         let Some(train_data) = self.train_data.clone().or_else(|| file.train_data.clone()) else {
             let advice = "name one with `--train-data`; `demo` is the built-in one";
             return Err(Advised::new("there is no corpus to train on", advice).into());

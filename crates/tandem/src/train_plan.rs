@@ -5,8 +5,8 @@
 
 use crate::config::FileConfig;
 use crate::device_args::DeviceConfig;
+use crate::failure::{Context, Failure, Result};
 use crate::printer::Printer;
-use anyhow::Context;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tandem_data::batch::BatchConfig;
@@ -90,7 +90,7 @@ impl TrainPlan {
         prepared: &Arc<Prepared>,
         devices: &OpenDevices,
         out: &mut Printer,
-    ) -> anyhow::Result<FeedSettings> {
+    ) -> Result<FeedSettings> {
         let decided = decide_mel_place(self.devices.mel_on, prepared, &feed, devices)
             .context("cannot decide where mel frames are made")?;
         out.note(&decided.to_string());
@@ -122,8 +122,9 @@ impl TrainPlan {
 }
 
 /// The plan as TOML: given back with `--config`, it resolves to the same plan.
-pub fn effective_config(plan: &TrainPlan) -> anyhow::Result<String> {
+pub fn effective_config(plan: &TrainPlan) -> Result<String> {
     let text = toml::to_string(&plan.to_file())
+        .map_err(Failure::foreign)
         .context("cannot write the settings as a configuration file")?;
     Ok(format!(
         "# What was decided for this run. To run with the same settings:\n\

@@ -6,11 +6,11 @@ mod page; // the same as HTML
 use crate::commands::prepare::Shown;
 use crate::corpus_args::{BatchArgs, CorpusArgs, CorpusSettings};
 use crate::exit::ExitStatus;
+use crate::failure::{Context, Result, ensure};
 use crate::interrupt::cancel_on_signals;
 use crate::page_args::PageArgs;
 use crate::printer::Printer;
 use alignments::AlignmentArgs;
-use anyhow::Context;
 use owo_colors::OwoColorize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -81,7 +81,7 @@ pub struct Args {
 }
 
 /// Measures and reports.
-pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     args.page.check()?;
     if let Some(run) = &args.alignments.alignments {
         let asked = alignments::Asked { run, corpus: args.corpus.as_deref(), json: args.json };
@@ -156,7 +156,7 @@ fn prepare_twice(
     settings: &CorpusSettings,
     out: &mut Printer,
     cancel: &CancelToken,
-) -> anyhow::Result<(Prepared, Seconds)> {
+) -> Result<(Prepared, Seconds)> {
     let mut shown = Shown::on(out);
     let CorpusSettings { corpus, data, prepare: options, .. } = settings;
     let first = prepare(corpus, data, options, &mut shown, cancel);
@@ -167,7 +167,7 @@ fn prepare_twice(
     Ok((again, warm))
 }
 
-fn record(path: &Path, options: &AnalyzeOptions) -> anyhow::Result<Recording> {
+fn record(path: &Path, options: &AnalyzeOptions) -> Result<Recording> {
     let settings =
         serde_json::json!({ "command": "analyze", "step": options.consumer.step.as_secs_f64() });
     let header = RunHeader::now("tandem", env!("CARGO_PKG_VERSION"), settings);
@@ -175,14 +175,14 @@ fn record(path: &Path, options: &AnalyzeOptions) -> anyhow::Result<Recording> {
     Recording::create(path, header, options).context("cannot start the run record")
 }
 
-fn close(recording: Recording) -> anyhow::Result<Report> {
+fn close(recording: Recording) -> Result<Report> {
     let closed = recording.finish();
-    anyhow::ensure!(closed.ending == Ending::Whole, "the run record is not complete on disk");
+    ensure(closed.ending == Ending::Whole, "the run record is not complete on disk")?;
     Ok(Report::from_summary(&closed.summary, None, &Rules::default()))
 }
 
 /// The analysis for people.
-pub fn print(analysis: &Analysis, out: &mut Printer) -> anyhow::Result<()> {
+pub fn print(analysis: &Analysis, out: &mut Printer) -> Result<()> {
     let Analysis { text, audio, cache, batches, .. } = analysis;
     let mut table = Printer::table(&["what", "mean", "std", "p95", "max", "variation"]);
     let mut row = |what: &str, f: &Figures| {

@@ -3,9 +3,9 @@
 use crate::commands::prepare::Shown;
 use crate::corpus_args::{BatchArgs, CorpusArgs};
 use crate::exit::ExitStatus;
+use crate::failure::{Context, Result};
 use crate::interrupt::cancel_on_signals;
 use crate::printer::Printer;
-use anyhow::Context;
 use serde::Serialize;
 use std::path::PathBuf;
 use tandem_data::batch::{BatchShape, Batches, EpochPlan};
@@ -64,7 +64,7 @@ struct Batch<'a> {
 }
 
 /// Plans an epoch and shows it.
-pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     let settings = args.settings.resolve(&args.corpus)?;
     let batch = args.batch.resolve(&settings).batch;
     let cancel = cancel_on_signals()?;
@@ -115,7 +115,7 @@ fn name_rows<'a>(
         .collect()
 }
 
-fn print(plan: &Plan<'_>, out: &mut Printer) -> anyhow::Result<()> {
+fn print(plan: &Plan<'_>, out: &mut Printer) -> Result<()> {
     for batch in &plan.batches {
         let BatchShape { rows, frames, symbols } = batch.shape;
         out.line(&format!(

@@ -9,6 +9,7 @@ mod feed; // a step with the pipeline beside it
 mod learn; // whether a voice learns what a text says
 
 use crate::exit::ExitStatus;
+use crate::failure::Result;
 use crate::printer::Printer;
 
 /// What was typed.
@@ -35,7 +36,7 @@ enum Part {
 }
 
 /// Measures one part.
-pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     match args.part {
         Part::Data(args) => data::run(args, out),
         Part::Pipeline(args) => pipeline::run(args, out),

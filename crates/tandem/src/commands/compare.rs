@@ -3,9 +3,9 @@
 //! The answer goes to stdout; what a reader should know about the records goes to stderr.
 
 use crate::exit::ExitStatus;
+use crate::failure::{Context, Result};
 use crate::page_args::PageArgs;
 use crate::printer::Printer;
-use anyhow::Context;
 use owo_colors::OwoColorize;
 use std::path::{Path, PathBuf};
 use tandem_insight::compare::{CompareRules, Comparison, Judgement, Measure, Row, compare};
@@ -46,7 +46,7 @@ The first step of each run is left out, as in `tandem report`. A difference coun
 interval leaves out \"none\" and it is large enough to matter. Exit code 1: B is worse.";
 
 /// Reads both records and judges.
-pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     args.page.check()?;
     let [a, b] = [read(&args.a, out)?, read(&args.b, out)?];
     let usual = CompareRules { seed: args.seed, ..CompareRules::default() };
@@ -62,7 +62,7 @@ pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
 }
 
 /// A run, and a word about what its record lacks.
-pub fn read(path: &Path, out: &mut Printer) -> anyhow::Result<MeasuredRun> {
+pub fn read(path: &Path, out: &mut Printer) -> Result<MeasuredRun> {
     let run = MeasuredRun::read(path)
         .with_context(|| format!("cannot read the run `{}`", path.display()))?;
     if let Some(missing) = missing(&run.notes) {
@@ -84,7 +84,7 @@ fn missing(notes: &ReadNotes) -> Option<String> {
 }
 
 /// Says which part of a run is meant, where its directory was named and holds several.
-pub fn note_parts(path: &Path, out: &mut Printer) -> anyhow::Result<()> {
+pub fn note_parts(path: &Path, out: &mut Printer) -> Result<()> {
     if !path.is_dir() {
         return Ok(());
     }
@@ -104,7 +104,7 @@ pub fn note_parts(path: &Path, out: &mut Printer) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn print(found: &Comparison, out: &mut Printer) -> anyhow::Result<()> {
+fn print(found: &Comparison, out: &mut Printer) -> Result<()> {
     for (name, side) in [("A", &found.a), ("B", &found.b)] {
         let batch = side.batch_size.map(|size| format!(", batch size {size}")).unwrap_or_default();
         out.line(&format!("{name}  {}: {} steps{batch}", side.run.display(), side.steps))?;

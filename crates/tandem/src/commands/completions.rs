@@ -2,6 +2,7 @@
 
 use crate::Cli;
 use crate::exit::ExitStatus;
+use crate::failure::Result;
 use crate::printer::Printer;
 use clap::CommandFactory;
 use clap_complete::Shell;
@@ -17,7 +18,7 @@ pub struct Args {
 }
 
 /// Writes the script to stdout.
-pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "tandem", &mut script);
     out.line(String::from_utf8_lossy(&script).trim_end())?;

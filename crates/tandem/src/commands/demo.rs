@@ -2,6 +2,7 @@
 
 use crate::commands::{evaluate, prepare, synth, train};
 use crate::exit::ExitStatus;
+use crate::failure::Result;
 use crate::printer::Printer;
 use clap::Parser;
 use owo_colors::OwoColorize;
@@ -58,7 +59,7 @@ struct SynthDemo {
 }
 
 /// Runs the commands that a user would type, one after the other.
-pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     let directory = args.out.display().to_string();
     let prepared: PrepareDemo = typed(&["prepare", "demo", "--cache-dataset"], out)?;
     let mut status = prepare::run(prepared.args, out)?;
@@ -92,7 +93,7 @@ pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
     Ok(ExitStatus::Done)
 }
 
-fn train_demo(directory: &Path, steps: u64, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+fn train_demo(directory: &Path, steps: u64, out: &mut Printer) -> Result<ExitStatus> {
     let (place, steps) = (directory.display().to_string(), steps.to_string());
     let mut line = vec![
         "train",
@@ -124,7 +125,7 @@ fn train_demo(directory: &Path, steps: u64, out: &mut Printer) -> anyhow::Result
 }
 
 /// Shows the line, and reads it as if it had been typed.
-fn typed<P: Parser>(line: &[&str], out: &mut Printer) -> anyhow::Result<P> {
+fn typed<P: Parser>(line: &[&str], out: &mut Printer) -> Result<P> {
     let quoted: Vec<String> = line
         .iter()
         .map(|word| if word.contains(' ') { format!("\"{word}\"") } else { (*word).to_string() })

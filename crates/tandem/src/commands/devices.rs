@@ -5,8 +5,8 @@
 use crate::config::FileConfig;
 use crate::device_args::DeviceArgs;
 use crate::exit::ExitStatus;
+use crate::failure::{Context, Result};
 use crate::printer::Printer;
-use anyhow::Context;
 use serde::Serialize;
 use std::path::PathBuf;
 use tandem_device::inventory::{BackendReport, FoundDevice, Inventory};
@@ -43,7 +43,7 @@ struct Answer<'a> {
 }
 
 /// Looks and shows.
-pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     let file = FileConfig::read(args.config.as_deref())?;
     let asked = args.devices.resolve(&file.devices)?;
     let found = Inventory::detect();
@@ -64,7 +64,7 @@ pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
     Ok(ExitStatus::Done)
 }
 
-fn show_devices(found: &Inventory, out: &mut Printer) -> anyhow::Result<()> {
+fn show_devices(found: &Inventory, out: &mut Printer) -> Result<()> {
     let mut table = Printer::table(&["device", "name", "kind", "memory", "driver", "bus"]);
     for device in found.backends.iter().flat_map(|report| &report.devices) {
         table.add_row(row(device));
@@ -90,7 +90,7 @@ fn row(device: &FoundDevice) -> [String; 6] {
     ]
 }
 
-fn show_links(found: &Inventory, out: &mut Printer) -> anyhow::Result<()> {
+fn show_links(found: &Inventory, out: &mut Printer) -> Result<()> {
     for link in &found.links {
         let (kind, through) = (link.kind.name(), link.kind.through());
         out.line(&format!("link {} - {}: {kind}, {through}", link.one, link.other))?;
@@ -101,7 +101,7 @@ fn show_links(found: &Inventory, out: &mut Printer) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn show_missing(found: &Inventory, out: &mut Printer) -> anyhow::Result<()> {
+fn show_missing(found: &Inventory, out: &mut Printer) -> Result<()> {
     for card in &found.unused_cards {
         out.note(&format!(
             "card of {} at {} (model {}) is not used: see backend {} below",

@@ -6,7 +6,7 @@
 
 use crate::config::FileConfig;
 use crate::exit::ExitStatus;
-use crate::failure::{Advised, explain};
+use crate::failure::{Advised, Failure, Result, explain};
 use crate::printer::Printer;
 use serde::Serialize;
 use std::fmt::Write as _;
@@ -61,7 +61,7 @@ struct Section {
 }
 
 /// Gathers and writes.
-pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     let mut sections = sections(&args);
     if !args.full {
         let who = redactor();
@@ -221,14 +221,14 @@ fn as_text(sections: &[Section]) -> String {
     shown.collect::<Vec<_>>().join("\n")
 }
 
-fn as_zip(sections: &[Section]) -> anyhow::Result<Vec<u8>> {
+fn as_zip(sections: &[Section]) -> Result<Vec<u8>> {
     let mut archive = zip::ZipWriter::new(Cursor::new(Vec::new()));
     let options = SimpleFileOptions::default().compression_method(zip::CompressionMethod::Stored);
     for section in sections {
-        archive.start_file(format!("{}.txt", section.name), options)?;
+        archive.start_file(format!("{}.txt", section.name), options).map_err(Failure::foreign)?;
         archive.write_all(section.text.as_bytes())?;
     }
-    Ok(archive.finish()?.into_inner())
+    Ok(archive.finish().map_err(Failure::foreign)?.into_inner())
 }
 
 fn redactor() -> Redactor {

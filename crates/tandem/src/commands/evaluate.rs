@@ -3,10 +3,10 @@
 use crate::config::FileConfig;
 use crate::demo_corpus;
 use crate::exit::ExitStatus;
+use crate::failure::{Context, Result};
 use crate::interrupt::cancel_on_signals;
 use crate::printer::Printer;
 use crate::speaking_args::{SamplingArgs, VoiceArgs};
-use anyhow::Context;
 use owo_colors::OwoColorize;
 use std::path::PathBuf;
 use tandem_data::corpus::{Corpus, Split};
@@ -48,7 +48,7 @@ pub struct Args {
 }
 
 /// Judges and reports.
-pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     let file = FileConfig::read(args.config.as_deref())?;
     let root = demo_corpus::resolve(&args.corpus)?;
     let corpus = Corpus::read(&root, &file.corpus)
@@ -79,7 +79,7 @@ pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
     Ok(if evaluation.all.gain > 0.0 { ExitStatus::Done } else { ExitStatus::Negative })
 }
 
-fn print(found: &Evaluation, out: &mut Printer) -> anyhow::Result<()> {
+fn print(found: &Evaluation, out: &mut Printer) -> Result<()> {
     let mut table = Printer::table(&COLUMNS);
     for (language, tally) in &found.languages {
         table.add_row(row(&format!("language {language}"), tally));

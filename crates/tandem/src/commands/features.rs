@@ -1,10 +1,9 @@
 //! `tandem features`: what the model will see of a recording, as numbers or as a picture.
 
 use crate::exit::ExitStatus;
-use crate::failure::Advised;
+use crate::failure::{Advised, Context, Result};
 use crate::npy::npy_of;
 use crate::printer::Printer;
-use anyhow::Context;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use tandem_data::audio::mel::{Mel, MelConfig, MelExtractor};
@@ -55,7 +54,7 @@ struct Summary {
 }
 
 /// Makes the features and writes them.
-pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     let format = Format::of(&args.output)?;
     check_directory(&args.output)?;
     let (mel, summary) = make(&args)
@@ -110,7 +109,7 @@ pub fn check_directory(output: &Path) -> Result<(), Advised> {
     }
 }
 
-fn make(args: &Args) -> anyhow::Result<(Mel, Summary)> {
+fn make(args: &Args) -> Result<(Mel, Summary)> {
     let settings = MelConfig::SPEECH_22K;
     let mut decoder = Decoder::new(settings.rate, AudioLimits::default());
     let mut file = FileReader::default();

@@ -3,8 +3,8 @@
 
 use crate::Cli;
 use crate::exit::ExitStatus;
+use crate::failure::{Context, Result};
 use crate::printer::Printer;
-use anyhow::Context;
 use clap::{Command, CommandFactory};
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, roman};
@@ -28,7 +28,7 @@ Examples:
   tandem man | man -l -                   look at the first one";
 
 /// Writes the pages.
-pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     let pages = pages(Cli::command())?;
     let Some(directory) = args.directory else {
         // The program comes before its commands.

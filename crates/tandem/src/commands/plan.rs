@@ -3,13 +3,12 @@
 use crate::commands::compare;
 use crate::commands::profile::ANSWER;
 use crate::exit::ExitStatus;
-use crate::failure::Advised;
+use crate::failure::{Advised, Context, Failure, Result};
 use crate::interrupt::cancel_on_signals;
 use crate::plan_grid::Grid;
 use crate::printer::Printer;
 use crate::profile_text::percent;
 use crate::profiling::ProfilingArgs;
-use anyhow::Context;
 use owo_colors::OwoColorize;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -90,7 +89,7 @@ fn at_least_one(text: &str) -> Result<usize, String> {
 }
 
 /// Plans, or checks plans.
-pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     if let Some(gigabytes) = args.preset {
         return preset(gigabytes, args.json, out);
     }
@@ -102,13 +101,13 @@ pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
         return Err(Advised::new(fact, "add --check, or leave them out").into());
     }
     let profiles: Vec<ProfileAnswer> =
-        args.profiles.iter().map(|path| read(path)).collect::<anyhow::Result<_>>()?;
+        args.profiles.iter().map(|path| read(path)).collect::<Result<_>>()?;
     let answer = plan(&profiles, &question(&args)?)?;
     let past = args.past.iter().map(|path| {
         let run = compare::read(path, out)?;
         Ok(PastRun::of(&profiles, &run)?)
     });
-    let past: Vec<PastRun> = past.collect::<anyhow::Result<_>>()?;
+    let past: Vec<PastRun> = past.collect::<Result<_>>()?;
     match args.json {
         true => out.json(&Planned { answer: &answer, past: &past })?,
         false => {
@@ -128,7 +127,7 @@ struct Planned<'a> {
     past: &'a [PastRun],
 }
 
-fn print_past(past: &[PastRun], out: &mut Printer) -> anyhow::Result<()> {
+fn print_past(past: &[PastRun], out: &mut Printer) -> Result<()> {
     let Some(median) = median_error(past) else { return Ok(()) };
     let mut table = Printer::table(&[
         "past run",
@@ -170,7 +169,7 @@ fn question(args: &Args) -> Result<PlanQuestion, Advised> {
     })
 }
 
-fn read(path: &Path) -> anyhow::Result<ProfileAnswer> {
+fn read(path: &Path) -> Result<ProfileAnswer> {
     let file = if path.is_dir() { path.join(ANSWER) } else { path.to_path_buf() };
     let text = std::fs::read_to_string(&file).map_err(|error| {
         let fact = format!("cannot read `{}`: {error}", file.display());
@@ -187,7 +186,7 @@ fn read(path: &Path) -> anyhow::Result<ProfileAnswer> {
     Ok(answer)
 }
 
-fn preset(gigabytes: u64, json: bool, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+fn preset(gigabytes: u64, json: bool, out: &mut Printer) -> Result<ExitStatus> {
     let Some(preset) = Preset::of_size(gigabytes) else {
         let fact = format!("there is no preset for {gigabytes} GB");
         return Err(Advised::new(fact, "use --preset 12, 16 or 24").into());
@@ -199,7 +198,7 @@ fn preset(gigabytes: u64, json: bool, out: &mut Printer) -> anyhow::Result<ExitS
     Ok(ExitStatus::Done)
 }
 
-fn print(answer: &PlanAnswer, out: &mut Printer) -> anyhow::Result<()> {
+fn print(answer: &PlanAnswer, out: &mut Printer) -> Result<()> {
     let mut table = Printer::table(&[
         "",
         "mode",
@@ -261,7 +260,7 @@ fn print(answer: &PlanAnswer, out: &mut Printer) -> anyhow::Result<()> {
     out.line(&table.trim_fmt())
 }
 
-fn check(args: &Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+fn check(args: &Args, out: &mut Printer) -> Result<ExitStatus> {
     let cancel = cancel_on_signals()?;
     let or_usual = |list: &[usize], usual: &[usize]| match list {
         [] => usual.to_vec(),
@@ -279,7 +278,8 @@ fn check(args: &Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
         slow: Duration::from_millis(args.slow.unwrap_or(400)),
     };
     let tried = grid.run(&cancel, out).context("the grid could not be run")?;
-    let summary = CheckSummary::of(&tried).context("no configuration was tried")?;
+    let summary =
+        CheckSummary::of(&tried).ok_or_else(|| Failure::bare("no configuration was tried"))?;
     match args.json {
         true => out.json(&serde_json::json!({ "tried": tried, "summary": summary }))?,
         false => print_check(&tried, &summary, out)?,
@@ -287,7 +287,7 @@ fn check(args: &Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
     Ok(if summary.is_good() { ExitStatus::Done } else { ExitStatus::Negative })
 }
 
-fn print_check(tried: &[Tried], summary: &CheckSummary, out: &mut Printer) -> anyhow::Result<()> {
+fn print_check(tried: &[Tried], summary: &CheckSummary, out: &mut Printer) -> Result<()> {
     let mut table = Printer::table(&["configuration", "predicted", "measured", "error"]);
     for one in tried {
         table.add_row([

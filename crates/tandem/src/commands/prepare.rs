@@ -2,9 +2,9 @@
 
 use crate::corpus_args::CorpusArgs;
 use crate::exit::ExitStatus;
+use crate::failure::{Context, Result};
 use crate::interrupt::cancel_on_signals;
 use crate::printer::{Printer, Progress};
-use anyhow::Context;
 use owo_colors::OwoColorize;
 use serde::Serialize;
 use std::path::PathBuf;
@@ -43,7 +43,7 @@ pub struct Args {
 }
 
 /// Prepares the corpus.
-pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     let mut settings = args.settings.resolve(&args.corpus)?;
     if args.verify {
         settings.prepare.trust = Trust::Bytes;
@@ -106,7 +106,7 @@ impl Watcher for Shown<'_> {
 }
 
 /// The summary for people: one line per fact, then the rejected rows.
-pub fn print_summary(prepared: &Prepared, out: &mut Printer) -> anyhow::Result<()> {
+pub fn print_summary(prepared: &Prepared, out: &mut Printer) -> Result<()> {
     let s = &prepared.summary;
     let mut lines = vec![
         ("corpus", s.corpus.display().to_string()),
@@ -177,7 +177,7 @@ fn table_of(rejected: &[RejectedRow]) -> String {
     table.trim_fmt()
 }
 
-fn print_rejected(prepared: &Prepared, out: &mut Printer) -> anyhow::Result<()> {
+fn print_rejected(prepared: &Prepared, out: &mut Printer) -> Result<()> {
     let rejected = &prepared.rejected;
     if rejected.is_empty() {
         return Ok(());

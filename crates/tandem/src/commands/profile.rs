@@ -1,12 +1,12 @@
 //! `tandem profile`: trains a few steps in several ways, and says what holds a run back.
 
 use crate::exit::ExitStatus;
+use crate::failure::{Context, Failure, Result};
 use crate::interrupt::cancel_on_signals;
 use crate::page_args::PageArgs;
 use crate::printer::Printer;
 use crate::profile_text;
 use crate::profiling::{ProfilingArgs, Session};
-use anyhow::Context;
 use std::path::{Path, PathBuf};
 use tandem_disk::replace_file::replace_file;
 use tandem_insight::profile::{ProfileAnswer, ProfileRules};
@@ -47,7 +47,7 @@ pub struct Args {
 pub const ANSWER: &str = "profile.json";
 
 /// Profiles.
-pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     args.page.check()?;
     if let Some(directory) = &args.record {
         refuse_to_overwrite(directory)?;
@@ -73,7 +73,7 @@ pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
 }
 
 /// Before the first run, not after the last.
-fn refuse_to_overwrite(directory: &Path) -> anyhow::Result<()> {
+fn refuse_to_overwrite(directory: &Path) -> Result<()> {
     std::fs::create_dir_all(directory)
         .with_context(|| format!("cannot make `{}`", directory.display()))?;
     if directory.join(ANSWER).exists() {
@@ -83,9 +83,9 @@ fn refuse_to_overwrite(directory: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn keep(answer: &ProfileAnswer, directory: &Path, out: &mut Printer) -> anyhow::Result<()> {
+fn keep(answer: &ProfileAnswer, directory: &Path, out: &mut Printer) -> Result<()> {
     let path = directory.join(ANSWER);
-    let text = serde_json::to_string_pretty(answer)?;
+    let text = serde_json::to_string_pretty(answer).map_err(Failure::foreign)?;
     replace_file(&path, text.as_bytes())
         .with_context(|| format!("cannot write `{}`", path.display()))?;
     out.note(&format!(

@@ -7,7 +7,7 @@ use crate::config::nearest::nearest;
 use crate::config::reference::{Entry, entries};
 use crate::environment::WITHOUT_FLAG;
 use crate::exit::ExitStatus;
-use crate::failure::Advised;
+use crate::failure::{Advised, Result};
 use crate::printer::Printer;
 use clap::CommandFactory;
 use std::collections::BTreeMap;
@@ -34,7 +34,7 @@ Examples:
   tandem reference --json                for scripts";
 
 /// Prints.
-pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     let all = entries();
     if args.markdown {
         out.line(page(&all).trim_end())?;

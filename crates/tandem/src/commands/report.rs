@@ -2,9 +2,9 @@
 
 use crate::commands::compare::note_parts;
 use crate::exit::ExitStatus;
+use crate::failure::{Context, Result};
 use crate::page_args::PageArgs;
 use crate::printer::Printer;
-use anyhow::Context;
 use std::path::{Path, PathBuf};
 use tandem_page::{RunView, run_page};
 use tandem_telemetry::event::Event;
@@ -37,7 +37,7 @@ Examples:
 The run may still be going on, or have been killed: the report covers what is recorded.";
 
 /// Reads the record once and prints what it says.
-pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     args.page.check()?;
     let (summary, notes) = Summary::read(&args.run)
         .with_context(|| format!("cannot report on `{}`", args.run.display()))?;
@@ -58,7 +58,7 @@ pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
     }
 }
 
-fn draw(run: &Path, path: &Path, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+fn draw(run: &Path, path: &Path, out: &mut Printer) -> Result<ExitStatus> {
     let mut trace = Trace::new(Trace::LIMIT);
     let mut spans = 0u64;
     visit(run, |stamped| {

@@ -7,11 +7,10 @@ mod sweep;
 
 use crate::commands::compare::read;
 use crate::exit::ExitStatus;
-use crate::failure::Advised;
+use crate::failure::{Advised, Context, Result};
 use crate::interrupt::cancel_on_signals;
 use crate::page_args::PageArgs;
 use crate::printer::Printer;
-use anyhow::Context;
 use owo_colors::OwoColorize;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -74,11 +73,11 @@ struct Answer<'a> {
 }
 
 /// Measures where asked to, then judges.
-pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     args.page.check()?;
     let (runs, too_large) = if args.sweep.is_empty() {
         let runs = args.runs.iter().map(|path| read(path, out));
-        (runs.collect::<anyhow::Result<Vec<_>>>()?, None)
+        (runs.collect::<Result<Vec<_>>>()?, None)
     } else {
         swept(&args, out)?
     };
@@ -96,7 +95,7 @@ pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
     Ok(ExitStatus::Done)
 }
 
-fn swept(args: &Args, out: &mut Printer) -> anyhow::Result<(Vec<MeasuredRun>, Option<TooLarge>)> {
+fn swept(args: &Args, out: &mut Printer) -> Result<(Vec<MeasuredRun>, Option<TooLarge>)> {
     let mut sizes = args.sweep.clone();
     sizes.sort_unstable();
     sizes.dedup();
@@ -114,10 +113,10 @@ fn swept(args: &Args, out: &mut Printer) -> anyhow::Result<(Vec<MeasuredRun>, Op
     };
     let directories = sweep.run(&sizes, &cancel_on_signals()?, out)?;
     let runs = directories.done.iter().map(|path| read(path, out));
-    Ok((runs.collect::<anyhow::Result<_>>()?, directories.too_large))
+    Ok((runs.collect::<Result<_>>()?, directories.too_large))
 }
 
-fn new_directory(path: &Path) -> anyhow::Result<PathBuf> {
+fn new_directory(path: &Path) -> Result<PathBuf> {
     std::fs::create_dir(path).map_err(|cause| {
         let fact = format!("cannot make the directory `{}`: {cause}", path.display());
         Advised::new(fact, "name one that does not exist yet, in a directory that does")
@@ -125,7 +124,7 @@ fn new_directory(path: &Path) -> anyhow::Result<PathBuf> {
     Ok(path.to_path_buf())
 }
 
-fn print(found: &Scaling, stop: Option<&TooLarge>, out: &mut Printer) -> anyhow::Result<()> {
+fn print(found: &Scaling, stop: Option<&TooLarge>, out: &mut Printer) -> Result<()> {
     let mut table = Printer::table(&[
         "batch",
         "steps",
@@ -168,7 +167,7 @@ fn print(found: &Scaling, stop: Option<&TooLarge>, out: &mut Printer) -> anyhow:
     out.line(&format!("{:<8} {}", "verdict".bold(), found.sentence))
 }
 
-fn draw(found: &Scaling, path: &Path, out: &mut Printer) -> anyhow::Result<()> {
+fn draw(found: &Scaling, path: &Path, out: &mut Printer) -> Result<()> {
     let panels = panels(found);
     let bytes = match ending(path).as_str() {
         "svg" => chart::svg(&panels)?.into_bytes(),

@@ -2,11 +2,10 @@
 
 use crate::commands::features::check_directory;
 use crate::exit::ExitStatus;
-use crate::failure::Advised;
+use crate::failure::{Advised, Context, Result};
 use crate::npy::npy_of;
 use crate::printer::Printer;
 use crate::speaking_args::{SamplingArgs, VoiceArgs};
-use anyhow::Context;
 use serde::Serialize;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -104,7 +103,7 @@ struct Sentence {
 }
 
 /// Says it.
-pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     check_output(&args)?;
     let text = args.words.read()?;
     let options = SpeechOptions {
@@ -138,7 +137,7 @@ pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
 }
 
 impl Words {
-    fn read(&self) -> anyhow::Result<String> {
+    fn read(&self) -> Result<String> {
         let Some(path) = &self.text_file else {
             return Ok(self.text.clone().unwrap_or_default());
         };
@@ -188,7 +187,7 @@ fn write(
     args: &Args,
     synthesizer: &Synthesizer,
     told: &SynthesizedSpeech,
-) -> anyhow::Result<Written> {
+) -> Result<Written> {
     let settings = &synthesizer.trained().document.mel;
     if let Some(path) = &args.mel {
         let contents = npy_of(&told.mel, settings.bands)?;
@@ -235,7 +234,7 @@ impl Summary {
     }
 }
 
-fn print(summary: &Summary, out: &mut Printer) -> anyhow::Result<()> {
+fn print(summary: &Summary, out: &mut Printer) -> Result<()> {
     let Summary { output, seconds, sentences, real_time_factor, .. } = summary;
     out.line(&format!(
         "{}: {seconds} of speech, {} {}, real-time factor {real_time_factor:.3}",
@@ -317,8 +316,8 @@ mod tests {
         std::fs::write(&path, "\u{feff}سلام").unwrap();
         assert_eq!(words.read().unwrap(), "سلام");
         std::fs::write(&path, [0xff, 0xfe, 0x41]).unwrap();
-        assert!(words.read().unwrap_err().to_string().contains("not UTF-8"));
+        assert!(words.read().unwrap_err().facts()[0].contains("not UTF-8"));
         std::fs::remove_file(&path).unwrap();
-        assert!(words.read().unwrap_err().to_string().contains("a.txt"));
+        assert!(words.read().unwrap_err().facts()[0].contains("a.txt"));
     }
 }

@@ -3,8 +3,8 @@
 //! For people who prepare a corpus or work on a language. Reads no corpus.
 
 use crate::exit::ExitStatus;
+use crate::failure::{Context, Result};
 use crate::printer::Printer;
-use anyhow::Context;
 use clap::ValueEnum;
 use serde::Serialize;
 use std::io::BufRead;
@@ -75,7 +75,7 @@ enum Diacritics {
 }
 
 /// Reads each text and shows what became of it.
-pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     if args.list {
         return list(&args, out);
     }
@@ -126,7 +126,7 @@ fn settings(args: &Args) -> TextConfig {
     }
 }
 
-fn texts(typed: &[String]) -> anyhow::Result<Vec<String>> {
+fn texts(typed: &[String]) -> Result<Vec<String>> {
     if typed != ["-"] {
         return Ok(typed.to_vec());
     }
@@ -216,7 +216,7 @@ fn how(detected: Detection) -> &'static str {
     }
 }
 
-fn list(args: &Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+fn list(args: &Args, out: &mut Printer) -> Result<ExitStatus> {
     if args.json {
         let rows: Vec<_> = Language::ALL.into_iter().map(Row::of).collect();
         out.json(&rows)?;

@@ -6,6 +6,7 @@
 use crate::commands::prepare::Shown;
 use crate::demo_corpus;
 use crate::exit::ExitStatus;
+use crate::failure::{Context, Result};
 use crate::interrupt::cancel_on_signals;
 use crate::page_args::PageArgs;
 use crate::printer::Printer;
@@ -13,7 +14,6 @@ use crate::progress::{Plan, TrainProgress};
 use crate::train_advice::{LinkFact, MachineFacts, advice};
 use crate::train_args::TrainArgs;
 use crate::train_plan::{TrainPlan, effective_config};
-use anyhow::Context;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -81,7 +81,7 @@ Examples:
 Ctrl-C finishes the step under way, writes a checkpoint and exits with 3.";
 
 /// Trains.
-pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     args.page.check()?;
     let plan = args.train.resolve()?;
     let door =
@@ -126,7 +126,7 @@ fn prepare_validation(
     training: &Prepared,
     out: &mut Printer,
     cancel: &CancelToken,
-) -> anyhow::Result<Option<Arc<Prepared>>> {
+) -> Result<Option<Arc<Prepared>>> {
     let Some(named) = &plan.val_data else { return Ok(None) };
     let unusable = || format!("cannot validate on `{}`", named.display());
     let corpus = demo_corpus::resolve(named).with_context(unusable)?;
@@ -152,11 +152,7 @@ struct Wishes {
 
 impl Wishes {
     /// Follows the record on the disk, as `tandem watch` does: the run does not notice.
-    fn open_dashboard(
-        &mut self,
-        directory: &Path,
-        out: &mut Printer,
-    ) -> anyhow::Result<Option<Dashboard>> {
+    fn open_dashboard(&mut self, directory: &Path, out: &mut Printer) -> Result<Option<Dashboard>> {
         let Some(door) = self.door.take() else { return Ok(None) };
         let lang = self.page.language.lang;
         let options =
@@ -186,7 +182,7 @@ impl TrainingRun {
         mut wishes: Wishes,
         cancel: &CancelToken,
         out: &mut Printer,
-    ) -> anyhow::Result<ExitStatus> {
+    ) -> Result<ExitStatus> {
         let directory = self.plan.train.checkpoint_dir.clone();
         let checkpoints = Checkpoints::open(&directory, Keep { last: self.plan.train.keep })
             .with_context(|| format!("cannot write checkpoints to `{}`", directory.display()))?;
@@ -245,7 +241,7 @@ impl TrainingRun {
         self.tell(outcome, &closed, &record, wishes.json, out)
     }
 
-    fn feed(&self, out: &mut Printer) -> anyhow::Result<FeedSettings> {
+    fn feed(&self, out: &mut Printer) -> Result<FeedSettings> {
         let feed = self.plan.feed_on(&self.placement);
         let rows = Rows::of(&self.prepared, feed.split).cache_row.len();
         let feed = FeedSettings {
@@ -262,7 +258,7 @@ impl TrainingRun {
         feed: &FeedSettings,
         checkpoints: &Checkpoints,
         cancel: &CancelToken,
-    ) -> anyhow::Result<(RunStart, Vec<String>)> {
+    ) -> Result<(RunStart, Vec<String>)> {
         let (prepared, settings) = (&self.prepared, &self.plan.train);
         if !self.plan.resume {
             let start = begin(prepared, feed, settings, &self.devices, checkpoints, cancel)?;
@@ -303,7 +299,7 @@ impl TrainingRun {
         checkpoints: Checkpoints,
         recorder: Recorder,
         cancel: &CancelToken,
-    ) -> anyhow::Result<Outcome> {
+    ) -> Result<Outcome> {
         let directory = &self.plan.train.checkpoint_dir;
         let first_step = start.train_state.step + 1;
         let settings =
@@ -342,7 +338,7 @@ impl TrainingRun {
         record: &Path,
         json: bool,
         out: &mut Printer,
-    ) -> anyhow::Result<ExitStatus> {
+    ) -> Result<ExitStatus> {
         let report = Report::from_summary(&closed.summary, None, &Rules::default());
         if json {
             out.json(&report)?;

@@ -6,7 +6,7 @@
 use crate::commands::prepare::Shown;
 use crate::config::tree::Written;
 use crate::exit::ExitStatus;
-use crate::failure::{is_cancelled, way_out};
+use crate::failure::{Failure, Result, is_cancelled};
 use crate::interrupt::cancel_on_signals;
 use crate::printer::Printer;
 use crate::train_advice::advice;
@@ -71,7 +71,7 @@ struct Answer<'a> {
 }
 
 /// Reads, checks, shows.
-pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     let written = Written::read(&args.config)?;
     if args.convert {
         return print_converted(&written, out);
@@ -100,7 +100,7 @@ struct Validation<'a> {
 }
 
 impl Validation<'_> {
-    fn checks(&self, out: &mut Printer) -> anyhow::Result<Vec<Check>> {
+    fn checks(&self, out: &mut Printer) -> Result<Vec<Check>> {
         let plan = self.plan();
         let found = Inventory::detect();
         let placed = plan.as_ref().ok().map(|plan| Placement::decide(&plan.devices, &found));
@@ -124,7 +124,7 @@ impl Validation<'_> {
     }
 
     /// The run that these settings make; the corpus is named by a stand-in where there is none.
-    fn plan(&self) -> anyhow::Result<TrainPlan> {
+    fn plan(&self) -> Result<TrainPlan> {
         let named = self.corpus.clone().or_else(|| self.written.config.train_data.clone());
         let train_data = Some(named.unwrap_or_else(|| PathBuf::from(".")));
         let args = TrainArgs { train_data, ..TrainArgs::default() };
@@ -171,9 +171,9 @@ impl Validation<'_> {
         // Only what asks for another width needs the device opened.
         let asked = placement.filter(|_| precision != Precision::F32);
         let refused = asked.and_then(|placement| {
-            let devices = placement.open().map_err(anyhow::Error::from);
+            let devices = placement.open().map_err(Failure::from);
             let checked = devices.and_then(|open| Ok(precision.check(&open.model)?));
-            checked.err().map(|error| format!("{error:#}"))
+            checked.err().map(|error| error.facts().join(": "))
         });
         Machine { cores, gpu, precision_refused: refused }
     }
@@ -223,7 +223,7 @@ impl Validation<'_> {
     }
 
     /// Every row, with the code that a run uses.
-    fn rows(&self, plan: &TrainPlan, out: &mut Printer) -> anyhow::Result<Check> {
+    fn rows(&self, plan: &TrainPlan, out: &mut Printer) -> Result<Check> {
         let name = "corpus rows";
         if self.corpus.is_none() && self.written.config.train_data.is_none() {
             let change = "name one with `--corpus`, or set `train_data`";
@@ -234,7 +234,7 @@ impl Validation<'_> {
         let prepared = prepare(&plan.corpus, &plan.data, &plan.prepare, &mut shown, &cancel);
         shown.done();
         let place = self.written.place("train_data");
-        let prepared = match prepared.map_err(anyhow::Error::from) {
+        let prepared = match prepared.map_err(Failure::from) {
             Err(error) if is_cancelled(&error) => return Err(error),
             Err(error) => return Ok(self.refused(name, &error).at(&place)),
             Ok(prepared) => prepared,
@@ -252,9 +252,9 @@ impl Validation<'_> {
     }
 
     /// What a run would refuse.
-    fn refused(&self, name: &'static str, error: &anyhow::Error) -> Check {
-        let change = way_out(error).unwrap_or_else(|| "mend it, then check again".into());
-        let reason = format!("{error:#}");
+    fn refused(&self, name: &'static str, error: &Failure) -> Check {
+        let change = error.hint().unwrap_or_else(|| "mend it, then check again".into());
+        let reason = error.facts().join(": ");
         // A fault that names one of our keys can be shown in the file's own terms.
         let quoted = reason.split('`').skip(1).step_by(2).find(|word| word.contains('.'));
         let place = quoted.map(|key| self.written.place(key)).filter(|place| place.line.is_some());
@@ -263,7 +263,7 @@ impl Validation<'_> {
     }
 }
 
-fn print(checks: &[Check], written: &Written, out: &mut Printer) -> anyhow::Result<()> {
+fn print(checks: &[Check], written: &Written, out: &mut Printer) -> Result<()> {
     let mut table = Printer::table(&["check", "", "reason", "change"]);
     for check in checks {
         let level = match check.level {
@@ -314,7 +314,7 @@ fn meanings(conversion: &Conversion, written: &Written) -> String {
 }
 
 /// The settings as TOML on stdout; what was left out as comments above them.
-fn print_converted(written: &Written, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+fn print_converted(written: &Written, out: &mut Printer) -> Result<ExitStatus> {
     if let Some(conversion) = &written.conversion {
         out.line("# From a MyXTTS configuration. Left out, since there is no such setting here:")?;
         let lost = conversion.meanings.iter().filter(|meaning| meaning.became == Became::LeftOut);

@@ -3,10 +3,10 @@
 mod screen; // the terminal, taken and given back
 
 use crate::exit::ExitStatus;
+use crate::failure::{Context, Result};
 use crate::interrupt::cancel_on_signals;
 use crate::page_args::LangArg;
 use crate::printer::Printer;
-use anyhow::Context;
 use std::path::PathBuf;
 use std::time::Duration;
 use tandem_page::{Dashboard, DashboardOptions, Doorway};
@@ -37,7 +37,7 @@ The page can be opened on this machine alone. From elsewhere: ssh -L 7878:127.0.
 Prometheus reads the same port at /metrics. Ctrl-C closes the page; the run does not notice.";
 
 /// Shows the run until the user has seen enough.
-pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     let fact = || format!("cannot watch `{}`", args.run.display());
     let cancel = cancel_on_signals()?;
     if args.tui {

@@ -1,10 +1,10 @@
 //! Configuration files as users write them, right and wrong, in both formats.
 
 use super::*;
-use crate::failure::explain;
+use crate::failure::{Result, explain};
 use tandem_model::network::size::ModelSize;
 
-fn read(name: &str, text: &str) -> anyhow::Result<FileConfig> {
+fn read(name: &str, text: &str) -> Result<FileConfig> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(name);
     std::fs::write(&path, text).unwrap();

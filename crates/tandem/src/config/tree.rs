@@ -7,8 +7,7 @@ use super::format::{Format, shown_at};
 use super::nearest::nearest;
 use super::place::place_of;
 use super::{FileConfig, read_text};
-use crate::failure::Advised;
-use anyhow::Context;
+use crate::failure::{Advised, Context, Failure, Result};
 use serde_json::Value;
 use std::path::Path;
 use tandem_data::text::Language;
@@ -28,7 +27,7 @@ pub struct Written {
 
 impl Written {
     /// Reads a file of either kind.
-    pub fn read(path: &Path) -> anyhow::Result<Written> {
+    pub fn read(path: &Path) -> Result<Written> {
         let named = || format!("cannot use configuration `{}`", path.display());
         let text = read_text(path).with_context(named)?;
         let format = Format::of(path).with_context(named)?;
@@ -56,17 +55,21 @@ impl Written {
     }
 
     /// The settings as TOML: only what the file sets.
-    pub fn to_toml(&self) -> anyhow::Result<String> {
+    pub fn to_toml(&self) -> Result<String> {
         let set = match &self.conversion {
             Some(conversion) => Value::Object(conversion.config.clone()),
             None => {
-                let usual = serde_json::to_value(FileConfig::default())?;
-                changed(&serde_json::to_value(&self.config)?, &usual).unwrap_or(Value::Null)
+                let usual =
+                    serde_json::to_value(FileConfig::default()).map_err(Failure::foreign)?;
+                changed(&serde_json::to_value(&self.config).map_err(Failure::foreign)?, &usual)
+                    .unwrap_or(Value::Null)
             }
         };
         match set {
             Value::Null => Ok(String::new()),
-            set => toml::to_string(&set).context("cannot write the settings as TOML"),
+            set => toml::to_string(&set)
+                .map_err(Failure::foreign)
+                .context("cannot write the settings as TOML"),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Flags, environment and files, as they become one plan.
 
 use super::*;
-use crate::failure::explain;
+use crate::failure::{Result, explain};
 use crate::train_plan::effective_config;
 use clap::{CommandFactory, Parser};
 use proptest::prelude::*;
@@ -27,7 +27,7 @@ pub fn plan(flags: &[&str]) -> TrainPlan {
 }
 
 /// The plan for these flags over a file.
-fn plan_over(name: &str, text: &str, flags: &[&str]) -> anyhow::Result<TrainPlan> {
+fn plan_over(name: &str, text: &str, flags: &[&str]) -> Result<TrainPlan> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(name);
     std::fs::write(&path, text).unwrap();

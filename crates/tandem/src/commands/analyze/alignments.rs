@@ -6,10 +6,9 @@ use crate::commands::prepare::Shown;
 use crate::config::FileConfig;
 use crate::corpus_args::{CorpusArgs, CorpusSettings};
 use crate::exit::ExitStatus;
-use crate::failure::Advised;
+use crate::failure::{Advised, Context, Failure, Result};
 use crate::interrupt::cancel_on_signals;
 use crate::printer::Printer;
-use anyhow::Context;
 use owo_colors::OwoColorize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -63,7 +62,7 @@ pub fn run(
     args: &AlignmentArgs,
     corpus: &CorpusArgs,
     out: &mut Printer,
-) -> anyhow::Result<ExitStatus> {
+) -> Result<ExitStatus> {
     let settings = settings_of(&asked, corpus)?;
     let placed = Placement::decide(&DeviceSettings::default(), &Inventory::detect())?.model.id;
     let device = backend::open(placed)?;
@@ -102,11 +101,12 @@ pub fn run(
 
 /// Corpus and settings as the run had them. What decides which symbols the voice reads is the
 /// run's: with others it would judge its own misreading.
-fn settings_of(asked: &Asked<'_>, corpus: &CorpusArgs) -> anyhow::Result<CorpusSettings> {
+fn settings_of(asked: &Asked<'_>, corpus: &CorpusArgs) -> Result<CorpusSettings> {
     let unread = || format!("cannot read the run `{}`", asked.run.display());
     let loaded = find(asked.run, Parts::Only(&[])).with_context(unread)?;
     let document: serde_json::Value = loaded.contents.document(CONFIG).with_context(unread)?;
     let file: FileConfig = serde_json::from_value(document["config"].clone())
+        .map_err(Failure::foreign)
         .context("its settings are not those of this program")
         .with_context(unread)?;
     let of_run = file.data_settings();
@@ -130,7 +130,7 @@ fn settings_of(asked: &Asked<'_>, corpus: &CorpusArgs) -> anyhow::Result<CorpusS
     Ok(settings)
 }
 
-fn print(found: &Ranking, top: usize, out: &mut Printer) -> anyhow::Result<()> {
+fn print(found: &Ranking, top: usize, out: &mut Printer) -> Result<()> {
     let mut table = Printer::table(&COLUMNS);
     for (number, row) in found.rows.iter().take(top).enumerate() {
         table.add_row(cells(number + 1, row));

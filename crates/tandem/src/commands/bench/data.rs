@@ -12,6 +12,7 @@ mod start; // warm start, and memory while preparing
 
 use crate::commands::bench::target::{self, Target};
 use crate::exit::ExitStatus;
+use crate::failure::Result;
 use crate::printer::Printer;
 use serde::Serialize;
 use std::path::PathBuf;
@@ -61,7 +62,7 @@ struct Answer {
 }
 
 /// Measures the parts asked for.
-pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     let wanted = |part| args.only.is_empty() || args.only.contains(&part);
     let rounds = args.rounds as usize;
     let dir = match &args.dir {

@@ -5,6 +5,7 @@
 
 use super::target::{Limit, Target, median, print, status};
 use crate::exit::ExitStatus;
+use crate::failure::{Result, ensure};
 use crate::interrupt::cancel_on_signals;
 use crate::printer::Printer;
 use crate::profiling::{ProfilingArgs, Session};
@@ -34,12 +35,12 @@ Examples:
 const AT_LEAST: f64 = 0.97;
 
 /// Measures.
-pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     let cancel = cancel_on_signals()?;
     let session = Session::open(&args.profiling, &cancel, out)?;
     let turns = (args.profiling.num_steps as usize).div_ceil(args.turn as usize);
     let found = session.take_turns(turns, args.turn as usize, out)?;
-    anyhow::ensure!(!found.is_empty(), "the corpus gives no batch");
+    ensure(!found.is_empty(), "the corpus gives no batch")?;
     let mut ratios: Vec<f64> = found.iter().map(|turn| turn.alone / turn.with_pipeline).collect();
     ratios.sort_by(f64::total_cmp);
     let quarter = |part: usize| ratios[(ratios.len() * part / 4).min(ratios.len() - 1)];

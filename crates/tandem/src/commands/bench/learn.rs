@@ -12,8 +12,8 @@ mod voices; // whether a reference is imitated
 use super::target::{self, Limit, Target};
 use crate::demo_corpus;
 use crate::exit::ExitStatus;
+use crate::failure::{Context, Failure, Result};
 use crate::printer::Printer;
-use anyhow::{Context, bail};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -82,7 +82,7 @@ struct Timing {
 }
 
 /// Measures.
-pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     let wanted = |part| {
         if args.only.is_empty() { part != Part::Lag } else { args.only.contains(&part) }
     };
@@ -123,7 +123,7 @@ struct Bench<'a> {
 
 impl Bench<'_> {
     /// The corpus as it is, and the control.
-    fn text(&self, out: &mut Printer) -> anyhow::Result<Vec<Target>> {
+    fn text(&self, out: &mut Printer) -> Result<Vec<Target>> {
         let shuffled = self.place.join("shuffled-corpus");
         shuffled::write(&self.corpus, &shuffled).context("cannot write the control's corpus")?;
         let run = self.train(&self.corpus, "texts", &[], out)?;
@@ -162,7 +162,7 @@ impl Bench<'_> {
     }
 
     /// How much older weights cost that align, beside what another seed does.
-    fn lag(&self, out: &mut Printer) -> anyhow::Result<Vec<Target>> {
+    fn lag(&self, out: &mut Printer) -> Result<Vec<Target>> {
         let mut targets: Vec<Target> = Vec::new();
         for (every, seed) in [("1", "0"), ("1", "1"), ("10", "0"), ("50", "0")] {
             let flags = ["--align-every", every, "--align-lag", every, "--seed", seed];
@@ -195,7 +195,7 @@ impl Bench<'_> {
         name: &str,
         flags: &[&str],
         out: &mut Printer,
-    ) -> anyhow::Result<PathBuf> {
+    ) -> Result<PathBuf> {
         let run = self.place.join(name);
         let (steps, batch) = (self.args.steps.to_string(), self.args.batch_size.to_string());
         out.note(&format!("training `{name}`: {steps} steps"));
@@ -211,21 +211,22 @@ impl Bench<'_> {
             .stdout(Stdio::null());
         match command.status().context("cannot start a training run")? {
             status if status.success() => Ok(run),
-            status => bail!("the training run `{name}` failed: {status}"),
+            status => Err(Failure::bare(format!("the training run `{name}` failed: {status}"))),
         }
     }
 
-    fn judge(&self, run: &Path) -> anyhow::Result<Judged> {
+    fn judge(&self, run: &Path) -> Result<Judged> {
         let mut command = tandem()?;
         command.args(["evaluate", "--json", "--checkpoint"]).arg(run);
         command.arg("--corpus").arg(&self.corpus).stderr(Stdio::inherit());
         let answer = command.output().context("cannot start a judgement")?;
         serde_json::from_slice(&answer.stdout)
+            .map_err(Failure::foreign)
             .with_context(|| format!("`tandem evaluate` ended with {}", answer.status))
     }
 }
 
 /// This program again.
-fn tandem() -> anyhow::Result<Command> {
+fn tandem() -> Result<Command> {
     Ok(Command::new(std::env::current_exe().context("cannot find this program")?))
 }

@@ -10,6 +10,7 @@ mod line; // stages from the command line
 
 use crate::commands::bench::target::{self, Target};
 use crate::exit::ExitStatus;
+use crate::failure::Result;
 use crate::printer::Printer;
 use checks::Size;
 use grid::Cell;
@@ -52,7 +53,7 @@ Examples:
 Exit code 1 if a target was missed.";
 
 /// Runs the user's line, or measures every target.
-pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     if args.stages.is_empty() { targets(&args, out) } else { own_line(&args, out) }
 }
 
@@ -63,7 +64,7 @@ struct Answer {
     stall_grid: Vec<Cell>,
 }
 
-fn targets(args: &Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+fn targets(args: &Args, out: &mut Printer) -> Result<ExitStatus> {
     let size = if args.full { Size::Full } else { Size::Short };
     let mut targets = Vec::new();
     out.note("four stages of 20, 10, 15 and 150 ms ...");
@@ -85,7 +86,7 @@ fn targets(args: &Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
     Ok(status)
 }
 
-fn own_line(args: &Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+fn own_line(args: &Args, out: &mut Printer) -> Result<ExitStatus> {
     let spend = if args.busy { Spend::Busy } else { Spend::Waiting };
     let outcome = line::run(&args.stages, args.consumer, args.depth, args.items, spend)?;
     if args.json {

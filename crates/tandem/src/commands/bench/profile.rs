@@ -6,6 +6,7 @@
 
 use super::target::{Limit, Target, print};
 use crate::exit::ExitStatus;
+use crate::failure::Result;
 use crate::interrupt::cancel_on_signals;
 use crate::printer::Printer;
 use crate::profiling::{ProfilingArgs, Session};
@@ -34,7 +35,7 @@ pub struct Args {
 const SLOWED: [Phase; 4] = [Phase::Load, Phase::Preprocess, Phase::Transfer, Phase::Train];
 
 /// Measures.
-pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     let cancel = cancel_on_signals()?;
     let mut session = Session::open(&args.profiling, &cancel, out)?;
     session.try_cached = false;
@@ -84,7 +85,7 @@ pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
 }
 
 /// Training and copy of a batch without changes, measured just now: machines change their minds.
-fn usual_costs(session: &mut Session, out: &mut Printer) -> anyhow::Result<[f64; 2]> {
+fn usual_costs(session: &mut Session, out: &mut Printer) -> Result<[f64; 2]> {
     session.feed.slow = Slowdowns::default();
     let plain = session.measure("without changes", &session.feed, out)?;
     Ok([plain.usual(Phase::Train).max(0.005), plain.usual(Phase::Transfer)])
@@ -94,7 +95,7 @@ fn name_with(
     session: &mut Session,
     slowed: &[(Phase, f64)],
     out: &mut Printer,
-) -> anyhow::Result<Option<Phase>> {
+) -> Result<Option<Phase>> {
     let slowed = slowed
         .iter()
         .map(|(phase, by)| (phase.name().to_string(), Duration::from_secs_f64(by.max(0.0))));

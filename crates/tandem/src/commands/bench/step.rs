@@ -5,9 +5,9 @@
 use super::target::{best_tenth, median};
 use crate::device_args::DeviceArgs;
 use crate::exit::ExitStatus;
+use crate::failure::{Context, Failure, Result, ensure};
 use crate::printer::Printer;
 use crate::train_args::model_size;
-use anyhow::Context;
 use serde::Serialize;
 use std::time::Instant;
 use tandem_data::batch::BatchShape;
@@ -80,15 +80,17 @@ struct Figures {
 }
 
 /// Measures.
-pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
-    anyhow::ensure!(args.steps > 0 && args.batch_size > 0, "nothing to measure: give at least 1");
-    anyhow::ensure!(
+pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
+    ensure(args.steps > 0 && args.batch_size > 0, "nothing to measure: give at least 1")?;
+    ensure(
         args.symbols > 0 && args.frames >= args.symbols,
-        "every symbol needs a frame: give at least as many `--frames` as `--symbols`"
-    );
+        "every symbol needs a frame: give at least as many `--frames` as `--symbols`",
+    )?;
     if let Some(threads) = args.threads {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.max(1));
-        pool.build_global().context("cannot set the number of threads")?;
+        pool.build_global()
+            .map_err(Failure::foreign)
+            .context("cannot set the number of threads")?;
     }
     let asked = args.devices.resolve(&Default::default())?;
     let placement = Placement::decide(&asked, &Inventory::detect())?;
@@ -104,7 +106,7 @@ pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
     Ok(ExitStatus::Done)
 }
 
-fn measure(args: &Args, device: &Device, name: String) -> anyhow::Result<Figures> {
+fn measure(args: &Args, device: &Device, name: String) -> Result<Figures> {
     let symbols = SymbolTable::standard().len();
     let config = VoiceConfig::of(args.model_size, symbols, 2, 80);
     let mut voice = Voice::new(&config, Seed(0), &device.clone().autodiff());
@@ -166,7 +168,7 @@ fn settings(step: u64) -> StepSettings {
     }
 }
 
-fn print(f: &Figures, out: &mut Printer) -> anyhow::Result<()> {
+fn print(f: &Figures, out: &mut Printer) -> Result<()> {
     out.line(&format!(
         "{} ({:.1} million parameters), {} x {} frames, {} symbols, on {} with {} threads",
         f.model_size.name(),

@@ -1,6 +1,7 @@
 //! A measured figure beside what it must reach.
 
 use crate::exit::ExitStatus;
+use crate::failure::Result;
 use crate::printer::Printer;
 use owo_colors::OwoColorize;
 use serde::Serialize;
@@ -49,7 +50,7 @@ impl Target {
 }
 
 /// The table for people.
-pub fn print(targets: &[Target], out: &mut Printer) -> anyhow::Result<()> {
+pub fn print(targets: &[Target], out: &mut Printer) -> Result<()> {
     let mut table = Printer::table(&["what", "measured", "target", "", "how"]);
     for target in targets {
         let limit = match target.limit {

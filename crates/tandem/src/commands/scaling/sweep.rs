@@ -4,9 +4,8 @@
 //! that did not fit, where one did not. The same program is started again for each, so that no run
 //! inherits memory, threads or compiled kernels from another.
 
-use crate::failure::Advised;
+use crate::failure::{Advised, Context, Result};
 use crate::printer::Printer;
-use anyhow::Context;
 use serde::Serialize;
 use std::fmt;
 use std::fs::{self, File};
@@ -56,12 +55,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 impl Sweep {
     /// Makes the runs, one after the other.
-    pub fn run(
-        &self,
-        sizes: &[u32],
-        cancel: &CancelToken,
-        out: &mut Printer,
-    ) -> anyhow::Result<Swept> {
+    pub fn run(&self, sizes: &[u32], cancel: &CancelToken, out: &mut Printer) -> Result<Swept> {
         let mut swept = Swept { done: Vec::new(), too_large: None };
         for (place, &size) in sizes.iter().enumerate() {
             let (number, all) = (place + 1, sizes.len());
@@ -85,7 +79,7 @@ impl Sweep {
         Ok(swept)
     }
 
-    fn start(&self, size: u32, directory: &Path, log: &Path) -> anyhow::Result<Child> {
+    fn start(&self, size: u32, directory: &Path, log: &Path) -> Result<Child> {
         let program = std::env::current_exe().context("cannot find this program to start it")?;
         let log = File::create(log).context("cannot write the log of a run")?;
         let mut command = Command::new(program);
@@ -110,7 +104,7 @@ impl Sweep {
 
 /// Waits for a run. Ctrl-C reaches it as well, since it shares our terminal; where only we were
 /// told to stop, it is ended.
-fn wait(mut child: Child, cancel: &CancelToken) -> anyhow::Result<ExitStatus> {
+fn wait(mut child: Child, cancel: &CancelToken) -> Result<ExitStatus> {
     let mut asked: Option<Instant> = None;
     loop {
         if let Some(ended) = child.try_wait().context("cannot wait for a training run")? {

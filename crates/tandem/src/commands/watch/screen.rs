@@ -1,8 +1,7 @@
 //! The terminal: taken for the view, and given back as it was, whatever happens.
 
 use crate::exit::ExitStatus;
-use crate::failure::Advised;
-use anyhow::Context;
+use crate::failure::{Advised, Context, Result};
 use ratatui_core::terminal::Terminal;
 use ratatui_termion::TermionBackend;
 use std::io::{self, IsTerminal};
@@ -22,7 +21,7 @@ use termion::screen::IntoAlternateScreen;
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 /// Shows the run until `q`, Escape or Ctrl-C.
-pub fn watch(run: &Path, cancel: &CancelToken) -> anyhow::Result<ExitStatus> {
+pub fn watch(run: &Path, cancel: &CancelToken) -> Result<ExitStatus> {
     let mut follower = Follower::start(run)?;
     if !(io::stdout().is_terminal() && io::stdin().is_terminal()) {
         let advice = "leave out `--tui` for the page, or use `tandem report` in scripts";
@@ -48,7 +47,7 @@ pub fn watch(run: &Path, cancel: &CancelToken) -> anyhow::Result<ExitStatus> {
 }
 
 /// A flag that a key sets. In raw mode Ctrl-C is a key like any other.
-fn keys() -> anyhow::Result<Arc<AtomicBool>> {
+fn keys() -> Result<Arc<AtomicBool>> {
     let quit = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&quit);
     let listen = move || {

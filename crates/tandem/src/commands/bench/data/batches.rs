@@ -2,6 +2,7 @@
 
 use super::clips::{Clip, write_corpus};
 use crate::commands::bench::target::{Limit, Target, median};
+use crate::failure::Result;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
@@ -20,7 +21,7 @@ const ROWS: usize = 1024;
 const CACHED_ROWS: usize = 2048;
 
 /// On the fly against the same with realfft; two threads against one; features cached.
-pub fn measure(clips: &[Clip], dir: &Path, rounds: usize) -> anyhow::Result<Vec<Target>> {
+pub fn measure(clips: &[Clip], dir: &Path, rounds: usize) -> Result<Vec<Target>> {
     let root = dir.join("on-the-fly");
     write_corpus(clips, ROWS, &root)?;
     let fly = Arc::new(prepared(&root, Features::OnTheFly)?);

@@ -1,7 +1,7 @@
 //! Speech to measure with: the demo corpus, cut to clips of the length a real corpus has.
 
 use crate::demo_corpus;
-use anyhow::Context;
+use crate::failure::{Context, Result};
 use std::fs;
 use std::io::Write;
 use std::path::Path;
@@ -18,7 +18,7 @@ pub const DISTINCT: usize = 256;
 pub type Clip = Vec<i16>;
 
 /// Cuts the demo corpus, end to end, into clips of 3 to 6.4 s.
-pub fn cut() -> anyhow::Result<Vec<Clip>> {
+pub fn cut() -> Result<Vec<Clip>> {
     let speech = all_speech()?;
     let mut at = 0;
     let clip = |n: usize| {
@@ -37,7 +37,7 @@ pub fn seconds(clips: &[Clip]) -> f64 {
 }
 
 /// Writes a corpus of so many rows: each distinct clip is one file, further rows are links to it.
-pub fn write_corpus(clips: &[Clip], rows: usize, root: &Path) -> anyhow::Result<()> {
+pub fn write_corpus(clips: &[Clip], rows: usize, root: &Path) -> Result<()> {
     let wavs = root.join("wavs");
     fs::create_dir_all(&wavs)?;
     let name = |row: usize| format!("clip{row:07}");
@@ -78,7 +78,7 @@ pub fn sentence(row: usize) -> String {
     }
 }
 
-fn all_speech() -> anyhow::Result<Vec<i16>> {
+fn all_speech() -> Result<Vec<i16>> {
     let corpus = Corpus::read(&demo_corpus::resolve(Path::new("demo"))?, &CorpusConfig::default())?;
     let limits = AudioLimits::default();
     let mut file = FileReader::default();

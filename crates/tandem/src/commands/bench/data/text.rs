@@ -2,6 +2,7 @@
 
 use super::clips::sentence;
 use crate::commands::bench::target::{Limit, Target, median};
+use crate::failure::Result;
 use std::time::Instant;
 use tandem_data::text::{FrontEnd, Language, TextConfig, TextError};
 
@@ -9,7 +10,7 @@ use tandem_data::text::{FrontEnd, Language, TextConfig, TextError};
 const ROWS: usize = 13_100;
 
 /// By script, and where several languages share one.
-pub fn measure(rounds: usize) -> anyhow::Result<Vec<Target>> {
+pub fn measure(rounds: usize) -> Result<Vec<Target>> {
     let texts: Vec<String> = (0..ROWS).map(sentence).collect();
     let characters = texts.iter().map(|text| text.chars().count()).sum::<usize>() / ROWS;
     let by_script = FrontEnd::new(&TextConfig::default())?;

@@ -1,7 +1,7 @@
 //! Whether a voice follows the recording it is given to imitate.
 
 use super::super::target::Target;
-use anyhow::Context;
+use crate::failure::{Context, Result};
 use std::collections::BTreeMap;
 use std::path::Path;
 use tandem_data::corpus::{Corpus, Split, Utterance};
@@ -24,7 +24,7 @@ struct Speaker {
 
 /// How often the speech is nearest to the speaker that was asked for, and how often of two
 /// speakers the higher one is higher in speech too.
-pub fn measure(run: &Path, corpus: &Path) -> anyhow::Result<Vec<Target>> {
+pub fn measure(run: &Path, corpus: &Path) -> Result<Vec<Target>> {
     let mut synthesizer = Synthesizer::open(run, &Device::flex(), &VocoderChoice::default())?;
     let corpus = Corpus::read(corpus, &Default::default())?;
     let (mut right, mut spoken, mut ordered, mut pairs) = (0, 0, 0, 0);
@@ -77,10 +77,7 @@ pub fn measure(run: &Path, corpus: &Path) -> anyhow::Result<Vec<Target>> {
     ])
 }
 
-fn speakers(
-    synthesizer: &Synthesizer,
-    corpus: &Corpus,
-) -> anyhow::Result<BTreeMap<String, Vec<Speaker>>> {
+fn speakers(synthesizer: &Synthesizer, corpus: &Corpus) -> Result<BTreeMap<String, Vec<Speaker>>> {
     let mut rows: BTreeMap<(String, String), Vec<&Utterance>> = BTreeMap::new();
     for row in corpus.of(Split::Train) {
         let (Some(speaker), Some(language)) = (&row.speaker, &row.language) else { continue };
@@ -109,13 +106,13 @@ fn nearest(vector: &[f32], speakers: &[Speaker]) -> Option<usize> {
     best.map(|(place, _)| place)
 }
 
-fn pitch_of(synthesizer: &mut Synthesizer, mut mel: Vec<f32>) -> anyhow::Result<Option<f64>> {
+fn pitch_of(synthesizer: &mut Synthesizer, mut mel: Vec<f32>) -> Result<Option<f64>> {
     synthesizer.trained().document.scale.restore(&mut mel);
     let sound = synthesizer.vocode(&mel)?;
     Ok(PitchTrack::of(&sound, &PitchConfig::SPEECH_22K)?.median())
 }
 
-fn recorded_pitch(path: &Path) -> anyhow::Result<Option<f64>> {
+fn recorded_pitch(path: &Path) -> Result<Option<f64>> {
     use tandem_data::audio::{AudioLimits, Decoder, FileReader};
     let limits = AudioLimits::default();
     let mut file = FileReader::default();

@@ -4,7 +4,7 @@
 //! to it. What the record adds is a difference, which they can push either way: a median.
 
 use crate::commands::bench::target::{Limit, Target, median};
-use anyhow::Context;
+use crate::failure::{Context, Result};
 use std::time::Instant;
 use tandem_pipeline::cost::Cost;
 use tandem_pipeline::rehearse::{Spend, rehearse, run_serially};
@@ -62,7 +62,7 @@ pub fn overhead(size: Size) -> Result<Target, PipelineError> {
 }
 
 /// The same with everything recorded, spans too: what is added, as a share of a 10 ms step.
-pub fn telemetry(size: Size) -> anyhow::Result<Target> {
+pub fn telemetry(size: Size) -> Result<Target> {
     let path = std::env::temp_dir().join(format!("tandem-bench-{}.jsonl", std::process::id()));
     // Room for all events of a round, and time to write them: an event lost would cost nothing.
     let room = RecordOptions { bulk_room: 1 << 18, essential_room: 1 << 14, ..Default::default() };
