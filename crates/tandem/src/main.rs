@@ -7,6 +7,7 @@ mod commands; // one file per subcommand
 mod config; // the configuration file
 mod corpus_args; // flags that several commands share
 mod device_args; // flags that say where the work happens
+mod data_report; // a corpus prepared, and what it holds
 mod demo_corpus; // the built-in corpus, unpacked where it can be read
 mod disk_trouble; // a disk that fails where a test wants it to
 mod environment; // variables that nearly are ours

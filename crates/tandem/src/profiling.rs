@@ -3,8 +3,8 @@
 //! In: [`ProfilingArgs`], as `tandem train` would understand them. Out: [`Session`], devices open
 //! and the corpus prepared, which runs the trainer as often as asked and judges what it measured.
 
-use crate::commands::prepare::Shown;
 use crate::corpus_args::{BatchArgs, CorpusArgs};
+use crate::data_report::prepare_corpus;
 use crate::device_args::DeviceArgs;
 use crate::failure::{Context, Result};
 use crate::printer::{Printer, Progress};
@@ -27,7 +27,7 @@ use tandem_train::measure::profile_runs::{
     ProfileRunner, Scenario, ShapeCounts, Turn, send_cost, shapes_by_batch,
 };
 use tandem_train::prepare::row::Features;
-use tandem_train::{FeedSettings, PrepareOptions, Prepared, prepare};
+use tandem_train::{FeedSettings, PrepareOptions, Prepared};
 
 /// Flags of commands that run the trainer to measure it.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -335,9 +335,7 @@ fn prepare_shown(
     cancel: &CancelToken,
     out: &mut Printer,
 ) -> Result<Arc<Prepared>> {
-    let mut shown = Shown::on(out);
-    let prepared = prepare(&plan.corpus, &plan.data, options, &mut shown, cancel);
-    shown.done();
+    let prepared = prepare_corpus(&plan.corpus, &plan.data, options, cancel, out);
     let named = || format!("cannot prepare `{}`", plan.train_data.display());
     Ok(Arc::new(prepared.with_context(named)?))
 }

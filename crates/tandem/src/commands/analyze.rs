@@ -3,8 +3,8 @@
 mod alignments; // how texts fit their recordings
 mod page; // the same as HTML
 
-use crate::commands::prepare::Shown;
 use crate::corpus_args::{BatchArgs, CorpusArgs, CorpusSettings};
+use crate::data_report::prepare_corpus;
 use crate::exit::ExitStatus;
 use crate::failure::{Context, Result, ensure};
 use crate::interrupt::cancel_on_signals;
@@ -24,7 +24,7 @@ use tandem_telemetry::stats::Figures;
 use tandem_telemetry::{Ending, RecordOptions, Recorder, Recording, Report, Rules, Spans};
 use tandem_train::measure::analyze::{Analysis, AnalyzeOptions, UNEVEN, analyze};
 use tandem_train::measure::rehearsal::{Consumer, LATE};
-use tandem_train::{FeedSettings, Prepared, prepare};
+use tandem_train::{FeedSettings, Prepared};
 use tandem_units::Seconds;
 
 const EXAMPLES: &str = "\
@@ -157,12 +157,9 @@ fn prepare_twice(
     out: &mut Printer,
     cancel: &CancelToken,
 ) -> Result<(Prepared, Seconds)> {
-    let mut shown = Shown::on(out);
     let CorpusSettings { corpus, data, prepare: options, .. } = settings;
-    let first = prepare(corpus, data, options, &mut shown, cancel);
-    shown.done();
-    drop(first?);
-    let again = prepare(corpus, data, options, &mut Shown::on(out), cancel)?;
+    drop(prepare_corpus(corpus, data, options, cancel, out)?);
+    let again = prepare_corpus(corpus, data, options, cancel, out)?;
     let warm = again.summary.took;
     Ok((again, warm))
 }

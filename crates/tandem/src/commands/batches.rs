@@ -1,7 +1,7 @@
 //! `tandem batches`: which utterances share a batch, in the order training takes them.
 
-use crate::commands::prepare::Shown;
-use crate::corpus_args::{BatchArgs, CorpusArgs};
+use crate::corpus_args::{BatchArgs, CorpusArgs, CorpusSettings};
+use crate::data_report::prepare_corpus;
 use crate::exit::ExitStatus;
 use crate::failure::{Context, Result};
 use crate::interrupt::cancel_on_signals;
@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use tandem_data::batch::{BatchShape, Batches, EpochPlan};
 use tandem_data::corpus::Split;
 use tandem_train::feed::Rows;
-use tandem_train::{Prepared, prepare};
+use tandem_train::Prepared;
 use tandem_units::Epoch;
 
 const EXAMPLES: &str = "\
@@ -68,12 +68,9 @@ pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     let settings = args.settings.resolve(&args.corpus)?;
     let batch = args.batch.resolve(&settings).batch;
     let cancel = cancel_on_signals()?;
-    let mut shown = Shown::on(out);
-    let prepared =
-        prepare(&settings.corpus, &settings.data, &settings.prepare, &mut shown, &cancel);
-    shown.done();
-    let prepared =
-        prepared.with_context(|| format!("cannot prepare `{}`", settings.corpus.display()))?;
+    let CorpusSettings { corpus, data, prepare, .. } = &settings;
+    let prepared = prepare_corpus(corpus, data, prepare, &cancel, out)
+        .with_context(|| format!("cannot prepare `{}`", corpus.display()))?;
     let split = if args.eval { Split::Eval } else { Split::Train };
     let rows = Rows::of(&prepared, split);
     let batches = Batches::new(rows.lengths(), &batch).context("cannot make batches")?;

@@ -3,7 +3,7 @@
 //! Devices are settled first, then the corpus is prepared, then the run begins or goes on. Words
 //! for people go to stderr; the report at the end goes to stdout.
 
-use crate::commands::prepare::Shown;
+use crate::data_report::{data_event, note_data, prepare_corpus};
 use crate::demo_corpus;
 use crate::exit::ExitStatus;
 use crate::failure::{Context, Result};
@@ -44,7 +44,7 @@ use tandem_train::run::trainer::train;
 use tandem_train::run::validation_corpus::check_validation;
 use tandem_train::run::warm_up::WarmUp;
 use tandem_train::total_steps;
-use tandem_train::{FeedSettings, Prepared, prepare};
+use tandem_train::{FeedSettings, Prepared};
 
 /// What was typed.
 #[derive(clap::Args)]
@@ -98,11 +98,9 @@ pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     plan.train.precision.check(&devices.model)?;
     check_mel_place(plan.devices.mel_on, &devices)?;
     let cancel = cancel_on_signals()?;
-    let mut shown = Shown::on(out);
-    let prepared = prepare(&plan.corpus, &plan.data, &plan.prepare, &mut shown, &cancel);
-    shown.done();
-    let prepared =
-        prepared.with_context(|| format!("cannot prepare `{}`", plan.train_data.display()))?;
+    let prepared = prepare_corpus(&plan.corpus, &plan.data, &plan.prepare, &cancel, out)
+        .with_context(|| format!("cannot prepare `{}`", plan.train_data.display()))?;
+    note_data("data", &prepared, plan.prepare.workers, out);
     let validation = prepare_validation(&plan, &prepared, out, &cancel)?;
     let changes = if args.allow_changes { Changes::Allowed } else { Changes::Refused };
     let (prepared, lose_device_at) = (Arc::new(prepared), args.lose_device_at);
@@ -130,10 +128,9 @@ fn prepare_validation(
     let Some(named) = &plan.val_data else { return Ok(None) };
     let unusable = || format!("cannot validate on `{}`", named.display());
     let corpus = demo_corpus::resolve(named).with_context(unusable)?;
-    let mut shown = Shown::on(out);
-    let prepared = prepare(&corpus, &plan.data, &plan.prepare, &mut shown, cancel);
-    shown.done();
-    let prepared = prepared.with_context(unusable)?;
+    let prepared = prepare_corpus(&corpus, &plan.data, &plan.prepare, cancel, out)
+        .with_context(unusable)?;
+    note_data("validation data", &prepared, plan.prepare.workers, out);
     let facts = check_validation(training, &prepared).with_context(unusable)?;
     let voices = match facts.new_speakers.as_slice() {
         [] => String::new(),
@@ -211,6 +208,7 @@ impl TrainingRun {
         let header = RunHeader::now("tandem", env!("CARGO_PKG_VERSION"), self.settings());
         let recording = Recording::create(&record, header, options)
             .with_context(|| format!("cannot start the run record `{}`", record.display()))?;
+        recording.recorder().send(data_event(&self.prepared, self.plan.prepare.workers));
         for text in notes {
             recording.recorder().send(Warning { code: "resume_changed".into(), text });
         }

@@ -3,8 +3,8 @@
 //! Settings are judged by `tandem_insight::readiness`; devices, memory and the corpus are asked with
 //! the code that `tandem train` uses. Trains nothing; a corpus is prepared as a run would do it.
 
-use crate::commands::prepare::Shown;
 use crate::config::tree::Written;
+use crate::data_report::prepare_quietly;
 use crate::exit::ExitStatus;
 use crate::failure::{Failure, Result, is_cancelled};
 use crate::interrupt::cancel_on_signals;
@@ -22,7 +22,6 @@ use tandem_insight::myxtts::{Became, Conversion};
 use tandem_insight::readiness::{
     Check, Level, Machine, PrecisionKind, ReadyRules, Requested, Sourced, check,
 };
-use tandem_train::prepare;
 use tandem_train::train_settings::Precision;
 
 /// What was typed.
@@ -230,9 +229,7 @@ impl Validation<'_> {
             return Ok(Check::warn(name, "no corpus is named, so no row was checked", change));
         }
         let cancel = cancel_on_signals()?;
-        let mut shown = Shown::on(out);
-        let prepared = prepare(&plan.corpus, &plan.data, &plan.prepare, &mut shown, &cancel);
-        shown.done();
+        let prepared = prepare_quietly(&plan.corpus, &plan.data, &plan.prepare, &cancel, out);
         let place = self.written.place("train_data");
         let prepared = match prepared.map_err(Failure::from) {
             Err(error) if is_cancelled(&error) => return Err(error),

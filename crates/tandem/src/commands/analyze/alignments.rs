@@ -2,9 +2,9 @@
 //!
 //! In: a run directory or checkpoint, which names its corpus and settings. Out: rows by suspicion.
 
-use crate::commands::prepare::Shown;
 use crate::config::FileConfig;
 use crate::corpus_args::{CorpusArgs, CorpusSettings};
+use crate::data_report::prepare_corpus;
 use crate::exit::ExitStatus;
 use crate::failure::{Advised, Context, Failure, Result};
 use crate::interrupt::cancel_on_signals;
@@ -19,7 +19,6 @@ use tandem_device::placement::{DeviceSettings, Placement};
 use tandem_eval::transcripts::{RankOptions, Ranked, Ranking, rank_transcripts};
 use tandem_model::checkpoint::{Parts, find};
 use tandem_model::trained_voice::TrainedVoice;
-use tandem_train::prepare;
 use tandem_train::run::state::CONFIG;
 
 /// What only `--alignments` needs.
@@ -69,12 +68,9 @@ pub fn run(
     let trained = guarded("reading the voice", || TrainedVoice::read(asked.run, &device))?
         .with_context(|| format!("cannot listen with `{}`", asked.run.display()))?;
     let cancel = cancel_on_signals()?;
-    let mut shown = Shown::on(out);
-    let prepared =
-        prepare(&settings.corpus, &settings.data, &settings.prepare, &mut shown, &cancel);
-    shown.done();
-    let prepared =
-        prepared.with_context(|| format!("cannot prepare `{}`", settings.corpus.display()))?;
+    let CorpusSettings { corpus, data, prepare, .. } = &settings;
+    let prepared = prepare_corpus(corpus, data, prepare, &cancel, out)
+        .with_context(|| format!("cannot prepare `{}`", corpus.display()))?;
     let options = RankOptions {
         split: if args.held_out { Split::Eval } else { Split::Train },
         limit: args.limit.map(|limit| limit as usize),
