@@ -25,11 +25,13 @@ enum Part {
     Data(data::Args),
     /// Overlap, stall, overhead and memory of the pipeline, against its targets
     Pipeline(pipeline::Args),
-    /// Whether `tandem profile` names a stage that is slowed on purpose, every time
+    /// Whether `tandem profile` names a stage that is slowed on purpose (a test of Tandem itself)
+    #[command(hide = true)]
     Profile(Box<profile::Args>),
     /// How long a training step takes, and on what
     Step(step::Args),
-    /// What the pipeline costs a step, against the model alone
+    /// What the pipeline costs a step, against the model alone (a test of Tandem itself)
+    #[command(hide = true)]
     Feed(Box<feed::Args>),
     /// Whether a voice learns what a text says, against a control with shuffled texts
     Learn(learn::Args),
