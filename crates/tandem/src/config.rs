@@ -7,6 +7,7 @@ pub mod tree; // a file as it is written, whosever it is
 pub mod nearest; // the right name for a wrong one
 pub mod reference; // every key, as the code knows it
 
+use crate::corpus_args::LONGEST_STALL;
 use crate::device_args::DeviceConfig;
 use crate::failure::{Advised, Context, Result};
 use format::Format;
@@ -47,6 +48,8 @@ pub struct FileConfig {
     pub adapt: Option<bool>,
     /// The longest wait for the first batches, in seconds.
     pub model_start_delay: Option<f64>,
+    /// How the pipeline runs.
+    pub pipeline: PipelineConfig,
     /// How manifests are read.
     pub corpus: CorpusConfig,
     /// How text becomes symbols.
@@ -61,6 +64,20 @@ pub struct FileConfig {
     pub devices: DeviceConfig,
     /// How the voice is trained.
     pub train: TrainSettings,
+}
+
+/// How the pipeline runs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PipelineConfig {
+    /// Seconds without progress after which a run ends with an error; 0: never.
+    pub stall_timeout: u64,
+}
+
+impl Default for PipelineConfig {
+    fn default() -> PipelineConfig {
+        PipelineConfig { stall_timeout: 60 }
+    }
 }
 
 impl FileConfig {
@@ -87,6 +104,11 @@ impl FileConfig {
         if let Some(share) = self.max_rejected.filter(|share| !(0.0..=1.0).contains(share)) {
             let fact = format!("`max_rejected` is {share}");
             return Err(Advised::new(fact, "write a share of the rows, from 0 to 1"));
+        }
+        let stall = self.pipeline.stall_timeout;
+        if stall > LONGEST_STALL {
+            let fact = format!("`pipeline.stall_timeout` is {stall}");
+            return Err(Advised::new(fact, "write seconds from 1 to 86400, or 0 for no limit"));
         }
         if let Some((key, found, expected)) = self.devices.fault() {
             return Err(Advised::new(format!("`{key}` is {found}"), format!("write {expected}")));

@@ -7,6 +7,7 @@ use crate::config::FileConfig;
 use crate::demo_corpus;
 use crate::failure::Result;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use tandem_data::batch::{BatchConfig, auto_prefetch};
 use tandem_data::text::{DiacriticsPolicy, Language, SymbolMode};
 use tandem_train::prepare::row::{Features, Trust};
@@ -52,6 +53,17 @@ pub struct CorpusArgs {
     /// Share of unusable rows above which nothing is done [default: 0.2]
     #[arg(long, value_name = "SHARE", env = "TANDEM_MAX_REJECTED", value_parser = share)]
     pub max_rejected: Option<f64>,
+    /// Seconds without any progress after which the command ends with an error that names the
+    /// stage and the file; 0: never [default: 60]
+    #[arg(long, value_name = "SECONDS", env = "TANDEM_STALL_TIMEOUT", value_parser = stall_timeout())]
+    pub stall_timeout: Option<u64>,
+}
+
+/// Longer than any stall that a user waits for.
+pub const LONGEST_STALL: u64 = 86_400;
+
+fn stall_timeout() -> clap::builder::RangedU64ValueParser {
+    clap::value_parser!(u64).range(0..=LONGEST_STALL)
 }
 
 /// How rows become batches.
@@ -129,6 +141,10 @@ impl CorpusArgs {
             trust: Trust::Stamps,
             cache_dir: self.cache_dir.clone().or(file.cache_dir.clone()),
             max_rejected: self.max_rejected.or(file.max_rejected).unwrap_or(defaults.max_rejected),
+            stall_timeout: match self.stall_timeout.unwrap_or(file.pipeline.stall_timeout) {
+                0 => None,
+                seconds => Some(Duration::from_secs(seconds)),
+            },
         };
         let corpus = demo_corpus::resolve(corpus)?;
         Ok(CorpusSettings { corpus, data, prepare, file })

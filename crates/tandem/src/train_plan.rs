@@ -3,7 +3,7 @@
 //! In: what [`crate::train_args`] resolved. Out: settings for the trainer's parts, and the effective
 //! configuration, which gives the same plan again.
 
-use crate::config::FileConfig;
+use crate::config::{FileConfig, PipelineConfig};
 use crate::device_args::DeviceConfig;
 use crate::failure::{Context, Failure, Result};
 use crate::printer::Printer;
@@ -69,6 +69,7 @@ impl TrainPlan {
             workers,
             most_workers,
             depth: self.depth,
+            stall_timeout: self.prepare.stall_timeout,
             adapt: if self.adapt { Adapt::On(limits) } else { Adapt::Off },
             ..usual
         }
@@ -110,6 +111,9 @@ impl TrainPlan {
             max_rejected: Some(self.prepare.max_rejected),
             adapt: Some(self.adapt),
             model_start_delay: Some(self.start_delay.0),
+            pipeline: PipelineConfig {
+                stall_timeout: self.prepare.stall_timeout.map_or(0, |timeout| timeout.as_secs()),
+            },
             corpus: self.data.corpus.clone(),
             text: self.data.text.clone(),
             mel: self.data.mel.clone(),

@@ -97,6 +97,7 @@ pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     feed.workers = settings.prepare.workers;
     feed.most_workers = feed.most_workers.max(feed.workers);
     feed.depth = batch.depth;
+    feed.stall_timeout = settings.prepare.stall_timeout;
     if args.adapt {
         // Short intervals: an analysis lasts seconds, a training run hours.
         let interval = Duration::from_millis(500);

@@ -10,8 +10,8 @@ use serde::Serialize;
 use std::path::PathBuf;
 use tandem_data::batch::{BatchShape, Batches, EpochPlan};
 use tandem_data::corpus::Split;
-use tandem_train::feed::Rows;
 use tandem_train::Prepared;
+use tandem_train::feed::Rows;
 use tandem_units::Epoch;
 
 const EXAMPLES: &str = "\

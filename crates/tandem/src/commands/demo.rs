@@ -18,6 +18,9 @@ pub struct Args {
     /// Steps to train
     #[arg(long, value_name = "N", default_value_t = 600)]
     steps: u64,
+    /// Seconds without any progress after which a command ends with an error; 0: never [default: 60]
+    #[arg(long, value_name = "SECONDS")]
+    stall_timeout: Option<u64>,
 }
 
 const EXAMPLES: &str = "\
@@ -61,10 +64,13 @@ struct SynthDemo {
 /// Runs the commands that a user would type, one after the other.
 pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     let directory = args.out.display().to_string();
-    let prepared: PrepareDemo = typed(&["prepare", "demo", "--cache-dataset"], out)?;
+    let limit = args.stall_timeout.map(|seconds| seconds.to_string());
+    let more: Vec<&str> = limit.iter().flat_map(|limit| ["--stall-timeout", limit]).collect();
+    let line = [&["prepare", "demo", "--cache-dataset"][..], &more].concat();
+    let prepared: PrepareDemo = typed(&line, out)?;
     let mut status = prepare::run(prepared.args, out)?;
     if status == ExitStatus::Done {
-        status = train_demo(&args.out, args.steps, out)?;
+        status = train_demo(&args.out, args.steps, &more, out)?;
     }
     if status != ExitStatus::Done {
         return Ok(status);
@@ -93,7 +99,12 @@ pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     Ok(ExitStatus::Done)
 }
 
-fn train_demo(directory: &Path, steps: u64, out: &mut Printer) -> Result<ExitStatus> {
+fn train_demo(
+    directory: &Path,
+    steps: u64,
+    more: &[&str],
+    out: &mut Printer,
+) -> Result<ExitStatus> {
     let (place, steps) = (directory.display().to_string(), steps.to_string());
     let mut line = vec![
         "train",
@@ -113,6 +124,7 @@ fn train_demo(directory: &Path, steps: u64, out: &mut Printer) -> Result<ExitSta
         "--checkpoint-every",
         "100",
     ];
+    line.extend(more);
     let begun = tandem_model::checkpoint::load_newest(
         directory,
         tandem_model::checkpoint::Parts::Only(&[]),

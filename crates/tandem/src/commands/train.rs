@@ -128,8 +128,8 @@ fn prepare_validation(
     let Some(named) = &plan.val_data else { return Ok(None) };
     let unusable = || format!("cannot validate on `{}`", named.display());
     let corpus = demo_corpus::resolve(named).with_context(unusable)?;
-    let prepared = prepare_corpus(&corpus, &plan.data, &plan.prepare, cancel, out)
-        .with_context(unusable)?;
+    let prepared =
+        prepare_corpus(&corpus, &plan.data, &plan.prepare, cancel, out).with_context(unusable)?;
     note_data("validation data", &prepared, plan.prepare.workers, out);
     let facts = check_validation(training, &prepared).with_context(unusable)?;
     let voices = match facts.new_speakers.as_slice() {

@@ -32,7 +32,7 @@ fn plan_over(name: &str, text: &str, flags: &[&str]) -> Result<TrainPlan> {
     let path = folder.path().join(name);
     std::fs::write(&path, text).unwrap();
     let all = [&["--config", path.to_str().unwrap()], flags].concat();
-    typed(&all)?.resolve()
+    typed(&all).expect("flags that parse").resolve()
 }
 
 fn refused(flags: &[&str]) -> String {
@@ -121,6 +121,8 @@ fn every_flag_reaches_its_setting() {
         "f16",
         "--max-mel-frames",
         "700",
+        "--stall-timeout",
+        "90",
     ]);
     let file: serde_json::Value = serde_json::to_value(plan.to_file()).unwrap();
     let wanted = [
@@ -150,6 +152,7 @@ fn every_flag_reaches_its_setting() {
         ("/prefetch_buffer_size", "5"),
         ("/train/precision", "\"f16\""),
         ("/batch/max_mel_frames", "700"),
+        ("/pipeline/stall_timeout", "90"),
     ];
     for (key, value) in wanted {
         assert_eq!(file.pointer(key).expect(key).to_string(), value, "{key}");
@@ -157,6 +160,21 @@ fn every_flag_reaches_its_setting() {
     assert!(plan.resume);
     let feed = plan.feed_settings();
     assert_eq!((feed.workers, feed.depth, feed.batch.batch_size), (3, 5, 24));
+    let limit = Some(std::time::Duration::from_secs(90));
+    assert_eq!((feed.stall_timeout, plan.prepare.stall_timeout), (limit, limit));
+}
+
+#[test]
+fn a_stall_ends_a_run_after_a_minute_unless_the_limit_is_changed_or_off() {
+    let seconds = |plan: TrainPlan| plan.feed_settings().stall_timeout.map(|limit| limit.as_secs());
+    assert_eq!(seconds(plan(&[])), Some(60));
+    assert_eq!(seconds(plan(&["--stall-timeout", "0"])), None);
+    let file = "train_data: corpora/z\npipeline: {stall_timeout: 5}\n";
+    assert_eq!(seconds(plan_over("a.yaml", file, &[]).unwrap()), Some(5));
+    assert_eq!(seconds(plan_over("a.yaml", file, &["--stall-timeout", "7"]).unwrap()), Some(7));
+    let file = file.replace('5', "86401");
+    let refused = plan_over("a.yaml", &file, &[]).unwrap_err();
+    assert!(explain(&refused).contains("`pipeline.stall_timeout` is 86401"), "{refused:?}");
 }
 
 #[test]
@@ -300,6 +318,7 @@ prop_compose! {
         separator in prop::option::of(any::<char>()),
         num_workers in prop::option::of(1usize..200),
         max_rejected in prop::option::of(0.0f64..=1.0),
+        stall_timeout in prop::option::of(0u64..=86_400),
         batch_size in prop::option::of(1usize..300),
         prefetch_buffer_size in prop::option::of(1usize..300),
         seed in any::<Option<u64>>(),
@@ -309,7 +328,7 @@ prop_compose! {
             languages, phonemes, lexicon, keep_diacritics, separator,
             max_text_length: Some(lengths.symbols),
             max_mel_frames: Some(lengths.frames),
-            num_workers, cache_dataset, cache_dir, max_rejected,
+            num_workers, cache_dataset, cache_dir, max_rejected, stall_timeout,
         };
         let frame_budget = lengths.budget;
         (corpus, BatchArgs { batch_size, frame_budget, prefetch_buffer_size, seed })

@@ -54,6 +54,7 @@ fn kinds_defaults_bounds_and_words_are_those_of_the_code() {
     assert_eq!(seen("train.ema_decay"), "number; `0.999`; 0 up to, not including, 1");
     assert_eq!(seen("max_rejected"), "number; 0.2; 0 to 1");
     assert_eq!(seen("model_start_delay"), "number; 2.0; 0 to 86400");
+    assert_eq!(seen("pipeline.stall_timeout"), "whole number; `60`; 0 to 86400");
     assert_eq!(seen("batch.batch_size"), "whole number; `16`; 1 or more");
     assert_eq!(seen("num_workers"), "whole number; one per core; 1 or more");
     assert_eq!(seen("train.precision"), "word; `\"f32\"`; `f32`, `bf16`, `f16`");
