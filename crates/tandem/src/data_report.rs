@@ -70,7 +70,7 @@ impl Watcher for PrepareProgress<'_> {
 /// What a run trains or validates on: rows, the first rejected ones, the cache, the workers.
 pub fn note_data(name: &str, prepared: &Prepared, workers: usize, out: &mut Printer) {
     let s = &prepared.summary;
-    out.note(&format!("{name}: {}", rows(s)));
+    out.note(&format!("{name}: {} rows, {}", s.rows, rows(s)));
     if let Some(rejected) = rejected_rows(prepared, FEW) {
         out.note(&rejected);
     }
@@ -98,11 +98,11 @@ pub fn data_event(prepared: &Prepared, workers: usize) -> Data {
     }
 }
 
-/// `150 rows: 125 usable (119 to train on, 6 held out), 25 rejected`
+/// `125 usable (119 to train on, 6 held out), 25 rejected`
 pub fn rows(s: &Summary) -> String {
     format!(
-        "{} rows: {} usable ({} to train on, {} held out), {} rejected",
-        s.rows, s.usable, s.train, s.eval, s.rejected
+        "{} usable ({} to train on, {} held out), {} rejected",
+        s.usable, s.train, s.eval, s.rejected
     )
 }
 

@@ -19,7 +19,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_numbers_come_back_with_their_shape() {
+    fn values_and_shape_survive_a_round_trip() {
         let mel: Vec<f32> = (0..960).map(|value| value as f32 * 0.5).collect();
         let contents = npy_of(&mel, 80).unwrap();
         let read = npyz::NpyFile::new(&contents[..]).unwrap();

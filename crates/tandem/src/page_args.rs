@@ -1,4 +1,4 @@
-//! `--html` and `--lang`: a page of the answer, for commands that have one.
+//! `--html` and `--lang`: the result as an HTML page.
 
 use crate::failure::{Context, Result};
 use crate::printer::Printer;
@@ -7,17 +7,16 @@ use std::path::{Path, PathBuf};
 use tandem_disk::replace_file::replace_file;
 use tandem_page::{Lang, Page, render};
 
-/// What was typed about a page.
 #[derive(clap::Args, Clone, Debug)]
 pub struct PageArgs {
-    /// Also write the answer as one HTML file with plots, readable without a network
+    /// Also write the result as one HTML file with plots, readable offline
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
     #[command(flatten)]
     pub language: LangArg,
 }
 
-/// In which language a page is written.
+/// Language of the page.
 #[derive(clap::Args, Clone, Copy, Debug)]
 pub struct LangArg {
     /// Language of the page: English, or Persian from right to left
@@ -30,7 +29,7 @@ fn languages() -> impl TypedValueParser<Value = Lang> {
 }
 
 impl PageArgs {
-    /// Writes the page, if one was asked for; an existing file is replaced whole.
+    /// Writes the page if `--html` is given; an existing file is replaced atomically.
     pub fn write(&self, out: &mut Printer, page: impl FnOnce(Lang) -> Result<Page>) -> Result<()> {
         let Some(path) = &self.html else { return Ok(()) };
         let text = render::html(&page(self.language.lang)?);

@@ -1,4 +1,4 @@
-//! A profile as tables and sentences for people.
+//! Prints a profile as tables and text.
 
 use crate::failure::Result;
 use crate::printer::Printer;
@@ -8,7 +8,6 @@ use tandem_insight::profile::{ProfileAnswer, ProfileCause, Subject};
 use tandem_telemetry::event::DeviceRole;
 use tandem_units::{Bytes, Seconds};
 
-/// Prints all of it.
 pub fn print(answer: &ProfileAnswer, out: &mut Printer) -> Result<()> {
     out.line(&subject(&answer.subject))?;
     out.line("")?;
@@ -69,7 +68,7 @@ fn runs(answer: &ProfileAnswer, out: &mut Printer) -> Result<()> {
 
 fn phases(answer: &ProfileAnswer, out: &mut Printer) -> Result<()> {
     let mut table =
-        Printer::table(&["phase", "workers", "mean", "std", "p95", "work a step", "share"]);
+        Printer::table(&["phase", "workers", "mean", "std", "p95", "work per step", "share"]);
     for phase in &answer.phases {
         let gaps = phase.phase == "gaps";
         table.add_row([
@@ -83,7 +82,7 @@ fn phases(answer: &ProfileAnswer, out: &mut Printer) -> Result<()> {
         ]);
     }
     out.line(&table.trim_fmt())?;
-    out.line("share: what the model's thread works on or waits for; work that is hidden has none")?;
+    out.line("share: part of the step time of the model's thread; overlapped work has none")?;
     out.line("")
 }
 
@@ -178,7 +177,7 @@ fn conclusions(answer: &ProfileAnswer, out: &mut Printer) -> Result<()> {
     Ok(())
 }
 
-/// A share as people read it.
+/// A share in percent.
 pub fn percent(share: f64) -> String {
     format!("{:.1} %", 100.0 * share)
 }

@@ -2,18 +2,18 @@
 //!
 //! The corpus is a copy of the built-in one without 25 of its 150 recordings.
 
-mod kit;
+mod support;
 
-use kit::{Place, Said};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
+use support::{CommandOutput, TestDir};
 
 const REMOVED: usize = 25;
 
 /// The corpus, and the ids of the first removed recordings in manifest order.
-fn damaged_corpus() -> (Place, Vec<String>) {
-    let place = Place::new();
+fn damaged_corpus() -> (TestDir, Vec<String>) {
+    let place = TestDir::new();
     let demo = Path::new(env!("CARGO_MANIFEST_DIR")).join("demo-corpus");
     copy(&demo, &place.corpus());
     let manifest = fs::read_to_string(demo.join("metadata_train.csv")).expect("a manifest");
@@ -42,7 +42,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-fn train(place: &Place, run: &str, more: &[&str]) -> Said {
+fn train(place: &TestDir, run: &str, more: &[&str]) -> CommandOutput {
     let args = [
         "train",
         "--train-data",
@@ -61,8 +61,8 @@ fn train(place: &Place, run: &str, more: &[&str]) -> Said {
     place.run(&[&args[..], more].concat())
 }
 
-fn data_event(place: &Place, run: &str) -> Value {
-    let record = fs::read_to_string(place.inside(run).join("run.jsonl")).expect("a record");
+fn data_event(place: &TestDir, run: &str) -> Value {
+    let record = fs::read_to_string(place.path(run).join("run.jsonl")).expect("a record");
     let events = record.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
     let found: Vec<Value> = events.filter(|event| event["event"] == "data").collect();
     assert_eq!(found.len(), 1, "one report for each run");
@@ -75,7 +75,7 @@ fn screen_record_and_report_name_what_is_rejected() {
     let first = train(&place, "first", &[]);
     assert_eq!(first.code, Some(0), "{first:?}");
 
-    let rows = "data: 150 rows: 125 usable (109 to train on, 16 held out), 25 rejected";
+    let rows = "data: 150 rows, 125 usable (109 to train on, 16 held out), 25 rejected";
     assert!(first.err.contains(rows), "{}", first.err);
     let list = list_path(&first.err);
     assert!(first.err.contains("20 more; all rejected rows are listed in "), "{}", first.err);
@@ -90,7 +90,7 @@ fn screen_record_and_report_name_what_is_rejected() {
     assert!(first.err.contains("cache: built, 150 rows, in "), "{}", first.err);
     assert!(first.err.contains(" with 2 workers\n"), "{}", first.err);
 
-    let listed = fs::read_to_string(place.inside(&list)).expect("the list");
+    let listed = fs::read_to_string(place.path(&list)).expect("the list");
     assert!(removed.iter().all(|id| listed.contains(id)), "{listed}");
 
     let event = data_event(&place, "first");
@@ -119,6 +119,6 @@ fn list_path(err: &str) -> String {
 fn more_rejected_rows_than_allowed_are_an_error_that_shows_them() {
     let (place, removed) = damaged_corpus();
     let said = train(&place, "run", &["--max-rejected", "0.1"]);
-    said.failed(&["25 of 150 rows", "16.7 %", "--max-rejected", &removed[0], &removed[19]]);
-    assert!(!place.inside("run").join("run.jsonl").exists(), "no run is recorded");
+    said.assert_failed(&["25 of 150 rows", "16.7 %", "--max-rejected", &removed[0], &removed[19]]);
+    assert!(!place.path("run").join("run.jsonl").exists(), "no run is recorded");
 }

@@ -1,4 +1,4 @@
-//! `tandem batches`: which utterances share a batch, in the order training takes them.
+//! `tandem batches`: the batches of an epoch, in training order.
 
 use crate::corpus_args::{BatchArgs, CorpusArgs, CorpusSettings};
 use crate::data_report::prepare_corpus;
@@ -18,11 +18,10 @@ const EXAMPLES: &str = "\
 Examples:
   tandem batches demo
   tandem batches corpora/ljspeech --epoch 3 --batch-size 24
-  tandem batches corpora/ljspeech --from 120 --json      what a resumed run would see
+  tandem batches corpora/ljspeech --from 120 --json      the batches of a resumed run
 
-The order depends on seed, epoch and lengths alone, never on the number of workers.";
+The order depends only on seed, epoch and lengths, not on the number of workers.";
 
-/// What was typed.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -32,13 +31,13 @@ pub struct Args {
     settings: CorpusArgs,
     #[command(flatten)]
     batch: BatchArgs,
-    /// Which pass over the corpus
+    /// Epoch to show, counted from 0
     #[arg(long, value_name = "N", default_value_t = 0)]
     epoch: u32,
     /// First batch to show
     #[arg(long, value_name = "BATCH", default_value_t = 0)]
     from: usize,
-    /// Show the rows that are held out
+    /// Show the held-out rows
     #[arg(long)]
     eval: bool,
     /// Print as JSON
@@ -63,7 +62,6 @@ struct Batch<'a> {
     ids: Vec<&'a str>,
 }
 
-/// Plans an epoch and shows it.
 pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     let settings = args.settings.resolve(&args.corpus)?;
     let batch = args.batch.resolve(&settings).batch;

@@ -1,4 +1,4 @@
-//! `tandem completions`: a script that completes our commands in your shell.
+//! `tandem completions`: a completion script for a shell.
 
 use crate::Cli;
 use crate::exit::ExitStatus;
@@ -7,7 +7,6 @@ use crate::printer::Printer;
 use clap::CommandFactory;
 use clap_complete::Shell;
 
-/// What was typed.
 #[derive(clap::Args)]
 #[command(
     after_help = "Example:\n  tandem completions bash > ~/.local/share/bash-completion/completions/tandem"
@@ -17,7 +16,6 @@ pub struct Args {
     shell: Shell,
 }
 
-/// Writes the script to stdout.
 pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "tandem", &mut script);

@@ -1,4 +1,4 @@
-//! `tandem demo`: the whole path on the built-in corpus, for a first look: prepare, train, speak.
+//! `tandem demo`: prepares the built-in corpus, trains on it, evaluates and synthesizes.
 
 use crate::commands::{evaluate, prepare, synth, train};
 use crate::exit::ExitStatus;
@@ -8,14 +8,13 @@ use clap::Parser;
 use owo_colors::OwoColorize;
 use std::path::{Path, PathBuf};
 
-/// What was typed.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Where the run and the spoken sentences go
+    /// Run directory, which also gets the synthesized sentences
     #[arg(long, value_name = "DIR", default_value = "tandem-demo")]
     out: PathBuf,
-    /// Steps to train
+    /// Training steps
     #[arg(long, value_name = "N", default_value_t = 600)]
     steps: u64,
     /// Seconds without any progress after which a command ends with an error; 0: never [default: 60]
@@ -27,11 +26,11 @@ const EXAMPLES: &str = "\
 Example:
   tandem demo
 
-Prepares the built-in corpus, trains the tiny voice on it for some minutes on the processor, says
-what held the run back, and speaks one English and one Persian sentence. Ctrl-C is safe: the same
-command goes on.";
+Prepares the built-in corpus, trains the tiny voice on it for some minutes on the CPU, reports the
+bottleneck, and synthesizes one English and one Persian sentence. Ctrl-C is safe: run the same
+command again to continue.";
 
-/// Sentences that are in no corpus.
+/// Sentences that are not in the corpus.
 const SENTENCES: [(&str, &str, &str); 2] = [
     ("en", "The evening train was late, but nobody minded.", "english.wav"),
     ("fa", "امروز هوا خوب است و ما به باغ می‌رویم.", "persian.wav"),
@@ -61,7 +60,6 @@ struct SynthDemo {
     args: synth::Args,
 }
 
-/// Runs the commands that a user would type, one after the other.
 pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     let directory = args.out.display().to_string();
     let limit = args.stall_timeout.map(|seconds| seconds.to_string());
@@ -136,7 +134,7 @@ fn train_demo(
     train::run(parsed.args, out)
 }
 
-/// Shows the line, and reads it as if it had been typed.
+/// Prints the command line and parses it.
 fn typed<P: Parser>(line: &[&str], out: &mut Printer) -> Result<P> {
     let quoted: Vec<String> = line
         .iter()

@@ -1,4 +1,4 @@
-//! `tandem plan`: which mode, workers, depth and batch to use, predicted from a profile.
+//! `tandem plan`: predicts the best mode, workers, depth and batch size from a profile.
 
 use crate::commands::compare;
 use crate::commands::profile::ANSWER;
@@ -24,48 +24,47 @@ Examples:
   tandem profile --train-data my-corpus --record first && tandem plan first
   tandem plan first --num-workers 2,4,8 --pipeline-depth 2,4,8
   tandem plan first --batch-size 8,16,24 --mode single,dual
-  tandem plan first --past runs/a runs/b how far it was off for runs that are over
-  tandem plan --preset 24                what a card of 24 GB is usually run with
-  tandem plan --check                    try the predictions on this machine, for some minutes
+  tandem plan first --past runs/a runs/b compare predictions with finished runs
+  tandem plan --preset 24                usual flags for a GPU with 24 GB
+  tandem plan --check                    compare predictions with real runs, for some minutes
 
 Nothing is predicted that was not measured: the error names the measurement and the command that
 makes it. Exit code 1, of --check alone: the predictions are not as good as they should be.";
 
-/// What was typed.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     /// Profiles to predict from: directories of `tandem profile --record`, or their `profile.json`
     #[arg(value_name = "PROFILE")]
     profiles: Vec<PathBuf>,
-    /// Modes to predict: single, dual, data-parallel [default: all that can be]
+    /// Modes to predict: single, dual, data-parallel [default: all that are possible]
     #[arg(long, value_name = "MODES", value_delimiter = ',', value_parser = mode)]
     mode: Vec<PlanMode>,
-    /// Workers to predict with [default: those of the profile, and twice as many]
+    /// Numbers of workers to predict [default: that of the profile, and twice as many]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = at_least_one)]
     num_workers: Vec<usize>,
-    /// Depths to predict with [default: that of the profile, and twice as many]
+    /// Depths to predict [default: that of the profile, and twice as many]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = at_least_one)]
     pipeline_depth: Vec<usize>,
-    /// Batch sizes to predict with [default: that of the profile]
+    /// Batch sizes to predict [default: that of the profile]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = at_least_one)]
     batch_size: Vec<usize>,
-    /// Gigabytes a second between two devices, for data-parallel mode
+    /// Bandwidth between two devices in GB/s, for data-parallel mode
     #[arg(long, value_name = "GB/S")]
     link: Option<f64>,
-    /// Runs that are over: print how far predictions of them are off
+    /// Finished runs: print the prediction error for each
     #[arg(long, value_name = "RUN", num_args = 1.., requires = "profiles")]
     past: Vec<PathBuf>,
-    /// Print the flags that a card of so many GB is usually run with: 12, 16 or 24
+    /// Print the usual flags for a GPU with so many GB: 12, 16 or 24
     #[arg(long, value_name = "GB", conflicts_with_all = ["profiles", "check"])]
     preset: Option<u64>,
-    /// Run a grid of configurations here, and print how far predictions are off
+    /// Run a grid of configurations on this machine, and print the prediction errors
     #[arg(long, conflicts_with = "profiles")]
     check: bool,
-    /// With --check: steps to measure in each run [default: 12]
+    /// With --check: measured steps of each run [default: 12]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(4..=100_000))]
     num_steps: Option<u64>,
-    /// With --check: milliseconds that each stage is slowed by in turn [default: 400]
+    /// With --check: delay added to each stage in turn, in milliseconds [default: 400]
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..=60_000))]
     slow: Option<u64>,
     /// Print as JSON
@@ -88,7 +87,6 @@ fn at_least_one(text: &str) -> Result<usize, String> {
     }
 }
 
-/// Plans, or checks plans.
 pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     if let Some(gigabytes) = args.preset {
         return preset(gigabytes, args.json, out);
@@ -97,8 +95,8 @@ pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
         return check(&args, out);
     }
     if args.num_steps.is_some() || args.slow.is_some() {
-        let fact = "`--num-steps` and `--slow` say how to check, and nothing is checked";
-        return Err(Advised::new(fact, "add --check, or leave them out").into());
+        let fact = "`--num-steps` and `--slow` have no effect without `--check`";
+        return Err(Advised::new(fact, "add --check, or remove them").into());
     }
     let profiles: Vec<ProfileAnswer> =
         args.profiles.iter().map(|path| read(path)).collect::<Result<_>>()?;
@@ -122,7 +120,7 @@ pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
 struct Planned<'a> {
     #[serde(flatten)]
     answer: &'a PlanAnswer,
-    /// Runs that are over, predicted.
+    /// Predictions for finished runs.
     #[serde(skip_serializing_if = "<[PastRun]>::is_empty")]
     past: &'a [PastRun],
 }
@@ -151,12 +149,15 @@ fn print_past(past: &[PastRun], out: &mut Printer) -> Result<()> {
     }
     out.line("")?;
     out.line(&table.trim_fmt())?;
-    out.line(&format!("{:<10} {} off in the median of past runs", "error".bold(), percent(median)))
+    out.line(&format!("{:<10} median of past runs: {}", "error".bold(), percent(median)))
 }
 
 fn question(args: &Args) -> Result<PlanQuestion, Advised> {
     if args.link.is_some_and(|link| !(link > 0.0 && link.is_finite())) {
-        return Err(Advised::new("`--link` is not a speed", "give gigabytes a second, such as 12"));
+        return Err(Advised::new(
+            "`--link` is not a bandwidth",
+            "give gigabytes per second, such as 12",
+        ));
     }
     let named = !args.mode.is_empty();
     Ok(PlanQuestion {
@@ -177,7 +178,7 @@ fn read(path: &Path) -> Result<ProfileAnswer> {
     })?;
     let answer: ProfileAnswer = serde_json::from_str(&text).map_err(|error| {
         let fact = format!("`{}` is not a profile: {error}", file.display());
-        Advised::new(fact, "name what `tandem profile --record DIR` wrote: DIR or its profile.json")
+        Advised::new(fact, "name a directory of `tandem profile --record DIR`, or its profile.json")
     })?;
     if answer.format != ProfileAnswer::FORMAT {
         let fact = format!("`{}` is a profile of another version", file.display());

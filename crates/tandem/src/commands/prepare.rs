@@ -1,4 +1,4 @@
-//! `tandem prepare`: reads, checks and caches a corpus, and says what it found.
+//! `tandem prepare`: reads, checks and caches a corpus, and prints a summary.
 
 use crate::corpus_args::{CorpusArgs, CorpusSettings};
 use crate::data_report::{MANY, prepare_corpus, rejected_rows, rows};
@@ -17,14 +17,13 @@ use tandem_units::Seconds;
 const EXAMPLES: &str = "\
 Examples:
   tandem prepare corpora/ljspeech
-  tandem prepare corpora/ljspeech --cache-dataset        keep mel frames too
+  tandem prepare corpora/ljspeech --cache-dataset        cache mel frames too
   tandem prepare corpora/persian --languages fa --lexicon words.tsv
   tandem prepare demo --json
 
-A second start reads the cache; a changed row is made again alone, a changed setting makes a
-cache of its own. Ctrl-C loses nothing: the next start goes on where this one stopped.";
+The next start reads the cache; only changed rows are computed again. Changed settings use a cache
+of their own. Ctrl-C loses nothing: the next start continues where this one stopped.";
 
-/// What was typed.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -32,7 +31,7 @@ pub struct Args {
     corpus: PathBuf,
     #[command(flatten)]
     settings: CorpusArgs,
-    /// Read and compare every byte instead of believing size and time of a file
+    /// Compare the contents of every file instead of its size and modification time
     #[arg(long)]
     verify: bool,
     /// Print the summary as JSON
@@ -40,7 +39,6 @@ pub struct Args {
     json: bool,
 }
 
-/// Prepares the corpus.
 pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     let mut settings = args.settings.resolve(&args.corpus)?;
     if args.verify {
@@ -65,12 +63,12 @@ struct AsJson<'a> {
     rejected_rows: &'a [RejectedRow],
 }
 
-/// The summary for people: one line per fact, then the rejected rows.
+/// The summary as text: one line per fact, then the rejected rows.
 fn print_summary(prepared: &Prepared, out: &mut Printer) -> Result<()> {
     let s = &prepared.summary;
     let mut lines = vec![
         ("corpus", s.corpus.display().to_string()),
-        ("rows", rows(s)),
+        ("rows", format!("{}: {}", s.rows, rows(s))),
         ("languages", counts(s.languages.iter())),
     ];
     if !s.speakers.is_empty() {
@@ -78,7 +76,7 @@ fn print_summary(prepared: &Prepared, out: &mut Printer) -> Result<()> {
     }
     let mel = &prepared.settings.mel;
     let longest = mel.rate.seconds(tandem_units::Samples((s.longest_frames - 1) * mel.hop.0));
-    lines.push(("sound", format!("{} in all, {longest} the longest", s.sound)));
+    lines.push(("audio", format!("{} in total, longest {longest}", s.sound)));
     let kind = if s.features { "text and mel frames" } else { "text and lengths" };
     lines.push(("cache", format!("{} ({kind})", s.cache.display())));
     if let Some(damage) = &s.damage {
@@ -98,7 +96,7 @@ fn print_summary(prepared: &Prepared, out: &mut Printer) -> Result<()> {
 fn rebuilt(s: &Summary) -> String {
     let mut text = format!("{} of {} rows", s.rebuilt, s.rows);
     if s.recovered > 0 {
-        text.push_str(&format!(", {} taken over from earlier work", s.recovered));
+        text.push_str(&format!(", {} recovered from an interrupted run", s.recovered));
     }
     if s.touched > 0 {
         text.push_str(&format!(", {} touched but unchanged", s.touched));

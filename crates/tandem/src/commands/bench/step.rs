@@ -1,6 +1,6 @@
-//! `tandem bench step`: how long a training step of a voice takes on this machine, and on what.
+//! `tandem bench step`: duration of a training step and its parts on this machine.
 //!
-//! The real model, losses, gradients and optimiser, on a batch in which every place is taken.
+//! Uses the real model, losses, gradients and optimizer, on a batch without padding.
 
 use super::target::{best_tenth, median};
 use crate::device_args::DeviceArgs;
@@ -23,11 +23,10 @@ use tandem_model::train_batch::AlignedBatch;
 use tandem_model::{Device, Module};
 use tandem_units::Seed;
 
-/// What was typed.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Size of the voice
+    /// Model size
     #[arg(long, value_name = "SIZE", default_value = "tiny", value_parser = model_size())]
     model_size: ModelSize,
     /// Utterances of a batch
@@ -39,10 +38,10 @@ pub struct Args {
     /// Symbols of each utterance
     #[arg(long, value_name = "N", default_value_t = 60)]
     symbols: usize,
-    /// Threads of the processor [default: all]
+    /// CPU threads [default: all]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
-    /// Steps that are measured, after three that are not
+    /// Measured steps, after three warm-up steps
     #[arg(long, value_name = "N", default_value_t = 20)]
     steps: usize,
     #[command(flatten)]
@@ -57,7 +56,7 @@ Examples:
   tandem bench step
   tandem bench step --model-size small --batch-size 16 --frames 400 --threads 1 --json";
 
-/// Steps before the clock starts: kernels are compiled, memory is taken.
+/// Steps before the measurement: kernels are compiled, memory is allocated.
 const WARM_UP: usize = 3;
 
 #[derive(Serialize)]
@@ -70,7 +69,7 @@ struct Figures {
     threads: usize,
     device: String,
     steps: usize,
-    /// Milliseconds: median and best tenth of the whole step.
+    /// Median and best tenth of the whole step, in milliseconds.
     step_ms: f64,
     step_best_ms: f64,
     /// Medians of its parts.
@@ -79,7 +78,6 @@ struct Figures {
     optimizer_ms: f64,
 }
 
-/// Measures.
 pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     ensure(args.steps > 0 && args.batch_size > 0, "nothing to measure: give at least 1")?;
     ensure(
@@ -96,7 +94,7 @@ pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     let placement = Placement::decide(&asked, &Inventory::detect())?;
     let device = placement.open()?.model;
     let name = placement.model.name.clone();
-    // As the trainer computes: on one of the threads that share the work.
+    // Inside the thread pool, as in the trainer.
     let figures = rayon::scope(|_| measure(&args, &device, name))?;
     if args.json {
         out.json(&figures)?;
@@ -180,7 +178,7 @@ fn print(f: &Figures, out: &mut Printer) -> Result<()> {
         f.threads
     ))?;
     out.line(&format!(
-        "step {:.0} ms (best tenth {:.0} ms): forward {:.0}, backward {:.0}, optimiser {:.0}; {:.0} frames/s",
+        "step {:.0} ms (best tenth {:.0} ms): forward {:.0}, backward {:.0}, optimizer {:.0}; {:.0} frames/s",
         f.step_ms,
         f.step_best_ms,
         f.forward_ms,

@@ -7,7 +7,7 @@ use std::time::Instant;
 use tandem_data::audio::Sound;
 use tandem_data::audio::mel::{MelConfig, MelExtractor, MelKernel};
 
-/// Clips of one timing: half a minute of sound, some milliseconds of work.
+/// Clips of one measurement: half a minute of audio, some milliseconds of work.
 const PER_TIMING: usize = 8;
 
 /// All kernels of this machine, alternating.

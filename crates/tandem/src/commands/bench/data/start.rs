@@ -1,4 +1,4 @@
-//! From a start to the first batch with a warm cache, and memory while preparing.
+//! Time from the start to the first batch with a warm cache, and memory during preparing.
 
 use super::batches::prepared;
 use super::clips::{Clip, write_corpus};
@@ -16,7 +16,7 @@ use tandem_telemetry::Recorder;
 use tandem_train::prepare::row::Features;
 use tandem_train::{FeedSettings, feed};
 
-/// As many rows as LJSpeech has.
+/// The number of rows of LJSpeech.
 const ROWS: usize = 13_100;
 
 /// Warm start of 13,100 rows; peak memory for a tenth and for all of them.
@@ -24,7 +24,7 @@ pub fn measure(clips: &[Clip], dir: &Path) -> Result<Vec<Target>> {
     let (small, large) = (dir.join("small"), dir.join("large"));
     write_corpus(clips, ROWS / 10, &small)?;
     write_corpus(clips, ROWS, &large)?;
-    // In processes of their own: a process's peak never falls.
+    // Each in its own process, since the peak memory of a process never falls.
     let (little, much) = (prepare_apart(&small)?, prepare_apart(&large)?);
     let warm = (0..5).map(|_| warm_start(&large)).collect::<Result<Vec<_>>>()?;
     let per_row = (much.peak_memory - little.peak_memory) / (ROWS - ROWS / 10) as f64;
@@ -51,7 +51,7 @@ pub fn measure(clips: &[Clip], dir: &Path) -> Result<Vec<Target>> {
 pub fn measure_million(dir: &Path, out: &mut Printer) -> Result<Vec<Target>> {
     const MILLION: usize = 1_000_000;
     let root = dir.join("million");
-    // A quarter of a second each: only the number of rows counts here.
+    // A quarter of a second each: only the number of rows matters here.
     let speech = super::clips::cut()?;
     let clips: Vec<Clip> = speech.iter().map(|clip| clip[20_000..25_512].to_vec()).collect();
     write_corpus(&clips, MILLION, &root)?;
@@ -63,7 +63,7 @@ pub fn measure_million(dir: &Path, out: &mut Printer) -> Result<Vec<Target>> {
     }
     let peak = warm.iter().map(|run| run.peak_memory).fold(0.0, f64::max) / MIB;
     let how = format!(
-        "median of 3; every recording's stamp looked at; prepared cold in {:.0} s at {:.0} MiB",
+        "median of 3; the stamp of every recording checked; prepared cold in {:.0} s at {:.0} MiB",
         cold.took,
         cold.peak_memory / MIB
     );
@@ -82,7 +82,7 @@ pub fn measure_million(dir: &Path, out: &mut Printer) -> Result<Vec<Target>> {
 
 const MIB: f64 = 1_048_576.0;
 
-/// What `tandem prepare --json` says of itself.
+/// Fields of `tandem prepare --json`.
 #[derive(Deserialize)]
 struct Run {
     took: f64,

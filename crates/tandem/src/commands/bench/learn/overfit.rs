@@ -1,4 +1,4 @@
-//! One batch again and again: a voice that cannot learn that by heart cannot learn at all.
+//! Overfits one batch: a trainer that cannot do that cannot learn at all.
 
 use super::super::target::{Limit, Target};
 use crate::failure::{Failure, Result};
@@ -25,7 +25,6 @@ use tandem_train::train_settings::{AlignmentSettings, OptimizerSettings, TrainSe
 use tandem_train::{DataSettings, PrepareOptions, Watcher, prepare};
 use tandem_units::Seed;
 
-/// Steps it has for that.
 const STEPS: u64 = 300;
 /// Steps over which losses are averaged, at the start and at the end.
 const MEAN: usize = 5;
@@ -97,7 +96,7 @@ fn learn_by_heart(corpus: &Path, batch_size: usize, out: &Printer) -> Result<Vec
     let mut shown = out.progress("learning one batch by heart", STEPS);
     let mut losses = Vec::new();
     for step in 0..STEPS {
-        // Other noise and other times each time: the frames are learned, not the noise.
+        // New noise and flow times in each step, so that the noise is not memorized.
         batch.seed = Seed(step);
         train_state.accumulate_gradients(&batch.to_device(&device));
         let next = train_state.step + 1;

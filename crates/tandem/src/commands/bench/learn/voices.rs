@@ -1,4 +1,4 @@
-//! Whether a voice follows the recording it is given to imitate.
+//! Whether synthesized speech follows the reference recording.
 
 use super::super::target::Target;
 use crate::failure::{Context, Result};
@@ -12,18 +12,18 @@ use tandem_model::synthesis::mel::{Reference, SamplingOptions};
 use tandem_model::synthesis::text::Synthesizer;
 use tandem_model::vocoder::VocoderChoice;
 
-/// Held-out texts that each speaker of the language says.
+/// Held-out texts, synthesized for each speaker of the language.
 const TEXTS: usize = 3;
 
-/// A speaker: a stretch to imitate, and what the voice makes of another recording.
+/// A speaker: a reference segment, and features of another recording.
 struct Speaker {
     reference: Reference,
     vector: Vec<f32>,
     pitch: Option<f64>,
 }
 
-/// How often the speech is nearest to the speaker that was asked for, and how often of two
-/// speakers the higher one is higher in speech too.
+/// How often the speech is nearest to the requested speaker, and how often the speaker with the higher
+/// pitch of a pair is synthesized with the higher pitch.
 pub fn measure(run: &Path, corpus: &Path) -> Result<Vec<Target>> {
     let mut synthesizer = Synthesizer::open(run, &Device::flex(), &VocoderChoice::default())?;
     let corpus = Corpus::read(corpus, &Default::default())?;
@@ -63,13 +63,13 @@ pub fn measure(run: &Path, corpus: &Path) -> Result<Vec<Target>> {
     let share = |part: usize, whole: usize| 100.0 * part as f64 / whole.max(1) as f64;
     Ok(vec![
         Target::note(
-            "speech is nearest to the voice asked for",
+            "speech is nearest to the requested speaker",
             share(right, spoken),
             "%",
             format!("{right} of {spoken}, by the reference encoder; three speakers a language"),
         ),
         Target::note(
-            "the higher of two voices speaks higher",
+            "pitch order of two speakers is kept",
             share(ordered, pairs),
             "%",
             format!("{ordered} of {pairs} pairs, by median pitch"),
