@@ -69,6 +69,8 @@ pub enum SampleError {
     Process,
 }
 
+impl tandem_units::Hint for SampleError {}
+
 /// The sources of a run: its GPUs, then this process, its cgroup and the machine.
 pub fn standard_sources(gpus: &[WatchedGpu]) -> Vec<Box<dyn Source>> {
     let driver = Arc::new(NvidiaDriver::usual());

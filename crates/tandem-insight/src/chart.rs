@@ -49,11 +49,7 @@ pub enum ChartError {
     Encode(#[source] png::EncodingError),
 }
 
-impl Hint for ChartError {
-    fn hint(&self) -> Option<String> {
-        None
-    }
-}
+impl Hint for ChartError {}
 
 /// Pixels across, and down for each panel.
 const SIZE: (u32, u32) = (840, 360);

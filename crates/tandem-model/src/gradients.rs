@@ -33,6 +33,8 @@ pub struct LocalGradients;
 #[error("the gradients of several processes cannot be summed")]
 pub struct ReduceError(#[source] pub Box<dyn std::error::Error + Send + Sync>);
 
+impl tandem_units::Hint for ReduceError {}
+
 impl GradientReducer for LocalGradients {
     fn reduce(&mut self, _gradients: &mut GradientSum) -> Result<(), ReduceError> {
         Ok(())

@@ -19,6 +19,8 @@ pub struct Budget(Arc<Shared>);
 #[error("the run is being stopped")]
 pub struct Stopped;
 
+impl tandem_units::Hint for Stopped {}
+
 impl Budget {
     pub fn of(limit: Bytes) -> Budget {
         let state =

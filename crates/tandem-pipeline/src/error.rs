@@ -3,11 +3,10 @@
 //! In: the first cause of a stop. Out: a message that names the stage and the item, and a hint. A
 //! later cause is never reported. This is the end of the path.
 
-use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
-use tandem_units::{Hint, Seconds, Ticket};
+use tandem_units::{Hint, Hinted, Seconds, Ticket};
 
 /// Why a run was stopped. Cheap to clone, so that every caller gets the same cause.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -18,7 +17,7 @@ pub enum PipelineError {
         stage: &'static str,
         ticket: Option<Ticket>,
         #[source]
-        source: Arc<dyn Error + Send + Sync>,
+        source: Arc<dyn Hinted>,
     },
     #[error("stage `{stage}` panicked{}: {message}", at(ticket))]
     Panic { stage: &'static str, ticket: Option<Ticket>, message: String },
@@ -55,7 +54,8 @@ impl Hint for PipelineError {
                     .into(),
             ),
             Self::Thread { .. } => Some("use fewer workers".into()),
-            Self::Stage { .. } | Self::Cancelled => None,
+            Self::Stage { source, .. } => source.hint(),
+            Self::Cancelled => None,
         }
     }
 }

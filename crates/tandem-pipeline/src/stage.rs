@@ -6,8 +6,9 @@
 
 use crate::payload::Payload;
 use std::fmt::Display;
+use tandem_units::Hinted;
 
-/// Any error that a stage may give as a cause.
+/// Any error that makes one item unusable.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Processes one item after the other. Each worker has its own instance, and so its own buffers.
@@ -67,7 +68,7 @@ pub enum Trouble {
     /// continues.
     SkipItem(BoxError),
     /// Nothing after this can be trusted.
-    StopRun(BoxError),
+    StopRun(Box<dyn Hinted>),
 }
 
 impl Trouble {
@@ -75,7 +76,7 @@ impl Trouble {
         Trouble::SkipItem(cause.into())
     }
 
-    pub fn stop(cause: impl Into<BoxError>) -> Trouble {
-        Trouble::StopRun(cause.into())
+    pub fn stop(cause: impl Hinted) -> Trouble {
+        Trouble::StopRun(Box::new(cause))
     }
 }

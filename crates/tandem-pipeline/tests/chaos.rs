@@ -126,7 +126,7 @@ impl Stage for Chaos {
         (0..random % (self.draw.cost + 1)).for_each(|_| std::thread::yield_now());
         match self.incident {
             Incident::Error { stage, item: at } if (stage, at) == (self.index, item.number) => {
-                Err(Trouble::stop("drawn"))
+                Err(Trouble::stop(std::io::Error::other("drawn")))
             }
             Incident::Panic { stage, item: at } if (stage, at) == (self.index, item.number) => {
                 panic!("drawn");

@@ -14,7 +14,7 @@ use tandem_units::Hint;
 #[test]
 fn a_stage_that_stops_the_run_is_named_with_its_item() {
     let stage = Does("brittle", |item: Item, out: &mut dyn Outlet<Item>| match item.body.0 {
-        7 => Err(Trouble::stop("disk gone")),
+        7 => Err(Trouble::stop(std::io::Error::other("disk gone"))),
         _ => out.push(item),
     });
     let mut feed = Route::from(items(100), hold(2))

@@ -73,7 +73,7 @@ fn a_stage_that_waits_for_the_consumer_to_see_a_marker_finishes() {
     let (saw, seen) = mpsc::sync_channel::<u64>(16);
     let waits = Does("waits", move |item: Item, out: &mut dyn Outlet<Item>| {
         if item.body.0 == 4 {
-            while seen.recv().map_err(Trouble::stop)? != 3 {}
+            while seen.recv().map_err(|gone| Trouble::stop(std::io::Error::other(gone)))? != 3 {}
         }
         out.push(item)
     });

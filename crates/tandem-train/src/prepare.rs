@@ -29,7 +29,7 @@ use tandem_data::corpus::{Corpus, RejectReason, RejectedRow, Utterance};
 use tandem_data::text::FrontEnd;
 use tandem_disk::directory_lock::{self, Attempt, DirectoryLock};
 use tandem_disk::replace_file::replace_file;
-use tandem_pipeline::{CancelToken, Crew, Hold, PipelineError, Route, Setup};
+use tandem_pipeline::{CancelToken, Crew, Hold, PipelineError, Route, Setup, Watch};
 use tandem_units::{Bytes, Seconds};
 
 /// Rows a worker takes at once: enough to start a phonemiser seldom, few enough to share out.
@@ -52,6 +52,8 @@ pub struct PrepareOptions {
     pub cache_dir: Option<PathBuf>,
     /// Share of unusable rows above which preparing fails.
     pub max_rejected: f64,
+    /// Time without progress after which preparing ends with an error; `None`: never.
+    pub stall_timeout: Option<Duration>,
 }
 
 impl Default for PrepareOptions {
@@ -62,6 +64,7 @@ impl Default for PrepareOptions {
             trust: Trust::Stamps,
             cache_dir: None,
             max_rejected: 0.2,
+            stall_timeout: Watch::default().stall_timeout,
         }
     }
 }
@@ -323,7 +326,13 @@ impl Work<'_> {
         let hold = Hold::bytes(WAITING).items(4 * self.options.workers.max(1));
         let crew = Crew::of(self.options.workers);
         let examine = move || Examine::new(&around);
-        let setup = Setup { consumer: "write", cancel: cancel.clone(), ..Setup::default() };
+        let stall_timeout = self.options.stall_timeout;
+        let setup = Setup {
+            consumer: "write",
+            cancel: cancel.clone(),
+            watch: Watch { stall_timeout, ..Watch::default() },
+            ..Setup::default()
+        };
         let mut feed = Route::from(jobs, hold.clone()).then_by(crew, examine, hold).start(setup)?;
         while let Some(Examined(examined)) = feed.next()? {
             done += examined.len();

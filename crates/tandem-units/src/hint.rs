@@ -1,9 +1,25 @@
-//! Advice that goes with an error.
+//! The advice that goes with an error.
+//!
+//! Every public error of the workspace implements [`Hint`]. The program accepts an error only as
+//! [`Hinted`], so an error without an `impl Hint` does not compile there. Next: `tandem/failure.rs`
+//! prints the hint.
 
-/// An error with advice for the user.
+use std::error::Error;
+
+/// An error that can say what the user can do about it.
 ///
-/// `Display` states the fact and `source` the cause; the hint states only what to do.
+/// The fact stays in `Display`, the cause in `source`; only the advice is here. A variant that
+/// wraps another error of the workspace returns the hint of that error.
 pub trait Hint {
-    /// One sentence in the imperative, or `None` without good advice.
-    fn hint(&self) -> Option<String>;
+    /// One sentence in the imperative, or `None` where there is no good advice.
+    fn hint(&self) -> Option<String> {
+        None
+    }
 }
+
+/// An error with its hint, as a trait object that can cross threads.
+pub trait Hinted: Error + Hint + Send + Sync + 'static {}
+
+impl<E: Error + Hint + Send + Sync + 'static> Hinted for E {}
+
+impl Hint for std::io::Error {}

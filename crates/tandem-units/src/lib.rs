@@ -8,6 +8,6 @@ pub mod quantity; // seconds, samples, frames, bytes, rates
 pub mod order; // seed, epoch, ticket: order and randomness
 pub mod hint; // advice that goes with an error
 
-pub use hint::Hint;
+pub use hint::{Hint, Hinted};
 pub use order::{Epoch, Seed, Ticket};
 pub use quantity::{Bytes, Frames, Hop, SampleRate, Samples, Seconds};

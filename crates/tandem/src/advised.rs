@@ -1,10 +1,10 @@
-//! A fact with its way out, for failures that no library knows.
+//! An error of the program itself: a fact and a hint.
 
 use std::error::Error;
 use std::fmt;
 use tandem_units::Hint;
 
-/// A failure of a command itself, with its way out.
+/// An error of a command itself, with its hint.
 #[derive(Debug)]
 pub struct Advised {
     fact: String,
@@ -12,7 +12,6 @@ pub struct Advised {
 }
 
 impl Advised {
-    /// A fact and what to do about it.
     pub fn new(fact: impl Into<String>, advice: impl Into<String>) -> Advised {
         Advised { fact: fact.into(), advice: advice.into() }
     }

@@ -1,6 +1,6 @@
 //! The subcommands, one file each. A file reads: args, settings, run.
 
-// In the order a newcomer meets them.
+// In the order in which a new user needs them.
 pub mod demo;
 pub mod prepare;
 pub mod analyze;
@@ -25,13 +25,13 @@ pub mod completions;
 pub mod man;
 
 use crate::exit::ExitStatus;
+use crate::failure::Result;
 use crate::printer::Printer;
 
 /// Declares a clap variant and a branch of `run` for each command. Modules are declared outside: rustfmt does not see
 /// those inside a macro.
 macro_rules! commands {
     ($($(#[$about:meta])* $name:ident: $variant:ident,)*) => {
-        /// What the user asked for.
         #[derive(clap::Subcommand)]
         #[allow(clippy::large_enum_variant, reason = "there is one of them in a process")]
         pub enum Command {
@@ -39,7 +39,7 @@ macro_rules! commands {
         }
 
         impl Command {
-            pub fn run(self, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+            pub fn run(self, out: &mut Printer) -> Result<ExitStatus> {
                 match self {
                     $(Command::$variant(args) => $name::run(args, out),)*
                 }
@@ -49,45 +49,45 @@ macro_rules! commands {
 }
 
 commands! {
-    /// Run the whole path on the built-in corpus
+    /// Prepare, train and synthesize with the built-in corpus
     demo: Demo,
     /// Read, check and cache a corpus
     prepare: Prepare,
-    /// Measure what loading a corpus costs, and say what to change
+    /// Measure data loading, and recommend settings
     analyze: Analyze,
-    /// Show which utterances share a batch, in order
+    /// Show the batches of an epoch in training order
     batches: Batches,
-    /// Show what the model reads of a text: language, spoken words, symbols
+    /// Show how a text is processed: language, normalized text, symbols
     text: Text,
-    /// Show what the model will see of a recording, as numbers or a picture
+    /// Compute the mel spectrogram of a recording, as a NumPy file or an image
     features: Features,
-    /// Check a configuration before a run, also one of MyXTTS, and say what to change
+    /// Check a configuration before a run; converts configurations of MyXTTS
     validate: Validate,
     /// Train a voice
     train: Train,
-    /// Watch a run, finished or going on: a live page, or the terminal
+    /// Follow a running or finished run in a browser or the terminal
     watch: Watch,
-    /// Have a trained voice say a text, as a WAV file
+    /// Synthesize a text with a trained voice, as a WAV file
     synth: Synth,
-    /// Measure how far a trained voice is from recordings
+    /// Evaluate a trained voice against recordings
     evaluate: Evaluate,
-    /// Say what a run did, what held it back and how it is graded
+    /// Report on a run: throughput, bottleneck, grade
     report: Report,
-    /// Train a few steps in several ways, and say what holds a run back
+    /// Profile a few training steps, and name the bottleneck
     profile: Profile,
-    /// Predict which mode, workers, depth and batch to use, from a profile
+    /// Predict the best mode, workers, depth and batch size from a profile
     plan: Plan,
-    /// Put two runs side by side and say whether they differ by more than noise
+    /// Compare two runs, with significance tests
     compare: Compare,
-    /// Show how throughput and memory grow with the batch size, and where it stops paying
+    /// Show how throughput and memory scale with the batch size
     scaling: Scaling,
-    /// Show every device, how GPUs are linked, and which ones a run would use
+    /// List devices and links between GPUs, and show which ones a run would use
     devices: Devices,
-    /// Gather what a bug report needs into one text or zip, without secrets
+    /// Collect the data for a bug report, without secrets
     doctor: Doctor,
-    /// Measure what the parts of the program can do on this machine
+    /// Benchmark parts of the program on this machine
     bench: Bench,
-    /// List every key of the configuration file: default, flag, variable, meaning
+    /// List every key of the configuration file: type, default, flag, variable
     reference: Reference,
     /// Write a completion script for your shell
     completions: Completions,

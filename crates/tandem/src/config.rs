@@ -1,15 +1,15 @@
-//! The configuration file: TOML or YAML, every key known, a wrong one named with its place and the
-//! nearest right one.
+//! The configuration file: TOML or YAML. An unknown key is an error with line, column and the nearest
+//! known key.
 
-mod format; // the text as settings, or what is wrong with it, where
-pub mod place; // where a key stands
-pub mod tree; // a file as it is written, whosever it is
-pub mod nearest; // the right name for a wrong one
-pub mod reference; // every key, as the code knows it
+mod format; // parses the text; errors with line and column
+pub mod place; // line and column of a key
+pub mod tree; // a file of Tandem or MyXTTS as it is written
+pub mod nearest; // the nearest known name for a misspelt one
+pub mod reference; // every key, generated from the code
 
+use crate::corpus_args::LONGEST_STALL;
 use crate::device_args::DeviceConfig;
-use crate::failure::Advised;
-use anyhow::Context;
+use crate::failure::{Advised, Context, Result};
 use format::Format;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
@@ -23,50 +23,56 @@ use tandem_data::text::TextConfig;
 use tandem_train::DataSettings;
 use tandem_train::train_settings::TrainSettings;
 
-/// No configuration is longer than this.
+/// Longer files are refused.
 const LONGEST: u64 = 1 << 20;
 
-/// What a configuration file may hold. Absent keys keep their defaults.
+/// The keys of a configuration file. Absent keys keep their defaults.
 #[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct FileConfig {
-    /// The corpus to train on.
     pub train_data: Option<PathBuf>,
-    /// The corpus to validate on.
     pub val_data: Option<PathBuf>,
-    /// Threads that read the corpus.
     pub num_workers: Option<usize>,
-    /// Batches that may wait for the consumer.
+    /// Batches that may be ready before the model needs them.
     pub prefetch_buffer_size: Option<usize>,
-    /// Whether finished mel frames are kept on disk.
+    /// Whether computed mel frames are cached on disk.
     pub cache_dataset: bool,
-    /// Where the cache is.
     pub cache_dir: Option<PathBuf>,
-    /// Share of unusable rows above which nothing is done.
+    /// Share of rejected rows above which preparing fails.
     pub max_rejected: Option<f64>,
-    /// Whether workers and depth may change while training.
+    /// Whether workers and depth adapt during training.
     pub adapt: Option<bool>,
-    /// The longest wait for the first batches, in seconds.
+    /// Longest wait for the first batches, in seconds.
     pub model_start_delay: Option<f64>,
-    /// How manifests are read.
+    /// How the pipeline runs.
+    pub pipeline: PipelineConfig,
     pub corpus: CorpusConfig,
-    /// How text becomes symbols.
     pub text: TextConfig,
-    /// How sound becomes mel frames.
     pub mel: MelConfig,
-    /// What a recording may be.
+    /// Limits of a recording.
     pub audio: AudioLimits,
-    /// How rows become batches.
     pub batch: BatchConfig,
-    /// Where the work happens.
     pub devices: DeviceConfig,
-    /// How the voice is trained.
     pub train: TrainSettings,
 }
 
+/// How the pipeline runs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PipelineConfig {
+    /// Seconds without progress after which a run ends with an error; 0: never.
+    pub stall_timeout: u64,
+}
+
+impl Default for PipelineConfig {
+    fn default() -> PipelineConfig {
+        PipelineConfig { stall_timeout: 60 }
+    }
+}
+
 impl FileConfig {
-    /// Reads a file; none gives the defaults.
-    pub fn read(path: Option<&Path>) -> anyhow::Result<FileConfig> {
+    /// Reads a file; `None` gives the defaults.
+    pub fn read(path: Option<&Path>) -> Result<FileConfig> {
         let Some(path) = path else { return Ok(FileConfig::default()) };
         let named = || format!("cannot use configuration `{}`", path.display());
         read_text(path)
@@ -75,7 +81,7 @@ impl FileConfig {
             .with_context(named)
     }
 
-    /// Refuses values that no later step would.
+    /// Refuses values that no later check would refuse.
     pub fn checked(self) -> Result<FileConfig, Advised> {
         let counts = [
             ("num_workers", self.num_workers),
@@ -89,18 +95,23 @@ impl FileConfig {
             let fact = format!("`max_rejected` is {share}");
             return Err(Advised::new(fact, "write a share of the rows, from 0 to 1"));
         }
+        let stall = self.pipeline.stall_timeout;
+        if stall > LONGEST_STALL {
+            let fact = format!("`pipeline.stall_timeout` is {stall}");
+            return Err(Advised::new(fact, "write seconds from 1 to 86400, or 0 for no limit"));
+        }
         if let Some((key, found, expected)) = self.devices.fault() {
             return Err(Advised::new(format!("`{key}` is {found}"), format!("write {expected}")));
         }
         let usual = TextConfig::default().max_symbols;
         if self.text.max_symbols != usual && self.text.max_symbols != self.batch.max_text_length {
             let fact = "`text.max_symbols` and `batch.max_text_length` differ";
-            return Err(Advised::new(fact, "set `batch.max_text_length` alone: it is both"));
+            return Err(Advised::new(fact, "set only `batch.max_text_length`: it sets both"));
         }
         Ok(self)
     }
 
-    /// The part that changes what the model sees.
+    /// The settings that change the data the model is trained on.
     pub fn data_settings(&self) -> DataSettings {
         DataSettings {
             corpus: self.corpus.clone(),
@@ -120,7 +131,7 @@ fn read_text(path: &Path) -> Result<String, Advised> {
     let file = File::open(path).map_err(unread)?;
     file.take(LONGEST + 1).read_to_string(&mut text).map_err(unread)?;
     if text.len() as u64 > LONGEST {
-        return Err(Advised::new("it is longer than any configuration", "name another file"));
+        return Err(Advised::new("the file is longer than 1 MiB", "name another file"));
     }
     Ok(text)
 }

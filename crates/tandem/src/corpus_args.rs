@@ -1,36 +1,37 @@
-//! Flags that several commands share: which corpus, how it is read, how it is batched.
+//! Flags that several commands share: the corpus, how it is read, how it is batched.
 //!
-//! What was typed becomes what was decided here, in one place: flag, then environment, then
-//! configuration file, then default.
+//! In: flags, environment, configuration file and defaults, in that order. Out: [`CorpusSettings`] and
+//! [`BatchSettings`], in which nothing is left open.
 
 use crate::config::FileConfig;
 use crate::demo_corpus;
+use crate::failure::Result;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use tandem_data::batch::{BatchConfig, auto_prefetch};
 use tandem_data::text::{DiacriticsPolicy, Language, SymbolMode};
 use tandem_train::prepare::row::{Features, Trust};
 use tandem_train::{DataSettings, PrepareOptions};
 use tandem_units::Seed;
 
-/// Which corpus, and how it is read.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct CorpusArgs {
-    /// Settings in TOML or YAML; flags and environment come first
+    /// Configuration file in TOML or YAML; flags and environment variables override it
     #[arg(long, value_name = "FILE", env = "TANDEM_CONFIG")]
     pub config: Option<PathBuf>,
     /// Languages of the corpus, such as en,fa
     #[arg(long, value_name = "TAGS", value_delimiter = ',', env = "TANDEM_LANGUAGES")]
     pub languages: Vec<Language>,
-    /// Read phonemes instead of characters (needs espeak-ng)
+    /// Use phonemes instead of characters (needs espeak-ng)
     #[arg(long, env = "TANDEM_PHONEMES")]
     pub phonemes: bool,
-    /// Words to be read differently: `word<TAB>spelling`, one a line
+    /// Pronunciation lexicon: lines of `word<TAB>spelling`
     #[arg(long, value_name = "FILE", env = "TANDEM_LEXICON")]
     pub lexicon: Option<PathBuf>,
     /// Keep vowel marks of Persian and Arabic text
     #[arg(long, env = "TANDEM_KEEP_DIACRITICS")]
     pub keep_diacritics: bool,
-    /// What stands between two columns of a manifest [default: |]
+    /// Column separator of the manifest [default: |]
     #[arg(long, value_name = "CHAR", env = "TANDEM_SEPARATOR")]
     pub separator: Option<char>,
     /// Longest text in symbols [default: 200]
@@ -39,30 +40,40 @@ pub struct CorpusArgs {
     /// Longest recording in mel frames [default: 800]
     #[arg(long, value_name = "N", env = "TANDEM_MAX_MEL_FRAMES")]
     pub max_mel_frames: Option<usize>,
-    /// Threads that read the corpus [default: one per core]
+    /// Worker threads that load and prepare data [default: one per core]
     #[arg(long, value_name = "N", env = "TANDEM_NUM_WORKERS", value_parser = at_least_one)]
     pub num_workers: Option<usize>,
-    /// Keep finished mel frames on disk, so that later epochs only copy
+    /// Cache mel frames on disk, so that later epochs do not compute them again
     #[arg(long, env = "TANDEM_CACHE_DATASET")]
     pub cache_dataset: bool,
-    /// Where to keep the cache [default: inside the corpus, or the user's cache directory]
+    /// Cache directory [default: inside the corpus, or the user's cache directory]
     #[arg(long, value_name = "DIR", env = "TANDEM_CACHE_DIR")]
     pub cache_dir: Option<PathBuf>,
-    /// Share of unusable rows above which nothing is done [default: 0.2]
+    /// Largest share of rejected rows; above it the command fails [default: 0.2]
     #[arg(long, value_name = "SHARE", env = "TANDEM_MAX_REJECTED", value_parser = share)]
     pub max_rejected: Option<f64>,
+    /// Seconds without any progress after which the command ends with an error that names the
+    /// stage and the file; 0: never [default: 60]
+    #[arg(long, value_name = "SECONDS", env = "TANDEM_STALL_TIMEOUT", value_parser = stall_timeout())]
+    pub stall_timeout: Option<u64>,
 }
 
-/// How rows become batches.
+/// Longer than any stall that a user waits for.
+pub const LONGEST_STALL: u64 = 86_400;
+
+fn stall_timeout() -> clap::builder::RangedU64ValueParser {
+    clap::value_parser!(u64).range(0..=LONGEST_STALL)
+}
+
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct BatchArgs {
-    /// Most utterances of a batch [default: 16]
+    /// Utterances in a batch, at most [default: 16]
     #[arg(long, value_name = "N", env = "TANDEM_BATCH_SIZE")]
     pub batch_size: Option<usize>,
-    /// Most padded mel frames of a batch [default: batch size times longest recording]
+    /// Padded mel frames in a batch, at most [default: batch size times longest recording]
     #[arg(long, value_name = "N", env = "TANDEM_FRAME_BUDGET")]
     pub frame_budget: Option<usize>,
-    /// Batches that may wait for the consumer [default: max(2, min(8, 64 / batch size))]
+    /// Batches that may be ready before the model needs them [default: max(2, min(8, 64 / batch size))]
     #[arg(
         long,
         visible_alias = "pipeline-depth",
@@ -71,41 +82,37 @@ pub struct BatchArgs {
         value_parser = at_least_one
     )]
     pub prefetch_buffer_size: Option<usize>,
-    /// What order and chance are drawn from [default: 0]
+    /// Random seed [default: 0]
     #[arg(long, value_name = "N", env = "TANDEM_SEED")]
     pub seed: Option<u64>,
 }
 
-/// What was decided about a corpus.
+/// The corpus and all settings of how it is read.
 #[derive(Clone, Debug)]
 pub struct CorpusSettings {
-    /// The corpus directory.
     pub corpus: PathBuf,
-    /// What changes the result.
+    /// Settings that change the result.
     pub data: DataSettings,
-    /// What does not.
+    /// Settings that do not change the result.
     pub prepare: PrepareOptions,
-    /// The configuration file, for what only some commands use.
+    /// The configuration file, for keys that only some commands use.
     pub file: FileConfig,
 }
 
-/// What was decided about batches.
 #[derive(Clone, Debug)]
 pub struct BatchSettings {
-    /// How rows become batches.
     pub batch: BatchConfig,
-    /// Batches that may wait for the consumer.
+    /// Batches that may be ready before the model needs them.
     pub depth: usize,
 }
 
 impl CorpusArgs {
-    /// Decides everything about a corpus.
-    pub fn resolve(&self, corpus: &Path) -> anyhow::Result<CorpusSettings> {
+    pub fn resolve(&self, corpus: &Path) -> Result<CorpusSettings> {
         self.resolve_over(FileConfig::read(self.config.as_deref())?, corpus)
     }
 
-    /// Decides everything about a corpus, over a configuration that was read before.
-    pub fn resolve_over(&self, file: FileConfig, corpus: &Path) -> anyhow::Result<CorpusSettings> {
+    /// The same with a configuration file that is already read.
+    pub fn resolve_over(&self, file: FileConfig, corpus: &Path) -> Result<CorpusSettings> {
         let mut data = file.data_settings();
         if !self.languages.is_empty() {
             data.text.languages = self.languages.clone();
@@ -128,6 +135,10 @@ impl CorpusArgs {
             trust: Trust::Stamps,
             cache_dir: self.cache_dir.clone().or(file.cache_dir.clone()),
             max_rejected: self.max_rejected.or(file.max_rejected).unwrap_or(defaults.max_rejected),
+            stall_timeout: match self.stall_timeout.unwrap_or(file.pipeline.stall_timeout) {
+                0 => None,
+                seconds => Some(Duration::from_secs(seconds)),
+            },
         };
         let corpus = demo_corpus::resolve(corpus)?;
         Ok(CorpusSettings { corpus, data, prepare, file })
@@ -135,7 +146,6 @@ impl CorpusArgs {
 }
 
 impl BatchArgs {
-    /// Decides everything about batches of a corpus.
     pub fn resolve(&self, corpus: &CorpusSettings) -> BatchSettings {
         let mut batch = corpus.file.batch.clone();
         batch.batch_size = self.batch_size.unwrap_or(batch.batch_size);
@@ -151,10 +161,10 @@ impl BatchArgs {
     }
 }
 
-fn at_least_one(text: &str) -> Result<usize, String> {
+pub fn at_least_one(text: &str) -> Result<usize, String> {
     match text.parse::<usize>() {
         Ok(count) if count > 0 => Ok(count),
-        _ => Err("expected a whole number from 1 up".into()),
+        _ => Err("expected a whole number, 1 or more".into()),
     }
 }
 

@@ -1,11 +1,10 @@
 //! The built-in corpus: every command that takes a CORPUS also takes the word `demo`.
 //!
-//! In: what the user typed. Out: a directory that can be read like any other corpus. The
+//! In: the CORPUS argument. Out: a directory that can be read like any other corpus. The
 //! files are unpacked once into the user's data directory, compared with the built-in bytes
 //! at every use, and repaired where they differ; other files there (a cache) are left alone.
 
-use crate::failure::Advised;
-use anyhow::Result;
+use crate::failure::{Advised, Result};
 use etcetera::BaseStrategy;
 use include_dir::{Dir, DirEntry, File, include_dir};
 use std::env;
@@ -16,7 +15,7 @@ use xxhash_rust::xxh3::Xxh3;
 
 static FILES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/demo-corpus");
 
-/// Names another place than the user's data directory.
+/// Overrides the user's data directory.
 const DATA_DIR: &str = "TANDEM_DATA_DIR";
 
 /// The directory a CORPUS argument stands for: `demo` is the built-in corpus, anything else is
@@ -28,7 +27,7 @@ pub fn resolve(corpus: &Path) -> Result<PathBuf> {
 /// Unpacks the corpus into a directory of its own inside `to`, or repairs the one there.
 ///
 /// The name holds a hash of the contents: another version of the program has another
-/// directory, and neither changes the files under the other's feet.
+/// directory, and neither changes the files of the other.
 pub fn unpack(to: &Path) -> Result<PathBuf> {
     let place = to.join(format!("demo-corpus-{:016x}", contents_hash()));
     let done = if place.is_dir() { repair(&place) } else { write_new(&place) };
@@ -52,7 +51,7 @@ fn data_dir() -> Result<PathBuf> {
     Ok(base.data_dir().join("tandem"))
 }
 
-/// A directory that appears is whole: it is written under another name first.
+/// Writes to a draft directory first, so that the directory is complete when it appears.
 fn write_new(place: &Path) -> io::Result<()> {
     let draft = draft_of(place);
     let written = files().try_for_each(|file| {
@@ -62,9 +61,9 @@ fn write_new(place: &Path) -> io::Result<()> {
     });
     let placed = written.and_then(|()| fs::rename(&draft, place));
     if placed.is_err() {
-        // Of no use any more; failing to remove it must not hide the first error.
+        // An error of the clean-up must not hide the first error.
         let _ = fs::remove_dir_all(&draft);
-        // Another process may have been quicker.
+        // Another process may have written it first.
         if place.is_dir() {
             return repair(place);
         }
@@ -72,7 +71,7 @@ fn write_new(place: &Path) -> io::Result<()> {
     placed
 }
 
-/// Rewrites the files that are missing or differ from the built-in ones, each at once.
+/// Rewrites files that are missing or differ from the built-in ones, each atomically.
 fn repair(place: &Path) -> io::Result<()> {
     for file in files() {
         let path = place.join(file.path());
@@ -87,8 +86,8 @@ fn repair(place: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// BackgroundPool the target, since a rename works on one disk only; named by process and thread,
-/// since two may write at once.
+/// In the same directory as the target, since a rename works within one file system only; named by
+/// process and thread, since two may write at the same time.
 fn draft_of(target: &Path) -> PathBuf {
     let name = target.file_name().unwrap_or_default().to_string_lossy();
     let thread = format!("{:?}", std::thread::current().id());
@@ -106,8 +105,8 @@ fn contents_hash() -> u64 {
     hash.digest()
 }
 
-/// Every file of the corpus, in a fixed order. Hidden ones are no part of it: a cache that
-/// lay in the source directory when the program was built.
+/// Every file of the corpus, in a fixed order. Hidden files are not part of it, such as a cache that
+/// was in the source directory when the program was built.
 fn files() -> impl Iterator<Item = &'static File<'static>> {
     let mut found = Vec::new();
     let mut open = vec![&FILES];
@@ -196,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_cannot_be_written_names_the_way_out() {
+    fn a_directory_that_cannot_be_written_is_an_error_with_a_hint() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("file");
         fs::write(&file, "").unwrap();
@@ -207,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_word_alone_means_the_demo() {
+    fn only_the_plain_word_demo_means_the_built_in_corpus() {
         assert_eq!(resolve(Path::new("./demo/x")).unwrap(), Path::new("./demo/x"));
         assert_eq!(resolve(Path::new("corpora/demo")).unwrap(), Path::new("corpora/demo"));
     }

@@ -1,8 +1,9 @@
-//! Flags that say where data work and training happen: what was typed becomes what was decided.
+//! Flags that choose devices and memory budgets.
 //!
 //! Flag, then environment, then configuration file, then default. Decides nothing about the
 //! machine: that is `Placement::decide`, with what `Inventory::detect` finds.
 
+use crate::corpus_args::at_least_one;
 use crate::failure::Advised;
 use serde::{Deserialize, Serialize};
 use tandem_device::backend::BackendChoice;
@@ -10,32 +11,31 @@ use tandem_device::placement::MelOn;
 use tandem_device::placement::{DEFAULT_BUFFER, DeviceSettings, Isolation, Shapes};
 use tandem_units::Bytes;
 
-/// Which devices, and how much of them.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Devices")]
 pub struct DeviceArgs {
-    /// What reaches the GPU: auto, cpu, wgpu, vulkan, metal, cuda or rocm [default: auto]
+    /// Compute backend: auto, cpu, wgpu, vulkan, metal, cuda or rocm [default: auto]
     #[arg(long, value_name = "NAME", env = "TANDEM_BACKEND")]
     pub backend: Option<BackendChoice>,
-    /// GPU that prepares data; needs --model-gpu too
+    /// GPU for data preparation; requires --model-gpu
     #[arg(long, value_name = "N", env = "TANDEM_DATA_GPU")]
     pub data_gpu: Option<usize>,
-    /// GPU that trains; needs --data-gpu too
+    /// GPU for the model; requires --data-gpu
     #[arg(long, value_name = "N", env = "TANDEM_MODEL_GPU")]
     pub model_gpu: Option<usize>,
-    /// Samples that may wait for the model [default: 50]
+    /// Most utterances in ready batches [default: 50]
     #[arg(long, value_name = "N", env = "TANDEM_BUFFER_SIZE", value_parser = at_least_one)]
     pub buffer_size: Option<usize>,
-    /// Give each device a budget and keep to it
+    /// Give data and model a memory budget each, and enforce it
     #[arg(long, env = "TANDEM_ENABLE_MEMORY_ISOLATION")]
     pub enable_memory_isolation: bool,
-    /// Budget for data work in MB, with memory isolation [default: 8192, less on a small card]
+    /// Memory budget of the data side in MB, with memory isolation [default: 8192, less on a small card]
     #[arg(long, value_name = "MB", env = "TANDEM_DATA_GPU_MEMORY", value_parser = megabytes)]
     pub data_gpu_memory: Option<u64>,
-    /// Budget for the model in MB, with memory isolation [default: 16384, less on a small card]
+    /// Memory budget of the model in MB, with memory isolation [default: 16384, less on a small card]
     #[arg(long, value_name = "MB", env = "TANDEM_MODEL_GPU_MEMORY", value_parser = megabytes)]
     pub model_gpu_memory: Option<u64>,
-    /// Pad batches to a small fixed set of shapes [default: true]
+    /// Pad batches to a small fixed set of shapes, so that kernels are compiled once [default: true]
     #[arg(
         long,
         value_name = "BOOL",
@@ -45,7 +45,7 @@ pub struct DeviceArgs {
         default_missing_value = "true"
     )]
     pub enable_static_shapes: Option<bool>,
-    /// Where mel frames are made: auto (measured at the start), host or device [default: auto]
+    /// Where mel frames are computed: auto (measured at the start), host or device [default: auto]
     #[arg(long, value_name = "PLACE", env = "TANDEM_MEL_ON")]
     pub mel_on: Option<MelOn>,
 }
@@ -54,28 +54,19 @@ pub struct DeviceArgs {
 #[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct DeviceConfig {
-    /// What reaches the GPU.
     pub backend: Option<BackendChoice>,
-    /// GPU that prepares data.
     pub data_gpu: Option<usize>,
-    /// GPU that trains.
     pub model_gpu: Option<usize>,
-    /// Samples that may wait for the model.
     pub buffer_size: Option<usize>,
-    /// Whether each device has a budget.
     pub enable_memory_isolation: Option<bool>,
-    /// Budget for data work in MB.
     pub data_gpu_memory: Option<u64>,
-    /// Budget for the model in MB.
     pub model_gpu_memory: Option<u64>,
-    /// Whether batches are padded to a small fixed set of shapes.
     pub enable_static_shapes: Option<bool>,
-    /// Where mel frames are made.
     pub mel_on: Option<MelOn>,
 }
 
 impl DeviceConfig {
-    /// What was decided, as a file would say it.
+    /// The settings as keys of a configuration file.
     pub fn of(settings: &DeviceSettings) -> DeviceConfig {
         let megabytes = |budget: Option<Bytes>| budget.map(|budget| budget.0 >> 20);
         let (isolated, data, model) = match settings.isolation {
@@ -95,7 +86,7 @@ impl DeviceConfig {
         }
     }
 
-    /// The first key whose value no later step would refuse, that value, and what it should be.
+    /// The first invalid key that no later check would refuse, its value, and what is expected.
     pub fn fault(&self) -> Option<(&'static str, u64, &'static str)> {
         let (count, budget) = ("1 or more", "megabytes, from 1 to 1073741824");
         let bounds = [
@@ -111,19 +102,19 @@ impl DeviceConfig {
 }
 
 impl DeviceArgs {
-    /// Decides what is asked for. A budget that nobody would keep is refused, not ignored.
+    /// Merges flags and file. A budget that would have no effect is refused, not ignored.
     pub fn resolve(&self, file: &DeviceConfig) -> Result<DeviceSettings, Advised> {
         let isolated =
             self.enable_memory_isolation || file.enable_memory_isolation.unwrap_or(false);
         let data = self.data_gpu_memory.or(file.data_gpu_memory).map(Bytes::mib);
         let model = self.model_gpu_memory.or(file.model_gpu_memory).map(Bytes::mib);
         if !isolated && (data.is_some() || model.is_some()) {
-            let fact = "a memory budget was given, and memory isolation is off";
-            return Err(Advised::new(fact, "add --enable-memory-isolation, or leave it out"));
+            let fact = "a memory budget is set, but memory isolation is off";
+            return Err(Advised::new(fact, "add --enable-memory-isolation, or remove the budget"));
         }
         let fixed = self.enable_static_shapes.or(file.enable_static_shapes).unwrap_or(true);
-        // A pair belongs together: half of it from a file and half typed would name a pair that
-        // nobody wrote down.
+        // Both GPUs come from the same place: one from the file and one from a flag would be a pair
+        // that the user never wrote.
         let (data_gpu, model_gpu) = match (self.data_gpu, self.model_gpu) {
             (None, None) => (file.data_gpu, file.model_gpu),
             typed => typed,
@@ -140,20 +131,13 @@ impl DeviceArgs {
     }
 }
 
-fn at_least_one(text: &str) -> Result<usize, String> {
-    match text.parse::<usize>() {
-        Ok(count) if count > 0 => Ok(count),
-        _ => Err("expected a whole number from 1 up".into()),
-    }
-}
-
-/// So that the size in bytes is a number, too.
+/// So that the size in bytes does not overflow.
 const MOST_MEGABYTES: u64 = 1 << 30;
 
 fn megabytes(text: &str) -> Result<u64, String> {
     match text.parse::<u64>() {
         Ok(count) if (1..=MOST_MEGABYTES).contains(&count) => Ok(count),
-        _ => Err("expected a whole number of megabytes from 1 up".into()),
+        _ => Err("expected a whole number of megabytes, 1 or more".into()),
     }
 }
 
@@ -183,14 +167,14 @@ mod tests {
     }
 
     #[test]
-    fn nothing_said_means_auto_fifty_samples_no_budget_and_static_shapes() {
+    fn defaults_are_auto_fifty_utterances_no_budget_and_static_shapes() {
         let plain = settings(&[], "");
         assert_eq!(plain, DeviceSettings::default());
         assert_eq!((plain.buffer_size, plain.shapes), (50, Shapes::Static));
     }
 
     #[test]
-    fn a_flag_comes_before_the_file() {
+    fn a_flag_overrides_the_file() {
         let text = "backend = \"cpu\"\nbuffer_size = 7\nenable_static_shapes = false\n";
         let from_file = settings(&[], text);
         assert_eq!(from_file.backend, BackendChoice::Only(Backend::Cpu));
@@ -205,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pair_of_gpus_is_never_half_typed_and_half_from_the_file() {
+    fn a_pair_of_gpus_is_never_half_from_a_flag_and_half_from_the_file() {
         let text = "data_gpu = 0\nmodel_gpu = 1\n";
         let both = settings(&[], text);
         assert_eq!((both.data_gpu, both.model_gpu), (Some(0), Some(1)));

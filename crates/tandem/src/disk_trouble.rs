@@ -133,7 +133,7 @@ fn failing(trouble: Trouble, target: Target) -> impl Fn(&str) -> io::Result<()> 
     }
 }
 
-/// One write, so that lines of several threads do not mix.
+/// A single write, so that lines of several threads do not mix.
 fn append(mut log: &File, name: &str) -> io::Result<()> {
     log.write_all(format!("{name}\n").as_bytes())
 }

@@ -1,20 +1,20 @@
-//! Variables that nearly are ours: `TANDEM_BATCHSIZE` would be passed over without a word, and the
-//! run would not be the one that was asked for.
+//! Refuses misspelt environment variables: `TANDEM_BATCHSIZE` would be ignored silently, and the run
+//! would use other settings than the user intended.
 
 use crate::config::nearest::nearest;
 use crate::failure::Advised;
 use std::ffi::OsString;
 
-/// What all of ours begin with.
+/// The prefix of all variables of this program.
 const OURS: &str = "TANDEM_";
-/// Those that no flag reads, and what they mean.
+/// Variables without a flag, and what they mean.
 pub const WITHOUT_FLAG: [(&str, &str); 2] = [
     ("TANDEM_DATA_DIR", "Where the demo corpus is unpacked; default: the user's data directory"),
-    ("NO_COLOR", "No colours, also on a terminal"),
+    ("NO_COLOR", "Disables colours on a terminal"),
 ];
 
-/// Refuses a variable whose name is a typing error away from one that the program reads. Others
-/// that begin like ours may be somebody else's.
+/// Refuses a variable whose name is close to one that the program reads. Other variables with the
+/// prefix are ignored: they may belong to other programs.
 pub fn refuse_near_misses(
     program: &clap::Command,
     variables: impl Iterator<Item = (OsString, OsString)>,
@@ -28,7 +28,7 @@ pub fn refuse_near_misses(
         }
         let ends = known.iter().map(|known| known.strip_prefix(OURS).unwrap_or(known));
         if let Some(right) = nearest(&name[OURS.len()..], ends) {
-            let fact = format!("the environment variable {name} means nothing here");
+            let fact = format!("the environment variable {name} is unknown");
             return Err(Advised::new(fact, format!("did you mean {OURS}{right}?")));
         }
     }
@@ -56,14 +56,14 @@ mod tests {
     }
 
     #[test]
-    fn a_typing_error_is_refused_with_the_right_name() {
+    fn a_misspelt_variable_is_refused_with_the_right_name() {
         let right = Some("did you mean TANDEM_BATCH_SIZE?".to_string());
         assert_eq!(refused("TANDEM_BATCHSIZE"), right);
         assert_eq!(refused("TANDEM_BATCH_SISE"), right);
     }
 
     #[test]
-    fn variables_of_ours_and_of_others_pass() {
+    fn known_variables_and_those_of_other_programs_are_accepted() {
         for name in ["TANDEM_LR", "TANDEM_DATA_DIR", "TANDEM_HOMEPAGE", "BATCHSIZE", "LR"] {
             assert_eq!(refused(name), None, "{name}");
         }

@@ -6,13 +6,13 @@ use std::process::ExitCode;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(dead_code, reason = "the list is the interface; not every command uses every value")]
 pub enum ExitStatus {
-    /// It is done, and the answer is yes.
+    /// Success.
     Done = 0,
-    /// It is done, and the answer is no: faults found, a target missed, a regression.
+    /// The command finished and a check failed: faults found, a target missed, a regression.
     Negative = 1,
-    /// It could not be done; stderr says why.
+    /// An error; stderr has the message.
     Failed = 2,
-    /// Stopped by the user; what was finished is kept.
+    /// Stopped by the user; finished work is saved.
     Interrupted = 3,
 }
 
@@ -24,7 +24,7 @@ impl From<ExitStatus> for ExitCode {
 
 /// Help and version are answers, a wrong flag is a failure; clap prints either by itself.
 pub fn from_usage(usage: &clap::Error) -> ExitCode {
-    // A closed stdout while printing help leaves nobody to tell.
+    // If stdout is closed while help is printed, the error has no reader.
     let _ = usage.print();
     if usage.use_stderr() { ExitStatus::Failed.into() } else { ExitStatus::Done.into() }
 }

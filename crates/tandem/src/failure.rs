@@ -1,115 +1,129 @@
-//! An error as a user sees it: the fact, its causes, and the way out; once, at the top.
+//! An error as a user sees it: the fact, its causes and the hint, printed once, in `main`.
+//!
+//! In: any error of the workspace, through `?` or [`Context`]. Out: [`explain`]. An error enters a
+//! [`Failure`] only if it implements [`Hint`]: a new error type without one does not compile, and
+//! one with a hint cannot lose it. Errors of other crates have no hint and enter by
+//! [`Failure::foreign`], in plain sight.
 
 pub use crate::advised::Advised;
 use crate::printer::ReaderGone;
 use owo_colors::OwoColorize;
 use std::error::Error;
-use tandem_data::DataError;
-use tandem_data::audio::AudioError;
-use tandem_data::audio::mel::MelError;
-use tandem_data::batch::BatchError;
-use tandem_data::text::TextError;
-use tandem_device::backend::DeviceError;
-use tandem_device::memory::MemoryError;
-use tandem_device::placement::PlacementError;
-use tandem_eval::evaluate::EvaluateError;
-use tandem_insight::chart::ChartError;
-use tandem_insight::compare::CompareError;
-use tandem_insight::measured::MeasureError;
-use tandem_insight::plan::PlanError;
-use tandem_insight::scaling::ScalingError;
-use tandem_model::checkpoint::CheckpointError;
-use tandem_model::device_mel::DeviceMelError;
-use tandem_model::synthesis::text::SynthesisError;
-use tandem_model::trained_voice::VoiceError;
-use tandem_model::vocoder::wav::WavError;
-use tandem_page::PageError;
+use std::fmt;
 use tandem_pipeline::PipelineError;
-use tandem_telemetry::TelemetryError;
 use tandem_train::TrainError;
-use tandem_train::log::picture::PictureError;
-use tandem_units::Hint;
+use tandem_units::{Hint, Hinted};
+
+/// The result of everything in the program that can fail.
+pub type Result<T, E = Failure> = std::result::Result<T, E>;
+
+/// Why a command failed: an error and what was being done, innermost first.
+#[derive(Debug)]
+pub struct Failure {
+    context: Vec<String>,
+    cause: Box<dyn Hinted>,
+}
+
+impl Failure {
+    /// An error of another crate, which has no hint.
+    pub fn foreign(error: impl Error + Send + Sync + 'static) -> Failure {
+        Foreign(Box::new(error)).into()
+    }
+
+    /// A fact that nobody but a developer can do anything about.
+    pub fn bare(fact: impl Into<String>) -> Failure {
+        Foreign(fact.into().into()).into()
+    }
+
+    /// What the user can do about it, where the cause knows.
+    pub fn hint(&self) -> Option<String> {
+        self.cause.hint()
+    }
+
+    /// Everything that is known, outermost first: context, error, causes of the error.
+    pub fn facts(&self) -> Vec<String> {
+        let causes = self.causes().map(ToString::to_string);
+        self.context.iter().rev().cloned().chain(causes).collect()
+    }
+
+    /// The error and the errors that caused it, outermost first; without the context.
+    fn causes(&self) -> impl Iterator<Item = &(dyn Error + 'static)> {
+        let first = &*self.cause as &(dyn Error + 'static);
+        std::iter::successors(Some(first), |&cause| cause.source())
+    }
+}
+
+impl<E: Hinted> From<E> for Failure {
+    fn from(error: E) -> Failure {
+        Failure { context: Vec::new(), cause: Box::new(error) }
+    }
+}
+
+/// Adds what was being done when an error occurred.
+pub trait Context<T> {
+    fn context(self, doing: impl Into<String>) -> Result<T>;
+    fn with_context<S: Into<String>>(self, doing: impl FnOnce() -> S) -> Result<T>;
+}
+
+impl<T, E: Into<Failure>> Context<T> for Result<T, E> {
+    fn context(self, doing: impl Into<String>) -> Result<T> {
+        self.with_context(|| doing)
+    }
+
+    fn with_context<S: Into<String>>(self, doing: impl FnOnce() -> S) -> Result<T> {
+        self.map_err(|error| {
+            let mut failure = error.into();
+            failure.context.push(doing().into());
+            failure
+        })
+    }
+}
+
+/// Fails with a fact that has no hint, unless the condition holds.
+pub fn ensure(holds: bool, fact: &str) -> Result<()> {
+    if holds { Ok(()) } else { Err(Failure::bare(fact)) }
+}
 
 /// The whole error as text: `error:`, one `caused by:` for each cause, `hint:` where there is one.
-pub fn explain(error: &anyhow::Error) -> String {
-    let mut text = format!("{} {error}", "error:".red().bold());
-    for cause in error.chain().skip(1) {
-        text.push_str(&format!("\n  caused by: {cause}"));
-    }
-    if let Some(hint) = error.chain().find_map(hint_of) {
+pub fn explain(failure: &Failure) -> String {
+    let facts = failure.facts().join("\n  caused by: ");
+    let mut text = format!("{} {facts}", "error:".red().bold());
+    if let Some(hint) = failure.hint() {
         text.push_str(&format!("\n{} {hint}", "hint:".cyan().bold()));
     }
     text
 }
 
-/// The way out of an error, where it knows one.
-pub fn way_out(error: &anyhow::Error) -> Option<String> {
-    error.chain().find_map(hint_of)
+/// Whether the reader of our output closed the pipe (`tandem ... | head`), which is no failure.
+pub fn is_closed_pipe(failure: &Failure) -> bool {
+    failure.causes().any(|cause| cause.is::<ReaderGone>())
 }
 
-/// Whether the reader of our output went away (`tandem ... | head`): no fault of the run's.
-pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
-    error.chain().any(|cause| cause.is::<ReaderGone>())
-}
-
-/// Whether the user stopped it.
-pub fn is_cancelled(error: &anyhow::Error) -> bool {
-    error.chain().any(|cause| {
+/// Whether the user stopped the command.
+pub fn is_cancelled(failure: &Failure) -> bool {
+    failure.causes().any(|cause| {
         matches!(cause.downcast_ref(), Some(PipelineError::Cancelled))
             || cause.downcast_ref().is_some_and(TrainError::is_cancelled)
     })
 }
 
-fn hint_of(cause: &(dyn Error + 'static)) -> Option<String> {
-    fn of<E: Error + Hint + 'static>(cause: &(dyn Error + 'static)) -> Option<String> {
-        cause.downcast_ref::<E>().and_then(Hint::hint)
+/// An error of another crate.
+#[derive(Debug)]
+struct Foreign(Box<dyn Error + Send + Sync>);
+
+impl fmt::Display for Foreign {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
     }
-    // One line for each error type that commands pass on.
-    of::<Advised>(cause)
-        .or_else(|| of::<DataError>(cause))
-        .or_else(|| of::<TextError>(cause))
-        .or_else(|| of::<AudioError>(cause))
-        .or_else(|| of::<MelError>(cause))
-        .or_else(|| of::<BatchError>(cause))
-        .or_else(|| of::<CheckpointError>(cause))
-        .or_else(|| of::<MemoryError>(cause))
-        .or_else(|| of::<VoiceError>(cause))
-        .or_else(|| of::<EvaluateError>(cause))
-        .or_else(|| of::<SynthesisError>(cause))
-        .or_else(|| of::<WavError>(cause))
-        .or_else(|| of::<TrainError>(cause))
-        .or_else(|| of::<MeasureError>(cause))
-        .or_else(|| of::<PlanError>(cause))
-        .or_else(|| of::<PictureError>(cause))
-        .or_else(|| of::<PipelineError>(cause))
-        .or_else(|| of::<TelemetryError>(cause))
-        .or_else(|| of::<PageError>(cause))
-        .or_else(|| of::<PlacementError>(cause))
-        .or_else(|| of::<DeviceError>(cause))
-        .or_else(|| of::<DeviceMelError>(cause))
-        .or_else(|| of::<CompareError>(cause))
-        .or_else(|| of::<ScalingError>(cause))
-        .or_else(|| of::<ChartError>(cause))
 }
+
+impl Error for Foreign {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.0.source()
+    }
+}
+
+impl Hint for Foreign {}
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use anyhow::Context;
-    use std::io;
-
-    #[test]
-    fn an_error_shows_its_causes_and_the_hint_of_the_cause() {
-        let cause = DataError::Read {
-            path: "metadata.csv".into(),
-            source: io::Error::from(io::ErrorKind::NotFound),
-        };
-        let error = Err::<(), _>(cause).context("cannot prepare `corpus`").unwrap_err();
-        let plain = anstream::adapter::strip_str(&explain(&error)).to_string();
-        assert_eq!(
-            plain,
-            "error: cannot prepare `corpus`\n  caused by: cannot read `metadata.csv`\n  \
-             caused by: entity not found\nhint: check the path for typing errors"
-        );
-    }
-}
+mod tests;

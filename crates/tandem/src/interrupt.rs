@@ -1,25 +1,25 @@
-//! Ctrl-C and SIGTERM: the first asks the run to stop, a later one stops the program at once.
+//! Ctrl-C and SIGTERM: the first signal cancels the run, a later one ends the program at once.
 //!
-//! What `timeout` and some supervisors send arrives twice, at the program and at its group: signals that come together are
-//! one.
+//! `timeout` and some supervisors send a signal to the program and to its process group, so it arrives
+//! twice: signals within a short time count as one.
 
 use crate::exit::ExitStatus;
-use anyhow::Context;
+use crate::failure::{Context, Result};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level;
 use std::time::{Duration, Instant};
 use tandem_pipeline::CancelToken;
 
-/// Signals so close to the first are the same wish.
+/// Signals this close to the first count as the same signal.
 const TOGETHER: Duration = Duration::from_millis(300);
 
 /// A token that the first signal cancels.
-pub fn cancel_on_signals() -> anyhow::Result<CancelToken> {
+pub fn cancel_on_signals() -> Result<CancelToken> {
     let token = CancelToken::new();
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
     let cancelled = token.clone();
-    // This thread does nothing else, so it answers whatever the others are busy with.
+    // A thread of its own, so that it reacts while other threads are busy.
     let listen = move || {
         let mut first: Option<Instant> = None;
         for _ in signals.forever() {

@@ -1,32 +1,34 @@
-//! The program: reads what was typed, runs one command, shows an error once and whole.
+//! The program: parses the command line, runs one command, prints an error once.
 //!
-//! Each command lives in one file under `commands`; everything it does is in the libraries.
+//! Each command is one file under `commands`; the work is done by the libraries.
 
-mod allocator; // where memory comes from
+mod allocator; // the global allocator and its settings
 mod commands; // one file per subcommand
 mod config; // the configuration file
 mod corpus_args; // flags that several commands share
-mod device_args; // flags that say where the work happens
+mod device_args; // flags that choose devices
+mod data_report; // a corpus prepared, and what it holds
 mod demo_corpus; // the built-in corpus, unpacked where it can be read
-mod disk_trouble; // a disk that fails where a test wants it to
-mod environment; // variables that nearly are ours
+mod disk_trouble; // disk errors injected by tests
+mod environment; // misspelt environment variables
 mod exit; // what the exit code means
-mod advised; // a fact with its way out
-mod failure; // an error, its causes and the way out, as a user sees it
+mod advised; // an error of the program with its hint
+mod failure; // an error, its causes and its hint, as a user sees them
 mod interrupt; // Ctrl-C
-mod plan_grid; // predictions tried on this machine
+mod plan_grid; // predictions compared with real runs
 mod profiling; // flags and runs of commands that profile
-mod profile_text; // a profile for people
-mod progress; // what a person sees of a training run
-mod page_args; // flags of commands that write a page
+mod profile_text; // a profile as text
+mod progress; // progress of a training run on stderr
+mod page_args; // flags of commands that write an HTML page
 mod train_args; // flags of a training run
-mod train_plan; // what was decided about one
-mod train_advice; // what to change before it starts
-mod watched; // which GPUs of a run are looked at
-mod npy; // mel frames for NumPy
-mod printer; // data to stdout, words for people to stderr, progress in between
-mod speaking_args; // flags of commands that speak
+mod train_plan; // the resolved settings of a training run
+mod train_advice; // advice before a run starts
+mod watched; // which GPUs of a run are sampled
+mod npy; // mel frames as NumPy files
+mod printer; // results to stdout, messages and progress to stderr
+mod speaking_args; // flags of commands that synthesize speech
 
+use crate::failure::Result;
 use clap::{CommandFactory, Parser};
 use commands::Command;
 use disk_trouble::DiskTrouble;
@@ -34,33 +36,33 @@ use exit::ExitStatus;
 use printer::Printer;
 use std::process::ExitCode;
 
-/// Trains text-to-speech voices so that the GPU never waits.
+/// Trains text-to-speech voices with a pipeline that keeps the GPU busy
 #[derive(Parser)]
 #[command(name = "tandem", version, arg_required_else_help = true, after_help = EXAMPLES)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
-    /// What the disk does before which change, for tests
+    /// Disk error to inject before a change, for tests
     #[arg(long, value_name = "WHAT:CHANGE", hide = true, global = true)]
     disk_trouble: Option<DiskTrouble>,
 }
 
 const EXAMPLES: &str = "\
 Examples:
-  tandem demo                          the whole path on the built-in corpus
+  tandem demo                          prepare, train and synthesize with the built-in corpus
   tandem prepare corpora/ljspeech      read, check and cache a corpus
-  tandem analyze corpora/ljspeech      what loading costs, and what to change
+  tandem analyze corpora/ljspeech      measure data loading, and what to change
   tandem train --train-data demo       train a voice
-  tandem profile --train-data demo     what holds training back, and what to change
-  tandem watch run                     see it learn, in a browser or the terminal
+  tandem profile --train-data demo     find the bottleneck of training, and what to change
+  tandem watch run                     follow a run in a browser or the terminal
   tandem synth --checkpoint run --text \"Hello\" -o hello.wav
-  tandem text \"سلام دنیا\"               what the model will read
+  tandem text \"سلام دنیا\"               show language, normalized text and symbols
 
 CORPUS is a directory in LJSpeech layout, or the word `demo` for the built-in one.
-Exit codes: 0 done, 1 the answer is no, 2 could not be done, 3 stopped by the user.";
+Exit codes: 0 success, 1 a check failed, 2 error, 3 stopped by the user.";
 
 fn main() -> ExitCode {
-    allocator::keep_memory();
+    allocator::keep_freed_memory();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(usage) => return exit::from_usage(&usage),
@@ -70,7 +72,7 @@ fn main() -> ExitCode {
         Ok(status) => status.into(),
         Err(error) if failure::is_closed_pipe(&error) => ExitStatus::Done.into(),
         Err(error) if failure::is_cancelled(&error) => {
-            out.note("stopped; what was finished is kept: run the same command to go on");
+            out.note("stopped; finished work is saved: run the same command again to continue");
             ExitStatus::Interrupted.into()
         }
         Err(error) => {
@@ -80,7 +82,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(cli: Cli, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+fn run(cli: Cli, out: &mut Printer) -> Result<ExitStatus> {
     environment::refuse_near_misses(&Cli::command(), std::env::vars_os())?;
     let _trouble = cli.disk_trouble.map(DiskTrouble::begin).transpose()?;
     cli.command.run(out)

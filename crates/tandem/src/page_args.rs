@@ -1,23 +1,22 @@
-//! `--html` and `--lang`: a page of the answer, for commands that have one.
+//! `--html` and `--lang`: the result as an HTML page.
 
+use crate::failure::{Context, Result};
 use crate::printer::Printer;
-use anyhow::Context;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use std::path::{Path, PathBuf};
 use tandem_disk::replace_file::replace_file;
 use tandem_page::{Lang, Page, render};
 
-/// What was typed about a page.
 #[derive(clap::Args, Clone, Debug)]
 pub struct PageArgs {
-    /// Also write the answer as one HTML file with plots, readable without a network
+    /// Also write the result as one HTML file with plots, readable offline
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
     #[command(flatten)]
     pub language: LangArg,
 }
 
-/// In which language a page is written.
+/// Language of the page.
 #[derive(clap::Args, Clone, Copy, Debug)]
 pub struct LangArg {
     /// Language of the page: English, or Persian from right to left
@@ -30,12 +29,8 @@ fn languages() -> impl TypedValueParser<Value = Lang> {
 }
 
 impl PageArgs {
-    /// Writes the page, if one was asked for; an existing file is replaced whole.
-    pub fn write(
-        &self,
-        out: &mut Printer,
-        page: impl FnOnce(Lang) -> anyhow::Result<Page>,
-    ) -> anyhow::Result<()> {
+    /// Writes the page if `--html` is given; an existing file is replaced atomically.
+    pub fn write(&self, out: &mut Printer, page: impl FnOnce(Lang) -> Result<Page>) -> Result<()> {
         let Some(path) = &self.html else { return Ok(()) };
         let text = render::html(&page(self.language.lang)?);
         replace_file(path, text.as_bytes())
@@ -45,7 +40,7 @@ impl PageArgs {
     }
 
     /// Refuses a file that cannot be written before hours are spent on its contents.
-    pub fn check(&self) -> anyhow::Result<()> {
+    pub fn check(&self) -> Result<()> {
         let Some(path) = &self.html else { return Ok(()) };
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         let folder = folder.unwrap_or(Path::new("."));

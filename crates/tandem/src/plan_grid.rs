@@ -1,11 +1,11 @@
-//! Predictions tried on this machine: a grid of real runs, each predicted from a run without
-//! changes.
+//! Compares predictions with real runs on this machine, over a grid of configurations.
 //!
-//! In: which corpus, how many steps. Out: [`Tried`] configurations. Stages are slowed on purpose,
-//! so that each of them sets the pace in turn; predictions add what is known of that to costs
-//! that were measured.
+//! In: corpus and number of steps. Out: [`Tried`] configurations. Stages are slowed on purpose, so
+//! that each of them becomes the bottleneck in turn; a prediction adds the known delay to the costs
+//! measured without it.
 
 use crate::corpus_args::BatchArgs;
+use crate::failure::Result;
 use crate::printer::Printer;
 use crate::profiling::{ProfilingArgs, STAGES, Session};
 use std::time::Duration;
@@ -15,23 +15,19 @@ use tandem_insight::predict::{Item, Setting, host_floor, items, predict};
 use tandem_pipeline::{CancelToken, Slowdowns};
 use tandem_train::FeedSettings;
 
-/// What is tried.
+/// The configurations to run.
 pub struct Grid {
-    /// How the trainer is run.
     pub args: ProfilingArgs,
-    /// Batch sizes.
     pub batches: Vec<usize>,
-    /// Workers.
     pub workers: Vec<usize>,
-    /// Depths.
     pub depths: Vec<usize>,
-    /// What each stage is slowed by, in turn.
+    /// Delay added to each stage in turn.
     pub slow: Duration,
 }
 
 impl Grid {
-    /// Runs all of it; each result is told as it comes.
-    pub fn run(&self, cancel: &CancelToken, out: &mut Printer) -> anyhow::Result<Vec<Tried>> {
+    /// Runs the grid and prints each result.
+    pub fn run(&self, cancel: &CancelToken, out: &mut Printer) -> Result<Vec<Tried>> {
         let mut tried = Vec::new();
         let stages = STAGES.iter().filter(|stage| **stage != "align");
         for &batch in &self.batches {
@@ -53,7 +49,7 @@ impl Grid {
         stage: &str,
         tried: &mut Vec<Tried>,
         out: &mut Printer,
-    ) -> anyhow::Result<()> {
+    ) -> Result<()> {
         let plain = FeedSettings { workers: 1, depth: 2, ..session.feed.clone() };
         let mut base = session.measure("without changes", &plain, out)?;
         for &workers in &self.workers {
@@ -88,15 +84,15 @@ impl Grid {
         Ok(())
     }
 
-    /// From costs without changes, and what is known of the change.
+    /// Predicted step time: the measured costs plus the added delay.
     fn predicted(&self, base: &Measured, stage: &str, setting: Setting) -> f64 {
         let costs: Vec<Item> =
             items(base).into_iter().map(|item| slower(item, stage, self.slow)).collect();
         predict(&costs, setting, host_floor(base).unwrap_or(0.0)).step
     }
 
-    /// Whether the machine did something else during one of two runs: training, which is the
-    /// same in both, must have taken as long, and never much longer.
+    /// Whether other programs disturbed one of two runs: the training phase is the same in both, so
+    /// it must take about the same time, without long pauses.
     fn is_disturbed(&self, base: &Measured, run: &Measured, stage: &str) -> bool {
         let added = if stage == "train" { self.slow.as_secs_f64() } else { 0.0 };
         let expected = base.usual(Phase::Train);
@@ -106,11 +102,11 @@ impl Grid {
     }
 }
 
-/// Times that a configuration is tried again when the machine was disturbed.
+/// Retries of a configuration if the machine was disturbed.
 const AGAIN: u32 = 3;
-/// Runs whose training differs by less than this factor had the same machine.
+/// Runs whose training phase differs by less than this factor were not disturbed.
 const SAME: f64 = 1.3;
-/// A step this many times as long as usual is a pause of the machine.
+/// A step this many times longer than usual is a disturbance.
 const PAUSE: f64 = 3.0;
 
 fn slower(item: Item, stage: &str, by: Duration) -> Item {

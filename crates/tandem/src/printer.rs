@@ -1,9 +1,9 @@
-//! Where output goes: data to stdout, words for people to stderr, progress in between.
+//! All output of the program: results to stdout, messages and progress to stderr.
 //!
 //! Colours appear on a terminal only (`anstream` removes them elsewhere and honours `NO_COLOR`);
 //! a progress bar becomes a plain line now and then when stderr is not a terminal.
 
-use anyhow::Context;
+use crate::failure::{Context, Failure, Result};
 use comfy_table::{ContentArrangement, Table, presets};
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 use serde::Serialize;
@@ -12,46 +12,46 @@ use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 use terminal_size::{Width, terminal_size_of};
 
-/// The only place of the program that prints.
+/// The only part of the program that prints.
 pub struct Printer {
     on_terminal: bool,
 }
 
 impl Printer {
-    /// Output as the surroundings want it.
+    /// Detects whether stderr is a terminal.
     pub fn new() -> Printer {
         Printer { on_terminal: io::stderr().is_terminal() }
     }
 
-    /// Whether a person sees stderr as it is written.
+    /// Whether stderr is a terminal.
     pub fn on_terminal(&self) -> bool {
         self.on_terminal
     }
 
-    /// A line of the answer, to stdout.
-    pub fn line(&mut self, text: &str) -> anyhow::Result<()> {
+    /// Prints a line of the result to stdout.
+    pub fn line(&mut self, text: &str) -> Result<()> {
         match writeln!(anstream::stdout().lock(), "{text}") {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(ReaderGone.into()),
             other => other.context("cannot write to stdout"),
         }
     }
 
-    /// The answer as JSON, to stdout.
-    pub fn json(&mut self, value: &impl Serialize) -> anyhow::Result<()> {
-        let text = serde_json::to_string_pretty(value)?;
+    /// Prints the result as JSON to stdout.
+    pub fn json(&mut self, value: &impl Serialize) -> Result<()> {
+        let text = serde_json::to_string_pretty(value).map_err(Failure::foreign)?;
         self.line(&text)
     }
 
-    /// A word to the person at the keyboard, to stderr. A closed stderr is nobody's loss.
+    /// Prints a message to stderr. A closed stderr is ignored.
     pub fn note(&mut self, text: &str) {
         let _ = writeln!(anstream::stderr().lock(), "{text}");
     }
 
-    /// A table in the house style: no frame, one space of air.
+    /// A table without borders.
     pub fn table(header: &[&str]) -> Table {
         let mut table = Table::new();
         table.load_style(presets::NOTHING).set_header(header.iter().copied());
-        // Cells are folded to fit a terminal; a file or a pipe gets whole lines.
+        // Cells are wrapped to fit a terminal; a file or a pipe gets whole lines.
         if let Some((Width(width), _)) = terminal_size_of(io::stdout()) {
             table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
         }
@@ -64,17 +64,19 @@ impl Printer {
     }
 }
 
-/// Whoever read our output went away (`tandem ... | head`).
+/// The process that reads stdout closed it (`tandem ... | head`).
 #[derive(Debug)]
 pub struct ReaderGone;
 
 impl std::fmt::Display for ReaderGone {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("nobody reads the output any more")
+        f.write_str("stdout was closed by its reader")
     }
 }
 
 impl std::error::Error for ReaderGone {}
+
+impl tandem_units::Hint for ReaderGone {}
 
 /// A progress bar on a terminal, a line every few seconds elsewhere.
 pub struct Progress {
@@ -88,7 +90,7 @@ struct Lines {
     due: Instant,
 }
 
-/// How often a run without a terminal says how far it is.
+/// Interval between progress lines without a terminal.
 const LINE_EVERY: Duration = Duration::from_secs(5);
 
 impl Progress {
@@ -103,14 +105,14 @@ impl Progress {
         )
         .unwrap_or_else(|_| ProgressStyle::default_bar())
         .with_key("speed", |state: &ProgressState, text: &mut dyn fmt::Write| {
-            // A text that cannot take a number has no reader either.
+            // Writing to a string cannot fail.
             let _ = write!(text, "{:.0}/s", state.per_sec());
         });
         let bar = ProgressBar::new(total).with_style(style).with_message(what.to_string());
         Progress { bar, lines: None }
     }
 
-    /// So many steps are done in all.
+    /// Sets the number of steps done.
     pub fn at(&mut self, done: u64) {
         self.bar.set_position(done);
         let Some(lines) = &mut self.lines else { return };
@@ -121,7 +123,7 @@ impl Progress {
         }
     }
 
-    /// Takes the bar off the screen.
+    /// Removes the bar.
     pub fn done(self) {
         self.bar.finish_and_clear();
     }

@@ -1,5 +1,6 @@
-//! A profile as tables and sentences for people.
+//! Prints a profile as tables and text.
 
+use crate::failure::Result;
 use crate::printer::Printer;
 use owo_colors::OwoColorize;
 use tandem_insight::measured::DeviceFigures;
@@ -7,8 +8,7 @@ use tandem_insight::profile::{ProfileAnswer, ProfileCause, Subject};
 use tandem_telemetry::event::DeviceRole;
 use tandem_units::{Bytes, Seconds};
 
-/// Prints all of it.
-pub fn print(answer: &ProfileAnswer, out: &mut Printer) -> anyhow::Result<()> {
+pub fn print(answer: &ProfileAnswer, out: &mut Printer) -> Result<()> {
     out.line(&subject(&answer.subject))?;
     out.line("")?;
     runs(answer, out)?;
@@ -39,7 +39,7 @@ fn subject(s: &Subject) -> String {
     )
 }
 
-fn runs(answer: &ProfileAnswer, out: &mut Printer) -> anyhow::Result<()> {
+fn runs(answer: &ProfileAnswer, out: &mut Printer) -> Result<()> {
     let mut table = Printer::table(&[
         "run",
         "step",
@@ -66,9 +66,9 @@ fn runs(answer: &ProfileAnswer, out: &mut Printer) -> anyhow::Result<()> {
     out.line("")
 }
 
-fn phases(answer: &ProfileAnswer, out: &mut Printer) -> anyhow::Result<()> {
+fn phases(answer: &ProfileAnswer, out: &mut Printer) -> Result<()> {
     let mut table =
-        Printer::table(&["phase", "workers", "mean", "std", "p95", "work a step", "share"]);
+        Printer::table(&["phase", "workers", "mean", "std", "p95", "work per step", "share"]);
     for phase in &answer.phases {
         let gaps = phase.phase == "gaps";
         table.add_row([
@@ -82,11 +82,11 @@ fn phases(answer: &ProfileAnswer, out: &mut Printer) -> anyhow::Result<()> {
         ]);
     }
     out.line(&table.trim_fmt())?;
-    out.line("share: what the model's thread works on or waits for; work that is hidden has none")?;
+    out.line("share: part of the step time of the model's thread; overlapped work has none")?;
     out.line("")
 }
 
-fn devices(devices: &[DeviceFigures], out: &mut Printer) -> anyhow::Result<()> {
+fn devices(devices: &[DeviceFigures], out: &mut Printer) -> Result<()> {
     if devices.is_empty() {
         return Ok(());
     }
@@ -112,7 +112,7 @@ fn devices(devices: &[DeviceFigures], out: &mut Printer) -> anyhow::Result<()> {
     out.line("")
 }
 
-fn rules(answer: &ProfileAnswer, out: &mut Printer) -> anyhow::Result<()> {
+fn rules(answer: &ProfileAnswer, out: &mut Printer) -> Result<()> {
     use tandem_insight::profile::RuleKind;
     let mut table = Printer::table(&["rule", "measured", "wanted", ""]);
     for rule in &answer.rules {
@@ -132,7 +132,7 @@ fn rules(answer: &ProfileAnswer, out: &mut Printer) -> anyhow::Result<()> {
     out.line("")
 }
 
-fn conclusions(answer: &ProfileAnswer, out: &mut Printer) -> anyhow::Result<()> {
+fn conclusions(answer: &ProfileAnswer, out: &mut Printer) -> Result<()> {
     let verdict = &answer.verdict;
     let word = match verdict.cause {
         ProfileCause::Model | ProfileCause::Balanced => format!("{}", "verdict".green().bold()),
@@ -177,7 +177,7 @@ fn conclusions(answer: &ProfileAnswer, out: &mut Printer) -> anyhow::Result<()> 
     Ok(())
 }
 
-/// A share as people read it.
+/// A share in percent.
 pub fn percent(share: f64) -> String {
     format!("{:.1} %", 100.0 * share)
 }

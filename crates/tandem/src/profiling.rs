@@ -1,15 +1,15 @@
-//! What commands share that run the trainer to measure it: flags, and the runs themselves.
+//! Flags and runs of commands that profile the trainer.
 //!
-//! In: [`ProfilingArgs`], as `tandem train` would understand them. Out: [`Session`], devices open
-//! and the corpus prepared, which runs the trainer as often as asked and judges what it measured.
+//! In: [`ProfilingArgs`], a subset of the flags of `tandem train`. Out: [`Session`], with open devices
+//! and a prepared corpus, which runs the trainer and evaluates the measurements.
 
-use crate::commands::prepare::Shown;
 use crate::corpus_args::{BatchArgs, CorpusArgs};
+use crate::data_report::prepare_corpus;
 use crate::device_args::DeviceArgs;
+use crate::failure::{Context, Result};
 use crate::printer::{Printer, Progress};
 use crate::train_args::{TrainArgs, VoiceArgs};
 use crate::train_plan::TrainPlan;
-use anyhow::Context;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -27,33 +27,28 @@ use tandem_train::measure::profile_runs::{
     ProfileRunner, Scenario, ShapeCounts, Turn, send_cost, shapes_by_batch,
 };
 use tandem_train::prepare::row::Features;
-use tandem_train::{FeedSettings, PrepareOptions, Prepared, prepare};
+use tandem_train::{FeedSettings, PrepareOptions, Prepared};
 
-/// Flags of commands that run the trainer to measure it.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct ProfilingArgs {
     /// Corpus to train on: a directory, a manifest in one, or `demo` [default: demo]
     #[arg(long, value_name = "CORPUS", env = "TANDEM_TRAIN_DATA")]
     pub train_data: Option<PathBuf>,
-    /// Which voice, and how a step computes.
     #[command(flatten)]
     pub voice: VoiceArgs,
-    /// Steps to measure in each run
+    /// Measured steps of each run
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u64).range(3..=1_000_000))]
     pub num_steps: u64,
-    /// Steps before them that are not measured
+    /// Steps before the measured ones
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=100_000))]
     pub skip_steps: u64,
-    /// Slow a stage by so many milliseconds a batch, to see whether it is found
+    /// Slow a stage by so many milliseconds per batch, to test whether it is found
     #[arg(long, value_name = "STAGE=MS", hide = true, value_parser = slow_stage)]
     pub slow_stage: Vec<(String, Duration)>,
-    /// Which corpus, and how it is read.
     #[command(flatten, next_help_heading = "Corpus")]
     pub corpus: CorpusArgs,
-    /// How rows become batches.
     #[command(flatten, next_help_heading = "Batches")]
     pub batch: BatchArgs,
-    /// Where the work happens.
     #[command(flatten)]
     pub devices: DeviceArgs,
 }
@@ -64,7 +59,7 @@ pub const STAGES: [&str; 5] = ["load", "preprocess", "align", "transfer", "train
 fn slow_stage(text: &str) -> Result<(String, Duration), String> {
     let (stage, length) = text.split_once('=').ok_or("expected STAGE=MS")?;
     if !STAGES.contains(&stage) {
-        return Err(format!("`{stage}` is no stage; there are {}", STAGES.join(", ")));
+        return Err(format!("`{stage}` is not a stage; stages are {}", STAGES.join(", ")));
     }
     match length.parse::<f64>() {
         Ok(ms) if (0.0..=60_000.0).contains(&ms) => {
@@ -75,7 +70,7 @@ fn slow_stage(text: &str) -> Result<(String, Duration), String> {
 }
 
 impl ProfilingArgs {
-    fn plan(&self) -> anyhow::Result<TrainPlan> {
+    fn plan(&self) -> Result<TrainPlan> {
         let unnamed = self.train_data.is_none() && self.corpus.config.is_none();
         TrainArgs {
             train_data: self.train_data.clone().or_else(|| unnamed.then(|| "demo".into())),
@@ -91,15 +86,15 @@ impl ProfilingArgs {
     }
 }
 
-/// Devices open, corpus prepared, nothing run yet.
+/// Open devices and a prepared corpus.
 pub struct Session {
     plan: TrainPlan,
     placement: Placement,
     devices: OpenDevices,
     prepared: Arc<Prepared>,
-    /// How the corpus is fed: workers, depth, what is slowed.
+    /// Settings of the data pipeline: workers, depth, slowed stages.
     pub feed: FeedSettings,
-    /// Whether a profile runs once more with features cached.
+    /// Whether a profile includes a run with cached features.
     pub try_cached: bool,
     num_steps: u64,
     skip: u64,
@@ -108,28 +103,25 @@ pub struct Session {
     runs: std::cell::Cell<u32>,
 }
 
-/// Batch sizes whose shapes a profile keeps, beside its own.
+/// Batch sizes whose shapes a profile saves, in addition to its own.
 const SIZES: [usize; 9] = [1, 2, 4, 8, 12, 16, 20, 24, 32];
 
 impl Session {
-    /// Settles devices and prepares the corpus.
-    pub fn open(
-        args: &ProfilingArgs,
-        cancel: &CancelToken,
-        out: &mut Printer,
-    ) -> anyhow::Result<Session> {
+    /// Opens the devices and prepares the corpus.
+    pub fn open(args: &ProfilingArgs, cancel: &CancelToken, out: &mut Printer) -> Result<Session> {
         let plan = args.plan()?;
         let placement = Placement::decide(&plan.devices, &Inventory::detect())
-            .context("no run is possible with these devices")?;
+            .context("the requested devices cannot be used")?;
         let devices = placement.open().context("cannot open the devices")?;
         plan.train.precision.check(&devices.model)?;
         out.note(&placement.to_string());
-        let scratch = tempfile::tempdir().context("cannot make a place for records")?;
+        let scratch =
+            tempfile::tempdir().context("cannot create a temporary directory for records")?;
         let prepared = prepare_shown(&plan, &plan.prepare, cancel, out)?;
         let slow = Slowdowns::of(args.slow_stage.iter().cloned());
         let feed = FeedSettings { slow, ..plan.feed_on(&placement) };
         let feed = plan.with_mel_place(feed, &prepared, &devices, out)?;
-        // What was ready before the first step would be measured as if it had cost nothing.
+        // Batches that are ready before the first step would be measured as if they cost nothing.
         let num_steps = args.num_steps;
         let skip = args.skip_steps.max(buffered(&feed) + 1);
         let cancel = cancel.clone();
@@ -149,13 +141,13 @@ impl Session {
         })
     }
 
-    /// Runs all four ways and judges them. Records go to `directory`, or are not kept.
+    /// Runs all scenarios and evaluates them. Records go to `directory`, or are removed.
     pub fn profile(
         &self,
         directory: Option<&Path>,
         rules: &ProfileRules,
         out: &mut Printer,
-    ) -> anyhow::Result<ProfileAnswer> {
+    ) -> Result<ProfileAnswer> {
         let began = Instant::now();
         let directory = directory.unwrap_or(self.scratch.path());
         let run = |kind: RunKind, prepared: &Arc<Prepared>, out: &mut Printer| {
@@ -185,8 +177,8 @@ impl Session {
         Ok(answer)
     }
 
-    /// Tries every recommendation and enters what it brought.
-    pub fn apply(&self, answer: &mut ProfileAnswer, out: &mut Printer) -> anyhow::Result<()> {
+    /// Tries every recommendation and adds its measured gain.
+    pub fn apply(&self, answer: &mut ProfileAnswer, out: &mut Printer) -> Result<()> {
         let base = answer.measured.as_is.usual_step();
         for place in 0..answer.recommendations.len() {
             let feed = match answer.recommendations[place].change {
@@ -200,7 +192,7 @@ impl Session {
             let one = &mut answer.recommendations[place];
             let tried = match one.change {
                 Change::CacheFeatures => answer.measured.cached.clone(),
-                // Which two is not for us to choose.
+                // The user must choose the pair.
                 Change::SecondGpu => None,
                 _ => Some(self.measure(&one.flag, &feed, out)?),
             };
@@ -209,24 +201,14 @@ impl Session {
         Ok(())
     }
 
-    /// One run of the whole trainer with these feed settings.
-    pub fn measure(
-        &self,
-        what: &str,
-        feed: &FeedSettings,
-        out: &mut Printer,
-    ) -> anyhow::Result<Measured> {
+    /// One run of the whole trainer with these pipeline settings.
+    pub fn measure(&self, what: &str, feed: &FeedSettings, out: &mut Printer) -> Result<Measured> {
         let path = self.record_path(self.scratch.path(), "tried");
         Ok(self.run(what, Scenario::Whole, feed, &self.prepared, &path, out)?.0)
     }
 
     /// A step with the pipeline and without it, in turns: see [`ProfileRunner::take_turns`].
-    pub fn take_turns(
-        &self,
-        turns: usize,
-        batches: usize,
-        out: &mut Printer,
-    ) -> anyhow::Result<Vec<Turn>> {
+    pub fn take_turns(&self, turns: usize, batches: usize, out: &mut Printer) -> Result<Vec<Turn>> {
         let mut shown = out.progress("turns with the pipeline and without", turns as u64);
         let runner = self.runner(&self.feed, (turns * batches) as u64, Arc::new(|_| {}));
         let found =
@@ -251,7 +233,7 @@ impl Session {
         prepared: &Arc<Prepared>,
         record: &Path,
         out: &mut Printer,
-    ) -> anyhow::Result<(Measured, u64)> {
+    ) -> Result<(Measured, u64)> {
         let skip = self.skip.max(buffered(feed) + 1);
         let steps = self.num_steps + skip;
         let shown: Arc<Mutex<Progress>> = Arc::new(Mutex::new(out.progress(what, steps)));
@@ -293,8 +275,8 @@ impl Session {
         self.plan.prepare.features == Features::Cached || self.prepared.summary.features
     }
 
-    /// The corpus with mel frames kept, in a cache of its own: the user's stays as it is.
-    fn cached(&self, out: &mut Printer) -> anyhow::Result<Arc<Prepared>> {
+    /// The corpus with cached mel frames, in a temporary cache: the user's cache is not changed.
+    fn cached(&self, out: &mut Printer) -> Result<Arc<Prepared>> {
         let cache_dir = Some(self.scratch.path().join("cache"));
         let options =
             PrepareOptions { features: Features::Cached, cache_dir, ..self.plan.prepare.clone() };
@@ -324,7 +306,7 @@ impl Session {
         }
     }
 
-    fn shapes(&self) -> anyhow::Result<Vec<BatchShapes>> {
+    fn shapes(&self) -> Result<Vec<BatchShapes>> {
         let mut sizes = SIZES.to_vec();
         sizes.push(self.feed.batch.batch_size);
         sizes.sort_unstable();
@@ -338,7 +320,7 @@ impl Session {
     }
 }
 
-/// Batches that may be ready, or on their way, when the model starts.
+/// Batches that may be ready or in progress when the model starts.
 pub fn buffered(feed: &FeedSettings) -> u64 {
     (feed.depth.max(2) + ALIGNED + feed.depth.max(feed.workers + 1)) as u64
 }
@@ -348,15 +330,13 @@ fn prepare_shown(
     options: &PrepareOptions,
     cancel: &CancelToken,
     out: &mut Printer,
-) -> anyhow::Result<Arc<Prepared>> {
-    let mut shown = Shown::on(out);
-    let prepared = prepare(&plan.corpus, &plan.data, options, &mut shown, cancel);
-    shown.done();
+) -> Result<Arc<Prepared>> {
+    let prepared = prepare_corpus(&plan.corpus, &plan.data, options, cancel, out);
     let named = || format!("cannot prepare `{}`", plan.train_data.display());
     Ok(Arc::new(prepared.with_context(named)?))
 }
 
-fn overhead(run: &Measured, began: Instant) -> anyhow::Result<Overhead> {
+fn overhead(run: &Measured, began: Instant) -> Result<Overhead> {
     let per_event = send_cost()?;
     let share = per_event * run.events as f64 / run.lasted.max(1e-9);
     let took = began.elapsed().as_secs_f64();

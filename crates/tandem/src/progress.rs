@@ -1,8 +1,8 @@
-//! What a person sees of a training run: a bar on a terminal, plain lines elsewhere.
+//! Progress of a training run: a bar on a terminal, plain lines elsewhere.
 //!
-//! In: what the run's record hears ([`Listener`]), on the record's thread: training never waits for a
-//! screen. Out: words on stderr. The numbers and sentences come from [`board`]; here is only where
-//! they go. Colours appear on a terminal only, and `NO_COLOR` is honoured.
+//! In: the events of the run record ([`Listener`]), on the record's thread: training never waits for
+//! a terminal. Out: text on stderr. [`board`] formats the values; this file only prints them. Colours
+//! appear on a terminal only, and `NO_COLOR` is honoured.
 
 mod board;
 
@@ -15,13 +15,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tandem_telemetry::record::{Listener, Update};
 
-/// How often a run without a terminal says how far it is.
+/// Interval between progress lines without a terminal.
 const LINE_EVERY: Duration = Duration::from_secs(10);
 
 /// How far a run will go.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Plan {
-    /// Steps that were done before this run, by those it goes on from.
+    /// Steps of the run that is resumed; 0 for a new run.
     pub done: u64,
     /// The last step; none: until the epochs are over.
     pub last_step: Option<u64>,
@@ -47,7 +47,7 @@ impl TrainProgress {
         TrainProgress(Arc::new(Mutex::new(Screen { board: Board::new(plan), show, voice })))
     }
 
-    /// What hears the record: give it to `RecordOptions::listener`.
+    /// A listener for `RecordOptions::listener`.
     pub fn listener(&self) -> Listener {
         let screen = Arc::clone(&self.0);
         Listener::new(move |news| {
@@ -56,8 +56,7 @@ impl TrainProgress {
         })
     }
 
-    /// Takes the bar off the screen, or says how far the run came. Finish the recording first: it
-    /// may have more to say.
+    /// Removes the bar, or prints the last line. Finish the recording first: it may send more events.
     pub fn done(self) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).end();
     }
@@ -107,7 +106,7 @@ impl Screen {
         }
     }
 
-    /// A closed stderr is nobody's loss.
+    /// A closed stderr is ignored.
     fn say(&mut self, said: &Said) {
         let text = match said {
             Said::Line(text) => text.clone(),

@@ -1,7 +1,6 @@
-//! Flags of commands that speak with a trained voice: which one, on which device, in which manner.
+//! Flags of commands that synthesize speech: checkpoint, device, sampling options.
 
-use crate::failure::Advised;
-use anyhow::Context;
+use crate::failure::{Advised, Context, Result};
 use std::path::PathBuf;
 use tandem_device::backend::{self, Backend, BackendChoice, DeviceId};
 use tandem_device::inventory::Inventory;
@@ -13,48 +12,46 @@ use tandem_model::vocoder::VocoderChoice;
 use tandem_model::vocoder::griffin_lim::GriffinLimConfig;
 use tandem_units::Seed;
 
-/// A voice and where it speaks.
+/// The checkpoint and the device.
 #[derive(Clone, Debug, clap::Args)]
 pub struct VoiceArgs {
-    /// The voice: a checkpoint, or a run directory, of which the best one is taken
+    /// The voice: a checkpoint, or a run directory (its best checkpoint is used)
     #[arg(long, value_name = "DIR", env = "TANDEM_CHECKPOINT")]
     pub checkpoint: PathBuf,
-    /// What reaches the GPU: auto, cpu, wgpu, vulkan, metal, cuda or rocm
+    /// Compute backend: auto, cpu, wgpu, vulkan, metal, cuda or rocm
     #[arg(long, value_name = "NAME", env = "TANDEM_BACKEND", default_value_t = BackendChoice::Auto)]
     pub backend: BackendChoice,
-    /// GPU that speaks [default: the first]
+    /// GPU to use [default: the first]
     #[arg(long, value_name = "N")]
     pub gpu: Option<usize>,
 }
 
-/// How it speaks.
+/// Sampling options.
 #[derive(Clone, Debug, clap::Args)]
 pub struct SamplingArgs {
-    /// Pace: 2 is twice as fast
+    /// Speaking rate: 2 is twice as fast
     #[arg(long, value_name = "FACTOR", default_value_t = SamplingOptions::default().speed)]
     pub speed: f32,
-    /// Steps from the text's mean sound to speech: more are slower and finer
+    /// Sampling steps of the flow-matching decoder: more are slower and more precise
     #[arg(long, value_name = "N", default_value_t = SamplingOptions::default().steps)]
     pub steps: usize,
-    /// How much chance there is in the speech; 0: none
+    /// Sampling temperature; 0: no noise
     #[arg(long, value_name = "SHARE", default_value_t = SamplingOptions::default().temperature)]
     pub temperature: f32,
-    /// What chance is drawn from
+    /// Random seed
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
-    /// Rounds in which Griffin-Lim looks for phases
+    /// Griffin-Lim iterations
     #[arg(long, value_name = "N", default_value_t = GriffinLimConfig::SPEECH.iterations)]
     pub vocoder_rounds: usize,
 }
 
 impl SamplingArgs {
-    /// For the model.
     pub fn sampling(&self) -> SamplingOptions {
         let SamplingArgs { speed, steps, temperature, seed, .. } = *self;
         SamplingOptions { speed, steps, temperature, seed: Seed(seed) }
     }
 
-    /// For the vocoder.
     pub fn vocoder(&self) -> VocoderChoice {
         let iterations = self.vocoder_rounds;
         VocoderChoice::GriffinLim(GriffinLimConfig { iterations, ..GriffinLimConfig::SPEECH })
@@ -63,20 +60,20 @@ impl SamplingArgs {
 
 impl VoiceArgs {
     /// Opens the device and reads the voice.
-    pub fn open(&self, vocoder: &VocoderChoice) -> anyhow::Result<Synthesizer> {
+    pub fn open(&self, vocoder: &VocoderChoice) -> Result<Synthesizer> {
         let device = self.device()?;
         Synthesizer::open(&self.checkpoint, &device, vocoder)
-            .with_context(|| format!("cannot speak with `{}`", self.checkpoint.display()))
+            .with_context(|| format!("cannot load the voice `{}`", self.checkpoint.display()))
     }
 
-    fn device(&self) -> anyhow::Result<Device> {
+    fn device(&self) -> Result<Device> {
         let settings = DeviceSettings { backend: self.backend, ..DeviceSettings::default() };
         let placed = Placement::decide(&settings, &Inventory::detect())?.model.id;
         let id = match (self.gpu, placed.backend) {
             (None, _) => placed,
             (Some(index), Backend::Cpu) => {
                 return Err(Advised::new(
-                    format!("there is no GPU {index}: the voice would speak on the processor"),
+                    format!("there is no GPU {index}: synthesis would run on the CPU"),
                     "leave `--gpu` out, or name a backend with `--backend`; `tandem devices` lists all",
                 )
                 .into());

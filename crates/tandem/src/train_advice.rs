@@ -1,23 +1,23 @@
-//! What to change before a run, from its settings and the machine: advice, never a refusal.
+//! Advice before a run, from its settings and the machine. Never an error.
 
 use crate::train_plan::TrainPlan;
 use tandem_units::Bytes;
 
-/// A batch this large needs the memory below. Fixed by the promise.
+/// A batch of this size needs `LARGE_MEMORY`.
 const LARGE_BATCH: usize = 32;
-/// Memory for the model that a large batch needs.
+/// Memory of the model that a large batch needs.
 const LARGE_MEMORY: Bytes = Bytes::mib(20_480);
-/// Workers that a machine with as many cores should use.
+/// Workers to use on a machine with at least as many cores.
 const MANY_WORKERS: usize = 16;
 
-/// What is known of the machine when a run starts.
+/// Properties of the machine that advice depends on.
 #[derive(Clone, Debug, Default)]
 pub struct MachineFacts {
     /// Cores this process may use.
     pub cores: usize,
-    /// Memory the model may use on its device; none where nobody knows.
+    /// Memory the model may use on its device; `None` if unknown.
     pub model_memory: Option<Bytes>,
-    /// How the two GPUs are linked, where two are used.
+    /// The link between the two GPUs, if two are used.
     pub link: Option<LinkFact>,
 }
 
@@ -26,11 +26,11 @@ pub struct MachineFacts {
 pub struct LinkFact {
     /// As the driver names it: PIX, PHB, NODE, SYS.
     pub name: String,
-    /// Whether it goes through the processor or between two of them.
+    /// Whether it crosses the CPU or two CPU sockets.
     pub slow: bool,
 }
 
-/// One sentence for each thing worth changing; none where all is well.
+/// One sentence for each setting that should be changed.
 pub fn advice(plan: &TrainPlan, machine: &MachineFacts) -> Vec<String> {
     let found = [
         large_batch(plan, machine),
@@ -47,7 +47,7 @@ fn large_batch(plan: &TrainPlan, machine: &MachineFacts) -> Option<String> {
     (batch >= LARGE_BATCH).then(|| {
         format!(
             "a batch of {batch} may not fit into {} MB for the model: use `--batch-size {} \
-             --grad-accum {}`, which trains the same, or raise `--model-gpu-memory` to {} MB",
+             --grad-accum {}`, which gives the same optimizer step, or raise `--model-gpu-memory` to {} MB",
             memory.0 >> 20,
             batch.div_ceil(2),
             plan.train.grad_accum * 2,
@@ -79,7 +79,7 @@ fn long_warmup(plan: &TrainPlan) -> Option<String> {
     let warmup = plan.train.optimizer.warmup_steps;
     let steps = plan.train.max_steps.filter(|steps| *steps <= warmup)?;
     Some(format!(
-        "{steps} steps end before the warm-up of {warmup}: the highest learning rate is never \
+        "{steps} steps end before the warm-up of {warmup}: the peak learning rate is never \
          reached; lower `--warmup-steps`"
     ))
 }
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_large_batch_in_little_memory_is_advised_against() {
+    fn a_large_batch_with_little_memory_gives_advice() {
         check(&["--batch-size", "32"], memory(20_479), &["--batch-size 16 --grad-accum 2"]);
         check(&["--batch-size", "32"], memory(20_480), &[]);
         check(&["--batch-size", "31"], memory(8_192), &[]);

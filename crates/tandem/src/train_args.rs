@@ -1,13 +1,13 @@
-//! What was typed for a training run, and what was decided: flag, then environment, then
-//! configuration file, then default.
+//! Flags of a training run and how they are resolved: flag, then environment, then configuration
+//! file, then default.
 //!
 //! In: [`TrainArgs`], which clap fills from flags and environment. Out: [`TrainPlan`], in which
-//! nothing is open. What the machine has is looked at later, when devices are settled.
+//! nothing is left open. Devices are checked later, by `Placement::decide`.
 
 use crate::config::FileConfig;
 use crate::corpus_args::{BatchArgs, CorpusArgs};
 use crate::device_args::DeviceArgs;
-use crate::failure::Advised;
+use crate::failure::{Advised, Result};
 use crate::train_plan::TrainPlan;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use std::path::PathBuf;
@@ -15,19 +15,19 @@ use tandem_model::network::size::ModelSize;
 use tandem_train::train_settings::{Precision, TrainSettings, USUAL_EPOCHS};
 use tandem_units::{Seconds, Seed};
 
-/// The longest wait for the first batches, where nothing is said.
+/// Default of the longest wait for the first batches.
 const START_DELAY: Seconds = Seconds(2.0);
 
-/// Flags of every command that runs the trainer: which voice, and how a step computes.
+/// Flags of every command that runs the trainer.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct VoiceArgs {
-    /// Size of the voice [default: tiny]
+    /// Model size [default: tiny]
     #[arg(long, value_name = "SIZE", env = "TANDEM_MODEL_SIZE", value_parser = model_size())]
     pub model_size: Option<ModelSize>,
-    /// Batches whose gradients make one step [default: 1]
+    /// Batches whose gradients are accumulated for one optimizer step [default: 1]
     #[arg(long, value_name = "N", env = "TANDEM_GRAD_ACCUM")]
     pub grad_accum: Option<usize>,
-    /// Compute in 16 bits where that is enough: off, bf16 or f16 [default: off; alone: bf16]
+    /// Mixed precision: off, bf16 or f16 [default: off; without a value: bf16]
     #[arg(
         long,
         value_name = "KIND",
@@ -46,71 +46,69 @@ pub struct TrainArgs {
     /// Corpus to train on: a directory, a manifest in one, or `demo`
     #[arg(long, value_name = "CORPUS", env = "TANDEM_TRAIN_DATA")]
     pub train_data: Option<PathBuf>,
-    /// Corpus to validate on [default: the rows of the training corpus that are held out]
+    /// Corpus to validate on [default: held-out rows of the training corpus]
     #[arg(long, value_name = "CORPUS", env = "TANDEM_VAL_DATA")]
     pub val_data: Option<PathBuf>,
-    /// Which voice, and how a step computes.
     #[command(flatten)]
     pub voice: VoiceArgs,
-    /// Passes over the corpus [default: 100 without --max-steps]
+    /// Epochs to train [default: 100 without --max-steps]
     #[arg(long, value_name = "N", env = "TANDEM_EPOCHS")]
     pub epochs: Option<u32>,
-    /// Steps after which training ends, whatever is left of the epochs
+    /// Optimizer steps to train; ends training before the epochs are over
     #[arg(long, value_name = "N", env = "TANDEM_MAX_STEPS")]
     pub max_steps: Option<u64>,
-    /// Highest learning rate [default: 0.001]
+    /// Peak learning rate [default: 0.001]
     #[arg(long, value_name = "RATE", env = "TANDEM_LR", allow_hyphen_values = true)]
     pub lr: Option<f64>,
-    /// Learning rate at the end, as a share of the highest [default: 0.05]
+    /// Final learning rate, as a share of the peak [default: 0.05]
     #[arg(long, value_name = "SHARE", env = "TANDEM_FINAL_LR", allow_hyphen_values = true)]
     pub final_lr: Option<f64>,
-    /// Steps until the highest learning rate is reached [default: 100]
+    /// Warm-up steps until the peak learning rate [default: 100]
     #[arg(long, value_name = "N", env = "TANDEM_WARMUP_STEPS")]
     pub warmup_steps: Option<u64>,
-    /// Pull of the weights towards zero [default: 0.01]
+    /// Weight decay [default: 0.01]
     #[arg(long, value_name = "SHARE", env = "TANDEM_WEIGHT_DECAY", allow_hyphen_values = true)]
     pub weight_decay: Option<f64>,
-    /// Longest gradient; 0: any length [default: 1]
+    /// Gradient clipping: largest norm; 0: off [default: 1]
     #[arg(long, value_name = "NORM", env = "TANDEM_CLIP", allow_hyphen_values = true)]
     pub clip: Option<f64>,
-    /// Weight of the past in the mean of the weights; 0: no such mean [default: 0.999]
+    /// Decay of the exponential moving average (EMA) of the weights; 0: off [default: 0.999]
     #[arg(long, value_name = "SHARE", env = "TANDEM_EMA_DECAY", allow_hyphen_values = true)]
     pub ema_decay: Option<f64>,
-    /// Validations without progress after which training ends; 0: never [default: 0]
+    /// Validations without improvement after which training stops early; 0: never [default: 0]
     #[arg(long, value_name = "N", env = "TANDEM_PATIENCE")]
     pub patience: Option<u32>,
-    /// Steps in a row without a usable number after which training ends [default: 20]
+    /// Consecutive steps with NaN or infinite gradients after which training fails [default: 20]
     #[arg(long, value_name = "N", env = "TANDEM_NAN_LIMIT")]
     pub nan_limit: Option<u32>,
-    /// Steps between two snapshots of the weights that align text to sound [default: 10]
+    /// Steps between two weight snapshots of the aligner [default: 10]
     #[arg(long, value_name = "N", env = "TANDEM_ALIGN_EVERY")]
     pub align_every: Option<u64>,
-    /// Steps that a snapshot is older than the first step that uses it [default: 10]
+    /// Steps between a snapshot and the first step that uses it [default: 10]
     #[arg(long, value_name = "N", env = "TANDEM_ALIGN_LAG")]
     pub align_lag: Option<u64>,
-    /// Steps at the start that are aligned by mean sounds, before the voice knows anything
-    /// [default: 300]
+    /// Steps at the start that use flat-start alignments instead of the model's [default: 300]
     #[arg(long, value_name = "N", env = "TANDEM_ALIGN_FLAT_START")]
     pub align_flat_start: Option<u64>,
     /// Steps between two validations [default: 500]
     #[arg(long, value_name = "N", env = "TANDEM_VALIDATE_EVERY")]
     pub validate_every: Option<u64>,
-    /// Steps between two samples to listen to [default: 1000]
+    /// Steps between two audio samples [default: 1000]
     #[arg(long, value_name = "N", env = "TANDEM_SAMPLE_EVERY")]
     pub sample_every: Option<u64>,
     /// Steps between two checkpoints [default: 500]
     #[arg(long, value_name = "N", env = "TANDEM_CHECKPOINT_EVERY")]
     pub checkpoint_every: Option<u64>,
-    /// Checkpoints kept besides the best one [default: 3]
+    /// Checkpoints to keep, in addition to the best one [default: 3]
     #[arg(long, value_name = "N", env = "TANDEM_KEEP")]
     pub keep: Option<usize>,
-    /// Where checkpoints, samples and the record go [default: run]
+    /// Run directory for checkpoints, audio samples and the run record [default: run]
     #[arg(long, value_name = "DIR", env = "TANDEM_CHECKPOINT_DIR")]
     pub checkpoint_dir: Option<PathBuf>,
-    /// Go on from the newest checkpoint in that directory
+    /// Resume from the latest checkpoint in the run directory
     #[arg(long)]
     pub resume: bool,
-    /// Longest wait for the first batches, in seconds [default: 2.0]
+    /// Longest wait for the first batches before training starts, in seconds [default: 2.0]
     #[arg(
         long,
         value_name = "SECONDS",
@@ -118,7 +116,7 @@ pub struct TrainArgs {
         allow_hyphen_values = true
     )]
     pub model_start_delay: Option<f64>,
-    /// Let workers and depth rise where that pays [default: true]
+    /// Adapt workers and pipeline depth during training [default: true]
     #[arg(
         long,
         value_name = "BOOL",
@@ -129,43 +127,40 @@ pub struct TrainArgs {
         overrides_with = "no_adapt"
     )]
     pub adapt: Option<bool>,
-    /// Keep workers and depth as they are
+    /// Do not adapt workers and pipeline depth
     #[arg(long, overrides_with = "adapt")]
     pub no_adapt: bool,
-    /// Which corpus, and how it is read.
     #[command(flatten, next_help_heading = "Corpus")]
     pub corpus: CorpusArgs,
-    /// How rows become batches.
     #[command(flatten, next_help_heading = "Batches")]
     pub batch: BatchArgs,
-    /// Where the work happens.
     #[command(flatten)]
     pub devices: DeviceArgs,
 }
 
 impl TrainArgs {
-    /// Decides everything. Nothing of the corpus is read yet.
-    pub fn resolve(&self) -> anyhow::Result<TrainPlan> {
+    /// Resolves all settings. Does not read the corpus.
+    pub fn resolve(&self) -> Result<TrainPlan> {
         self.resolve_over(FileConfig::read(self.corpus.config.as_deref())?)
     }
 
-    /// Decides everything, over a configuration that was read before.
-    pub fn resolve_over(&self, file: FileConfig) -> anyhow::Result<TrainPlan> {
+    /// The same with a configuration file that is already read.
+    pub fn resolve_over(&self, file: FileConfig) -> Result<TrainPlan> {
         let Some(train_data) = self.train_data.clone().or_else(|| file.train_data.clone()) else {
-            let advice = "name one with `--train-data`; `demo` is the built-in one";
-            return Err(Advised::new("there is no corpus to train on", advice).into());
+            let advice = "name one with `--train-data`; `demo` is the built-in corpus";
+            return Err(Advised::new("no training corpus is given", advice).into());
         };
         let val_data = self.val_data.clone().or_else(|| file.val_data.clone());
         let mut corpus = self.corpus.resolve_over(file, &train_data)?;
         if val_data.is_some() {
-            // Rows that nobody would be asked about are better learned from.
+            // With a validation corpus, held-out rows would be used for nothing.
             corpus.data.corpus.eval_share = 0.0;
         }
         let file = &corpus.file;
         let batches = self.batch.resolve(&corpus);
         batches.batch.validate()?;
         corpus.data.mel.validate()?;
-        let (train, said) = self.train_settings(&file.train);
+        let (train, notes) = self.train_settings(&file.train);
         train.validate()?;
         Ok(TrainPlan {
             train_data,
@@ -177,14 +172,14 @@ impl TrainArgs {
             train,
             devices: self.devices.resolve(&file.devices)?,
             resume: self.resume,
-            said,
+            notes,
             corpus: corpus.corpus,
             data: corpus.data,
             prepare: corpus.prepare,
         })
     }
 
-    /// What decides how the model learns, and what was chosen because nothing was said.
+    /// The training settings, and notes about defaults that were chosen.
     fn train_settings(&self, file: &TrainSettings) -> (TrainSettings, Vec<String>) {
         let mut train = file.clone();
         set(&mut train.model_size, self.voice.model_size);
@@ -209,24 +204,27 @@ impl TrainArgs {
         set(&mut train.checkpoint_every, self.checkpoint_every);
         set(&mut train.keep, self.keep);
         set(&mut train.checkpoint_dir, self.checkpoint_dir.clone());
-        let mut said = Vec::new();
+        let mut notes = Vec::new();
         if train.epochs.is_none() && train.max_steps.is_none() {
             train.epochs = Some(USUAL_EPOCHS);
-            said.push(format!(
+            notes.push(format!(
                 "neither `--epochs` nor `--max-steps` is given: training for {USUAL_EPOCHS} epochs"
             ));
         }
-        (train, said)
+        (train, notes)
     }
 
     fn start_delay(&self, file: Option<f64>) -> Result<Seconds, Advised> {
         let delay = self.model_start_delay.or(file).map_or(START_DELAY, Seconds);
-        // Longer than any start, and within what a clock can count.
+        // Longer than any start, and within the range of `Duration`.
         if (0.0..=86_400.0).contains(&delay.0) {
             return Ok(delay);
         }
         let fact = format!("`model_start_delay` is {} s, expected 0 to 86400", delay.0);
-        Err(Advised::new(fact, "correct `--model-start-delay`, or leave it out for 2 s"))
+        Err(Advised::new(
+            fact,
+            "correct `--model-start-delay`, or remove it for the default of 2 s",
+        ))
     }
 }
 

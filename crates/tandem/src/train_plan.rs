@@ -1,12 +1,12 @@
-//! What was decided about a training run: no flag, no file, nothing left open.
+//! The resolved settings of a training run.
 //!
-//! In: what [`crate::train_args`] resolved. Out: settings for the trainer's parts, and the effective
-//! configuration, which gives the same plan again.
+//! In: the settings from [`crate::train_args`]. Out: settings for the parts of the trainer, and the
+//! effective configuration, which resolves to the same plan.
 
-use crate::config::FileConfig;
+use crate::config::{FileConfig, PipelineConfig};
 use crate::device_args::DeviceConfig;
+use crate::failure::{Context, Failure, Result};
 use crate::printer::Printer;
-use anyhow::Context;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tandem_data::batch::BatchConfig;
@@ -20,42 +20,39 @@ use tandem_train::train_settings::TrainSettings;
 use tandem_train::{DataSettings, FeedSettings, PrepareOptions, Prepared};
 use tandem_units::Seconds;
 
-/// Frames of a reference that come with each row: a second and a half.
+/// Frames of the reference segment of each row: 1.5 seconds.
 const REFERENCE_FRAMES: usize = 128;
 
-/// A training run, decided.
+/// All settings of a training run.
 #[derive(Clone, Debug)]
 pub struct TrainPlan {
-    /// The corpus, as it was named: `demo` stays `demo`.
+    /// The corpus as the user named it: `demo` stays `demo`.
     pub train_data: PathBuf,
-    /// The corpus to validate on, as it was named; none: the rows held out.
+    /// The validation corpus as the user named it; `None`: the held-out rows.
     pub val_data: Option<PathBuf>,
     /// The corpus directory or manifest.
     pub corpus: PathBuf,
-    /// How the corpus is read, spoken and heard.
+    /// How manifests, text and audio are read.
     pub data: DataSettings,
-    /// How it is prepared: workers, cache.
+    /// Workers, cache and limits of preparing.
     pub prepare: PrepareOptions,
-    /// How rows become batches.
     pub batch: BatchConfig,
-    /// Batches that may wait for the model.
+    /// Batches that may be ready before the model needs them.
     pub depth: usize,
-    /// Whether workers and depth may change while running.
+    /// Whether workers and depth adapt during training.
     pub adapt: bool,
-    /// The longest wait for the first batches.
+    /// Longest wait for the first batches.
     pub start_delay: Seconds,
-    /// How the model learns.
     pub train: TrainSettings,
-    /// Where the work is to happen.
     pub devices: DeviceSettings,
-    /// Whether to go on from the newest checkpoint.
+    /// Whether to resume from the latest checkpoint.
     pub resume: bool,
-    /// What was chosen because nothing was said, for the log.
-    pub said: Vec<String>,
+    /// Notes about defaults that were chosen, for the user.
+    pub notes: Vec<String>,
 }
 
 impl TrainPlan {
-    /// How the training rows are fed, from the first batch on.
+    /// Settings of the data pipeline, from the first batch on.
     pub fn feed_settings(&self) -> FeedSettings {
         let usual = FeedSettings::new(self.batch.clone());
         let workers = self.prepare.workers;
@@ -69,36 +66,37 @@ impl TrainPlan {
             workers,
             most_workers,
             depth: self.depth,
+            stall_timeout: self.prepare.stall_timeout,
             adapt: if self.adapt { Adapt::On(limits) } else { Adapt::Off },
             ..usual
         }
     }
 
-    /// The same where devices are settled, with a reference beside each row.
+    /// The same for the chosen devices, with a reference segment for each row.
     pub fn feed_on(&self, placement: &Placement) -> FeedSettings {
         let feed = self.feed_settings();
-        // The buffer is counted in samples, the slots in batches; two are the least that overlap.
+        // The buffer is counted in utterances, slots in batches; overlap needs at least two slots.
         let slots = placement.buffer_size.div_ceil(feed.batch.batch_size).max(2);
         let depth = feed.depth.min(slots);
         FeedSettings { reference_frames: REFERENCE_FRAMES, depth, ..feed }
     }
 
-    /// The same with mel frames made where they are to be made, which is said.
+    /// The same with the place where mel frames are computed, which is printed.
     pub fn with_mel_place(
         &self,
         feed: FeedSettings,
         prepared: &Arc<Prepared>,
         devices: &OpenDevices,
         out: &mut Printer,
-    ) -> anyhow::Result<FeedSettings> {
+    ) -> Result<FeedSettings> {
         let decided = decide_mel_place(self.devices.mel_on, prepared, &feed, devices)
-            .context("cannot decide where mel frames are made")?;
+            .context("cannot decide where mel frames are computed")?;
         out.note(&decided.to_string());
         let on_device = decided.place() == MelPlace::Device;
         Ok(FeedSettings { mel_device: on_device.then(|| devices.data.clone()), ..feed })
     }
 
-    /// Everything that was decided, as a configuration file would say it.
+    /// All settings as a configuration file.
     pub fn to_file(&self) -> FileConfig {
         FileConfig {
             train_data: Some(self.train_data.clone()),
@@ -110,6 +108,9 @@ impl TrainPlan {
             max_rejected: Some(self.prepare.max_rejected),
             adapt: Some(self.adapt),
             model_start_delay: Some(self.start_delay.0),
+            pipeline: PipelineConfig {
+                stall_timeout: self.prepare.stall_timeout.map_or(0, |timeout| timeout.as_secs()),
+            },
             corpus: self.data.corpus.clone(),
             text: self.data.text.clone(),
             mel: self.data.mel.clone(),
@@ -122,11 +123,12 @@ impl TrainPlan {
 }
 
 /// The plan as TOML: given back with `--config`, it resolves to the same plan.
-pub fn effective_config(plan: &TrainPlan) -> anyhow::Result<String> {
+pub fn effective_config(plan: &TrainPlan) -> Result<String> {
     let text = toml::to_string(&plan.to_file())
+        .map_err(Failure::foreign)
         .context("cannot write the settings as a configuration file")?;
     Ok(format!(
-        "# What was decided for this run. To run with the same settings:\n\
+        "# The settings of this run. To run with the same settings:\n\
          # tandem train --config THIS_FILE\n\n{text}"
     ))
 }

@@ -1,4 +1,4 @@
-//! Which GPUs of a run the sampler looks at.
+//! Which GPUs of a run the device sampler reads.
 
 use tandem_device::backend::Backend;
 use tandem_device::inventory::FoundDevice;

@@ -44,7 +44,7 @@ fn unusable_runs_and_corpora_are_errors_with_a_hint() {
     assert_eq!(train_one_step(&dir).code, Some(0));
     dir.run(&["analyze", "--alignments", "nowhere"]).assert_failed(&["nowhere"]);
     dir.run(&["analyze", "--alignments", "run", "--keep-diacritics"])
-        .assert_failed(&["another way than this voice learned it", "leave out flags"]);
+        .assert_failed(&["another way than this voice learned it", "remove flags"]);
     dir.run(&["analyze", "no-corpus", "--alignments", "run"]).assert_failed(&["no-corpus"]);
     let alone = dir.run(&["analyze", "--held-out"]);
     assert_eq!(alone.code, Some(2), "{alone:?}");

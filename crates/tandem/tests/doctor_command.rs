@@ -39,7 +39,7 @@ fn a_report_has_every_section() {
         "backends in this build: cpu",
         "CUDA_VISIBLE_DEVICES=1",
         "== machine ==",
-        "processor: ",
+        "CPU: ",
         "== devices ==",
         "cpu",
         "== placement ==",

@@ -83,7 +83,7 @@ fn a_saved_profile_gives_plans_and_refuses_what_was_not_measured() {
     for file in ["as-is.jsonl", "model-alone.jsonl", "data-alone.jsonl", "profile.json"] {
         assert!(dir.path("saved").join(file).exists(), "{file}");
     }
-    profile(&dir, &record).assert_failed(&["holds a profile already", "another directory"]);
+    profile(&dir, &record).assert_failed(&["already contains a profile", "another directory"]);
 
     remove_noise(&dir);
     let plan = dir.run(&["plan", "saved", "--num-workers", "1,2", "--pipeline-depth", "2"]);
@@ -116,5 +116,5 @@ fn presets_match_the_documentation_and_invalid_arguments_are_refused() {
     profile(&dir, &["--data-gpu", "0", "--model-gpu", "1"])
         .assert_failed(&["insufficient GPUs for multi-GPU mode"]);
     let slowed = profile(&dir, &["--slow-stage", "paint=3"]);
-    assert!(slowed.code == Some(2) && slowed.err.contains("is no stage"), "{slowed:?}");
+    assert!(slowed.code == Some(2) && slowed.err.contains("is not a stage"), "{slowed:?}");
 }

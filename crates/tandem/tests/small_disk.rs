@@ -67,7 +67,7 @@ fn a_run_on_a_full_disk_keeps_its_checkpoints_and_resumes_when_there_is_space() 
     disk.grow("200m");
     let output = train(&["--resume"]);
     assert_eq!(output.code, Some(0), "{output:?}");
-    assert!(output.err.contains(&format!("goes on after step {last}")), "{output:?}");
+    assert!(output.err.contains(&format!("resumed at step {last}")), "{output:?}");
     assert!(!output.err.contains(CHECKPOINT_SKIPPED), "{output:?}");
     assert_eq!(newest(&dir.path("disk/run")), Some(30));
 }

@@ -35,7 +35,7 @@ fn an_english_text_is_shown_step_by_step() {
     insta::assert_snapshot!(text(&["Dr. Ng paid $5"]), @r"
     exit 0
     text        Dr. Ng paid $5
-    language    en (English, by its letters)
+    language    en (English, detected by script)
     normalised  doctor ng paid five dollars
     symbols     29: <begin>=288 d=20 o=31 c=19 t=36 o=31 r=34 _=1 n=30 g=23 _=1 p=32 a=17 i=25 d=20 _=1 f=22 i=25 v=38 e=21 _=1 d=20 o=31 l=28 l=28 a=17 r=34 s=35 <end>=289
     ");
@@ -46,7 +46,7 @@ fn a_persian_text_is_shown_step_by_step() {
     insta::assert_snapshot!(text(&["كتاب ها ۵٪"]), @r"
     exit 0
     text        كتاب ها ۵٪
-    language    fa (Persian, by its letters)
+    language    fa (Persian, detected by script)
     normalised  کتاب‌ها پنج درصد
     symbols     18: <begin>=288 ک=69 ت=48 ا=45 ب=46 <zwnj>=43 ه=75 ا=45 _=1 پ=47 ن=73 ج=50 _=1 د=54 ر=56 ص=61 د=54 <end>=289
     ");
@@ -57,7 +57,7 @@ fn refused_texts_have_a_reason_and_a_hint() {
     insta::assert_snapshot!(text(&["ok", "a ★", "Привет", "..."]), @r"
     exit 1
     text        ok
-    language    en (English, by its letters)
+    language    en (English, detected by script)
     normalised  ok
     symbols     4: <begin>=288 o=31 k=27 <end>=289
 
@@ -102,7 +102,7 @@ fn a_language_may_be_given_by_name() {
     insta::assert_snapshot!(text(&["--", "-5 °C"]), @r"
     exit 0
     text        -5 °C
-    language    en (English, by its letters)
+    language    en (English, detected by script)
     normalised  minus five degrees celsius
     symbols     28: <begin>=288 m=29 i=25 n=30 u=37 s=35 _=1 f=22 i=25 v=38 e=21 _=1 d=20 e=21 g=23 r=34 e=21 e=21 s=35 _=1 c=19 e=21 l=28 s=35 i=25 u=37 s=35 <end>=289
     ");
@@ -113,7 +113,7 @@ fn phonemes_come_from_espeak() {
     insta::assert_snapshot!(text(&["Hello, world!", "--phonemes"]), @r"
     exit 0
     text        Hello, world!
-    language    en (English, by its letters)
+    language    en (English, detected by script)
     normalised  hello, world!
     phonemes    həlˈoʊ, wˈɜːld!
     symbols     17: <begin>=288 h=24 ə=199 l=28 ˈ=184 o=31 ʊ=248 ,=3 _=1 w=39 ˈ=184 ɜ=203 ː=186 l=28 d=20 !=4 <end>=289
@@ -129,7 +129,7 @@ fn a_lexicon_is_applied_and_its_errors_name_the_line() {
     insta::assert_snapshot!(text(&["nginx", "--lexicon", path]), @r"
     exit 0
     text        nginx
-    language    en (English, by its letters)
+    language    en (English, detected by script)
     normalised  engine x
     symbols     10: <begin>=288 e=21 n=30 g=23 i=25 n=30 e=21 _=1 x=40 <end>=289
     ");
@@ -188,7 +188,7 @@ fn diacritics_can_be_kept() {
     insta::assert_snapshot!(text(&["کِتاب", "--diacritics", "keep"]), @r"
     exit 0
     text        کِتاب
-    language    fa (Persian, by its letters)
+    language    fa (Persian, detected by script)
     normalised  کِتاب
     symbols     7: <begin>=288 ک=69 ◌ِ=92 ت=48 ا=45 ب=46 <end>=289
     ");

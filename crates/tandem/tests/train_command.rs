@@ -55,7 +55,7 @@ fn an_interrupted_run_ends_with_the_same_weights_to_the_last_bit() {
         "{}",
         whole.out
     );
-    assert!(whole.out.contains("held      data side at most "), "{}", whole.out);
+    assert!(whole.out.contains("in use    data side at most "), "{}", whole.out);
     let output = whole.err.matches("mel frames: on the host (the processor is the only").count();
     assert_eq!(output, 1, "{}", whole.err);
     let part = train(&dir, "parts", &["--max-steps", "3", "--num-workers", "1"]);
@@ -63,7 +63,7 @@ fn an_interrupted_run_ends_with_the_same_weights_to_the_last_bit() {
     let rest = ["--max-steps", "6", "--resume", "--num-workers", "3", "--no-adapt"];
     let rest = train(&dir, "parts", &rest);
     assert_eq!(rest.code, Some(0), "{rest:?}");
-    assert!(rest.err.contains("goes on after step 3"), "{}", rest.err);
+    assert!(rest.err.contains("resumed at step 3"), "{}", rest.err);
     let (whole, parts) = (
         checkpoint_files(&dir, "whole/step-00000006"),
         checkpoint_files(&dir, "parts/step-00000006"),
@@ -123,7 +123,7 @@ fn a_signal_ends_the_run_after_the_current_step_with_a_checkpoint() {
     assert_eq!(ended.code(), Some(3));
     let resumed = train(&dir, "run", &["--max-steps", "1", "--resume"]);
     assert_eq!(resumed.code, Some(0), "{resumed:?}");
-    assert!(resumed.err.contains("goes on after step"), "{}", resumed.err);
+    assert!(resumed.err.contains("resumed at step"), "{}", resumed.err);
 }
 
 /// It is written before the last validation, which may take long and may mark it as the best.
@@ -161,7 +161,7 @@ fn a_lost_device_costs_no_training_progress() {
     assert!(lost.err.contains("`--resume` goes on"), "{}", lost.err);
     let rest = train(&dir, "run", &["--max-steps", "8", "--resume"]);
     assert_eq!(rest.code, Some(0), "{rest:?}");
-    assert!(rest.err.contains("goes on after step"), "{}", rest.err);
+    assert!(rest.err.contains("resumed at step"), "{}", rest.err);
     let whole = train(&dir, "whole", &["--max-steps", "8"]);
     assert_eq!(whole.code, Some(0), "{whole:?}");
     assert!(
@@ -231,7 +231,7 @@ fn a_damaged_newest_checkpoint_is_skipped_and_named() {
     let resumed = train(&dir, "run", &["--max-steps", "2", "--resume"]);
     assert_eq!(resumed.code, Some(0), "{resumed:?}");
     assert!(resumed.err.contains(CHECKPOINT_SKIPPED), "{}", resumed.err);
-    assert!(resumed.err.contains("goes on after step 1"), "{}", resumed.err);
+    assert!(resumed.err.contains("resumed at step 1"), "{}", resumed.err);
 }
 
 #[test]
@@ -312,5 +312,5 @@ fn a_checkpoint_that_cannot_be_written_is_a_warning_until_the_last_one() {
     assert_eq!(drafts.count(), 0);
     let resumed = train(&dir, "run", &["--max-steps", "5", "--resume"]);
     assert_eq!(resumed.code, Some(0), "{resumed:?}");
-    assert!(resumed.err.contains("goes on after step 2"), "{}", resumed.err);
+    assert!(resumed.err.contains("resumed at step 2"), "{}", resumed.err);
 }

@@ -142,7 +142,7 @@ fn invalid_files_are_errors_with_position_and_hint() {
         ("a.yaml", "data: [1\n", ["line 2, column 1", "hint:"]),
         ("a.yaml", "train:\n  keap: 3\n", ["line 2, column 3", "did you mean `train.keep`?"]),
         ("a.toml", "num_workers = \"x\"\n", ["line 1, column 15", "a whole number"]),
-        ("a.txt", "x", ["does not say how it is written", "hint:"]),
+        ("a.txt", "x", ["the format of the file is unknown", "hint:"]),
     ] {
         checked(name, text, &[]).assert_failed(&words);
     }

@@ -48,6 +48,8 @@ pub enum Unfit {
     TooManySymbols(u32),
 }
 
+impl tandem_units::Hint for Unfit {}
+
 /// A corpus sorted into buckets once; every epoch is planned from it.
 #[derive(Clone, Debug)]
 pub struct Batches {

@@ -105,6 +105,8 @@ pub enum LexiconFault {
     Repeated { word: String, first: usize },
 }
 
+impl Hint for LexiconFault {}
+
 impl TextError {
     /// True if every other text would fail as well: the run stops instead of rejecting rows.
     pub fn stops_the_run(&self) -> bool {

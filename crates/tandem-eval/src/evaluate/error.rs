@@ -121,7 +121,7 @@ impl Hint for EvaluateError {
             Self::Metric(error) => error.hint(),
             Self::Mel(error) => error.hint(),
             Self::Device(error) => error.hint(),
-            Self::Stopped(_) => None,
+            Self::Stopped(error) => error.hint(),
         }
     }
 }

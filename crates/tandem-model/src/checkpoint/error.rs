@@ -104,6 +104,8 @@ pub struct Broken {
     pub fault: Fault,
 }
 
+impl Hint for Broken {}
+
 impl Hint for CheckpointError {
     fn hint(&self) -> Option<String> {
         let hint = match self {

@@ -36,3 +36,5 @@ pub enum Fault {
     #[error("the directory is named after step {name}, its manifest has step {manifest}")]
     Renamed { name: u64, manifest: u64 },
 }
+
+impl tandem_units::Hint for Fault {}

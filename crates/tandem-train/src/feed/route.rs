@@ -15,6 +15,7 @@ use crate::feed::skip_list::SkipList;
 use crate::prepare::Prepared;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 use tandem_data::audio::mel::{MelExtractor, MelKernel};
 use tandem_data::batch::{BatchConfig, Batches, HostBatch, Lengths, Position};
 use tandem_data::cache::RowState;
@@ -22,7 +23,7 @@ use tandem_data::corpus::Split;
 use tandem_device::placement::Shapes;
 use tandem_model::Device;
 use tandem_pipeline::{
-    Adapt, Budget, CancelToken, Crew, Feed, Hold, Pool, Route, Setup, Slowdowns,
+    Adapt, Budget, CancelToken, Crew, Feed, Hold, Pool, Route, Setup, Slowdowns, Watch,
 };
 use tandem_telemetry::Recorder;
 use tandem_units::{Bytes, Epoch};
@@ -60,6 +61,8 @@ pub struct FeedSettings {
     pub reference_frames: usize,
     /// The batch at which the model's device goes away, for tests of what a run loses then.
     pub lose_device_at: Option<u64>,
+    /// Time without progress after which the pipeline ends with an error; `None`: never.
+    pub stall_timeout: Option<Duration>,
     /// Stages of a training run slowed on purpose, for tests of what judges runs.
     pub slow: Slowdowns,
     /// Rows that fail while they are read, and how many may.
@@ -96,6 +99,7 @@ impl FeedSettings {
             first: 0,
             reference_frames: 0,
             lose_device_at: None,
+            stall_timeout: Watch::default().stall_timeout,
             slow: Slowdowns::default(),
             row_failures: RowFailures::default(),
             skip_list: SkipList::default(),
@@ -163,6 +167,7 @@ pub(crate) fn setup(settings: &FeedSettings, recorder: &Recorder, cancel: &Cance
         recorder: recorder.clone(),
         cancel: cancel.clone(),
         adapt: settings.adapt.clone(),
+        watch: Watch { stall_timeout: settings.stall_timeout, ..Watch::default() },
         ..Setup::default()
     }
 }

@@ -57,11 +57,7 @@ pub enum PictureError {
     Encode(#[source] png::EncodingError),
 }
 
-impl Hint for PictureError {
-    fn hint(&self) -> Option<String> {
-        None
-    }
-}
+impl Hint for PictureError {}
 
 /// Mel features, low bands at the bottom. Shape: `[frames, bands]`, frame after frame.
 pub fn mel(title: &str, frames: &[f32], settings: &MelConfig) -> Result<Picture, PictureError> {

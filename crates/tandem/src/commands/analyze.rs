@@ -1,16 +1,16 @@
-//! `tandem analyze`: what loading costs on this corpus and this machine, and what to change.
+//! `tandem analyze`: measures data loading of a corpus on this machine, and recommends settings.
 
-mod alignments; // how texts fit their recordings
+mod alignments; // how well transcripts fit their recordings
 mod page; // the same as HTML
 
-use crate::commands::prepare::Shown;
 use crate::corpus_args::{BatchArgs, CorpusArgs, CorpusSettings};
+use crate::data_report::prepare_corpus;
 use crate::exit::ExitStatus;
+use crate::failure::{Context, Result, ensure};
 use crate::interrupt::cancel_on_signals;
 use crate::page_args::PageArgs;
 use crate::printer::Printer;
 use alignments::AlignmentArgs;
-use anyhow::Context;
 use owo_colors::OwoColorize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use tandem_telemetry::stats::Figures;
 use tandem_telemetry::{Ending, RecordOptions, Recorder, Recording, Report, Rules, Spans};
 use tandem_train::measure::analyze::{Analysis, AnalyzeOptions, UNEVEN, analyze};
 use tandem_train::measure::rehearsal::{Consumer, LATE};
-use tandem_train::{FeedSettings, Prepared, prepare};
+use tandem_train::{FeedSettings, Prepared};
 use tandem_units::Seconds;
 
 const EXAMPLES: &str = "\
@@ -33,16 +33,15 @@ Examples:
   tandem analyze corpora/ljspeech --step-time 120
   tandem analyze corpora/ljspeech --cache-dataset --num-workers 4 --json
   tandem analyze corpora/ljspeech --html analysis.html --lang fa
-  tandem analyze --alignments run                 transcripts that a trained voice doubts
+  tandem analyze --alignments run                 transcripts that do not fit their recordings
   tandem analyze --alignments run --held-out --top 50
 
-The consumer waits --step-time on each batch, as a model of that speed would; everything else is
-measured with the code that training uses. Exit code 1: something should be changed.
+The consumer waits --step-time for each batch, like a model of that speed; everything else is measured
+with the code of training. Exit code 1: a setting should be changed.
 
 With --alignments nothing is timed: the best checkpoint of a training run lays every text over its
 recording, and rows whose text does not explain what is heard come first.";
 
-/// What was typed.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -55,22 +54,22 @@ pub struct Args {
     settings: CorpusArgs,
     #[command(flatten)]
     batch: BatchArgs,
-    /// How long your model works on a batch, in milliseconds
+    /// Time of the model for one batch, in milliseconds
     #[arg(long, value_name = "MS", default_value_t = 50.0)]
     step_time: f64,
-    /// Rows to time one by one, spread over the corpus
+    /// Rows to measure one by one, spread over the corpus
     #[arg(long, value_name = "N", default_value_t = 200)]
     sample: usize,
-    /// Batches to take
+    /// Batches to load
     #[arg(long, value_name = "N", default_value_t = 60)]
     batches: usize,
-    /// The longest wait for ready batches before the consumer begins, in seconds
+    /// Longest wait for the first batches before the consumer starts, in seconds
     #[arg(long, value_name = "S", default_value_t = 2.0)]
     model_start_delay: f64,
-    /// Let workers and slots rise where that pays, and print what they came to
+    /// Adapt workers and pipeline depth, and print the final values
     #[arg(long)]
     adapt: bool,
-    /// Write the run record of the consumer's run to a new file, for `tandem report`
+    /// Write the run record to a new file, for `tandem report`
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
     #[command(flatten)]
@@ -80,8 +79,7 @@ pub struct Args {
     json: bool,
 }
 
-/// Measures and reports.
-pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     args.page.check()?;
     if let Some(run) = &args.alignments.alignments {
         let asked = alignments::Asked { run, corpus: args.corpus.as_deref(), json: args.json };
@@ -97,6 +95,7 @@ pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
     feed.workers = settings.prepare.workers;
     feed.most_workers = feed.most_workers.max(feed.workers);
     feed.depth = batch.depth;
+    feed.stall_timeout = settings.prepare.stall_timeout;
     if args.adapt {
         // Short intervals: an analysis lasts seconds, a training run hours.
         let interval = Duration::from_millis(500);
@@ -108,7 +107,7 @@ pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
         start_delay: Duration::from_secs_f64(args.model_start_delay.clamp(0.0, 3600.0)),
     };
     let options = AnalyzeOptions { sample: args.sample.max(1), consumer };
-    // A page needs the record of the run, also where nobody wants to keep it.
+    // A page needs the run record, also if `--record` is not given.
     let passing = tempfile::tempdir().context("cannot make a temporary directory")?;
     let for_page = args.page.html.is_some().then(|| passing.path().join("run.jsonl"));
     let record_file = args.record.clone().or(for_page);
@@ -145,29 +144,26 @@ pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
 fn reason(why: StartReason) -> &'static str {
     match why {
         StartReason::EnoughReady => "enough batches were ready",
-        StartReason::DelayOver => "the longest delay was over",
+        StartReason::DelayOver => "the start delay elapsed",
         StartReason::EndOfData => "the data ended",
         StartReason::Stopped => "the run was stopped",
     }
 }
 
-/// The second time is the warm start.
+/// The second time measures a warm start.
 fn prepare_twice(
     settings: &CorpusSettings,
     out: &mut Printer,
     cancel: &CancelToken,
-) -> anyhow::Result<(Prepared, Seconds)> {
-    let mut shown = Shown::on(out);
+) -> Result<(Prepared, Seconds)> {
     let CorpusSettings { corpus, data, prepare: options, .. } = settings;
-    let first = prepare(corpus, data, options, &mut shown, cancel);
-    shown.done();
-    drop(first?);
-    let again = prepare(corpus, data, options, &mut Shown::on(out), cancel)?;
+    drop(prepare_corpus(corpus, data, options, cancel, out)?);
+    let again = prepare_corpus(corpus, data, options, cancel, out)?;
     let warm = again.summary.took;
     Ok((again, warm))
 }
 
-fn record(path: &Path, options: &AnalyzeOptions) -> anyhow::Result<Recording> {
+fn record(path: &Path, options: &AnalyzeOptions) -> Result<Recording> {
     let settings =
         serde_json::json!({ "command": "analyze", "step": options.consumer.step.as_secs_f64() });
     let header = RunHeader::now("tandem", env!("CARGO_PKG_VERSION"), settings);
@@ -175,14 +171,14 @@ fn record(path: &Path, options: &AnalyzeOptions) -> anyhow::Result<Recording> {
     Recording::create(path, header, options).context("cannot start the run record")
 }
 
-fn close(recording: Recording) -> anyhow::Result<Report> {
+fn close(recording: Recording) -> Result<Report> {
     let closed = recording.finish();
-    anyhow::ensure!(closed.ending == Ending::Whole, "the run record is not complete on disk");
+    ensure(closed.ending == Ending::Whole, "the run record is not complete on disk")?;
     Ok(Report::from_summary(&closed.summary, None, &Rules::default()))
 }
 
-/// The analysis for people.
-pub fn print(analysis: &Analysis, out: &mut Printer) -> anyhow::Result<()> {
+/// The analysis as text.
+pub fn print(analysis: &Analysis, out: &mut Printer) -> Result<()> {
     let Analysis { text, audio, cache, batches, .. } = analysis;
     let mut table = Printer::table(&["what", "mean", "std", "p95", "max", "variation"]);
     let mut row = |what: &str, f: &Figures| {
@@ -192,12 +188,12 @@ pub fn print(analysis: &Analysis, out: &mut Printer) -> anyhow::Result<()> {
     };
     row("read a recording", &audio.read);
     row("decode it", &audio.decode);
-    row("its mel frames", &audio.mel);
+    row("compute mel frames", &audio.mel);
     row("wait for a batch", &batches.wait);
     out.line(&table.trim_fmt())?;
     out.line("")?;
     let even = format!(
-        "{:.0} % variation per second of sound (uneven above {:.0} %), {:.0} times real time on one thread",
+        "{:.0} % variation per second of audio (uneven above {:.0} %), {:.0} times real time on one thread",
         100.0 * audio.variation,
         100.0 * UNEVEN,
         audio.times_real_time
@@ -207,7 +203,7 @@ pub fn print(analysis: &Analysis, out: &mut Printer) -> anyhow::Result<()> {
         cache.cold, analysis.sampled, cache.warm, cache.gain
     );
     let waits = format!(
-        "{} of {} later than {} ms; consumer idle {:.1} % at {} a step; {:.0} batches/s when nobody waits",
+        "{} of {} later than {} ms; consumer idle {:.1} % at {} per step; at most {:.0} batches/s",
         batches.late,
         batches.count,
         LATE.as_millis(),

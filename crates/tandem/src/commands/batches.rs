@@ -1,28 +1,27 @@
-//! `tandem batches`: which utterances share a batch, in the order training takes them.
+//! `tandem batches`: the batches of an epoch, in training order.
 
-use crate::commands::prepare::Shown;
-use crate::corpus_args::{BatchArgs, CorpusArgs};
+use crate::corpus_args::{BatchArgs, CorpusArgs, CorpusSettings};
+use crate::data_report::prepare_corpus;
 use crate::exit::ExitStatus;
+use crate::failure::{Context, Result};
 use crate::interrupt::cancel_on_signals;
 use crate::printer::Printer;
-use anyhow::Context;
 use serde::Serialize;
 use std::path::PathBuf;
 use tandem_data::batch::{BatchShape, Batches, EpochPlan};
 use tandem_data::corpus::Split;
+use tandem_train::Prepared;
 use tandem_train::feed::Rows;
-use tandem_train::{Prepared, prepare};
 use tandem_units::Epoch;
 
 const EXAMPLES: &str = "\
 Examples:
   tandem batches demo
   tandem batches corpora/ljspeech --epoch 3 --batch-size 24
-  tandem batches corpora/ljspeech --from 120 --json      what a resumed run would see
+  tandem batches corpora/ljspeech --from 120 --json      the batches of a resumed run
 
-The order depends on seed, epoch and lengths alone, never on the number of workers.";
+The order depends only on seed, epoch and lengths, not on the number of workers.";
 
-/// What was typed.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -32,13 +31,13 @@ pub struct Args {
     settings: CorpusArgs,
     #[command(flatten)]
     batch: BatchArgs,
-    /// Which pass over the corpus
+    /// Epoch to show, counted from 0
     #[arg(long, value_name = "N", default_value_t = 0)]
     epoch: u32,
     /// First batch to show
     #[arg(long, value_name = "BATCH", default_value_t = 0)]
     from: usize,
-    /// Show the rows that are held out
+    /// Show the held-out rows
     #[arg(long)]
     eval: bool,
     /// Print as JSON
@@ -63,17 +62,13 @@ struct Batch<'a> {
     ids: Vec<&'a str>,
 }
 
-/// Plans an epoch and shows it.
-pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     let settings = args.settings.resolve(&args.corpus)?;
     let batch = args.batch.resolve(&settings).batch;
     let cancel = cancel_on_signals()?;
-    let mut shown = Shown::on(out);
-    let prepared =
-        prepare(&settings.corpus, &settings.data, &settings.prepare, &mut shown, &cancel);
-    shown.done();
-    let prepared =
-        prepared.with_context(|| format!("cannot prepare `{}`", settings.corpus.display()))?;
+    let CorpusSettings { corpus, data, prepare, .. } = &settings;
+    let prepared = prepare_corpus(corpus, data, prepare, &cancel, out)
+        .with_context(|| format!("cannot prepare `{}`", corpus.display()))?;
     let split = if args.eval { Split::Eval } else { Split::Train };
     let rows = Rows::of(&prepared, split);
     let batches = Batches::new(rows.lengths(), &batch).context("cannot make batches")?;
@@ -115,7 +110,7 @@ fn name_rows<'a>(
         .collect()
 }
 
-fn print(plan: &Plan<'_>, out: &mut Printer) -> anyhow::Result<()> {
+fn print(plan: &Plan<'_>, out: &mut Printer) -> Result<()> {
     for batch in &plan.batches {
         let BatchShape { rows, frames, symbols } = batch.shape;
         out.line(&format!(

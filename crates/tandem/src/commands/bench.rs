@@ -1,17 +1,17 @@
-//! `tandem bench`: what the parts of the program can do on this machine.
+//! `tandem bench`: benchmarks of the parts of the program on this machine.
 
-mod target; // a measured figure beside what it must reach
+mod target; // a measured value and its target
 mod data; // corpus to batches
 mod pipeline; // stages and queues
-mod profile; // whether a profile finds the slow stage
+mod profile; // whether a profile finds a slowed stage
 mod step; // one training step
-mod feed; // a step with the pipeline beside it
-mod learn; // whether a voice learns what a text says
+mod feed; // what the pipeline costs a step
+mod learn; // whether a voice learns to speak a text
 
 use crate::exit::ExitStatus;
+use crate::failure::Result;
 use crate::printer::Printer;
 
-/// What was typed.
 #[derive(clap::Args)]
 pub struct Args {
     #[command(subcommand)]
@@ -20,22 +20,23 @@ pub struct Args {
 
 #[derive(clap::Subcommand)]
 enum Part {
-    /// How fast a corpus becomes batches, against the targets
+    /// Throughput of data preparation, against targets
     Data(data::Args),
-    /// Overlap, stall, overhead and memory of the pipeline, against its targets
+    /// Overlap, stall, overhead and memory of the pipeline, against targets
     Pipeline(pipeline::Args),
-    /// Whether `tandem profile` names a stage that is slowed on purpose, every time
+    /// Whether `tandem profile` names a stage that is slowed on purpose (a test of Tandem itself)
+    #[command(hide = true)]
     Profile(Box<profile::Args>),
-    /// How long a training step takes, and on what
+    /// Duration of a training step and its parts
     Step(step::Args),
-    /// What the pipeline costs a step, against the model alone
+    /// What the pipeline costs a step, against the model alone (a test of Tandem itself)
+    #[command(hide = true)]
     Feed(Box<feed::Args>),
-    /// Whether a voice learns what a text says, against a control with shuffled texts
+    /// Whether training learns the text, against a control with shuffled texts
     Learn(learn::Args),
 }
 
-/// Measures one part.
-pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     match args.part {
         Part::Data(args) => data::run(args, out),
         Part::Pipeline(args) => pipeline::run(args, out),

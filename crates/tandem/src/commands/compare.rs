@@ -1,11 +1,11 @@
-//! `tandem compare`: two runs side by side, and whether they differ by more than noise.
+//! `tandem compare`: compares two runs, with significance tests.
 //!
-//! The answer goes to stdout; what a reader should know about the records goes to stderr.
+//! In: two run records. Out: the result on stdout, notes about incomplete records on stderr.
 
 use crate::exit::ExitStatus;
+use crate::failure::{Context, Result};
 use crate::page_args::PageArgs;
 use crate::printer::Printer;
-use anyhow::Context;
 use owo_colors::OwoColorize;
 use std::path::{Path, PathBuf};
 use tandem_insight::compare::{CompareRules, Comparison, Judgement, Measure, Row, compare};
@@ -15,18 +15,17 @@ use tandem_telemetry::ReadNotes;
 use tandem_telemetry::run_parts::{main_part, parts};
 use tandem_units::{Bytes, Seconds};
 
-/// What was typed.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// The run to measure against: its record (`run.jsonl`) or the directory that holds it
+    /// The reference run: its record (`run.jsonl`) or its directory
     a: PathBuf,
-    /// The run to judge
+    /// The run to compare with it
     b: PathBuf,
-    /// Fail only where B is worse by more than this, such as 5%
+    /// Fail only if B is worse by more than this, such as 5%
     #[arg(long, value_name = "PERCENT", value_parser = percentage)]
     fail_over: Option<f64>,
-    /// What the intervals are drawn from; the same number gives the same answer
+    /// Random seed of the confidence intervals
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
     #[command(flatten)]
@@ -42,11 +41,10 @@ Examples:
   tandem compare before.jsonl after.jsonl --fail-over 5%     for CI
   tandem compare runs/before runs/after --json
 
-The first step of each run is left out, as in `tandem report`. A difference counts where its 99 %
-interval leaves out \"none\" and it is large enough to matter. Exit code 1: B is worse.";
+The first step of each run is left out, as in `tandem report`. A difference counts if its 99 %
+confidence interval excludes zero and it is large enough to matter. Exit code 1: B is worse.";
 
-/// Reads both records and judges.
-pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     args.page.check()?;
     let [a, b] = [read(&args.a, out)?, read(&args.b, out)?];
     let usual = CompareRules { seed: args.seed, ..CompareRules::default() };
@@ -61,15 +59,15 @@ pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
     Ok(if found.verdict == Judgement::Worse { ExitStatus::Negative } else { ExitStatus::Done })
 }
 
-/// A run, and a word about what its record lacks.
-pub fn read(path: &Path, out: &mut Printer) -> anyhow::Result<MeasuredRun> {
+/// Reads a run, and reports what its record lacks.
+pub fn read(path: &Path, out: &mut Printer) -> Result<MeasuredRun> {
     let run = MeasuredRun::read(path)
         .with_context(|| format!("cannot read the run `{}`", path.display()))?;
     if let Some(missing) = missing(&run.notes) {
         out.note(&format!("`{}` is incomplete: {missing}; the rest is used", path.display()));
     }
     if run.outcome.is_none() {
-        let end = "has no ending: the run was killed, or is still going on";
+        let end = "has no final event: the run was killed or is still running";
         out.note(&format!("`{}` {end}", path.display()));
     }
     note_parts(path, out)?;
@@ -83,8 +81,8 @@ fn missing(notes: &ReadNotes) -> Option<String> {
     (!said.is_empty()).then(|| said.join(", "))
 }
 
-/// Says which part of a run is meant, where its directory was named and holds several.
-pub fn note_parts(path: &Path, out: &mut Printer) -> anyhow::Result<()> {
+/// Names the part that is used if the directory has several parts.
+pub fn note_parts(path: &Path, out: &mut Printer) -> Result<()> {
     if !path.is_dir() {
         return Ok(());
     }
@@ -95,7 +93,7 @@ pub fn note_parts(path: &Path, out: &mut Printer) -> anyhow::Result<()> {
     let others: Vec<String> = others.map(|part| format!("`{}`", name(&part.path))).collect();
     if !others.is_empty() {
         out.note(&format!(
-            "`{}` was taken up again: these are the figures of its last part, `{}`; name {} to see the others",
+            "`{}` was resumed: these are the figures of its last part, `{}`; name {} to see the others",
             path.display(),
             name(&speaking),
             others.join(" or ")
@@ -104,7 +102,7 @@ pub fn note_parts(path: &Path, out: &mut Printer) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn print(found: &Comparison, out: &mut Printer) -> anyhow::Result<()> {
+fn print(found: &Comparison, out: &mut Printer) -> Result<()> {
     for (name, side) in [("A", &found.a), ("B", &found.b)] {
         let batch = side.batch_size.map(|size| format!(", batch size {size}")).unwrap_or_default();
         out.line(&format!("{name}  {}: {} steps{batch}", side.run.display(), side.steps))?;
@@ -120,7 +118,7 @@ fn print(found: &Comparison, out: &mut Printer) -> anyhow::Result<()> {
         table.add_row([name, a, b, ratio, interval, judged(row)]);
     }
     out.line(&table.trim_fmt())?;
-    out.line("* decides; the others are shown\n")?;
+    out.line("* decides the verdict; the others are for information\n")?;
     for note in &found.notes {
         out.line(&format!("{:<8} {note}", "note".bold()))?;
     }
@@ -146,7 +144,7 @@ fn judged(row: &Row) -> String {
     }
 }
 
-/// `5%`, `5 %` and `5` all mean a twentieth.
+/// `5%`, `5 %` and `5` all mean 0.05.
 fn percentage(text: &str) -> Result<f64, String> {
     let number = text.trim().trim_end_matches('%').trim_end().parse::<f64>();
     match number {

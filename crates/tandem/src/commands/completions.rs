@@ -1,12 +1,12 @@
-//! `tandem completions`: a script that completes our commands in your shell.
+//! `tandem completions`: a completion script for a shell.
 
 use crate::Cli;
 use crate::exit::ExitStatus;
+use crate::failure::Result;
 use crate::printer::Printer;
 use clap::CommandFactory;
 use clap_complete::Shell;
 
-/// What was typed.
 #[derive(clap::Args)]
 #[command(
     after_help = "Example:\n  tandem completions bash > ~/.local/share/bash-completion/completions/tandem"
@@ -16,8 +16,7 @@ pub struct Args {
     shell: Shell,
 }
 
-/// Writes the script to stdout.
-pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "tandem", &mut script);
     out.line(String::from_utf8_lossy(&script).trim_end())?;

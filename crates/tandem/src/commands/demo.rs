@@ -1,33 +1,36 @@
-//! `tandem demo`: the whole path on the built-in corpus, for a first look: prepare, train, speak.
+//! `tandem demo`: prepares the built-in corpus, trains on it, evaluates and synthesizes.
 
 use crate::commands::{evaluate, prepare, synth, train};
 use crate::exit::ExitStatus;
+use crate::failure::Result;
 use crate::printer::Printer;
 use clap::Parser;
 use owo_colors::OwoColorize;
 use std::path::{Path, PathBuf};
 
-/// What was typed.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Where the run and the spoken sentences go
+    /// Run directory, which also gets the synthesized sentences
     #[arg(long, value_name = "DIR", default_value = "tandem-demo")]
     out: PathBuf,
-    /// Steps to train
+    /// Training steps
     #[arg(long, value_name = "N", default_value_t = 600)]
     steps: u64,
+    /// Seconds without any progress after which a command ends with an error; 0: never [default: 60]
+    #[arg(long, value_name = "SECONDS")]
+    stall_timeout: Option<u64>,
 }
 
 const EXAMPLES: &str = "\
 Example:
   tandem demo
 
-Prepares the built-in corpus, trains the tiny voice on it for some minutes on the processor, says
-what held the run back, and speaks one English and one Persian sentence. Ctrl-C is safe: the same
-command goes on.";
+Prepares the built-in corpus, trains the tiny voice on it for some minutes on the CPU, reports the
+bottleneck, and synthesizes one English and one Persian sentence. Ctrl-C is safe: run the same
+command again to continue.";
 
-/// Sentences that are in no corpus.
+/// Sentences that are not in the corpus.
 const SENTENCES: [(&str, &str, &str); 2] = [
     ("en", "The evening train was late, but nobody minded.", "english.wav"),
     ("fa", "امروز هوا خوب است و ما به باغ می‌رویم.", "persian.wav"),
@@ -57,13 +60,15 @@ struct SynthDemo {
     args: synth::Args,
 }
 
-/// Runs the commands that a user would type, one after the other.
-pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     let directory = args.out.display().to_string();
-    let prepared: PrepareDemo = typed(&["prepare", "demo", "--cache-dataset"], out)?;
+    let limit = args.stall_timeout.map(|seconds| seconds.to_string());
+    let more: Vec<&str> = limit.iter().flat_map(|limit| ["--stall-timeout", limit]).collect();
+    let line = [&["prepare", "demo", "--cache-dataset"][..], &more].concat();
+    let prepared: PrepareDemo = typed(&line, out)?;
     let mut status = prepare::run(prepared.args, out)?;
     if status == ExitStatus::Done {
-        status = train_demo(&args.out, args.steps, out)?;
+        status = train_demo(&args.out, args.steps, &more, out)?;
     }
     if status != ExitStatus::Done {
         return Ok(status);
@@ -92,7 +97,12 @@ pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
     Ok(ExitStatus::Done)
 }
 
-fn train_demo(directory: &Path, steps: u64, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+fn train_demo(
+    directory: &Path,
+    steps: u64,
+    more: &[&str],
+    out: &mut Printer,
+) -> Result<ExitStatus> {
     let (place, steps) = (directory.display().to_string(), steps.to_string());
     let mut line = vec![
         "train",
@@ -112,6 +122,7 @@ fn train_demo(directory: &Path, steps: u64, out: &mut Printer) -> anyhow::Result
         "--checkpoint-every",
         "100",
     ];
+    line.extend(more);
     let begun = tandem_model::checkpoint::load_newest(
         directory,
         tandem_model::checkpoint::Parts::Only(&[]),
@@ -123,8 +134,8 @@ fn train_demo(directory: &Path, steps: u64, out: &mut Printer) -> anyhow::Result
     train::run(parsed.args, out)
 }
 
-/// Shows the line, and reads it as if it had been typed.
-fn typed<P: Parser>(line: &[&str], out: &mut Printer) -> anyhow::Result<P> {
+/// Prints the command line and parses it.
+fn typed<P: Parser>(line: &[&str], out: &mut Printer) -> Result<P> {
     let quoted: Vec<String> = line
         .iter()
         .map(|word| if word.contains(' ') { format!("\"{word}\"") } else { (*word).to_string() })

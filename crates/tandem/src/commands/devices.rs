@@ -1,23 +1,22 @@
-//! `tandem devices`: what this build can use on this machine, and what the flags would choose.
+//! `tandem devices`: the devices of this machine and build, and which ones a run would use.
 //!
-//! Data goes to stdout as a table or JSON. Opens no device and starts no work.
+//! The result goes to stdout as a table or JSON. Opens no device.
 
 use crate::config::FileConfig;
 use crate::device_args::DeviceArgs;
 use crate::exit::ExitStatus;
+use crate::failure::{Context, Result};
 use crate::printer::Printer;
-use anyhow::Context;
 use serde::Serialize;
 use std::path::PathBuf;
 use tandem_device::inventory::{BackendReport, FoundDevice, Inventory};
 use tandem_device::placement::Placement;
 use tandem_units::Bytes;
 
-/// What was typed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Settings in TOML; flags and environment come first
+    /// Configuration file in TOML or YAML; flags and environment variables override it
     #[arg(long, value_name = "FILE", env = "TANDEM_CONFIG")]
     pub config: Option<PathBuf>,
     #[command(flatten)]
@@ -29,26 +28,24 @@ pub struct Args {
 
 const EXAMPLES: &str = "\
 Examples:
-  tandem devices                                  every device, and what a run would use
+  tandem devices                                  all devices, and those a run would use
   tandem devices --data-gpu 0 --model-gpu 1       check a pair before a run
   tandem devices --backend wgpu --json            for scripts";
 
-/// The whole answer.
 #[derive(Serialize)]
 struct Answer<'a> {
     #[serde(flatten)]
     found: &'a Inventory,
-    /// What a run with these flags would use.
+    /// The devices that a run with these flags would use.
     placement: &'a Placement,
 }
 
-/// Looks and shows.
-pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     let file = FileConfig::read(args.config.as_deref())?;
     let asked = args.devices.resolve(&file.devices)?;
     let found = Inventory::detect();
     let placement =
-        Placement::decide(&asked, &found).context("no run is possible with these devices")?;
+        Placement::decide(&asked, &found).context("the requested devices cannot be used")?;
     if args.json {
         out.json(&Answer { found: &found, placement: &placement })?;
         return Ok(ExitStatus::Done);
@@ -64,18 +61,18 @@ pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
     Ok(ExitStatus::Done)
 }
 
-fn show_devices(found: &Inventory, out: &mut Printer) -> anyhow::Result<()> {
+fn show_devices(found: &Inventory, out: &mut Printer) -> Result<()> {
     let mut table = Printer::table(&["device", "name", "kind", "memory", "driver", "bus"]);
     for device in found.backends.iter().flat_map(|report| &report.devices) {
         table.add_row(row(device));
     }
     out.line(&table.to_string())?;
-    let processor = &found.processor;
-    let units = match processor.vector_units.as_slice() {
-        [] => "no vector units known".to_owned(),
+    let cpu = &found.processor;
+    let units = match cpu.vector_units.as_slice() {
+        [] => "no known vector units".to_owned(),
         units => units.join(", "),
     };
-    out.line(&format!("\nprocessor: {} threads, {units}", processor.threads))
+    out.line(&format!("\nCPU: {} threads, {units}", cpu.threads))
 }
 
 fn row(device: &FoundDevice) -> [String; 6] {
@@ -90,7 +87,7 @@ fn row(device: &FoundDevice) -> [String; 6] {
     ]
 }
 
-fn show_links(found: &Inventory, out: &mut Printer) -> anyhow::Result<()> {
+fn show_links(found: &Inventory, out: &mut Printer) -> Result<()> {
     for link in &found.links {
         let (kind, through) = (link.kind.name(), link.kind.through());
         out.line(&format!("link {} - {}: {kind}, {through}", link.one, link.other))?;
@@ -101,7 +98,7 @@ fn show_links(found: &Inventory, out: &mut Printer) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn show_missing(found: &Inventory, out: &mut Printer) -> anyhow::Result<()> {
+fn show_missing(found: &Inventory, out: &mut Printer) -> Result<()> {
     for card in &found.unused_cards {
         out.note(&format!(
             "card of {} at {} (model {}) is not used: see backend {} below",
@@ -114,7 +111,7 @@ fn show_missing(found: &Inventory, out: &mut Printer) -> anyhow::Result<()> {
         return Ok(());
     }
     out.line("")?;
-    let mut table = Printer::table(&["no device by", "for", "to get it"]);
+    let mut table = Printer::table(&["unavailable backend", "for", "how to enable"]);
     for report in missing {
         let hint = report.hint.clone().or(report.trouble.clone()).unwrap_or_default();
         table.add_row([report.backend.name(), report.backend.serves(), &hint]);

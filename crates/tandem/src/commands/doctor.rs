@@ -1,12 +1,12 @@
-//! `tandem doctor`: one file for a bug report.
+//! `tandem doctor`: collects the data for a bug report in one file.
 //!
-//! Machine, devices, links, build, settings and the last report of a run, as sections of text. Home
-//! directory, user name, host name and values that look like secrets are replaced, unless all is
-//! asked for. Sends nothing anywhere.
+//! Out: machine, devices, links, build, settings and the report of a run, as sections of text. Home
+//! directory, user name, host name and values that look like secrets are replaced, unless `--full` is
+//! given. Sends nothing over the network.
 
 use crate::config::FileConfig;
 use crate::exit::ExitStatus;
-use crate::failure::{Advised, explain};
+use crate::failure::{Advised, Failure, Result, explain};
 use crate::printer::Printer;
 use serde::Serialize;
 use std::fmt::Write as _;
@@ -22,20 +22,19 @@ use tandem_telemetry::{Report, Rules, RunRecord, Summary};
 use tandem_units::Bytes;
 use zip::write::SimpleFileOptions;
 
-/// What was typed.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// A run whose report and settings belong to it: its directory or record [default: `run`, if
-    /// there is one]
+    /// Run whose report and settings are included: its directory or record [default: `run`, if it
+    /// exists]
     run: Option<PathBuf>,
-    /// A configuration that belongs to it
+    /// Configuration file to include
     #[arg(long, value_name = "FILE", env = "TANDEM_CONFIG")]
     config: Option<PathBuf>,
-    /// Write to this file: .zip for an archive, anything else is text [default: stdout]
+    /// Output file: .zip for an archive, otherwise text [default: stdout]
     #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Leave names, paths and secrets as they are
+    /// Do not replace names, paths and secrets
     #[arg(long)]
     full: bool,
     /// Print as JSON, one entry for each section
@@ -52,16 +51,15 @@ Examples:
 Your home directory, user name and host name are replaced, and values that look like secrets. Look
 through it before you share it.";
 
-/// One part of the answer.
+/// A section of the report.
 #[derive(Serialize)]
 struct Section {
-    /// Its name, also that of its file in an archive.
+    /// Title, and file name in an archive.
     name: &'static str,
     text: String,
 }
 
-/// Gathers and writes.
-pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     let mut sections = sections(&args);
     if !args.full {
         let who = redactor();
@@ -82,9 +80,9 @@ pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
         Advised::new(fact, "name a file in a directory that exists and may be written to")
     })?;
     let size = Bytes(bytes.len() as u64);
-    out.note(&format!("written: {} ({size}); look through it before you share it", path.display()));
+    out.note(&format!("written: {} ({size}); check it before you share it", path.display()));
     if args.full {
-        out.note("with names, paths and secrets, as `--full` asks for");
+        out.note("names, paths and secrets are not replaced (`--full`)");
     }
     Ok(ExitStatus::Done)
 }
@@ -109,7 +107,7 @@ fn sections(args: &Args) -> Vec<Section> {
     }
     match run {
         Some(run) => sections.extend(of_run(&run)),
-        None => sections.push(Section { name: "report", text: "no run was named".into() }),
+        None => sections.push(Section { name: "report", text: "no run was given".into() }),
     }
     sections
 }
@@ -122,7 +120,7 @@ fn program() -> String {
         env!("CARGO_PKG_VERSION"),
         built.join(", ")
     );
-    // Only those that change what the program does.
+    // Only variables that change the behaviour of the program.
     const OTHERS: [&str; 5] = [
         "CUDA_VISIBLE_DEVICES",
         "VK_DRIVER_FILES",
@@ -147,13 +145,13 @@ fn machine(found: &Inventory) -> String {
     let unknown = || "not known".to_string();
     let system = System::long_os_version().ok().unwrap_or_else(unknown);
     let kernel = System::kernel_version().ok().unwrap_or_else(unknown);
-    let processor = found.cpu();
-    let memory = processor.memory.map_or_else(unknown, |bytes| bytes.to_string());
+    let cpu = found.cpu();
+    let memory = cpu.memory.map_or_else(unknown, |bytes| bytes.to_string());
     format!(
-        "system: {system}, kernel {kernel}, {}\nhost: {}\nprocessor: {}, {} threads ({})\nmemory: {memory}\n",
+        "system: {system}, kernel {kernel}, {}\nhost: {}\nCPU: {}, {} threads ({})\nmemory: {memory}\n",
         std::env::consts::ARCH,
         System::host_name().ok().unwrap_or_else(unknown),
-        processor.name,
+        cpu.name,
         found.processor.threads,
         found.processor.vector_units.join(", "),
     )
@@ -184,7 +182,7 @@ fn devices(found: &Inventory) -> String {
     text
 }
 
-/// What a run would use; a fault in the settings is part of the answer.
+/// The devices of a run; an error in the settings is part of the report.
 fn placement(config: Option<&Path>, found: &Inventory) -> String {
     let decided = FileConfig::read(config).and_then(|file| {
         let asked = crate::device_args::DeviceArgs::default().resolve(&file.devices)?;
@@ -196,7 +194,7 @@ fn placement(config: Option<&Path>, found: &Inventory) -> String {
     }
 }
 
-/// The report of a run, and the settings beside its record.
+/// The report of a run, and the settings next to its record.
 fn of_run(run: &Path) -> Vec<Section> {
     let report = match Summary::read(run) {
         Ok((summary, notes)) => {
@@ -221,14 +219,14 @@ fn as_text(sections: &[Section]) -> String {
     shown.collect::<Vec<_>>().join("\n")
 }
 
-fn as_zip(sections: &[Section]) -> anyhow::Result<Vec<u8>> {
+fn as_zip(sections: &[Section]) -> Result<Vec<u8>> {
     let mut archive = zip::ZipWriter::new(Cursor::new(Vec::new()));
     let options = SimpleFileOptions::default().compression_method(zip::CompressionMethod::Stored);
     for section in sections {
-        archive.start_file(format!("{}.txt", section.name), options)?;
+        archive.start_file(format!("{}.txt", section.name), options).map_err(Failure::foreign)?;
         archive.write_all(section.text.as_bytes())?;
     }
-    Ok(archive.finish()?.into_inner())
+    Ok(archive.finish().map_err(Failure::foreign)?.into_inner())
 }
 
 fn redactor() -> Redactor {

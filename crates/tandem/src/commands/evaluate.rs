@@ -1,12 +1,12 @@
-//! `tandem evaluate`: how far a trained voice is from the recordings of a corpus.
+//! `tandem evaluate`: compares synthesized speech with the recordings of a corpus.
 
 use crate::config::FileConfig;
 use crate::demo_corpus;
 use crate::exit::ExitStatus;
+use crate::failure::{Context, Result};
 use crate::interrupt::cancel_on_signals;
 use crate::printer::Printer;
 use crate::speaking_args::{SamplingArgs, VoiceArgs};
-use anyhow::Context;
 use owo_colors::OwoColorize;
 use std::path::PathBuf;
 use tandem_data::corpus::{Corpus, Split};
@@ -19,10 +19,10 @@ Examples:
   tandem evaluate --checkpoint run --corpus corpora/ljspeech --limit 50
   tandem evaluate --checkpoint run --corpus corpora/ljspeech --json > scores.json
 
-Columns: distortion is the mel-cepstral distance in dB after warping, lower is better; baseline is that
-of the mean frame; below says by how much the voice beats it. Exit code 1: it does not.";
+Columns: distortion is the mel-cepstral distortion in dB after dynamic time warping, lower is better;
+baseline is that of the mean frame; below is how much lower than the baseline the voice is. Exit code 1:
+the voice is not better than the baseline.";
 
-/// What was typed.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -31,28 +31,27 @@ pub struct Args {
     /// Corpus directory, a manifest in one, or `demo`
     #[arg(long, value_name = "CORPUS")]
     corpus: PathBuf,
-    /// Settings in TOML, for how the corpus is read
+    /// Configuration file in TOML or YAML, for how the corpus is read
     #[arg(long, value_name = "FILE", env = "TANDEM_CONFIG")]
     config: Option<PathBuf>,
-    /// Judge rows the voice learned from instead of those held out
+    /// Evaluate training rows instead of held-out rows
     #[arg(long)]
     train: bool,
-    /// Judge at most so many rows, spread over all
+    /// Evaluate at most so many rows, spread over the corpus
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     limit: Option<u32>,
     #[command(flatten)]
     sampling: SamplingArgs,
-    /// Print everything as JSON, utterance by utterance
+    /// Print the results of every utterance as JSON
     #[arg(long)]
     json: bool,
 }
 
-/// Judges and reports.
-pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     let file = FileConfig::read(args.config.as_deref())?;
     let root = demo_corpus::resolve(&args.corpus)?;
     let corpus = Corpus::read(&root, &file.corpus)
-        .with_context(|| format!("cannot judge by `{}`", root.display()))?;
+        .with_context(|| format!("cannot evaluate on `{}`", root.display()))?;
     let mut synthesizer = args.voice.open(&args.sampling.vocoder())?;
     let options = EvaluateOptions {
         split: if args.train { Split::Train } else { Split::Eval },
@@ -70,7 +69,7 @@ pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
         shown.done();
     }
     let evaluation = evaluation
-        .with_context(|| format!("cannot judge `{}`", args.voice.checkpoint.display()))?;
+        .with_context(|| format!("cannot evaluate `{}`", args.voice.checkpoint.display()))?;
     if args.json {
         out.json(&evaluation)?;
     } else {
@@ -79,7 +78,7 @@ pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
     Ok(if evaluation.all.gain > 0.0 { ExitStatus::Done } else { ExitStatus::Negative })
 }
 
-fn print(found: &Evaluation, out: &mut Printer) -> anyhow::Result<()> {
+fn print(found: &Evaluation, out: &mut Printer) -> Result<()> {
     let mut table = Printer::table(&COLUMNS);
     for (language, tally) in &found.languages {
         table.add_row(row(&format!("language {language}"), tally));
@@ -91,7 +90,7 @@ fn print(found: &Evaluation, out: &mut Printer) -> anyhow::Result<()> {
     out.line(&table.trim_fmt())?;
     if let Some(timing) = &found.timing {
         out.line(&format!(
-            "words begin {:.1} frames off where the text is laid over the recordings (median of {}; 9 of 10 within {:.1})",
+            "word starts are {:.1} frames off in the alignments of the recordings (median of {}; 9 of 10 within {:.1})",
             timing.median_frames, timing.words, timing.p90_frames
         ))?;
     }
@@ -100,11 +99,11 @@ fn print(found: &Evaluation, out: &mut Printer) -> anyhow::Result<()> {
         out.line(&format!("{:<8} {}", "", finding.advice))?;
     }
     for row in &found.skipped {
-        out.note(&format!("{} `{}`: {}", "not judged".yellow(), row.id, row.why));
+        out.note(&format!("{} `{}`: {}", "not evaluated".yellow(), row.id, row.why));
     }
     let rows = match found.split {
-        Split::Train => "rows it learned from",
-        Split::Eval => "rows it never learned from",
+        Split::Train => "training rows",
+        Split::Eval => "held-out rows",
     };
     out.note(&format!(
         "{} {rows}, {} of speech in {}; step {} of `{}`",

@@ -1,10 +1,9 @@
-//! `tandem features`: what the model will see of a recording, as numbers or as a picture.
+//! `tandem features`: the mel spectrogram of a recording, as a NumPy file or an image.
 
 use crate::exit::ExitStatus;
-use crate::failure::Advised;
+use crate::failure::{Advised, Context, Result};
 use crate::npy::npy_of;
 use crate::printer::Printer;
-use anyhow::Context;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use tandem_data::audio::mel::{Mel, MelConfig, MelExtractor};
@@ -15,17 +14,16 @@ use tandem_units::Seconds;
 
 const EXAMPLES: &str = "\
 Examples:
-  tandem features voice.wav -o mel.png     a picture: time to the right, low bands at the bottom
-  tandem features voice.flac -o mel.npy    numbers for NumPy: float32, [frames, bands]
+  tandem features voice.wav -o mel.png     an image: time to the right, low bands at the bottom
+  tandem features voice.flac -o mel.npy    for NumPy: float32, [frames, bands]
   tandem features voice.mp3 -o mel.npy --json";
 
-/// What was typed.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     /// The recording: WAV, FLAC, MP3 or OGG, any rate, any number of channels
     audio: PathBuf,
-    /// Where to write; the ending decides: .npy or .png
+    /// Output file; the extension chooses the format: .npy or .png
     #[arg(short, long)]
     output: PathBuf,
     /// Print the summary as JSON
@@ -33,13 +31,11 @@ pub struct Args {
     json: bool,
 }
 
-/// What the ending of the output asks for.
 enum Format {
-    Numbers,
-    Picture,
+    Npy,
+    Png,
 }
 
-/// What was found, for people and scripts.
 #[derive(Serialize)]
 struct Summary {
     audio: PathBuf,
@@ -54,15 +50,14 @@ struct Summary {
     settings: MelConfig,
 }
 
-/// Makes the features and writes them.
-pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     let format = Format::of(&args.output)?;
     check_directory(&args.output)?;
     let (mel, summary) = make(&args)
-        .with_context(|| format!("cannot make features of `{}`", args.audio.display()))?;
+        .with_context(|| format!("cannot compute features of `{}`", args.audio.display()))?;
     let contents = match format {
-        Format::Numbers => npy_of(mel.values(), mel.bands())?,
-        Format::Picture => {
+        Format::Npy => npy_of(mel.values(), mel.bands())?,
+        Format::Png => {
             let name = args.audio.file_name().unwrap_or_default().to_string_lossy();
             picture::mel(&name, mel.values(), &summary.settings)?.png
         }
@@ -89,17 +84,17 @@ impl Format {
     fn of(output: &Path) -> Result<Format, Advised> {
         let ending = output.extension().map(|ending| ending.to_ascii_lowercase());
         match ending.as_ref().and_then(|ending| ending.to_str()) {
-            Some("npy") => Ok(Format::Numbers),
-            Some("png") => Ok(Format::Picture),
+            Some("npy") => Ok(Format::Npy),
+            Some("png") => Ok(Format::Png),
             _ => Err(Advised::new(
-                format!("`{}` is neither numbers nor a picture", output.display()),
-                "end the output in .npy or .png",
+                format!("the output format of `{}` is unknown", output.display()),
+                "use the extension .npy or .png",
             )),
         }
     }
 }
 
-/// Before any work: a missing directory is a matter of typing, not of disks.
+/// Checked before any work, since a missing directory is usually a misspelt path.
 pub fn check_directory(output: &Path) -> Result<(), Advised> {
     match output.parent() {
         Some(parent) if parent != Path::new("") && !parent.is_dir() => Err(Advised::new(
@@ -110,7 +105,7 @@ pub fn check_directory(output: &Path) -> Result<(), Advised> {
     }
 }
 
-fn make(args: &Args) -> anyhow::Result<(Mel, Summary)> {
+fn make(args: &Args) -> Result<(Mel, Summary)> {
     let settings = MelConfig::SPEECH_22K;
     let mut decoder = Decoder::new(settings.rate, AudioLimits::default());
     let mut file = FileReader::default();
@@ -140,11 +135,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn another_ending_is_refused_with_the_two_that_work() {
+    fn another_extension_is_refused() {
         for bad in ["mel", "mel.jpg", "mel.npz"] {
             assert!(Format::of(Path::new(bad)).is_err(), "{bad}");
         }
-        assert!(matches!(Format::of(Path::new("a/mel.PNG")), Ok(Format::Picture)));
+        assert!(matches!(Format::of(Path::new("a/mel.PNG")), Ok(Format::Png)));
     }
 
     #[test]

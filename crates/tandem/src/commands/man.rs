@@ -1,10 +1,9 @@
-//! `tandem man`: a manual page for the program and for each command, from the same definitions as
-//! `--help`.
+//! `tandem man`: manual pages, generated from the same definitions as `--help`.
 
 use crate::Cli;
 use crate::exit::ExitStatus;
+use crate::failure::{Context, Result};
 use crate::printer::Printer;
-use anyhow::Context;
 use clap::{Command, CommandFactory};
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, roman};
@@ -13,11 +12,10 @@ use std::io;
 use std::path::PathBuf;
 use tandem_disk::replace_file::replace_file;
 
-/// What was typed.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Where to write tandem.1, tandem-train.1 and so on; without it, tandem.1 goes to stdout
+    /// Output directory for tandem.1, tandem-train.1 and so on; without it, tandem.1 goes to stdout
     #[arg(value_name = "DIR")]
     directory: Option<PathBuf>,
 }
@@ -25,20 +23,20 @@ pub struct Args {
 const EXAMPLES: &str = "\
 Examples:
   tandem man ~/.local/share/man/man1      then: man tandem-train
-  tandem man | man -l -                   look at the first one";
+  tandem man | man -l -                   show the first page";
 
 /// Writes the pages.
-pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     let pages = pages(Cli::command())?;
     let Some(directory) = args.directory else {
-        // The program comes before its commands.
+        // The page of the program is the first.
         if let Some(first) = pages.first() {
             out.line(first.text.trim_end())?;
         }
         return Ok(ExitStatus::Done);
     };
     fs::create_dir_all(&directory)
-        .with_context(|| format!("cannot make the directory `{}`", directory.display()))?;
+        .with_context(|| format!("cannot create the directory `{}`", directory.display()))?;
     for page in &pages {
         let path = directory.join(&page.file);
         replace_file(&path, page.text.as_bytes())
@@ -54,7 +52,7 @@ struct Page {
     text: String,
 }
 
-/// That of the program, then those of its commands and of the commands in these.
+/// The page of the program, then those of its commands and subcommands.
 fn pages(program: Command) -> io::Result<Vec<Page>> {
     let mut program = program.disable_help_subcommand(true);
     program.build();
@@ -82,7 +80,7 @@ fn page(command: Command) -> io::Result<Page> {
         man.render_subcommands_section(&mut text)?;
     }
     if let Some(examples) = examples {
-        // Lines as they are: the writer's own section would run them together.
+        // Written here line by line: the writer's own section would join the lines.
         let mut roff = Roff::new();
         roff.control("SH", ["EXAMPLES"]).control("nf", []);
         for line in
@@ -100,7 +98,6 @@ fn page(command: Command) -> io::Result<Page> {
 mod tests {
     use super::*;
 
-    /// As a page writes it.
     fn escaped(name: &str) -> String {
         name.replace('-', "\\-")
     }

@@ -1,15 +1,14 @@
-//! `tandem plan`: which mode, workers, depth and batch to use, predicted from a profile.
+//! `tandem plan`: predicts the best mode, workers, depth and batch size from a profile.
 
 use crate::commands::compare;
 use crate::commands::profile::ANSWER;
 use crate::exit::ExitStatus;
-use crate::failure::Advised;
+use crate::failure::{Advised, Context, Failure, Result};
 use crate::interrupt::cancel_on_signals;
 use crate::plan_grid::Grid;
 use crate::printer::Printer;
 use crate::profile_text::percent;
 use crate::profiling::ProfilingArgs;
-use anyhow::Context;
 use owo_colors::OwoColorize;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -25,48 +24,47 @@ Examples:
   tandem profile --train-data my-corpus --record first && tandem plan first
   tandem plan first --num-workers 2,4,8 --pipeline-depth 2,4,8
   tandem plan first --batch-size 8,16,24 --mode single,dual
-  tandem plan first --past runs/a runs/b how far it was off for runs that are over
-  tandem plan --preset 24                what a card of 24 GB is usually run with
-  tandem plan --check                    try the predictions on this machine, for some minutes
+  tandem plan first --past runs/a runs/b compare predictions with finished runs
+  tandem plan --preset 24                usual flags for a GPU with 24 GB
+  tandem plan --check                    compare predictions with real runs, for some minutes
 
 Nothing is predicted that was not measured: the error names the measurement and the command that
 makes it. Exit code 1, of --check alone: the predictions are not as good as they should be.";
 
-/// What was typed.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     /// Profiles to predict from: directories of `tandem profile --record`, or their `profile.json`
     #[arg(value_name = "PROFILE")]
     profiles: Vec<PathBuf>,
-    /// Modes to predict: single, dual, data-parallel [default: all that can be]
+    /// Modes to predict: single, dual, data-parallel [default: all that are possible]
     #[arg(long, value_name = "MODES", value_delimiter = ',', value_parser = mode)]
     mode: Vec<PlanMode>,
-    /// Workers to predict with [default: those of the profile, and twice as many]
+    /// Numbers of workers to predict [default: that of the profile, and twice as many]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = at_least_one)]
     num_workers: Vec<usize>,
-    /// Depths to predict with [default: that of the profile, and twice as many]
+    /// Depths to predict [default: that of the profile, and twice as many]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = at_least_one)]
     pipeline_depth: Vec<usize>,
-    /// Batch sizes to predict with [default: that of the profile]
+    /// Batch sizes to predict [default: that of the profile]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = at_least_one)]
     batch_size: Vec<usize>,
-    /// Gigabytes a second between two devices, for data-parallel mode
+    /// Bandwidth between two devices in GB/s, for data-parallel mode
     #[arg(long, value_name = "GB/S")]
     link: Option<f64>,
-    /// Runs that are over: print how far predictions of them are off
+    /// Finished runs: print the prediction error for each
     #[arg(long, value_name = "RUN", num_args = 1.., requires = "profiles")]
     past: Vec<PathBuf>,
-    /// Print the flags that a card of so many GB is usually run with: 12, 16 or 24
+    /// Print the usual flags for a GPU with so many GB: 12, 16 or 24
     #[arg(long, value_name = "GB", conflicts_with_all = ["profiles", "check"])]
     preset: Option<u64>,
-    /// Run a grid of configurations here, and print how far predictions are off
+    /// Run a grid of configurations on this machine, and print the prediction errors
     #[arg(long, conflicts_with = "profiles")]
     check: bool,
-    /// With --check: steps to measure in each run [default: 12]
+    /// With --check: measured steps of each run [default: 12]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(4..=100_000))]
     num_steps: Option<u64>,
-    /// With --check: milliseconds that each stage is slowed by in turn [default: 400]
+    /// With --check: delay added to each stage in turn, in milliseconds [default: 400]
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..=60_000))]
     slow: Option<u64>,
     /// Print as JSON
@@ -89,8 +87,7 @@ fn at_least_one(text: &str) -> Result<usize, String> {
     }
 }
 
-/// Plans, or checks plans.
-pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     if let Some(gigabytes) = args.preset {
         return preset(gigabytes, args.json, out);
     }
@@ -98,17 +95,17 @@ pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
         return check(&args, out);
     }
     if args.num_steps.is_some() || args.slow.is_some() {
-        let fact = "`--num-steps` and `--slow` say how to check, and nothing is checked";
-        return Err(Advised::new(fact, "add --check, or leave them out").into());
+        let fact = "`--num-steps` and `--slow` have no effect without `--check`";
+        return Err(Advised::new(fact, "add --check, or remove them").into());
     }
     let profiles: Vec<ProfileAnswer> =
-        args.profiles.iter().map(|path| read(path)).collect::<anyhow::Result<_>>()?;
+        args.profiles.iter().map(|path| read(path)).collect::<Result<_>>()?;
     let answer = plan(&profiles, &question(&args)?)?;
     let past = args.past.iter().map(|path| {
         let run = compare::read(path, out)?;
         Ok(PastRun::of(&profiles, &run)?)
     });
-    let past: Vec<PastRun> = past.collect::<anyhow::Result<_>>()?;
+    let past: Vec<PastRun> = past.collect::<Result<_>>()?;
     match args.json {
         true => out.json(&Planned { answer: &answer, past: &past })?,
         false => {
@@ -123,12 +120,12 @@ pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
 struct Planned<'a> {
     #[serde(flatten)]
     answer: &'a PlanAnswer,
-    /// Runs that are over, predicted.
+    /// Predictions for finished runs.
     #[serde(skip_serializing_if = "<[PastRun]>::is_empty")]
     past: &'a [PastRun],
 }
 
-fn print_past(past: &[PastRun], out: &mut Printer) -> anyhow::Result<()> {
+fn print_past(past: &[PastRun], out: &mut Printer) -> Result<()> {
     let Some(median) = median_error(past) else { return Ok(()) };
     let mut table = Printer::table(&[
         "past run",
@@ -152,12 +149,15 @@ fn print_past(past: &[PastRun], out: &mut Printer) -> anyhow::Result<()> {
     }
     out.line("")?;
     out.line(&table.trim_fmt())?;
-    out.line(&format!("{:<10} {} off in the median of past runs", "error".bold(), percent(median)))
+    out.line(&format!("{:<10} median of past runs: {}", "error".bold(), percent(median)))
 }
 
 fn question(args: &Args) -> Result<PlanQuestion, Advised> {
     if args.link.is_some_and(|link| !(link > 0.0 && link.is_finite())) {
-        return Err(Advised::new("`--link` is not a speed", "give gigabytes a second, such as 12"));
+        return Err(Advised::new(
+            "`--link` is not a bandwidth",
+            "give gigabytes per second, such as 12",
+        ));
     }
     let named = !args.mode.is_empty();
     Ok(PlanQuestion {
@@ -170,7 +170,7 @@ fn question(args: &Args) -> Result<PlanQuestion, Advised> {
     })
 }
 
-fn read(path: &Path) -> anyhow::Result<ProfileAnswer> {
+fn read(path: &Path) -> Result<ProfileAnswer> {
     let file = if path.is_dir() { path.join(ANSWER) } else { path.to_path_buf() };
     let text = std::fs::read_to_string(&file).map_err(|error| {
         let fact = format!("cannot read `{}`: {error}", file.display());
@@ -178,7 +178,7 @@ fn read(path: &Path) -> anyhow::Result<ProfileAnswer> {
     })?;
     let answer: ProfileAnswer = serde_json::from_str(&text).map_err(|error| {
         let fact = format!("`{}` is not a profile: {error}", file.display());
-        Advised::new(fact, "name what `tandem profile --record DIR` wrote: DIR or its profile.json")
+        Advised::new(fact, "name a directory of `tandem profile --record DIR`, or its profile.json")
     })?;
     if answer.format != ProfileAnswer::FORMAT {
         let fact = format!("`{}` is a profile of another version", file.display());
@@ -187,7 +187,7 @@ fn read(path: &Path) -> anyhow::Result<ProfileAnswer> {
     Ok(answer)
 }
 
-fn preset(gigabytes: u64, json: bool, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+fn preset(gigabytes: u64, json: bool, out: &mut Printer) -> Result<ExitStatus> {
     let Some(preset) = Preset::of_size(gigabytes) else {
         let fact = format!("there is no preset for {gigabytes} GB");
         return Err(Advised::new(fact, "use --preset 12, 16 or 24").into());
@@ -199,7 +199,7 @@ fn preset(gigabytes: u64, json: bool, out: &mut Printer) -> anyhow::Result<ExitS
     Ok(ExitStatus::Done)
 }
 
-fn print(answer: &PlanAnswer, out: &mut Printer) -> anyhow::Result<()> {
+fn print(answer: &PlanAnswer, out: &mut Printer) -> Result<()> {
     let mut table = Printer::table(&[
         "",
         "mode",
@@ -261,7 +261,7 @@ fn print(answer: &PlanAnswer, out: &mut Printer) -> anyhow::Result<()> {
     out.line(&table.trim_fmt())
 }
 
-fn check(args: &Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+fn check(args: &Args, out: &mut Printer) -> Result<ExitStatus> {
     let cancel = cancel_on_signals()?;
     let or_usual = |list: &[usize], usual: &[usize]| match list {
         [] => usual.to_vec(),
@@ -279,7 +279,8 @@ fn check(args: &Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
         slow: Duration::from_millis(args.slow.unwrap_or(400)),
     };
     let tried = grid.run(&cancel, out).context("the grid could not be run")?;
-    let summary = CheckSummary::of(&tried).context("no configuration was tried")?;
+    let summary =
+        CheckSummary::of(&tried).ok_or_else(|| Failure::bare("no configuration was tried"))?;
     match args.json {
         true => out.json(&serde_json::json!({ "tried": tried, "summary": summary }))?,
         false => print_check(&tried, &summary, out)?,
@@ -287,7 +288,7 @@ fn check(args: &Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
     Ok(if summary.is_good() { ExitStatus::Done } else { ExitStatus::Negative })
 }
 
-fn print_check(tried: &[Tried], summary: &CheckSummary, out: &mut Printer) -> anyhow::Result<()> {
+fn print_check(tried: &[Tried], summary: &CheckSummary, out: &mut Printer) -> Result<()> {
     let mut table = Printer::table(&["configuration", "predicted", "measured", "error"]);
     for one in tried {
         table.add_row([

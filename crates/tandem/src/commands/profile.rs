@@ -1,12 +1,12 @@
-//! `tandem profile`: trains a few steps in several ways, and says what holds a run back.
+//! `tandem profile`: profiles a few training steps in several ways, and names the bottleneck.
 
 use crate::exit::ExitStatus;
+use crate::failure::{Context, Failure, Result};
 use crate::interrupt::cancel_on_signals;
 use crate::page_args::PageArgs;
 use crate::printer::Printer;
 use crate::profile_text;
 use crate::profiling::{ProfilingArgs, Session};
-use anyhow::Context;
 use std::path::{Path, PathBuf};
 use tandem_disk::replace_file::replace_file;
 use tandem_insight::profile::{ProfileAnswer, ProfileRules};
@@ -20,20 +20,19 @@ Examples:
   tandem profile --record profiles/first && tandem plan profiles/first
   tandem profile --html profile.html --lang fa
 
-The trainer runs as it is, with features cached, with batches from memory (the model alone) and
-without a model (the data alone); nothing of it is kept. Exit code 1: something before the model
-holds the run back.";
+The trainer runs with these settings, with cached features, with batches from memory (model only) and
+without a model (data only); checkpoints are not saved. Exit code 1: the data pipeline is the
+bottleneck.";
 
-/// What was typed.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     #[command(flatten)]
     profiling: ProfilingArgs,
-    /// Try every recommendation, and print what it gains beside what was predicted
+    /// Try every recommendation, and print its measured gain next to the predicted one
     #[arg(long)]
     apply: bool,
-    /// Keep the records of all runs, and the answer as `profile.json`, in this directory
+    /// Save the records of all runs, and the result as `profile.json`, in this directory
     #[arg(long, value_name = "DIR")]
     record: Option<PathBuf>,
     #[command(flatten)]
@@ -43,11 +42,10 @@ pub struct Args {
     json: bool,
 }
 
-/// The answer's name in a directory of records.
+/// File name of the result in a directory of records.
 pub const ANSWER: &str = "profile.json";
 
-/// Profiles.
-pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     args.page.check()?;
     if let Some(directory) = &args.record {
         refuse_to_overwrite(directory)?;
@@ -59,7 +57,7 @@ pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
         session.apply(&mut answer, out)?;
     }
     if let Some(directory) = &args.record {
-        keep(&answer, directory, out)?;
+        save(&answer, directory, out)?;
     }
     args.page.write(out, |lang| Ok(profile_page(&answer, lang)))?;
     match args.json {
@@ -72,24 +70,24 @@ pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
     })
 }
 
-/// Before the first run, not after the last.
-fn refuse_to_overwrite(directory: &Path) -> anyhow::Result<()> {
+/// Checked before the first run, not after the last.
+fn refuse_to_overwrite(directory: &Path) -> Result<()> {
     std::fs::create_dir_all(directory)
-        .with_context(|| format!("cannot make `{}`", directory.display()))?;
+        .with_context(|| format!("cannot create `{}`", directory.display()))?;
     if directory.join(ANSWER).exists() {
-        let fact = format!("`{}` holds a profile already", directory.display());
+        let fact = format!("`{}` already contains a profile", directory.display());
         return Err(crate::failure::Advised::new(fact, "name another directory").into());
     }
     Ok(())
 }
 
-fn keep(answer: &ProfileAnswer, directory: &Path, out: &mut Printer) -> anyhow::Result<()> {
+fn save(answer: &ProfileAnswer, directory: &Path, out: &mut Printer) -> Result<()> {
     let path = directory.join(ANSWER);
-    let text = serde_json::to_string_pretty(answer)?;
+    let text = serde_json::to_string_pretty(answer).map_err(Failure::foreign)?;
     replace_file(&path, text.as_bytes())
         .with_context(|| format!("cannot write `{}`", path.display()))?;
     out.note(&format!(
-        "kept: {}; `tandem plan {}` predicts from it",
+        "saved: {}; `tandem plan {}` predicts from it",
         path.display(),
         directory.display()
     ));

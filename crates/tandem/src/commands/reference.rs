@@ -1,18 +1,17 @@
-//! `tandem reference`: every key of the configuration file, from the code itself.
+//! `tandem reference`: every key of the configuration file, generated from the code.
 //!
-//! `--markdown` writes the page that the documents show; a test compares the two.
+//! `--markdown` writes docs/configuration.md; a test compares the two.
 
 use crate::Cli;
 use crate::config::nearest::nearest;
 use crate::config::reference::{Entry, entries};
 use crate::environment::WITHOUT_FLAG;
 use crate::exit::ExitStatus;
-use crate::failure::Advised;
+use crate::failure::{Advised, Result};
 use crate::printer::Printer;
 use clap::CommandFactory;
 use std::collections::BTreeMap;
 
-/// What was typed.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -33,8 +32,7 @@ Examples:
   tandem reference batch.batch_size      one, whole
   tandem reference --json                for scripts";
 
-/// Prints.
-pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     let all = entries();
     if args.markdown {
         out.line(page(&all).trim_end())?;
@@ -71,12 +69,12 @@ fn under(wanted: &str, all: Vec<Entry>) -> Result<Vec<Entry>, Advised> {
     let keys: Vec<String> =
         all.iter().flat_map(|e| [e.key(), e.table.clone(), e.name.clone()]).collect();
     let advice = match nearest(wanted, keys.iter().map(String::as_str).filter(|k| !k.is_empty())) {
-        // The name alone is enough to find the key.
+        // A key can be found by its name without the table.
         Some(name) => match all.iter().find(|entry| entry.name == name) {
             Some(entry) => format!("did you mean `{}`?", entry.key()),
             None => format!("did you mean `{name}`?"),
         },
-        None => "leave it out to see every key".into(),
+        None => "run `tandem reference` to list every key".into(),
     };
     Err(Advised::new(format!("there is no key or table `{wanted}`"), advice))
 }
@@ -97,8 +95,8 @@ const INTRODUCTION: &str = "\
 
 <!-- Written by `tandem reference --markdown`; do not edit: a test compares the two. -->
 
-Every key of the file given with `--config`, TOML or YAML. What is typed comes first, then the environment, then the
-file, then the default. An unknown key and a wrong type are errors with line and column, a value out of bounds is an
+Every key of the file given with `--config`, TOML or YAML. A flag overrides the environment variable, which overrides
+the file, which overrides the default. An unknown key and a wrong type are errors with line and column, a value out of bounds is an
 error with its key. Bounds are those with every other key at its default. `tandem reference train.optimizer` shows the
 same in the terminal; a file with comments is in [data.md](data.md#settings).
 ";
@@ -125,7 +123,7 @@ fn page(all: &[Entry]) -> String {
     text
 }
 
-/// Variables that no key of a file stands behind: their flag, and what they mean.
+/// Variables without a key: their flag and description.
 fn without_key(all: &[Entry]) -> BTreeMap<String, [String; 2]> {
     let program = Cli::command();
     let flags = program.get_subcommands().flat_map(|command| command.get_arguments());
@@ -138,7 +136,7 @@ fn without_key(all: &[Entry]) -> BTreeMap<String, [String; 2]> {
     let others = WITHOUT_FLAG.map(|(name, meaning)| (name.into(), [String::new(), meaning.into()]));
     let mut found = BTreeMap::new();
     for (name, words) in read.filter(|(name, _)| !has_key(name)).chain(others) {
-        // The first command with such a flag is the one that a newcomer meets first.
+        // Commands are listed in the order in which a new user needs them.
         found.entry(name).or_insert(words);
     }
     found
@@ -166,10 +164,10 @@ mod tests {
     use tandem_units::Hint;
 
     #[test]
-    fn the_page_in_the_documents_is_the_one_that_is_written() {
+    fn docs_configuration_is_up_to_date() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/configuration.md");
         let there = std::fs::read_to_string(path).expect("the page");
-        let way = "write it anew: tandem reference --markdown > docs/configuration.md";
+        let way = "write it again: tandem reference --markdown > docs/configuration.md";
         assert!(there == page(&entries()), "docs/configuration.md is stale; {way}");
     }
 
@@ -186,22 +184,22 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_found_by_table_and_by_name_and_near_misses_lead_there() {
+    fn keys_are_found_by_table_and_name_and_misspelt_ones_are_corrected() {
         let found = |wanted: &str| under(wanted, entries());
         assert_eq!(found("train.optimizer").unwrap().len(), 8);
         assert_eq!(found("batch.batch_size").unwrap().len(), 1);
         let hint = |wanted| found(wanted).unwrap_err().hint().unwrap();
         assert_eq!(hint("batchsize"), "did you mean `batch.batch_size`?");
         assert_eq!(hint("train.optimiser"), "did you mean `train.optimizer`?");
-        assert_eq!(hint("quite_something_else"), "leave it out to see every key");
+        assert_eq!(hint("quite_something_else"), "run `tandem reference` to list every key");
     }
 
     #[test]
-    fn one_key_is_shown_whole() {
+    fn one_key_is_shown_with_all_details() {
         let lr = &under("train.optimizer.lr", entries()).unwrap()[0];
         assert_eq!(
             whole(lr),
-            "train.optimizer.lr\n  Highest learning rate\n  type      number\n  \
+            "train.optimizer.lr\n  Peak learning rate\n  type      number\n  \
              allowed   above 0\n  default   0.001\n  flag      --lr\n  variable  TANDEM_LR"
         );
     }

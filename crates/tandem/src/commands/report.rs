@@ -1,26 +1,25 @@
-//! `tandem report`: what a run did, what held it back, how it is graded.
+//! `tandem report`: throughput, bottleneck and grade of a run.
 
 use crate::commands::compare::note_parts;
 use crate::exit::ExitStatus;
+use crate::failure::{Context, Result};
 use crate::page_args::PageArgs;
 use crate::printer::Printer;
-use anyhow::Context;
 use std::path::{Path, PathBuf};
 use tandem_page::{RunView, run_page};
 use tandem_telemetry::event::Event;
 use tandem_telemetry::reader::visit;
 use tandem_telemetry::{Report, Rules, Summary, Trace};
 
-/// What was typed.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// The run: its record (`run.jsonl`) or the directory that holds it
+    /// The run: its record (`run.jsonl`) or its directory
     run: PathBuf,
     /// Print the report as JSON, for scripts
     #[arg(long)]
     json: bool,
-    /// Also draw the run as a trace for the Perfetto UI (ui.perfetto.dev)
+    /// Also write a trace for the Perfetto UI (ui.perfetto.dev)
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
     #[command(flatten)]
@@ -34,10 +33,10 @@ Examples:
   tandem report run.jsonl --trace run.pftrace
   tandem report runs/persian --html report.html --lang fa
 
-The run may still be going on, or have been killed: the report covers what is recorded.";
+The run may be running or have been killed: the report covers the events recorded so far.";
 
-/// Reads the record once and prints what it says.
-pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+/// Reads the record once and prints the report.
+pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     args.page.check()?;
     let (summary, notes) = Summary::read(&args.run)
         .with_context(|| format!("cannot report on `{}`", args.run.display()))?;
@@ -58,7 +57,7 @@ pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
     }
 }
 
-fn draw(run: &Path, path: &Path, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+fn draw(run: &Path, path: &Path, out: &mut Printer) -> Result<ExitStatus> {
     let mut trace = Trace::new(Trace::LIMIT);
     let mut spans = 0u64;
     visit(run, |stamped| {
@@ -68,10 +67,10 @@ fn draw(run: &Path, path: &Path, out: &mut Printer) -> anyhow::Result<ExitStatus
     let extent = trace.write(path)?;
     out.note(&format!("trace: {} in `{}`", extent.bytes, path.display()));
     if extent.dropped > 0 {
-        out.note(&format!("the oldest {} events made way for newer ones", extent.dropped));
+        out.note(&format!("the oldest {} events were dropped to limit the size", extent.dropped));
     }
     if spans == 0 {
-        out.note("the record kept no spans: the trace shows steps, slots and counters only");
+        out.note("the record has no spans: the trace shows only steps, slots and counters");
     }
     Ok(ExitStatus::Done)
 }

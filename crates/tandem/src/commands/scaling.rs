@@ -1,17 +1,16 @@
-//! `tandem scaling`: throughput, memory and efficiency by batch size, and where a larger one stops
-//! paying.
+//! `tandem scaling`: throughput, memory and efficiency by batch size, and the largest size that still
+//! pays.
 //!
-//! Reads records, or makes them first (`sweep`): each batch size is a training run of its own.
+//! Reads run records, or trains first (`sweep`): one training run for each batch size.
 
 mod sweep;
 
 use crate::commands::compare::read;
 use crate::exit::ExitStatus;
-use crate::failure::Advised;
+use crate::failure::{Advised, Context, Result};
 use crate::interrupt::cancel_on_signals;
 use crate::page_args::PageArgs;
 use crate::printer::Printer;
-use anyhow::Context;
 use owo_colors::OwoColorize;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -23,14 +22,13 @@ use tandem_insight::scaling::{Scaling, ScalingRules, panels, scaling};
 use tandem_page::runs_page::scaling_page;
 use tandem_units::{Bytes, Seconds};
 
-/// What was typed.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Runs of different batch sizes: records or the directories that hold them
+    /// Runs of different batch sizes: records or run directories
     #[arg(value_name = "RUN", required_unless_present = "sweep", conflicts_with = "sweep")]
     runs: Vec<PathBuf>,
-    /// Make the runs first, one for each of these batch sizes
+    /// Train first, one run for each of these batch sizes
     #[arg(long, value_name = "SIZES", value_delimiter = ',', value_parser = size)]
     sweep: Vec<u32>,
     /// The corpus of the sweep, or `demo`
@@ -42,7 +40,7 @@ pub struct Args {
     /// Keep the runs of the sweep in this new directory [default: they are removed]
     #[arg(long, value_name = "DIR", requires = "sweep")]
     keep: Option<PathBuf>,
-    /// Draw a chart; the name ends in .png or .svg, and may be given twice
+    /// Write a chart (.png or .svg); can be given twice
     #[arg(long, value_name = "FILE", value_parser = picture)]
     plot: Vec<PathBuf>,
     #[command(flatten)]
@@ -68,23 +66,22 @@ not fit into memory. The knee is the smallest size with 95 % of the best through
 struct Answer<'a> {
     #[serde(flatten)]
     found: &'a Scaling,
-    /// The size at which a sweep stopped.
+    /// The size at which the sweep stopped.
     #[serde(skip_serializing_if = "Option::is_none")]
     does_not_fit: Option<&'a TooLarge>,
 }
 
-/// Measures where asked to, then judges.
-pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     args.page.check()?;
     let (runs, too_large) = if args.sweep.is_empty() {
         let runs = args.runs.iter().map(|path| read(path, out));
-        (runs.collect::<anyhow::Result<Vec<_>>>()?, None)
+        (runs.collect::<Result<Vec<_>>>()?, None)
     } else {
         swept(&args, out)?
     };
     let found = scaling(&runs, &ScalingRules::default()).with_context(|| match &too_large {
         Some(too_large) => format!("too few sizes were measured: {too_large}"),
-        None => "these runs say nothing about batch sizes".into(),
+        None => "these runs cannot be compared by batch size".into(),
     })?;
     args.page.write(out, |lang| Ok(scaling_page(&found, lang)))?;
     if args.json {
@@ -96,7 +93,7 @@ pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
     Ok(ExitStatus::Done)
 }
 
-fn swept(args: &Args, out: &mut Printer) -> anyhow::Result<(Vec<MeasuredRun>, Option<TooLarge>)> {
+fn swept(args: &Args, out: &mut Printer) -> Result<(Vec<MeasuredRun>, Option<TooLarge>)> {
     let mut sizes = args.sweep.clone();
     sizes.sort_unstable();
     sizes.dedup();
@@ -105,7 +102,8 @@ fn swept(args: &Args, out: &mut Printer) -> anyhow::Result<(Vec<MeasuredRun>, Op
         return Err(Advised::new(fact, "name two or more sizes, such as `--sweep 8,16,32`").into());
     }
     let kept = args.keep.as_deref().map(new_directory).transpose()?;
-    let passing = tempfile::tempdir().context("cannot make a place for the runs")?;
+    let passing =
+        tempfile::tempdir().context("cannot create a temporary directory for the runs")?;
     let sweep = Sweep {
         place: kept.unwrap_or_else(|| passing.path().to_path_buf()),
         corpus: args.train_data.clone(),
@@ -114,10 +112,10 @@ fn swept(args: &Args, out: &mut Printer) -> anyhow::Result<(Vec<MeasuredRun>, Op
     };
     let directories = sweep.run(&sizes, &cancel_on_signals()?, out)?;
     let runs = directories.done.iter().map(|path| read(path, out));
-    Ok((runs.collect::<anyhow::Result<_>>()?, directories.too_large))
+    Ok((runs.collect::<Result<_>>()?, directories.too_large))
 }
 
-fn new_directory(path: &Path) -> anyhow::Result<PathBuf> {
+fn new_directory(path: &Path) -> Result<PathBuf> {
     std::fs::create_dir(path).map_err(|cause| {
         let fact = format!("cannot make the directory `{}`: {cause}", path.display());
         Advised::new(fact, "name one that does not exist yet, in a directory that does")
@@ -125,7 +123,7 @@ fn new_directory(path: &Path) -> anyhow::Result<PathBuf> {
     Ok(path.to_path_buf())
 }
 
-fn print(found: &Scaling, stop: Option<&TooLarge>, out: &mut Printer) -> anyhow::Result<()> {
+fn print(found: &Scaling, stop: Option<&TooLarge>, out: &mut Printer) -> Result<()> {
     let mut table = Printer::table(&[
         "batch",
         "steps",
@@ -168,7 +166,7 @@ fn print(found: &Scaling, stop: Option<&TooLarge>, out: &mut Printer) -> anyhow:
     out.line(&format!("{:<8} {}", "verdict".bold(), found.sentence))
 }
 
-fn draw(found: &Scaling, path: &Path, out: &mut Printer) -> anyhow::Result<()> {
+fn draw(found: &Scaling, path: &Path, out: &mut Printer) -> Result<()> {
     let panels = panels(found);
     let bytes = match ending(path).as_str() {
         "svg" => chart::svg(&panels)?.into_bytes(),
@@ -189,7 +187,7 @@ fn ending(path: &Path) -> String {
 fn size(text: &str) -> Result<u32, String> {
     match text.trim().parse::<u32>() {
         Ok(size) if size > 0 => Ok(size),
-        _ => Err("expected batch sizes from 1 up, such as 8,16,32".into()),
+        _ => Err("expected batch sizes of 1 or more, such as 8,16,32".into()),
     }
 }
 

@@ -1,12 +1,11 @@
-//! `tandem synth`: a trained voice says a text, as a WAV file.
+//! `tandem synth`: synthesizes a text with a trained voice, as a WAV file.
 
 use crate::commands::features::check_directory;
 use crate::exit::ExitStatus;
-use crate::failure::Advised;
+use crate::failure::{Advised, Context, Result};
 use crate::npy::npy_of;
 use crate::printer::Printer;
 use crate::speaking_args::{SamplingArgs, VoiceArgs};
-use anyhow::Context;
 use serde::Serialize;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -27,7 +26,6 @@ Examples:
 
 Long texts are split into sentences. The same text, seed and checkpoint give the same file.";
 
-/// What was typed.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -35,16 +33,16 @@ pub struct Args {
     voice: VoiceArgs,
     #[command(flatten)]
     words: Words,
-    /// Where the sound goes: a WAV file
+    /// Output WAV file
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// A recording of the voice to imitate, at least a second of clear speech
+    /// Reference recording for voice cloning, at least a second of clear speech
     #[arg(long, value_name = "FILE", conflicts_with = "speaker")]
     reference: Option<PathBuf>,
-    /// A speaker of the training corpus to imitate [default: the first of the text's language]
+    /// Speaker of the training corpus [default: the first of the text's language]
     #[arg(long, value_name = "NAME")]
     speaker: Option<String>,
-    /// Language of the text [default: found for each sentence]
+    /// Language of the text [default: detected for each sentence]
     #[arg(long, value_name = "TAG")]
     language: Option<Language>,
     /// Silence between two sentences, in seconds
@@ -52,44 +50,42 @@ pub struct Args {
     pause: f64,
     #[command(flatten)]
     sampling: SamplingArgs,
-    /// Also write the mel frames for NumPy: float32, [frames, bands]
+    /// Also write the mel frames as a NumPy file: float32, [frames, bands]
     #[arg(long, value_name = "FILE")]
     mel: Option<PathBuf>,
-    /// Print what was done as JSON
+    /// Print a summary as JSON
     #[arg(long)]
     json: bool,
 }
 
-/// Where the words are.
 #[derive(clap::Args)]
 #[group(required = true, multiple = false)]
 struct Words {
-    /// What to say
+    /// Text to synthesize
     #[arg(long, value_name = "TEXT")]
     text: Option<String>,
-    /// A file with what to say, in UTF-8; - for standard input
+    /// UTF-8 file with the text; - for standard input
     #[arg(long, value_name = "FILE")]
     text_file: Option<PathBuf>,
 }
 
-/// What was done, for people and scripts.
 #[derive(Serialize)]
 struct Summary {
     output: PathBuf,
     mel: Option<PathBuf>,
     checkpoint: PathBuf,
     step: u64,
-    /// Of sound.
+    /// Length of the audio.
     seconds: Seconds,
     sentences: Vec<Sentence>,
-    /// Parts of the text that have nothing to say.
+    /// Parts of the text without speech.
     unsaid: Vec<String>,
-    /// Seconds of work for a second of sound.
+    /// Computing time per second of audio.
     real_time_factor: f64,
     reading: Seconds,
     voice: Seconds,
     vocoder: Seconds,
-    /// The loudest sample, and what all were multiplied by.
+    /// Peak level before the gain, and the gain.
     peak: f32,
     gain: f32,
 }
@@ -103,8 +99,7 @@ struct Sentence {
     seconds: Seconds,
 }
 
-/// Says it.
-pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     check_output(&args)?;
     let text = args.words.read()?;
     let options = SpeechOptions {
@@ -120,13 +115,13 @@ pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
     };
     let mut progress = None;
     let told = synthesizer.synthesize(&text, &speaker, &options, &mut |done, all| {
-        let shown = progress.get_or_insert_with(|| out.progress("speaking", all as u64));
+        let shown = progress.get_or_insert_with(|| out.progress("synthesizing", all as u64));
         shown.at(done as u64);
     });
     if let Some(shown) = progress {
         shown.done();
     }
-    let told = told.context("cannot say the text")?;
+    let told = told.context("cannot synthesize the text")?;
     let written = write(&args, &synthesizer, &told)?;
     let summary = Summary::of(&args, &synthesizer, &told, written);
     if args.json {
@@ -138,7 +133,7 @@ pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
 }
 
 impl Words {
-    fn read(&self) -> anyhow::Result<String> {
+    fn read(&self) -> Result<String> {
         let Some(path) = &self.text_file else {
             return Ok(self.text.clone().unwrap_or_default());
         };
@@ -159,18 +154,18 @@ impl Words {
     }
 }
 
-/// Before any work: what was mistyped.
+/// Checked before any work.
 fn check_output(args: &Args) -> Result<(), Advised> {
     let ending = |path: &Path| path.extension().map(|ending| ending.to_ascii_lowercase());
     if ending(&args.output).is_none_or(|ending| ending != "wav") {
-        let fact = format!("`{}` is no WAV file", args.output.display());
-        return Err(Advised::new(fact, "end the output in .wav"));
+        let fact = format!("the output `{}` is not a .wav file", args.output.display());
+        return Err(Advised::new(fact, "use the extension .wav"));
     }
     check_directory(&args.output)?;
     let Some(mel) = &args.mel else { return Ok(()) };
     if ending(mel).is_none_or(|ending| ending != "npy") {
-        let fact = format!("`{}` is no file for NumPy", mel.display());
-        return Err(Advised::new(fact, "end the file of mel frames in .npy"));
+        let fact = format!("the mel output `{}` is not a .npy file", mel.display());
+        return Err(Advised::new(fact, "use the extension .npy"));
     }
     check_directory(mel)
 }
@@ -178,17 +173,11 @@ fn check_output(args: &Args) -> Result<(), Advised> {
 fn pause(seconds: f64) -> Result<Seconds, Advised> {
     match seconds {
         seconds if (0.0..=60.0).contains(&seconds) => Ok(Seconds(seconds)),
-        other => {
-            Err(Advised::new(format!("a pause of {other} s cannot be made"), "from 0 to 60 can"))
-        }
+        other => Err(Advised::new(format!("`--pause` is {other} s"), "give seconds from 0 to 60")),
     }
 }
 
-fn write(
-    args: &Args,
-    synthesizer: &Synthesizer,
-    told: &SynthesizedSpeech,
-) -> anyhow::Result<Written> {
+fn write(args: &Args, synthesizer: &Synthesizer, told: &SynthesizedSpeech) -> Result<Written> {
     let settings = &synthesizer.trained().document.mel;
     if let Some(path) = &args.mel {
         let contents = npy_of(&told.mel, settings.bands)?;
@@ -235,7 +224,7 @@ impl Summary {
     }
 }
 
-fn print(summary: &Summary, out: &mut Printer) -> anyhow::Result<()> {
+fn print(summary: &Summary, out: &mut Printer) -> Result<()> {
     let Summary { output, seconds, sentences, real_time_factor, .. } = summary;
     out.line(&format!(
         "{}: {seconds} of speech, {} {}, real-time factor {real_time_factor:.3}",
@@ -244,7 +233,7 @@ fn print(summary: &Summary, out: &mut Printer) -> anyhow::Result<()> {
         if sentences.len() == 1 { "sentence" } else { "sentences" },
     ))?;
     out.note(&format!(
-        "reading {}, voice {}, Griffin-Lim {}; step {} of `{}`",
+        "text {}, model {}, Griffin-Lim {}; step {} of `{}`",
         summary.reading,
         summary.voice,
         summary.vocoder,
@@ -252,10 +241,10 @@ fn print(summary: &Summary, out: &mut Printer) -> anyhow::Result<()> {
         summary.checkpoint.display()
     ));
     for part in &summary.unsaid {
-        out.note(&format!("nothing to say in `{}`", part.escape_debug()));
+        out.note(&format!("no speech in `{}`", part.escape_debug()));
     }
     if summary.gain < 1.0 {
-        out.note(&format!("turned down to {:.0} %: it was too loud", 100.0 * summary.gain));
+        out.note(&format!("volume reduced to {:.0} % to avoid clipping", 100.0 * summary.gain));
     }
     Ok(())
 }
@@ -298,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn endings_and_directories_are_looked_at_before_the_work() {
+    fn extensions_and_directories_are_checked_before_the_work() {
         let args = |flags: &[&str]| typed(&[&["--text", "Hi"], flags].concat()).unwrap();
         assert!(check_output(&args(&["--mel", "a.npy"])).is_ok());
         assert!(check_output(&args(&["--mel", "a.png"])).is_err());
@@ -310,15 +299,15 @@ mod tests {
     }
 
     #[test]
-    fn a_text_file_may_begin_with_a_mark_and_must_be_utf8() {
+    fn a_text_file_may_start_with_a_byte_order_mark_and_must_be_utf8() {
         let room = tempfile::tempdir().unwrap();
         let path = room.path().join("a.txt");
         let words = Words { text: None, text_file: Some(path.clone()) };
         std::fs::write(&path, "\u{feff}سلام").unwrap();
         assert_eq!(words.read().unwrap(), "سلام");
         std::fs::write(&path, [0xff, 0xfe, 0x41]).unwrap();
-        assert!(words.read().unwrap_err().to_string().contains("not UTF-8"));
+        assert!(words.read().unwrap_err().facts()[0].contains("not UTF-8"));
         std::fs::remove_file(&path).unwrap();
-        assert!(words.read().unwrap_err().to_string().contains("a.txt"));
+        assert!(words.read().unwrap_err().facts()[0].contains("a.txt"));
     }
 }

@@ -1,10 +1,10 @@
-//! `tandem text`: what the model will read of a text, step by step.
+//! `tandem text`: shows how a text is processed, step by step.
 //!
-//! For people who prepare a corpus or work on a language. Reads no corpus.
+//! For users who prepare a corpus or add a language. Reads no corpus.
 
 use crate::exit::ExitStatus;
+use crate::failure::{Context, Result};
 use crate::printer::Printer;
-use anyhow::Context;
 use clap::ValueEnum;
 use serde::Serialize;
 use std::io::BufRead;
@@ -15,43 +15,42 @@ use tandem_data::text::{
 };
 use tandem_units::Hint;
 
-/// What was typed.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Texts to read; `-` takes one per line from standard input
+    /// Texts; `-` reads one per line from standard input
     #[arg(required_unless_present = "list", value_name = "TEXT")]
     texts: Vec<String>,
 
-    /// Language of the texts, instead of finding it [en, fa, de, ...]
+    /// Language of the texts [default: detected] [en, fa, de, ...]
     #[arg(long, value_name = "LANG", value_parser = language)]
     lang: Option<Language>,
 
-    /// Languages of the voice: those that may be found
+    /// Languages of the voice, among which the language is detected
     #[arg(long, value_delimiter = ',', value_name = "LANG,...", default_value = "en,fa", value_parser = language)]
     languages: Vec<Language>,
 
-    /// Symbols are phonemes, from the program espeak-ng
+    /// Use phonemes as symbols (needs espeak-ng)
     #[arg(long)]
     phonemes: bool,
 
-    /// Your own spellings and pronunciations (format: docs/languages.md)
+    /// Pronunciation lexicon (format: docs/languages.md)
     #[arg(long, value_name = "FILE")]
     lexicon: Option<PathBuf>,
 
-    /// What becomes of vowel signs in Arabic script
+    /// Whether vowel signs in Arabic script are kept or removed
     #[arg(long, value_enum, default_value = "strip")]
     diacritics: Diacritics,
 
-    /// Texts with more symbols are refused
+    /// Most symbols of a text; longer texts are rejected
     #[arg(long, value_name = "SYMBOLS", default_value_t = TextConfig::default().max_symbols)]
     max_text_length: usize,
 
-    /// Answer as JSON
+    /// Print as JSON
     #[arg(long)]
     json: bool,
 
-    /// List the languages and what each one gets
+    /// List the supported languages
     #[arg(long, conflicts_with_all = ["texts", "lang", "phonemes", "lexicon"])]
     list: bool,
 }
@@ -74,8 +73,7 @@ enum Diacritics {
     Keep,
 }
 
-/// Reads each text and shows what became of it.
-pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     if args.list {
         return list(&args, out);
     }
@@ -102,7 +100,7 @@ pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
     Ok(if usable { ExitStatus::Done } else { ExitStatus::Negative })
 }
 
-/// A language by tag, code or name; the error says which ones there are.
+/// A language by tag, code or name; the error lists the known ones.
 fn language(given: &str) -> Result<Language, String> {
     given.parse().map_err(|error: TextError| match error.hint() {
         Some(hint) => format!("{error}\nhint: {hint}"),
@@ -112,7 +110,7 @@ fn language(given: &str) -> Result<Language, String> {
 
 fn settings(args: &Args) -> TextConfig {
     let mut languages = args.languages.clone();
-    // `--lang de` alone says enough: nobody should have to type it twice.
+    // `--lang de` adds the language to `--languages`.
     languages.extend(args.lang.filter(|lang| !languages.contains(lang)));
     TextConfig {
         languages,
@@ -126,7 +124,7 @@ fn settings(args: &Args) -> TextConfig {
     }
 }
 
-fn texts(typed: &[String]) -> anyhow::Result<Vec<String>> {
+fn texts(typed: &[String]) -> Result<Vec<String>> {
     if typed != ["-"] {
         return Ok(typed.to_vec());
     }
@@ -134,7 +132,7 @@ fn texts(typed: &[String]) -> anyhow::Result<Vec<String>> {
     lines.context("cannot read texts from standard input")
 }
 
-/// One text and what became of it.
+/// One text and the result.
 #[derive(Serialize)]
 struct Answer<'a> {
     text: &'a str,
@@ -210,13 +208,13 @@ impl std::fmt::Display for Answer<'_> {
 fn how(detected: Detection) -> &'static str {
     match detected {
         Detection::Given => "as given",
-        Detection::Script => "by its letters",
-        Detection::Statistics => "most probable of those with these letters",
-        Detection::Default => "nothing to tell by: the first of the list",
+        Detection::Script => "detected by script",
+        Detection::Statistics => "most probable language of this script",
+        Detection::Default => "not detectable: the first of the list",
     }
 }
 
-fn list(args: &Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+fn list(args: &Args, out: &mut Printer) -> Result<ExitStatus> {
     if args.json {
         let rows: Vec<_> = Language::ALL.into_iter().map(Row::of).collect();
         out.json(&rows)?;

@@ -1,11 +1,13 @@
-//! `tandem train`: trains a voice, from the corpus to checkpoints that speak.
+//! `tandem train`: trains a voice and writes checkpoints.
 //!
-//! Devices are settled first, then the corpus is prepared, then the run begins or goes on. Words
-//! for people go to stderr; the report at the end goes to stdout.
+//! In: flags and configuration. Out: checkpoints, the run record, messages on stderr, and the report
+//! on stdout. Devices are opened first, then the corpus is prepared, then the run starts or is
+//! resumed. Next: `tandem_train::run::trainer`.
 
-use crate::commands::prepare::Shown;
+use crate::data_report::{data_event, note_data, prepare_corpus};
 use crate::demo_corpus;
 use crate::exit::ExitStatus;
+use crate::failure::{Context, Result};
 use crate::interrupt::cancel_on_signals;
 use crate::page_args::PageArgs;
 use crate::printer::Printer;
@@ -13,7 +15,6 @@ use crate::progress::{Plan, TrainProgress};
 use crate::train_advice::{LinkFact, MachineFacts, advice};
 use crate::train_args::TrainArgs;
 use crate::train_plan::{TrainPlan, effective_config};
-use anyhow::Context;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -44,21 +45,21 @@ use tandem_train::run::trainer::train;
 use tandem_train::run::validation_corpus::check_validation;
 use tandem_train::run::warm_up::WarmUp;
 use tandem_train::total_steps;
-use tandem_train::{FeedSettings, Prepared, prepare};
+use tandem_train::{FeedSettings, Prepared};
 
-/// What was typed.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     #[command(flatten)]
     train: TrainArgs,
-    /// With `--resume`: go on although corpus or batches changed, from the next epoch on
+    /// With `--resume`: accept a changed corpus or changed batch settings; training continues at the
+    /// next epoch
     #[arg(long)]
     allow_changes: bool,
-    /// The batch at which the model's device goes away, for tests
+    /// Batch at which the model device is lost, for tests
     #[arg(long, value_name = "N", hide = true)]
     lose_device_at: Option<u64>,
-    /// A file with rows to skip on purpose, for tests: batch, row id and role, separated by tabs
+    /// File with rows to skip, for tests: batch, row id and role, separated by tabs
     #[arg(long, value_name = "FILE", hide = true)]
     skip_list: Option<PathBuf>,
     /// Print the report as JSON
@@ -66,7 +67,7 @@ pub struct Args {
     json: bool,
     #[command(flatten)]
     page: PageArgs,
-    /// Show the run as a live page on this machine while it trains
+    /// Serve a live page of the run on this machine
     #[arg(long, value_name = "PORT", num_args = 0..=1, default_missing_value = "7878")]
     dashboard: Option<u16>,
 }
@@ -78,31 +79,28 @@ Examples:
   tandem train --train-data my-corpus --checkpoint-dir runs/first --resume
   tandem train --train-data my-corpus --data-gpu 0 --model-gpu 1 --enable-memory-isolation
 
-Ctrl-C finishes the step under way, writes a checkpoint and exits with 3.";
+Ctrl-C finishes the current step, writes a checkpoint and exits with code 3.";
 
-/// Trains.
-pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     args.page.check()?;
     let plan = args.train.resolve()?;
     let door =
         args.dashboard.map(Doorway::take).transpose().context("cannot open the live page")?;
     let found = Inventory::detect();
-    let placement = Placement::decide(&plan.devices, &found)
-        .context("no run is possible with these devices")?;
+    let placement =
+        Placement::decide(&plan.devices, &found).context("the requested devices cannot be used")?;
     let devices = placement.open().context("cannot open the devices")?;
     out.note(&placement.to_string());
     let facts = machine_facts(&placement, &found);
-    for sentence in plan.said.iter().cloned().chain(advice(&plan, &facts)) {
+    for sentence in plan.notes.iter().cloned().chain(advice(&plan, &facts)) {
         out.note(&sentence);
     }
     plan.train.precision.check(&devices.model)?;
     check_mel_place(plan.devices.mel_on, &devices)?;
     let cancel = cancel_on_signals()?;
-    let mut shown = Shown::on(out);
-    let prepared = prepare(&plan.corpus, &plan.data, &plan.prepare, &mut shown, &cancel);
-    shown.done();
-    let prepared =
-        prepared.with_context(|| format!("cannot prepare `{}`", plan.train_data.display()))?;
+    let prepared = prepare_corpus(&plan.corpus, &plan.data, &plan.prepare, &cancel, out)
+        .with_context(|| format!("cannot prepare `{}`", plan.train_data.display()))?;
+    note_data("data", &prepared, plan.prepare.workers, out);
     let validation = prepare_validation(&plan, &prepared, out, &cancel)?;
     let changes = if args.allow_changes { Changes::Allowed } else { Changes::Refused };
     let (prepared, lose_device_at) = (Arc::new(prepared), args.lose_device_at);
@@ -117,46 +115,44 @@ pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
         lose_device_at,
         skip_list,
     };
-    run.carry_out(Wishes { json: args.json, page: args.page, door }, &cancel, out)
+    run.carry_out(OutputOptions { json: args.json, page: args.page, door }, &cancel, out)
 }
 
-/// The second corpus, read and heard as the first one is, and compared with it.
+/// Prepares the validation corpus with the settings of the training corpus, and compares the two.
 fn prepare_validation(
     plan: &TrainPlan,
     training: &Prepared,
     out: &mut Printer,
     cancel: &CancelToken,
-) -> anyhow::Result<Option<Arc<Prepared>>> {
+) -> Result<Option<Arc<Prepared>>> {
     let Some(named) = &plan.val_data else { return Ok(None) };
     let unusable = || format!("cannot validate on `{}`", named.display());
     let corpus = demo_corpus::resolve(named).with_context(unusable)?;
-    let mut shown = Shown::on(out);
-    let prepared = prepare(&corpus, &plan.data, &plan.prepare, &mut shown, cancel);
-    shown.done();
-    let prepared = prepared.with_context(unusable)?;
+    let prepared =
+        prepare_corpus(&corpus, &plan.data, &plan.prepare, cancel, out).with_context(unusable)?;
+    note_data("validation data", &prepared, plan.prepare.workers, out);
     let facts = check_validation(training, &prepared).with_context(unusable)?;
     let voices = match facts.new_speakers.as_slice() {
         [] => String::new(),
-        new => format!("; {} are not trained on and will be imitated", new.join(", ")),
+        new => format!(
+            "; {} are not in the training corpus and are synthesized from reference audio",
+            new.join(", ")
+        ),
     };
     out.note(&format!("validating on all {} rows of {}{voices}", facts.rows, named.display()));
     Ok(Some(Arc::new(prepared)))
 }
 
-/// What is wanted besides the voice.
-struct Wishes {
+/// Output options.
+struct OutputOptions {
     json: bool,
     page: PageArgs,
     door: Option<Doorway>,
 }
 
-impl Wishes {
-    /// Follows the record on the disk, as `tandem watch` does: the run does not notice.
-    fn open_dashboard(
-        &mut self,
-        directory: &Path,
-        out: &mut Printer,
-    ) -> anyhow::Result<Option<Dashboard>> {
+impl OutputOptions {
+    /// Follows the record on disk, as `tandem watch` does, so that it cannot disturb the run.
+    fn open_dashboard(&mut self, directory: &Path, out: &mut Printer) -> Result<Option<Dashboard>> {
         let Some(door) = self.door.take() else { return Ok(None) };
         let lang = self.page.language.lang;
         let options =
@@ -168,7 +164,7 @@ impl Wishes {
     }
 }
 
-/// Everything settled, nothing started.
+/// A run with open devices and prepared data, before it starts.
 struct TrainingRun {
     plan: TrainPlan,
     placement: Placement,
@@ -183,10 +179,10 @@ struct TrainingRun {
 impl TrainingRun {
     fn carry_out(
         self,
-        mut wishes: Wishes,
+        mut output: OutputOptions,
         cancel: &CancelToken,
         out: &mut Printer,
-    ) -> anyhow::Result<ExitStatus> {
+    ) -> Result<ExitStatus> {
         let directory = self.plan.train.checkpoint_dir.clone();
         let checkpoints = Checkpoints::open(&directory, Keep { last: self.plan.train.keep })
             .with_context(|| format!("cannot write checkpoints to `{}`", directory.display()))?;
@@ -215,12 +211,13 @@ impl TrainingRun {
         let header = RunHeader::now("tandem", env!("CARGO_PKG_VERSION"), self.settings());
         let recording = Recording::create(&record, header, options)
             .with_context(|| format!("cannot start the run record `{}`", record.display()))?;
+        recording.recorder().send(data_event(&self.prepared, self.plan.prepare.workers));
         for text in notes {
             recording.recorder().send(Warning { code: "resume_changed".into(), text });
         }
-        let dashboard = wishes.open_dashboard(&directory, out)?;
+        let dashboard = output.open_dashboard(&directory, out)?;
         if WarmUp::default().is_due(&self.devices) {
-            out.note("warm-up: a step on every shape, so that kernels are compiled before step 1");
+            out.note("warm-up: one step for each batch shape, so that kernels are compiled before step 1");
         }
         let outcome = self.train(feed, start, held, checkpoints, recording.recorder(), cancel);
         let closed = recording.finish();
@@ -233,19 +230,19 @@ impl TrainingRun {
         }
         drop(dashboard);
         let outcome = outcome?;
-        // The run itself counts: a page that fails is said, and changes nothing.
-        let page = wishes.page.write(out, |lang| {
-            // All parts of the run: its curves do not begin where it was last resumed.
+        // An error of the page is printed and does not fail the run.
+        let page = output.page.write(out, |lang| {
+            // All parts of a resumed run, so that the curves begin at step 1.
             let view = Follower::start(&directory)?.view();
             Ok(run_page(&view, &directory.to_string_lossy(), lang))
         });
         if let Err(error) = page {
             out.note(&crate::failure::explain(&error));
         }
-        self.tell(outcome, &closed, &record, wishes.json, out)
+        self.report(outcome, &closed, &record, output.json, out)
     }
 
-    fn feed(&self, out: &mut Printer) -> anyhow::Result<FeedSettings> {
+    fn feed(&self, out: &mut Printer) -> Result<FeedSettings> {
         let feed = self.plan.feed_on(&self.placement);
         let rows = Rows::of(&self.prepared, feed.split).cache_row.len();
         let feed = FeedSettings {
@@ -262,7 +259,7 @@ impl TrainingRun {
         feed: &FeedSettings,
         checkpoints: &Checkpoints,
         cancel: &CancelToken,
-    ) -> anyhow::Result<(RunStart, Vec<String>)> {
+    ) -> Result<(RunStart, Vec<String>)> {
         let (prepared, settings) = (&self.prepared, &self.plan.train);
         if !self.plan.resume {
             let start = begin(prepared, feed, settings, &self.devices, checkpoints, cancel)?;
@@ -271,8 +268,8 @@ impl TrainingRun {
         let taken = resume(prepared, feed, settings, &self.devices, checkpoints, self.changes)?;
         let damaged = taken.damaged.iter();
         let damaged =
-            damaged.map(|fact| format!("a newer checkpoint is damaged, not used: {fact}"));
-        let changed = taken.notes.iter().map(|fact| format!("resumed with a difference: {fact}"));
+            damaged.map(|fact| format!("a newer checkpoint is damaged and is not used: {fact}"));
+        let changed = taken.notes.iter().map(|fact| format!("resumed with a change: {fact}"));
         Ok((taken.start, damaged.chain(changed).collect()))
     }
 
@@ -280,8 +277,8 @@ impl TrainingRun {
         let size = self.plan.train.model_size.name();
         let parameters = start.train_state.voice.num_params() as f64 / 1e6;
         let from = match start.train_state.step {
-            0 => "a new run".to_string(),
-            step => format!("goes on after step {step}"),
+            0 => "new run".to_string(),
+            step => format!("resumed at step {step}"),
         };
         let directory = self.plan.train.checkpoint_dir.display();
         format!("voice: {size}, {parameters:.1} million parameters; {from} in {directory}")
@@ -303,7 +300,7 @@ impl TrainingRun {
         checkpoints: Checkpoints,
         recorder: Recorder,
         cancel: &CancelToken,
-    ) -> anyhow::Result<Outcome> {
+    ) -> Result<Outcome> {
         let directory = &self.plan.train.checkpoint_dir;
         let first_step = start.train_state.step + 1;
         let settings =
@@ -312,7 +309,7 @@ impl TrainingRun {
             .context("cannot start the run's log")?;
         let sources = standard_sources(&crate::watched::gpus(&self.placement));
         let sampler = Sampler::start(sources, recorder.clone(), Duration::from_secs(1))
-            .context("cannot watch the devices")?;
+            .context("cannot start the device sampler")?;
         let job = Job {
             prepared: self.prepared.clone(),
             validation: self.validation.clone(),
@@ -335,14 +332,14 @@ impl TrainingRun {
         Ok(outcome?)
     }
 
-    fn tell(
+    fn report(
         &self,
         outcome: Outcome,
         closed: &Closed,
         record: &Path,
         json: bool,
         out: &mut Printer,
-    ) -> anyhow::Result<ExitStatus> {
+    ) -> Result<ExitStatus> {
         let report = Report::from_summary(&closed.summary, None, &Rules::default());
         if json {
             out.json(&report)?;
@@ -350,7 +347,7 @@ impl TrainingRun {
             out.line(report.to_string().trim_end())?;
             out.line(&format!("shapes    {}", outcome.shapes))?;
             out.line(&format!("warm-up   {}", outcome.warm_up))?;
-            out.line(&format!("held      {}", outcome.memory))?;
+            out.line(&format!("in use    {}", outcome.memory))?;
             if let Some(worst) = &outcome.worst {
                 out.line(&format!("memory    {worst}"))?;
             }
@@ -358,11 +355,11 @@ impl TrainingRun {
         let directory = self.plan.train.checkpoint_dir.display();
         out.note(&format!("record: {}", record.display()));
         if let Some(saved) = &outcome.written.last {
-            out.note(&format!("newest checkpoint: {} ({})", saved.path.display(), saved.bytes));
+            out.note(&format!("latest checkpoint: {} ({})", saved.path.display(), saved.bytes));
         }
         match (&outcome.ending, outcome.written.failure) {
             (Ending::Failed(_), Some(error)) => {
-                out.note(&format!("the newest checkpoint could not be written: {error}"));
+                out.note(&format!("the last checkpoint could not be written: {error}"));
             }
             (_, Some(error)) => {
                 let fact = "its last checkpoint is not on disk";
@@ -374,27 +371,27 @@ impl TrainingRun {
         match outcome.ending {
             Ending::Done => {
                 out.note(&format!(
-                    "speak: tandem synth --checkpoint {directory} --text \"...\" -o out.wav"
+                    "synthesize: tandem synth --checkpoint {directory} --text \"...\" -o out.wav"
                 ));
                 Ok(ExitStatus::Done)
             }
             Ending::NoProgress => {
-                out.note("stopped early: validation did not get better any more (`--patience`)");
+                out.note("stopped early: validation did not improve any more (`--patience`)");
                 Ok(ExitStatus::Done)
             }
             Ending::Interrupted => {
                 out.note(&format!(
-                    "stopped at step {}; the same command with `--resume` goes on",
+                    "stopped at step {}; run the same command with `--resume` to continue",
                     outcome.step
                 ));
                 Ok(ExitStatus::Interrupted)
             }
             Ending::Failed(error) => {
                 out.note(&format!(
-                    "stopped at step {}; `--resume` goes on from there",
+                    "stopped at step {}; run the same command with `--resume` to continue",
                     outcome.step
                 ));
-                Err(error).context("the run could not go on")
+                Err(error).context("training stopped")
             }
         }
     }

@@ -1,12 +1,12 @@
-//! `tandem validate`: whether a configuration is ready for a run on this machine.
+//! `tandem validate`: checks a configuration before a run on this machine.
 //!
-//! Settings are judged by `tandem_insight::readiness`; devices, memory and the corpus are asked with
-//! the code that `tandem train` uses. Trains nothing; a corpus is prepared as a run would do it.
+//! Settings are checked by `tandem_insight::readiness`; devices, memory and the corpus are checked with
+//! the code of `tandem train`. Trains nothing; the corpus is prepared as in a run.
 
-use crate::commands::prepare::Shown;
 use crate::config::tree::Written;
+use crate::data_report::prepare_quietly;
 use crate::exit::ExitStatus;
-use crate::failure::{is_cancelled, way_out};
+use crate::failure::{Failure, Result, is_cancelled};
 use crate::interrupt::cancel_on_signals;
 use crate::printer::Printer;
 use crate::train_advice::advice;
@@ -22,29 +22,27 @@ use tandem_insight::myxtts::{Became, Conversion};
 use tandem_insight::readiness::{
     Check, Level, Machine, PrecisionKind, ReadyRules, Requested, Sourced, check,
 };
-use tandem_train::prepare;
 use tandem_train::train_settings::Precision;
 
-/// What was typed.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// The configuration: TOML or YAML, ours or one of MyXTTS
+    /// Configuration file of Tandem or MyXTTS, in TOML or YAML
     #[arg(long, value_name = "FILE", env = "TANDEM_CONFIG")]
     config: PathBuf,
-    /// The corpus whose rows are checked, or `demo` [default: `train_data` of the file]
+    /// Corpus to check, or `demo` [default: `train_data` of the file]
     #[arg(long, value_name = "CORPUS")]
     corpus: Option<PathBuf>,
-    /// Print the settings as a configuration of ours (TOML), and check nothing
+    /// Print the settings as a Tandem configuration (TOML), without checks
     #[arg(long, conflicts_with = "json")]
     convert: bool,
-    /// Fewer workers earn a warning
+    /// Warn about fewer workers than this
     #[arg(long, value_name = "N", default_value_t = ReadyRules::default().workers)]
     min_workers: usize,
-    /// Fewer batches in waiting earn a warning
+    /// Warn about fewer prefetched batches than this
     #[arg(long, value_name = "N", default_value_t = ReadyRules::default().prefetch)]
     min_prefetch: usize,
-    /// Smaller batches earn a warning
+    /// Warn about smaller batches than this
     #[arg(long, value_name = "N", default_value_t = ReadyRules::default().batch)]
     min_batch: usize,
     /// Print as JSON
@@ -70,8 +68,7 @@ struct Answer<'a> {
     conversion: Option<&'a Conversion>,
 }
 
-/// Reads, checks, shows.
-pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     let written = Written::read(&args.config)?;
     if args.convert {
         return print_converted(&written, out);
@@ -100,7 +97,7 @@ struct Validation<'a> {
 }
 
 impl Validation<'_> {
-    fn checks(&self, out: &mut Printer) -> anyhow::Result<Vec<Check>> {
+    fn checks(&self, out: &mut Printer) -> Result<Vec<Check>> {
         let plan = self.plan();
         let found = Inventory::detect();
         let placed = plan.as_ref().ok().map(|plan| Placement::decide(&plan.devices, &found));
@@ -117,14 +114,14 @@ impl Validation<'_> {
                 checks.extend(said.into_iter().map(|said| Check::warn("advice", said, change)));
                 checks.push(self.rows(plan, out)?);
             }
-            // Without a plan there is nothing to place and nothing to read.
+            // Without valid settings, devices and corpus cannot be checked.
             Err(error) => checks.push(self.refused("settings", error)),
         }
         Ok(checks)
     }
 
-    /// The run that these settings make; the corpus is named by a stand-in where there is none.
-    fn plan(&self) -> anyhow::Result<TrainPlan> {
+    /// The settings of the run; `.` stands for a missing corpus.
+    fn plan(&self) -> Result<TrainPlan> {
         let named = self.corpus.clone().or_else(|| self.written.config.train_data.clone());
         let train_data = Some(named.unwrap_or_else(|| PathBuf::from(".")));
         let args = TrainArgs { train_data, ..TrainArgs::default() };
@@ -168,19 +165,19 @@ impl Validation<'_> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let gpu = placement.is_some_and(|placement| placement.mode != Mode::Cpu);
         let precision = self.written.config.train.precision;
-        // Only what asks for another width needs the device opened.
+        // The device is opened only for a precision other than the default.
         let asked = placement.filter(|_| precision != Precision::F32);
         let refused = asked.and_then(|placement| {
-            let devices = placement.open().map_err(anyhow::Error::from);
+            let devices = placement.open().map_err(Failure::from);
             let checked = devices.and_then(|open| Ok(precision.check(&open.model)?));
-            checked.err().map(|error| format!("{error:#}"))
+            checked.err().map(|error| error.facts().join(": "))
         });
         Machine { cores, gpu, precision_refused: refused }
     }
 
     fn devices(&self, plan: &TrainPlan, found: &Inventory) -> Check {
         let mut asked = plan.devices.clone();
-        // Budgets are a check of their own.
+        // Budgets are checked separately.
         asked.isolation = Isolation::Off;
         let place = self.written.place("devices.model_gpu");
         match Placement::decide(&asked, found) {
@@ -206,7 +203,7 @@ impl Validation<'_> {
                     Some(limits) => {
                         format!("budgets: {limits}; the largest batch is tried before step 1")
                     }
-                    None => "no budgets; all of the device may be used".into(),
+                    None => "no budgets; the whole device memory may be used".into(),
                 },
             );
         }
@@ -216,46 +213,44 @@ impl Validation<'_> {
                 .at(&self.written.place("devices.model_gpu_memory")),
             _ => Check::warn(
                 "memory",
-                "not checked: the devices are not settled",
-                "mend the pair first",
+                "not checked: the devices cannot be used",
+                "correct the devices first",
             ),
         }
     }
 
-    /// Every row, with the code that a run uses.
-    fn rows(&self, plan: &TrainPlan, out: &mut Printer) -> anyhow::Result<Check> {
+    /// Checks every row with the code of a run.
+    fn rows(&self, plan: &TrainPlan, out: &mut Printer) -> Result<Check> {
         let name = "corpus rows";
         if self.corpus.is_none() && self.written.config.train_data.is_none() {
             let change = "name one with `--corpus`, or set `train_data`";
             return Ok(Check::warn(name, "no corpus is named, so no row was checked", change));
         }
         let cancel = cancel_on_signals()?;
-        let mut shown = Shown::on(out);
-        let prepared = prepare(&plan.corpus, &plan.data, &plan.prepare, &mut shown, &cancel);
-        shown.done();
+        let prepared = prepare_quietly(&plan.corpus, &plan.data, &plan.prepare, &cancel, out);
         let place = self.written.place("train_data");
-        let prepared = match prepared.map_err(anyhow::Error::from) {
+        let prepared = match prepared.map_err(Failure::from) {
             Err(error) if is_cancelled(&error) => return Err(error),
             Err(error) => return Ok(self.refused(name, &error).at(&place)),
             Ok(prepared) => prepared,
         };
         let summary = &prepared.summary;
         let reason = format!(
-            "{} of {} rows usable, {} held out, {} of sound",
+            "{} of {} rows usable, {} held out, {} of audio",
             summary.usable, summary.rows, summary.eval, summary.sound
         );
         if summary.rejected == 0 {
             return Ok(Check::ok(name, reason));
         }
-        let change = "`tandem prepare` lists the others, each with its line and a fix";
+        let change = "`tandem prepare` lists the rejected rows with line, reason and fix";
         Ok(Check::warn(name, reason, change))
     }
 
-    /// What a run would refuse.
-    fn refused(&self, name: &'static str, error: &anyhow::Error) -> Check {
-        let change = way_out(error).unwrap_or_else(|| "mend it, then check again".into());
-        let reason = format!("{error:#}");
-        // A fault that names one of our keys can be shown in the file's own terms.
+    /// A check that failed with an error.
+    fn refused(&self, name: &'static str, error: &Failure) -> Check {
+        let change = error.hint().unwrap_or_else(|| "correct it, then check again".into());
+        let reason = error.facts().join(": ");
+        // If the error names a key, its line in the file is shown.
         let quoted = reason.split('`').skip(1).step_by(2).find(|word| word.contains('.'));
         let place = quoted.map(|key| self.written.place(key)).filter(|place| place.line.is_some());
         let check = Check::must_fix(name, reason.clone(), change);
@@ -263,7 +258,7 @@ impl Validation<'_> {
     }
 }
 
-fn print(checks: &[Check], written: &Written, out: &mut Printer) -> anyhow::Result<()> {
+fn print(checks: &[Check], written: &Written, out: &mut Printer) -> Result<()> {
     let mut table = Printer::table(&["check", "", "reason", "change"]);
     for check in checks {
         let level = match check.level {
@@ -277,14 +272,14 @@ fn print(checks: &[Check], written: &Written, out: &mut Printer) -> anyhow::Resu
     out.line(&table.trim_fmt())?;
     if let Some(conversion) = &written.conversion {
         out.line("")?;
-        out.line("written for MyXTTS; what its keys mean here (`--convert` prints them as ours):")?;
+        out.line("a MyXTTS configuration; its keys in Tandem (`--convert` prints them as TOML):")?;
         out.line(&meanings(conversion, written))?;
     }
     let count = |level| checks.iter().filter(|check| check.level == level).count();
     let (warnings, faults) = (count(Level::Warn), count(Level::MustFix));
     let verdict = match (faults, warnings) {
         (0, 0) => "ready".to_string(),
-        (0, warnings) => format!("ready, with {warnings} to look at"),
+        (0, warnings) => format!("ready, with {warnings} to check"),
         (faults, _) => format!("not ready: {faults} must be fixed"),
     };
     out.line(&format!("\n{:<8} {verdict}", "verdict".bold()))
@@ -301,9 +296,9 @@ fn meanings(conversion: &Conversion, written: &Written) -> String {
         rows.push((written.place_of(&meaning.key).line, &meaning.key, became, &*meaning.said));
     }
     for key in &conversion.unknown {
-        rows.push((written.place_of(key).line, key, "left out", "not known here"));
+        rows.push((written.place_of(key).line, key, "left out", "unknown"));
     }
-    // As a reader of the file meets them.
+    // In the order of the file.
     rows.sort();
     let mut table = Printer::table(&["line", "key", "", "here"]);
     for (line, key, became, said) in rows {
@@ -313,10 +308,10 @@ fn meanings(conversion: &Conversion, written: &Written) -> String {
     table.trim_fmt()
 }
 
-/// The settings as TOML on stdout; what was left out as comments above them.
-fn print_converted(written: &Written, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+/// Prints the settings as TOML; settings that were left out as comments above them.
+fn print_converted(written: &Written, out: &mut Printer) -> Result<ExitStatus> {
     if let Some(conversion) = &written.conversion {
-        out.line("# From a MyXTTS configuration. Left out, since there is no such setting here:")?;
+        out.line("# From a MyXTTS configuration. Left out, since Tandem has no such setting:")?;
         let lost = conversion.meanings.iter().filter(|meaning| meaning.became == Became::LeftOut);
         for meaning in lost {
             out.line(&format!("#   {}: {}", meaning.key, meaning.said))?;

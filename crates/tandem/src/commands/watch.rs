@@ -1,28 +1,27 @@
-//! `tandem watch`: a run as a live page in the browser, or in the terminal.
+//! `tandem watch`: follows a run on a live page in the browser, or in the terminal.
 
-mod screen; // the terminal, taken and given back
+mod screen; // the view in the terminal
 
 use crate::exit::ExitStatus;
+use crate::failure::{Context, Result};
 use crate::interrupt::cancel_on_signals;
 use crate::page_args::LangArg;
 use crate::printer::Printer;
-use anyhow::Context;
 use std::path::PathBuf;
 use std::time::Duration;
 use tandem_page::{Dashboard, DashboardOptions, Doorway};
 
-/// What was typed.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// The run: its directory, or its record (`run.jsonl`); finished or still going on
+    /// The run: its directory, or its record (`run.jsonl`); finished or running
     run: PathBuf,
-    /// Port of the page on this machine; 0 for any that is free
+    /// Port of the page on this machine; 0: any free port
     #[arg(long, value_name = "N", default_value_t = Doorway::PORT)]
     port: u16,
     #[command(flatten)]
     language: LangArg,
-    /// Show the run here in the terminal instead; q quits
+    /// Show the run in this terminal instead; q quits
     #[arg(long, conflicts_with = "port")]
     tui: bool,
 }
@@ -33,11 +32,11 @@ Examples:
   tandem watch runs/first --port 0 --lang fa
   tandem watch runs/first --tui           in the terminal, for example over SSH
 
-The page can be opened on this machine alone. From elsewhere: ssh -L 7878:127.0.0.1:7878 HOST.
-Prometheus reads the same port at /metrics. Ctrl-C closes the page; the run does not notice.";
+The page can be opened only on this machine. From another machine: ssh -L 7878:127.0.0.1:7878 HOST.
+Prometheus reads the same port at /metrics. Ctrl-C closes the page and does not affect the run.";
 
-/// Shows the run until the user has seen enough.
-pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+/// Shows the run until Ctrl-C.
+pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     let fact = || format!("cannot watch `{}`", args.run.display());
     let cancel = cancel_on_signals()?;
     if args.tui {
@@ -52,6 +51,6 @@ pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
     while !cancel.is_cancelled() {
         std::thread::sleep(Duration::from_millis(100));
     }
-    // Closing it is how watching ends: nothing was cut short.
+    // Ctrl-C is the normal end of this command.
     Ok(ExitStatus::Done)
 }

@@ -1,7 +1,7 @@
-//! The text of a configuration file, TOML or YAML, as settings; or what is wrong with it, where.
+//! Parses the text of a configuration file, TOML or YAML.
 //!
-//! Both formats give the same messages: line and column, the whole name of the key, the line itself,
-//! and the nearest right key or value as a hint.
+//! Both formats give the same errors: line and column, the full name of the key, the line itself,
+//! and the nearest known key or value as a hint.
 
 use super::Advised;
 use super::nearest::nearest;
@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::path::Path;
 
-/// How a file is written.
+/// The file format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// `.toml`
@@ -18,7 +18,7 @@ pub enum Format {
     Yaml,
 }
 
-/// Keys that are known under another name, mostly that of their flag.
+/// Other names of keys, mostly those of their flags.
 const OTHER_NAMES: [(&str, &str); 7] = [
     ("mixed_precision", "train.precision"),
     ("align_every", "train.alignment.every"),
@@ -30,20 +30,19 @@ const OTHER_NAMES: [(&str, &str); 7] = [
 ];
 
 impl Format {
-    /// By the end of its name.
+    /// By the file extension.
     pub fn of(path: &Path) -> Result<Format, Advised> {
         let end = path.extension().unwrap_or_default().to_string_lossy().to_lowercase();
         match end.as_str() {
             "toml" => Ok(Format::Toml),
             "yaml" | "yml" => Ok(Format::Yaml),
             _ => Err(Advised::new(
-                "the file's name does not say how it is written",
-                "let the name end in `.toml`, `.yaml` or `.yml`",
+                "the format of the file is unknown: its extension is missing or not supported",
+                "use the extension `.toml`, `.yaml` or `.yml`",
             )),
         }
     }
 
-    /// Reads a text.
     pub fn parse<T: DeserializeOwned + Default + Serialize>(
         self,
         text: &str,
@@ -56,13 +55,13 @@ impl Format {
     }
 }
 
-/// What a parser said.
+/// An error of a parser.
 struct Fault {
     /// Line and column, counted from 1.
     place: Option<(usize, usize)>,
     /// The key it happened at; `.` for none.
     key: String,
-    /// In serde's words.
+    /// The message of serde.
     message: String,
 }
 
@@ -82,7 +81,7 @@ fn read_yaml<T: DeserializeOwned>(text: &str) -> Result<T, Fault> {
         let key = error.path().to_string();
         let error = error.into_inner();
         let place = error.location().map(|place| (place.line(), place.column()));
-        // Its words begin with the key and hold the place, which we show ourselves.
+        // The message starts with the key and contains the position; both are printed separately.
         let mut message = error.to_string();
         if let Some((line, column)) = place {
             message = message.replacen(&format!(" at line {line} column {column}"), "", 1);
@@ -103,7 +102,7 @@ impl Fault {
     }
 
     fn in_words(&self, keys: &[String]) -> (String, String) {
-        let mend = "mend that line, or remove it for the default".to_string();
+        let correct = "correct that line, or remove it for the default".to_string();
         let key = &self.key;
         if let Some(wrong) = quoted(&self.message, "unknown field ") {
             let table = key.strip_suffix(wrong).unwrap_or_default();
@@ -113,17 +112,17 @@ impl Fault {
             let known: Vec<&str> = self.message.split('`').skip(3).step_by(2).collect();
             let fact = format!("`{key}` is `{wrong}`, expected {}", listed(&known));
             let advice = nearest(wrong, known.iter().copied());
-            return (fact, advice.map_or(mend, |right| format!("did you mean `{right}`?")));
+            return (fact, advice.map_or(correct, |right| format!("did you mean `{right}`?")));
         }
         let found = ["invalid type: ", "invalid value: "]
             .iter()
             .find_map(|start| self.message.strip_prefix(start)?.rsplit_once(", expected "));
         match found {
             Some((found, expected)) => {
-                (format!("`{key}` is {found}, expected {}", in_plain_words(expected)), mend)
+                (format!("`{key}` is {found}, expected {}", in_plain_words(expected)), correct)
             }
-            None if key == "." => (self.message.clone(), mend),
-            None => (format!("`{key}`: {}", self.message), mend),
+            None if key == "." => (self.message.clone(), correct),
+            None => (format!("`{key}`: {}", self.message), correct),
         }
     }
 }
@@ -168,8 +167,8 @@ fn right_key(wrong: &str, table: &str, keys: &[String]) -> String {
     }
 }
 
-/// Every key of the settings, tables joined by dots. Made from the defaults: one that is not set
-/// is written as null.
+/// Every key of the settings, tables joined by dots. Collected from the defaults, in which a key
+/// that is not set is null.
 fn every_key<T: Default + Serialize>() -> Vec<String> {
     fn collect(at: &str, value: &serde_json::Value, keys: &mut Vec<String>) {
         match value.as_object() {
@@ -181,7 +180,7 @@ fn every_key<T: Default + Serialize>() -> Vec<String> {
         }
     }
     let mut keys = Vec::new();
-    // Defaults that cannot be written would only cost the suggestion; a test writes them.
+    // If the defaults could not be serialized, only the suggestion would be missing; a test serializes them.
     collect("", &serde_json::to_value(T::default()).unwrap_or_default(), &mut keys);
     keys
 }
@@ -202,7 +201,7 @@ fn listed(names: &[&str]) -> String {
     names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
-/// Tabs stay, so that the mark stands below what it marks.
+/// Tabs are kept, so that the caret is below the character it marks.
 fn blank(character: char) -> char {
     if character == '\t' { '\t' } else { ' ' }
 }

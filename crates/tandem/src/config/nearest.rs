@@ -1,12 +1,11 @@
-//! The right name for a wrong one: of a key, a value or a variable.
+//! The nearest known name for a misspelt key, value or variable.
 
-/// The candidate that a typing error is likely to have come from. Capitals, `-` and `_` make no
-/// difference.
+/// The candidate that was probably meant. Upper case, `-` and `_` make no difference.
 pub fn nearest<'a>(wrong: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let wrong = plain(wrong);
     let measured = candidates.map(|name| (strsim::damerau_levenshtein(&wrong, &plain(name)), name));
     let (distance, name) = measured.min()?;
-    // One error in a short name, two in a usual one, a quarter of a long one.
+    // Allowed errors: one in a short name, two in a usual one, a quarter of a long one.
     let length = wrong.chars().count();
     let most = if length < 4 { 1 } else { (length / 4).max(2) };
     (distance <= most && distance < length).then_some(name)
@@ -27,7 +26,7 @@ mod tests {
     }
 
     #[test]
-    fn typing_errors_lead_back_and_other_words_do_not() {
+    fn misspelt_names_are_found_and_other_words_are_not() {
         check("batch_sise", Some("batch_size"));
         check("batchsize", Some("batch_size"));
         check("Batch-Size", Some("batch_size"));

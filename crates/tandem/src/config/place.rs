@@ -1,14 +1,14 @@
-//! Where a key stands in a configuration file.
+//! Finds the position of a key in a configuration file.
 //!
-//! In: the text and a key. Out: line and column of its value, as the format's own parser counts
-//! them: it is asked to read the file and stopped at the value.
+//! In: the text and a key. Out: line and column of its value, as the parser of the format counts
+//! them: the parser reads the file and is stopped at the value by an error.
 
 use super::format::{Format, line_and_column};
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use std::fmt;
 
-/// Line and column of a key's value, counted from 1; none where the file does not have it. Tables
-/// are joined by dots.
+/// Line and column of a key's value, counted from 1; `None` if the file does not have it. Tables are
+/// joined by dots.
 pub fn place_of(text: &str, format: Format, key: &str) -> Option<(usize, usize)> {
     let path: Vec<&str> = key.split('.').collect();
     let seek = Seek { path: &path };
@@ -26,10 +26,10 @@ pub fn place_of(text: &str, format: Format, key: &str) -> Option<(usize, usize)>
     }
 }
 
-/// No parser says this by itself.
+/// A message that no parser has.
 const FOUND: &str = "\u{1}here it is\u{1}";
 
-/// Walks down a path and stops at its end.
+/// Descends along a path and stops at its end.
 struct Seek<'a> {
     path: &'a [&'a str],
 }
@@ -42,7 +42,7 @@ impl<'de> DeserializeSeed<'de> for Seek<'_> {
     }
 }
 
-/// Whatever stands at the end of the path is an error, and so gets a place.
+/// Any value at the end of the path is an error, which the parser reports with its position.
 macro_rules! stop_at {
     ($($visit:ident: $value:ty),*) => {$(
         fn $visit<E: Error>(self, _: $value) -> Result<(), E> {
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_are_those_of_the_values_in_both_formats() {
+    fn positions_are_those_of_the_values_in_both_formats() {
         let yaml = "# a\ndata:\n  batch_size: 8\n  languages: [en]\nlast:\n  deep:\n    key: x\n";
         let toml = "a = 1\n[batch]\nbatch_size = 8\n[train.optimizer]\nlr = 1e-3\n";
         let at = |key| place_of(yaml, Format::Yaml, key);

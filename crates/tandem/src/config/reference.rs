@@ -1,11 +1,11 @@
-//! Every key of the configuration file, as the code itself knows it.
+//! The reference of the configuration file, generated from the code.
 //!
-//! In: nothing but the program's own definitions. Out: [`Entry`]s in the order of the structs. Keys
-//! and types are what the parser says of a value that it cannot take, defaults are the defaults
-//! written out, bounds are found by asking the checks of a run, and flags, variables and words come
-//! from `tandem train`. Only what no flag explains is explained here. Reads no file.
+//! In: the definitions of the program. Out: [`Entry`]s in the order of the structs. Keys and types
+//! come from the errors that the parser gives for a wrong value, defaults are serialized, bounds are
+//! probed with the checks of a run, and flags, variables and descriptions come from `tandem train`.
+//! Only keys without a flag are described here. Reads no file.
 
-mod bounds; // which numbers the checks accept
+mod bounds; // which values the checks accept
 
 use super::FileConfig;
 use crate::Cli;
@@ -16,37 +16,36 @@ use serde_json::{Value, json};
 /// One key of the configuration file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Entry {
-    /// The table it stands in, such as `train.optimizer`; empty for none.
+    /// Its table, such as `train.optimizer`; empty for none.
     pub table: String,
-    /// Its name there.
     pub name: String,
-    /// What kind of value it takes.
+    /// Type of the value.
     pub kind: String,
-    /// What holds without it, as it would be written in the file, or in words.
+    /// The default as it would be written in the file, or in words.
     pub default: String,
-    /// Which values are accepted, where that is less than all of their kind.
+    /// Which values are accepted, if not all of the type.
     pub allowed: String,
-    /// The flag that comes before it.
+    /// The flag that overrides it.
     pub flag: Option<String>,
-    /// The variable that comes before it.
+    /// The environment variable that overrides it.
     pub variable: Option<String>,
-    /// What it means, in one line.
+    /// Description in one line.
     pub help: String,
 }
 
 impl Entry {
-    /// The whole name, tables joined by dots.
+    /// The full name, tables joined by dots.
     pub fn key(&self) -> String {
         joined(&self.table, &self.name)
     }
 }
 
-/// All of them: those outside of tables first, then table by table.
+/// All keys: those outside of tables first, then table by table.
 pub fn entries() -> Vec<Entry> {
     let program = Cli::command();
     let train = program.find_subcommand("train").expect("the command exists");
     let flags: Vec<&Arg> = train.get_arguments().collect();
-    // Written and read again: a 32-bit number then has the digits that a person would write.
+    // Serialized and parsed again, so that an `f32` has the digits that a user would write.
     let defaults = serde_json::to_string(&FileConfig::default()).expect("settings can be written");
     let defaults: Value = serde_json::from_str(&defaults).expect("JSON of our own");
     let mut keys = Vec::new();
@@ -55,7 +54,7 @@ pub fn entries() -> Vec<Entry> {
     keys.into_iter().map(entry).collect()
 }
 
-/// Keys whose flag has another name, or that the flag of their name does not set.
+/// Keys whose flag has another name, or which the flag of that name does not set.
 const FLAGS: [(&str, Option<&str>); 8] = [
     ("corpus.seed", None),
     ("text.symbols", Some("phonemes")),
@@ -67,38 +66,44 @@ const FLAGS: [(&str, Option<&str>); 8] = [
     ("train.alignment.flat_start", Some("align_flat_start")),
 ];
 
-/// What no flag says, or says from its own side only.
+/// Descriptions of keys without a flag, or whose flag describes something else.
 const HELP: [(&str, &str); 27] = [
-    ("corpus.text_column", "Which column is spoken where a row has both"),
+    ("corpus.text_column", "Column with the spoken text, if a row has both"),
     (
         "corpus.eval_share",
-        "Share of the rows, below 1, that is held out where no manifest says which",
+        "Share of rows, below 1, held out for validation if no manifest names them",
     ),
-    ("corpus.seed", "Decides, with the id alone, which rows are held out"),
-    ("corpus.default_language", "Language of rows that name none, such as `fa`"),
-    ("text.symbols", "What a symbol stands for; phonemes need espeak-ng"),
-    ("text.diacritics", "What becomes of vowel signs in Arabic script"),
-    ("text.max_symbols", "The same as `batch.max_text_length`: set that one alone"),
-    ("mel.rate", "Sample rate the features are made at; other rates are resampled"),
-    ("mel.n_fft", "Points of the Fourier transform; even"),
-    ("mel.window", "Samples under the Hann window; at most `n_fft`"),
-    ("mel.hop", "Samples from one frame to the next"),
-    ("mel.bands", "Mel bands of a frame"),
+    ("corpus.seed", "Seed that chooses, together with the row id, which rows are held out"),
+    ("corpus.default_language", "Language of rows without one, such as `fa`"),
+    ("text.symbols", "Symbols of the model: characters or phonemes (phonemes need espeak-ng)"),
+    ("text.diacritics", "Whether vowel signs in Arabic script are kept or removed"),
+    ("text.max_symbols", "Equals `batch.max_text_length`: set only that key"),
+    ("mel.rate", "Sample rate of the features in Hz; recordings of other rates are resampled"),
+    ("mel.n_fft", "Size of the Fourier transform in samples; even"),
+    ("mel.window", "Length of the Hann window in samples; at most `n_fft`"),
+    ("mel.hop", "Hop size in samples"),
+    ("mel.bands", "Number of mel bands"),
     ("mel.low", "Lower edge of the lowest band, in Hz"),
     ("mel.high", "Upper edge of the highest band, in Hz; at most half the rate"),
     ("mel.floor", "Smallest value of a band before the logarithm"),
     ("audio.max_length", "Longest recording, in seconds"),
     ("audio.min_length", "Shortest recording, in seconds"),
-    ("audio.max_file", "Largest file that is read, in bytes"),
-    ("audio.min_peak", "Share of full scale below which a recording is silent"),
-    ("batch.max_buckets", "Most padded lengths; the lengths are fitted to the corpus"),
-    ("batch.bucket_edges", "Padded lengths by hand, rising, ending at `max_mel_frames`"),
-    ("train.seed", "What weights and chance are drawn from; the flag sets `batch.seed` too"),
-    ("batch.seed", "What the order of batches is drawn from; the flag sets `train.seed` too"),
-    ("train.precision", "Numbers that the model computes with; `off` of the flag is `f32`"),
-    ("train.optimizer.beta1", "Memory of the mean gradient"),
-    ("train.optimizer.beta2", "Memory of the mean squared gradient"),
-    ("train.optimizer.epsilon", "Keeps the division of the optimizer away from zero"),
+    ("audio.max_file", "Largest recording file, in bytes"),
+    (
+        "audio.min_peak",
+        "Peak level, as a share of full scale, below which a recording counts as silent",
+    ),
+    (
+        "batch.max_buckets",
+        "Maximum number of length buckets; their lengths are fitted to the corpus",
+    ),
+    ("batch.bucket_edges", "Bucket lengths in frames, ascending, ending at `max_mel_frames`"),
+    ("train.seed", "Random seed of the weights and the noise; the flag sets `batch.seed` too"),
+    ("batch.seed", "Random seed of the batch order; the flag sets `train.seed` too"),
+    ("train.precision", "Floating-point format of the model; `off` of the flag is `f32`"),
+    ("train.optimizer.beta1", "AdamW decay rate of the mean gradient"),
+    ("train.optimizer.beta2", "AdamW decay rate of the mean squared gradient"),
+    ("train.optimizer.epsilon", "AdamW epsilon, which avoids a division by zero"),
 ];
 
 fn describe(table: String, name: String, flags: &[&Arg], defaults: &Value) -> Entry {
@@ -139,7 +144,7 @@ fn flag_of<'a>(key: &str, name: &str, flags: &[&'a Arg]) -> Option<&'a Arg> {
     flags.iter().find(|flag| flag.get_id() == id).copied()
 }
 
-/// Help without the default that ends it, and that default.
+/// Splits `[default: ...]` from the end of a help text.
 fn split_default(help: &str) -> (&str, Option<&str>) {
     match help.rsplit_once(" [default: ") {
         Some((said, rest)) => (said, rest.strip_suffix(']')),
@@ -154,15 +159,15 @@ fn words_of(flag: Option<&Arg>) -> Vec<String> {
     names.filter(|name| name != "true" && name != "false").map(|name| format!("`{name}`")).collect()
 }
 
-/// No key, no value and no file of ours is called that.
-const NOBODY: &str = "\u{1}";
+/// A name that no key, value or file has.
+const UNKNOWN: &str = "\u{1}";
 
-/// The keys of a table, then those of the tables in it, by what its parser would have accepted.
+/// The keys of a table, then those of its sub-tables, from the list in the parser's error.
 fn collect(table: &str, keys: &mut Vec<(String, String)>) {
-    let said = refusal(table, json!({NOBODY: NOBODY}));
+    let said = refusal(table, json!({UNKNOWN: UNKNOWN}));
     let names = quoted(&said).into_iter().skip(1);
     let is_table = |name: &String| {
-        let said = refusal(&joined(table, name), json!({NOBODY: NOBODY}));
+        let said = refusal(&joined(table, name), json!({UNKNOWN: UNKNOWN}));
         said.starts_with("unknown field")
     };
     let (tables, own): (Vec<_>, Vec<_>) = names.partition(is_table);
@@ -170,10 +175,10 @@ fn collect(table: &str, keys: &mut Vec<(String, String)>) {
     tables.iter().for_each(|name| collect(&joined(table, name), keys));
 }
 
-/// What kind of value a key takes, and the words where there are only some. `inside` puts a value
-/// where the key has it: as it is, or into a list.
+/// The type of a key, and its allowed words if there are only some. `inside` wraps a value as the
+/// key needs it: as it is, or in a list.
 fn kind_of(key: &str, inside: fn(Value) -> Value) -> (String, Vec<String>) {
-    let said = refusal(key, inside(json!({NOBODY: NOBODY})));
+    let said = refusal(key, inside(json!({UNKNOWN: UNKNOWN})));
     if said.starts_with("unknown variant") {
         let words = quoted(&said).into_iter().skip(1);
         return ("word".into(), words.map(|word| format!("`{word}`")).collect());
@@ -185,7 +190,7 @@ fn kind_of(key: &str, inside: fn(Value) -> Value) -> (String, Vec<String>) {
         "a boolean" => "true or false",
         "a character" => "character",
         "path string" => "path",
-        "a string" => return word_or_text(&refusal(key, inside(json!(NOBODY)))),
+        "a string" => return word_or_text(&refusal(key, inside(json!(UNKNOWN)))),
         "a sequence" => {
             let (inner, words) = kind_of(key, |value| json!([value]));
             return (format!("list of {inner}s"), words);
@@ -195,7 +200,7 @@ fn kind_of(key: &str, inside: fn(Value) -> Value) -> (String, Vec<String>) {
     (kind.to_string(), Vec::new())
 }
 
-/// A text that not every text can be: its refusal ends with the words after `expected`.
+/// A string of which only some values are allowed: the error lists them after `expected`.
 fn word_or_text(said: &str) -> (String, Vec<String>) {
     let text = || ("text".into(), Vec::new());
     let Some((_, listed)) = said.rsplit_once("expected ") else { return text() };
@@ -207,19 +212,19 @@ fn word_or_text(said: &str) -> (String, Vec<String>) {
     ("word".into(), words.iter().map(|word| format!("`{word}`")).collect())
 }
 
-/// What the parser says of this value for that key; nothing where it takes it.
+/// The parser's error for this value of that key; empty if it is accepted.
 fn refusal(key: &str, value: Value) -> String {
     let error = serde_json::from_value::<FileConfig>(only(key, value)).err();
     error.map(|error| error.to_string()).unwrap_or_default()
 }
 
-/// Settings in which one key is set; all of them where the key is empty.
+/// Settings in which only this key is set; the value itself for an empty key.
 fn only(key: &str, value: Value) -> Value {
     let names = key.rsplit('.').filter(|name| !name.is_empty());
     names.fold(value, |inner, name| json!({name: inner}))
 }
 
-/// What stands in backquotes.
+/// The words in backquotes.
 fn quoted(said: &str) -> Vec<String> {
     said.split('`').skip(1).step_by(2).map(String::from).collect()
 }

@@ -1,10 +1,10 @@
-//! Configuration files as users write them, right and wrong, in both formats.
+//! Valid and invalid configuration files in both formats.
 
 use super::*;
-use crate::failure::explain;
+use crate::failure::{Result, explain};
 use tandem_model::network::size::ModelSize;
 
-fn read(name: &str, text: &str) -> anyhow::Result<FileConfig> {
+fn read(name: &str, text: &str) -> Result<FileConfig> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(name);
     std::fs::write(&path, text).unwrap();
@@ -37,7 +37,7 @@ fn both_formats_give_the_same_settings() {
 }
 
 #[test]
-fn numbers_are_numbers_however_they_are_written() {
+fn numbers_are_parsed_in_every_notation() {
     for written in ["1e-4", "1E-4", "1.0e-4", "0.0001", ".0001", "1.e-4", "+1e-4"] {
         let config = read("a.yaml", &format!("train:\n  optimizer:\n    lr: {written}\n")).unwrap();
         assert_eq!(config.train.optimizer.lr, 1e-4, "{written}");
@@ -52,7 +52,7 @@ fn an_empty_file_is_all_defaults() {
 }
 
 #[test]
-fn an_unknown_key_is_named_with_its_place_and_the_nearest_right_one() {
+fn an_unknown_key_is_reported_with_its_position_and_the_nearest_key() {
     check(
         "a.yaml",
         "num_workers: 2\ntrain:\n  alignment:\n    evrey: 5\n",
@@ -68,7 +68,7 @@ fn an_unknown_key_is_named_with_its_place_and_the_nearest_right_one() {
 }
 
 #[test]
-fn a_key_in_the_wrong_table_leads_to_the_right_one() {
+fn a_key_in_the_wrong_table_is_reported_with_the_right_table() {
     let hint =
         |name: &str, text: &str| said(name, text).split_once("hint: ").unwrap().1.to_string();
     assert_eq!(hint("a.yaml", "lr: 1e-4\n"), "did you mean `train.optimizer.lr`?");
@@ -85,19 +85,19 @@ fn a_key_in_the_wrong_table_leads_to_the_right_one() {
 }
 
 #[test]
-fn a_wrong_type_is_named_with_its_place_in_plain_words() {
+fn a_wrong_type_is_reported_with_its_position() {
     check(
         "a.yaml",
         "train:\n  optimizer:\n    lr: fast\n",
         "line 3, column 9: `train.optimizer.lr` is string \"fast\", expected a number\n  \
-         3 |     lr: fast\n    |         ^\nhint: mend that line, or remove it for the default",
+         3 |     lr: fast\n    |         ^\nhint: correct that line, or remove it for the default",
     );
     check(
         "a.toml",
         "num_workers = \"two\"\n",
         "line 1, column 15: `num_workers` is string \"two\", expected a whole number from 0 up\n  \
          1 | num_workers = \"two\"\n    |               ^\n\
-         hint: mend that line, or remove it for the default",
+         hint: correct that line, or remove it for the default",
     );
     assert!(said("a.yaml", "cache_dataset: yes").contains("expected true or false"));
     assert!(
@@ -108,7 +108,7 @@ fn a_wrong_type_is_named_with_its_place_in_plain_words() {
 }
 
 #[test]
-fn a_wrong_value_leads_to_the_right_one() {
+fn a_wrong_value_is_reported_with_the_nearest_value() {
     check(
         "a.yaml",
         "train:\n  model_size: smal\n",
@@ -118,7 +118,7 @@ fn a_wrong_value_leads_to_the_right_one() {
 }
 
 #[test]
-fn text_that_is_neither_format_is_named_with_its_place() {
+fn a_syntax_error_is_reported_with_its_position() {
     assert!(said("a.toml", "num_workers = \n").starts_with("line 1, column "));
     assert!(said("a.toml", "lr = 1\nlr = 2\n").starts_with("line 2, column 1: duplicate key"));
     assert!(said("a.yaml", "train:\n\tkeep: 3\n").starts_with("line 2, column 1: "));
@@ -130,7 +130,7 @@ fn text_that_is_neither_format_is_named_with_its_place() {
 }
 
 #[test]
-fn a_file_that_cannot_be_used_says_why() {
+fn a_file_that_cannot_be_read_is_an_error_with_the_cause() {
     let shown = |path: &Path| {
         let error = FileConfig::read(Some(path)).expect_err("refused");
         anstream::adapter::strip_str(&explain(&error)).to_string()
@@ -138,13 +138,16 @@ fn a_file_that_cannot_be_used_says_why() {
     let missing = shown(Path::new("nowhere/run.yaml"));
     assert!(missing.contains("`nowhere/run.yaml`") && missing.contains("--config"), "{missing}");
     let named = said("a.conf", "num_workers = 1");
-    assert!(named.contains("does not say how it is written") && named.contains(".yaml"), "{named}");
+    assert!(
+        named.contains("the format of the file is unknown") && named.contains(".yaml"),
+        "{named}"
+    );
     let long = said("a.toml", &"# words\n".repeat(200_000));
     assert!(long.contains("longer than any configuration"), "{long}");
 }
 
 #[test]
-fn zero_where_one_is_needed_is_refused() {
+fn zero_is_refused_where_at_least_one_is_needed() {
     assert!(said("a.yaml", "num_workers: 0").starts_with("`num_workers` is 0"));
     assert!(said("a.yaml", "max_rejected: 3.0").starts_with("`max_rejected` is 3"));
 }
@@ -152,8 +155,8 @@ fn zero_where_one_is_needed_is_refused() {
 #[path = "../../../../fuzz/src/mutate.rs"]
 mod mutate;
 
-/// Whatever a file holds: a plan that gives itself again, or an error; never a panic. The fuzz
-/// target has the tables that know nothing of Burn, this has all of them.
+/// Any file gives an error or a plan whose effective configuration gives the same plan; never a panic.
+/// The fuzz target covers the tables without Burn, this test covers all.
 #[test]
 fn files_like_the_checked_in_ones_are_planned_or_refused() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/config_file");
@@ -192,7 +195,7 @@ fn planned_again(format: Format, text: &str) -> usize {
     let again = Format::Toml.parse::<FileConfig>(&written).and_then(FileConfig::checked);
     let again = again.unwrap_or_else(|refused| panic!("{refused}\n{written}"));
     let again = TrainArgs::default().resolve_over(again).expect("the same plan");
-    // As text: what is no number is not equal to itself.
+    // Compared as text, since NaN is not equal to itself.
     assert_eq!(format!("{:?}", again.to_file()), format!("{:?}", plan.to_file()), "{text}");
     1
 }

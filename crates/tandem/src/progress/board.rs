@@ -1,6 +1,6 @@
-//! The numbers and sentences of a running training, without a screen.
+//! Formats the progress of a training run. Prints nothing.
 //!
-//! In: the record's news. Out: text. Pure: the same news give the same words.
+//! In: the events of the run record. Out: text, a pure function of the events.
 
 use super::Plan;
 use tandem_telemetry::Nanos;
@@ -11,23 +11,21 @@ use tandem_telemetry::event::{
 use tandem_telemetry::record::Update;
 use tandem_units::Seconds;
 
-/// Items left out that are shown one by one; the report counts all.
+/// Skipped items that are shown one by one; the report counts all.
 const SHOWN: u64 = 3;
-/// How often a warm-up says how far it is.
+/// Interval between progress lines of the warm-up.
 const SHAPES_EVERY: Nanos = Nanos(2_000_000_000);
-/// Speeds are means over about so many seconds.
+/// Time constant of the mean speeds, in seconds.
 const MEMORY: f64 = 20.0;
 
-/// Words for a person.
+/// A line of output.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Said {
-    /// A fact.
     Line(String),
-    /// Something to look after.
     Warning(String),
 }
 
-/// Where a run stands.
+/// State of a run.
 #[derive(Default)]
 pub(super) struct Board {
     plan: Plan,
@@ -36,12 +34,12 @@ pub(super) struct Board {
     losses: Vec<(Name, Option<f32>)>,
     pace: Pace,
     skipped: u64,
-    told_of_disk: bool,
-    /// When the warm-up last said how far it is.
-    told_of_shapes: Nanos,
+    reported_disk: bool,
+    /// Time of the last line of the warm-up.
+    reported_shapes: Nanos,
 }
 
-/// Sums in which the past fades.
+/// Exponentially decaying sums.
 #[derive(Default)]
 struct Pace {
     steps: f64,
@@ -59,7 +57,7 @@ impl Board {
         Board { plan, step: plan.done, ..Board::default() }
     }
 
-    /// Takes the news in; returns what is worth a line of its own.
+    /// Processes an event and returns the lines to print.
     pub(super) fn hear(&mut self, news: Update<'_>) -> Vec<Said> {
         let stamped = match news {
             Update::Periodic(line) => return vec![Said::Line(line.to_string())],
@@ -68,7 +66,7 @@ impl Board {
         match &stamped.event {
             Event::Step(step) => self.add(step),
             Event::Warning(warning) => return vec![Said::Warning(warning.text.clone())],
-            Event::WarmUp(met) => return self.warmed_up(met, stamped.at),
+            Event::WarmUp(shape) => return self.warmed_up(shape, stamped.at),
             Event::Started(start) => return vec![Said::Line(started(start))],
             Event::Checkpoint(checkpoint) => return vec![Said::Line(saved(checkpoint))],
             Event::Decision(decision) if decision.outcome != DecisionOutcome::Trying => {
@@ -81,24 +79,24 @@ impl Board {
         Vec::new()
     }
 
-    /// Every shape where they take long, now and then where not.
-    fn warmed_up(&mut self, met: &WarmUp, at: Nanos) -> Vec<Said> {
-        let quiet = at.0.saturating_sub(self.told_of_shapes.0);
-        if met.number < met.total && quiet < SHAPES_EVERY.0 {
+    /// Prints every shape if shapes are slow, otherwise one now and then.
+    fn warmed_up(&mut self, warm_up: &WarmUp, at: Nanos) -> Vec<Said> {
+        let quiet = at.0.saturating_sub(self.reported_shapes.0);
+        if warm_up.number < warm_up.total && quiet < SHAPES_EVERY.0 {
             return Vec::new();
         }
-        self.told_of_shapes = at;
-        let WarmUp { shape: [rows, symbols, frames], number, total, took } = met;
+        self.reported_shapes = at;
+        let WarmUp { shape: [rows, symbols, frames], number, total, took } = warm_up;
         let shape = format!("{rows} rows, {symbols} symbols, {frames} frames");
         vec![Said::Line(format!("warm-up: shape {number} of {total} ({shape}) in {took}"))]
     }
 
-    /// The last step that is over.
+    /// The last finished step.
     pub(super) fn step(&self) -> u64 {
         self.step
     }
 
-    /// Counted from one, as people do.
+    /// Epochs are counted from 1 here.
     pub(super) fn epoch(&self) -> String {
         let epoch = self.epoch + 1;
         match self.plan.epochs {
@@ -128,7 +126,6 @@ impl Board {
         parts.join(", ")
     }
 
-    /// All of it on one line.
     pub(super) fn line(&self) -> String {
         let step = match self.plan.last_step {
             Some(last) => format!("step {} of {last}", self.step),
@@ -166,11 +163,11 @@ impl Board {
     }
 
     fn health(&mut self, health: &Health) -> Vec<Said> {
-        if health.write_errors == 0 || std::mem::replace(&mut self.told_of_disk, true) {
+        if health.write_errors == 0 || std::mem::replace(&mut self.reported_disk, true) {
             return Vec::new();
         }
         let why = health.first_error.as_deref().unwrap_or("no reason given");
-        vec![Said::Warning(format!("the run goes on, but its record cannot be written: {why}"))]
+        vec![Said::Warning(format!("the run continues, but its record cannot be written: {why}"))]
     }
 }
 
@@ -193,11 +190,11 @@ impl Pace {
 fn started(start: &Started) -> String {
     let why = match start.why {
         StartReason::EnoughReady => "enough batches were ready",
-        StartReason::DelayOver => "the delay was over",
+        StartReason::DelayOver => "the start delay elapsed",
         StartReason::EndOfData => "the data ended",
         StartReason::Stopped => "the run was stopped",
     };
-    format!("the model starts after {}: {why} ({} ready)", start.waited, start.ready)
+    format!("training starts after {}: {why} ({} ready)", start.waited, start.ready)
 }
 
 fn saved(checkpoint: &Checkpoint) -> String {
@@ -209,7 +206,7 @@ fn decided(decision: &Decision) -> String {
     let outcome = match decision.outcome {
         DecisionOutcome::Kept => "kept",
         DecisionOutcome::Reverted => "reverted",
-        DecisionOutcome::Trying => "being tried",
+        DecisionOutcome::Trying => "on trial",
     };
     let stage = decision.stage.as_ref().map(|stage| format!(" of `{stage}`")).unwrap_or_default();
     let Decision { what, from, to, before, .. } = decision;

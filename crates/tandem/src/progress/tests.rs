@@ -52,9 +52,9 @@ fn the_line_has_epoch_step_losses_speeds_utilisation_and_time_left() {
 }
 
 #[test]
-fn a_warm_up_says_how_far_it_is_but_not_too_often() {
+fn a_warm_up_prints_its_progress_at_intervals() {
     let mut board = Board::new(PLAN);
-    let mut met = |number: u32, second: u64| {
+    let mut warmed_up = |number: u32, second: u64| {
         let took = Nanos::millis(1500);
         let event = WarmUp { shape: [8, 60, 400], number, total: 4, took }.into();
         board.hear(Update::Event(&Stamped { at: Nanos::millis(1000 * second), event }))
@@ -63,10 +63,10 @@ fn a_warm_up_says_how_far_it_is_but_not_too_often() {
         let text = "(8 rows, 60 symbols, 400 frames) in 1.50 s";
         vec![Said::Line(format!("warm-up: shape {number} of 4 {text}"))]
     };
-    assert_eq!(met(1, 3), line(1));
-    assert_eq!(met(2, 4), []);
-    assert_eq!(met(3, 6), line(3));
-    assert_eq!(met(4, 7), line(4), "the last one always");
+    assert_eq!(warmed_up(1, 3), line(1));
+    assert_eq!(warmed_up(2, 4), []);
+    assert_eq!(warmed_up(3, 6), line(3));
+    assert_eq!(warmed_up(4, 7), line(4), "the last one always");
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn speeds_follow_a_change_within_a_minute() {
 }
 
 #[test]
-fn what_happens_beside_the_steps_gets_a_line() {
+fn events_other_than_steps_get_a_line() {
     let mut board = Board::new(PLAN);
     let checkpoint = Checkpoint {
         step: 50,
@@ -115,7 +115,7 @@ fn what_happens_beside_the_steps_gets_a_line() {
     assert_eq!(hear(&mut board, full()), [], "said once");
 }
 
-/// A terminal that remembers everything that was ever written to it.
+/// A terminal that records everything written to it.
 #[derive(Clone, Debug, Default)]
 struct Terminal(Arc<Mutex<String>>);
 
@@ -150,7 +150,7 @@ impl TermLike for Terminal {
     }
 }
 
-/// What is said on stderr.
+/// Collects the output on stderr.
 #[derive(Clone, Default)]
 struct Voice(Arc<Mutex<Vec<u8>>>);
 
@@ -171,7 +171,7 @@ impl Write for Voice {
 }
 
 #[test]
-fn a_bar_shows_where_the_run_stands_and_lines_go_above_it() {
+fn a_bar_shows_the_progress_and_lines_are_printed_above_it() {
     let (terminal, voice) = (Terminal::default(), Voice::default());
     let target = ProgressDrawTarget::term_like(Box::new(terminal.clone()));
     let show = Show::Bar(bar(&PLAN, target));
@@ -195,7 +195,7 @@ fn a_bar_shows_where_the_run_stands_and_lines_go_above_it() {
 }
 
 #[test]
-fn without_a_terminal_a_line_comes_now_and_then() {
+fn without_a_terminal_a_line_is_printed_at_intervals() {
     let voice = Voice::default();
     let progress =
         TrainProgress::on(PLAN, Show::Lines { due: None, said: 0 }, Box::new(voice.clone()));
@@ -208,7 +208,7 @@ fn without_a_terminal_a_line_comes_now_and_then() {
     progress.done();
     let text = voice.text();
     let steps: Vec<&str> = text.lines().filter_map(|line| line.split(':').next()).collect();
-    // The last one comes at the end.
+    // The last line is printed at the end.
     let wanted = [1, 4, 6, 7].map(|step| format!("epoch 1 of 4, step {step} of 300"));
     assert_eq!(steps, wanted);
 }

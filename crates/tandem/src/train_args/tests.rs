@@ -1,7 +1,7 @@
-//! Flags, environment and files, as they become one plan.
+//! Flags, environment and files, resolved to a plan.
 
 use super::*;
-use crate::failure::explain;
+use crate::failure::{Result, explain};
 use crate::train_plan::effective_config;
 use clap::{CommandFactory, Parser};
 use proptest::prelude::*;
@@ -20,19 +20,19 @@ fn typed(flags: &[&str]) -> Result<TrainArgs, clap::Error> {
     Typed::try_parse_from(["train"].iter().chain(flags)).map(|typed| typed.args)
 }
 
-/// The plan for these flags on some corpus.
+/// The plan for these flags.
 pub fn plan(flags: &[&str]) -> TrainPlan {
     let all = [&["--train-data", "corpora/x"], flags].concat();
     typed(&all).expect("flags that parse").resolve().expect("a plan")
 }
 
-/// The plan for these flags over a file.
-fn plan_over(name: &str, text: &str, flags: &[&str]) -> anyhow::Result<TrainPlan> {
+/// The plan for these flags and a configuration file.
+fn plan_over(name: &str, text: &str, flags: &[&str]) -> Result<TrainPlan> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(name);
     std::fs::write(&path, text).unwrap();
     let all = [&["--config", path.to_str().unwrap()], flags].concat();
-    typed(&all)?.resolve()
+    typed(&all).expect("flags that parse").resolve()
 }
 
 fn refused(flags: &[&str]) -> String {
@@ -42,27 +42,27 @@ fn refused(flags: &[&str]) -> String {
 }
 
 #[test]
-fn the_flags_are_sound() {
+fn clap_accepts_the_definitions() {
     Typed::command().debug_assert();
 }
 
 #[test]
-fn without_flags_the_promised_defaults_hold() {
+fn without_flags_the_documented_defaults_hold() {
     let plan = plan(&[]);
     assert_eq!((plan.batch.batch_size, plan.depth), (16, 4));
     assert_eq!((plan.data.text.max_symbols, plan.data.max_mel_frames), (200, 800));
     assert_eq!((plan.start_delay, plan.adapt, plan.resume), (Seconds(2.0), true, false));
     assert_eq!((plan.train.epochs, plan.train.max_steps), (Some(100), None));
-    assert_eq!(plan.said.len(), 1, "a choice of ours is said");
-    assert!(plan.said[0].contains("100 epochs"), "{}", plan.said[0]);
+    assert_eq!(plan.notes.len(), 1, "the chosen default is named");
+    assert!(plan.notes[0].contains("100 epochs"), "{}", plan.notes[0]);
     assert_eq!(plan.val_data, None);
 }
 
 #[test]
-fn a_length_that_is_given_is_not_supplemented() {
+fn no_default_number_of_epochs_is_added_to_a_given_length() {
     let steps = plan(&["--max-steps", "50"]);
     assert_eq!((steps.train.max_steps, steps.train.epochs), (Some(50), None));
-    assert!(steps.said.is_empty());
+    assert!(steps.notes.is_empty());
     let both = plan(&["--max-steps", "50", "--epochs", "3"]);
     assert_eq!((both.train.max_steps, both.train.epochs), (Some(50), Some(3)));
 }
@@ -121,6 +121,8 @@ fn every_flag_reaches_its_setting() {
         "f16",
         "--max-mel-frames",
         "700",
+        "--stall-timeout",
+        "90",
     ]);
     let file: serde_json::Value = serde_json::to_value(plan.to_file()).unwrap();
     let wanted = [
@@ -150,6 +152,7 @@ fn every_flag_reaches_its_setting() {
         ("/prefetch_buffer_size", "5"),
         ("/train/precision", "\"f16\""),
         ("/batch/max_mel_frames", "700"),
+        ("/pipeline/stall_timeout", "90"),
     ];
     for (key, value) in wanted {
         assert_eq!(file.pointer(key).expect(key).to_string(), value, "{key}");
@@ -157,10 +160,25 @@ fn every_flag_reaches_its_setting() {
     assert!(plan.resume);
     let feed = plan.feed_settings();
     assert_eq!((feed.workers, feed.depth, feed.batch.batch_size), (3, 5, 24));
+    let limit = Some(std::time::Duration::from_secs(90));
+    assert_eq!((feed.stall_timeout, plan.prepare.stall_timeout), (limit, limit));
 }
 
 #[test]
-fn a_flag_beats_the_file_and_the_file_beats_the_default() {
+fn a_stall_ends_a_run_after_a_minute_unless_the_limit_is_changed_or_off() {
+    let seconds = |plan: TrainPlan| plan.feed_settings().stall_timeout.map(|limit| limit.as_secs());
+    assert_eq!(seconds(plan(&[])), Some(60));
+    assert_eq!(seconds(plan(&["--stall-timeout", "0"])), None);
+    let file = "train_data: corpora/z\npipeline: {stall_timeout: 5}\n";
+    assert_eq!(seconds(plan_over("a.yaml", file, &[]).unwrap()), Some(5));
+    assert_eq!(seconds(plan_over("a.yaml", file, &["--stall-timeout", "7"]).unwrap()), Some(7));
+    let file = file.replace('5', "86401");
+    let refused = plan_over("a.yaml", &file, &[]).unwrap_err();
+    assert!(explain(&refused).contains("`pipeline.stall_timeout` is 86401"), "{refused:?}");
+}
+
+#[test]
+fn a_flag_overrides_the_file_and_the_file_overrides_the_default() {
     let file = "train_data: corpora/z\nbatch: {batch_size: 5}\ntrain:\n  keep: 7\n  optimizer:\n    \
         lr: 1e-4\nmodel_start_delay: 1.5\nadapt: false\nnum_workers: 2\n";
     let plan = plan_over("a.yaml", file, &["--lr", "5e-4", "--num-workers", "6"]).unwrap();
@@ -184,7 +202,7 @@ fn child() {
 }
 
 #[test]
-fn the_environment_stands_between_flag_and_file() {
+fn the_environment_overrides_the_file_and_a_flag_overrides_both() {
     let folder = tempfile::tempdir().unwrap();
     let config = folder.path().join("a.toml");
     let text = "train_data = \"x\"\n[train]\nkeep = 7\n[train.optimizer]\nlr = 1e-4\n";
@@ -236,7 +254,7 @@ fn patience_of_zero_is_none() {
 }
 
 #[test]
-fn values_that_cannot_be_carried_out_are_refused_with_the_flag() {
+fn invalid_values_are_refused_with_the_flag() {
     let cases: [(&[&str], &str, &str); 9] = [
         (&["--lr", "0"], "`train.optimizer.lr` is 0, expected a number above 0", "--lr"),
         (&["--lr", "-1e-3"], "is -0.001", "--lr"),
@@ -256,19 +274,22 @@ fn values_that_cannot_be_carried_out_are_refused_with_the_flag() {
 }
 
 #[test]
-fn a_run_without_a_corpus_says_how_to_name_one() {
+fn a_run_without_a_corpus_is_refused_with_the_flag() {
     let error = typed(&[]).unwrap().resolve().expect_err("refused");
     let said = explain(&error);
-    assert!(said.contains("no corpus to train on") && said.contains("--train-data"), "{said}");
+    assert!(
+        said.contains("no training corpus is given") && said.contains("--train-data"),
+        "{said}"
+    );
 }
 
-/// Everything of a plan but where it came from.
+/// The settings of a plan without its notes.
 fn substance(plan: &TrainPlan) -> String {
-    let plan = TrainPlan { said: Vec::new(), ..plan.clone() };
+    let plan = TrainPlan { notes: Vec::new(), ..plan.clone() };
     format!("{plan:?}")
 }
 
-/// A name that a careless writer of TOML would break.
+/// A path with characters that need escapes in TOML.
 fn path() -> impl Strategy<Value = PathBuf> {
     "[a-zA-Zآ-ی0-9 '\"\\\\#=\\[\\]{}\n\t.,/-]{1,20}".prop_map(PathBuf::from)
 }
@@ -300,6 +321,7 @@ prop_compose! {
         separator in prop::option::of(any::<char>()),
         num_workers in prop::option::of(1usize..200),
         max_rejected in prop::option::of(0.0f64..=1.0),
+        stall_timeout in prop::option::of(0u64..=86_400),
         batch_size in prop::option::of(1usize..300),
         prefetch_buffer_size in prop::option::of(1usize..300),
         seed in any::<Option<u64>>(),
@@ -309,7 +331,7 @@ prop_compose! {
             languages, phonemes, lexicon, keep_diacritics, separator,
             max_text_length: Some(lengths.symbols),
             max_mel_frames: Some(lengths.frames),
-            num_workers, cache_dataset, cache_dir, max_rejected,
+            num_workers, cache_dataset, cache_dir, max_rejected, stall_timeout,
         };
         let frame_budget = lengths.budget;
         (corpus, BatchArgs { batch_size, frame_budget, prefetch_buffer_size, seed })
@@ -392,6 +414,6 @@ proptest! {
         let second = again.resolve().unwrap();
         prop_assert_eq!(substance(&first), substance(&second));
         prop_assert_eq!(effective_config(&second).unwrap(), written);
-        prop_assert!(second.said.is_empty(), "nothing is left to choose");
+        prop_assert!(second.notes.is_empty(), "nothing is left to choose");
     }
 }

@@ -1,15 +1,15 @@
-//! `tandem analyze --alignments RUN`: which transcripts a trained voice doubts.
+//! `tandem analyze --alignments RUN`: finds transcripts that do not fit their recordings.
 //!
-//! In: a run directory or checkpoint, which names its corpus and settings. Out: rows by suspicion.
+//! In: a run directory or checkpoint, which names its corpus and settings. Out: rows, the most
+//! suspicious first.
 
-use crate::commands::prepare::Shown;
 use crate::config::FileConfig;
 use crate::corpus_args::{CorpusArgs, CorpusSettings};
+use crate::data_report::prepare_corpus;
 use crate::exit::ExitStatus;
-use crate::failure::Advised;
+use crate::failure::{Advised, Context, Failure, Result};
 use crate::interrupt::cancel_on_signals;
 use crate::printer::Printer;
-use anyhow::Context;
 use owo_colors::OwoColorize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,21 +20,20 @@ use tandem_device::placement::{DeviceSettings, Placement};
 use tandem_eval::transcripts::{RankOptions, Ranked, Ranking, rank_transcripts};
 use tandem_model::checkpoint::{Parts, find};
 use tandem_model::trained_voice::TrainedVoice;
-use tandem_train::prepare;
 use tandem_train::run::state::CONFIG;
 
-/// What only `--alignments` needs.
+/// Flags of `--alignments`.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Transcripts")]
 pub struct AlignmentArgs {
-    /// Rank transcripts by how badly they fit their recordings, as the voice of this training run
-    /// hears it: a run directory or a checkpoint
+    /// Rank transcripts by how badly they fit their recordings, aligned by this run directory or
+    /// checkpoint
     #[arg(long, value_name = "RUN")]
     pub alignments: Option<PathBuf>,
-    /// Rank the rows held out instead of those that were learned from
+    /// Rank held-out rows instead of training rows
     #[arg(long, requires = "alignments")]
     held_out: bool,
-    /// Rank at most so many rows, spread over all
+    /// Rank at most so many rows, spread over the corpus
     #[arg(
         long,
         value_name = "N",
@@ -47,35 +46,30 @@ pub struct AlignmentArgs {
     top: usize,
 }
 
-/// What was asked for.
 pub struct Asked<'a> {
     /// The run or checkpoint.
     pub run: &'a Path,
-    /// The corpus, where it is not the run's own.
+    /// The corpus, if it is not that of the run.
     pub corpus: Option<&'a Path>,
-    /// Whether a script reads the answer.
     pub json: bool,
 }
 
-/// Listens and reports. The answer is no where a row should be looked at.
+/// Aligns and prints the ranking. Exit code 1: a row should be checked.
 pub fn run(
     asked: Asked<'_>,
     args: &AlignmentArgs,
     corpus: &CorpusArgs,
     out: &mut Printer,
-) -> anyhow::Result<ExitStatus> {
+) -> Result<ExitStatus> {
     let settings = settings_of(&asked, corpus)?;
     let placed = Placement::decide(&DeviceSettings::default(), &Inventory::detect())?.model.id;
     let device = backend::open(placed)?;
     let trained = guarded("reading the voice", || TrainedVoice::read(asked.run, &device))?
-        .with_context(|| format!("cannot listen with `{}`", asked.run.display()))?;
+        .with_context(|| format!("cannot align with `{}`", asked.run.display()))?;
     let cancel = cancel_on_signals()?;
-    let mut shown = Shown::on(out);
-    let prepared =
-        prepare(&settings.corpus, &settings.data, &settings.prepare, &mut shown, &cancel);
-    shown.done();
-    let prepared =
-        prepared.with_context(|| format!("cannot prepare `{}`", settings.corpus.display()))?;
+    let CorpusSettings { corpus, data, prepare, .. } = &settings;
+    let prepared = prepare_corpus(corpus, data, prepare, &cancel, out)
+        .with_context(|| format!("cannot prepare `{}`", corpus.display()))?;
     let options = RankOptions {
         split: if args.held_out { Split::Eval } else { Split::Train },
         limit: args.limit.map(|limit| limit as usize),
@@ -100,14 +94,15 @@ pub fn run(
     Ok(if fine { ExitStatus::Done } else { ExitStatus::Negative })
 }
 
-/// Corpus and settings as the run had them. What decides which symbols the voice reads is the
-/// run's: with others it would judge its own misreading.
-fn settings_of(asked: &Asked<'_>, corpus: &CorpusArgs) -> anyhow::Result<CorpusSettings> {
+/// Corpus and settings of the run. The text settings are always those of the run: with other symbols
+/// the alignments would be meaningless.
+fn settings_of(asked: &Asked<'_>, corpus: &CorpusArgs) -> Result<CorpusSettings> {
     let unread = || format!("cannot read the run `{}`", asked.run.display());
     let loaded = find(asked.run, Parts::Only(&[])).with_context(unread)?;
     let document: serde_json::Value = loaded.contents.document(CONFIG).with_context(unread)?;
     let file: FileConfig = serde_json::from_value(document["config"].clone())
-        .context("its settings are not those of this program")
+        .map_err(Failure::foreign)
+        .context("its settings are of another version")
         .with_context(unread)?;
     let of_run = file.data_settings();
     let root = match (asked.corpus, &file.train_data) {
@@ -123,14 +118,13 @@ fn settings_of(asked: &Asked<'_>, corpus: &CorpusArgs) -> anyhow::Result<CorpusS
     let settings = corpus.resolve_over(file, &root)?;
     if (&settings.data.text, &settings.data.mel) != (&of_run.text, &of_run.mel) {
         let fact = "text would be read in another way than this voice learned it";
-        let advice =
-            "leave out flags that change how text is read: the run's own settings are used";
+        let advice = "remove flags that change how text is read: the settings of the run are used";
         return Err(Advised::new(fact, advice).into());
     }
     Ok(settings)
 }
 
-fn print(found: &Ranking, top: usize, out: &mut Printer) -> anyhow::Result<()> {
+fn print(found: &Ranking, top: usize, out: &mut Printer) -> Result<()> {
     let mut table = Printer::table(&COLUMNS);
     for (number, row) in found.rows.iter().take(top).enumerate() {
         table.add_row(cells(number + 1, row));
@@ -149,7 +143,7 @@ fn print(found: &Ranking, top: usize, out: &mut Printer) -> anyhow::Result<()> {
         out.note(&format!("{} `{}`: {}", "not ranked".yellow(), row.id, row.why));
     }
     out.note(&format!(
-        "{} of {} rows should be looked at, in {}; step {} of `{}`",
+        "{} of {} rows should be checked, in {}; step {} of `{}`",
         found.suspicious,
         found.rows.len(),
         found.took,

@@ -1,4 +1,4 @@
-//! The analysis as a page: its own section first, then the run of the consumer.
+//! The analysis as an HTML page: its own section, then the run of the consumer.
 
 use tandem_page::page::{Bar, Block, Fact, Page, Section, Table, Tone, Verdict};
 use tandem_page::run_page::{add_sections, subtitle};
@@ -7,7 +7,7 @@ use tandem_telemetry::stats::Figures;
 use tandem_train::measure::analyze::{Analysis, UNEVEN};
 use tandem_train::measure::rehearsal::LATE;
 
-/// The page of an analysis and the run it rests on; `name` is the corpus.
+/// The page of an analysis and its run; `name` is the corpus.
 pub fn page(analysis: &Analysis, view: &RunView, name: &str, lang: Lang) -> Page {
     let mut page = Page::new(lang, lang.say("Analysis of loading", "تحلیل بارگذاری داده‌ها"));
     page.subtitle = subtitle(view, name, lang);
@@ -21,13 +21,13 @@ fn section(analysis: &Analysis, lang: Lang) -> Section {
     let bars = [
         (lang.say("read a recording", "خواندن فایل صوتی"), &audio.read),
         (lang.say("decode it", "رمزگشایی"), &audio.decode),
-        (lang.say("its mel frames", "فریم‌های مل"), &audio.mel),
+        (lang.say("compute mel frames", "فریم‌های مل"), &audio.mel),
         (lang.say("wait for a batch", "انتظار برای هر دسته"), &batches.wait),
     ];
     let bars = bars.map(|(what, times)| Bar::new(what, times.mean, lang.seconds(times.mean)));
     let cold = Bar::new(lang.say("cold", "سرد"), cache.cold.0, lang.seconds(cache.cold.0));
     let warm = Bar::new(lang.say("warm", "گرم"), cache.warm.0, lang.seconds(cache.warm.0));
-    Section::new("analysis", lang.say("What loading costs", "هزینهٔ بارگذاری"))
+    Section::new("analysis", lang.say("Cost of data loading", "هزینهٔ بارگذاری"))
         .with(verdict(analysis, lang))
         .with(facts(analysis, lang))
         .with_some(findings(analysis, lang).some())
@@ -42,7 +42,7 @@ fn section(analysis: &Analysis, lang: Lang) -> Section {
         .with(Block::Bars(vec![cold.toned(Tone::Fair), warm.toned(Tone::Good)]))
 }
 
-/// The sentence is the analysis's own in English; its findings are in English in either language.
+/// The sentence is translated; the findings are in English in both languages.
 fn verdict(analysis: &Analysis, lang: Lang) -> Verdict {
     let count = analysis.findings.len();
     let tone = if count == 0 { Tone::Good } else { Tone::Bad };
@@ -120,7 +120,7 @@ fn times(analysis: &Analysis, lang: Lang) -> Table {
     };
     row(lang.say("read a recording", "خواندن فایل صوتی"), &audio.read);
     row(lang.say("decode it", "رمزگشایی"), &audio.decode);
-    row(lang.say("its mel frames", "فریم‌های مل"), &audio.mel);
+    row(lang.say("compute mel frames", "فریم‌های مل"), &audio.mel);
     row(lang.say("wait for a batch", "انتظار برای هر دسته"), &batches.wait);
     table
 }

@@ -1,8 +1,8 @@
-//! `tandem bench data`: how fast a corpus becomes batches on this machine, against the targets.
+//! `tandem bench data`: throughput of data preparation on this machine, against targets.
 //!
-//! Every ratio is taken inside one run whose two sides alternate, since the machine may be shared:
-//! what slows one side slows the other. Speech of the demo corpus, cut to clips of 3 to 6.4 s
-//! (4.7 s on average), is the material; nothing is downloaded.
+//! The two sides of a ratio are measured alternately in one run, so that other programs slow both. The
+//! material is speech of the demo corpus, cut to clips of 3 to 6.4 s (4.7 s on average); nothing is
+//! downloaded.
 
 mod clips; // speech to measure with
 mod mel; // samples to mel frames, by kernel
@@ -12,6 +12,7 @@ mod start; // warm start, and memory while preparing
 
 use crate::commands::bench::target::{self, Target};
 use crate::exit::ExitStatus;
+use crate::failure::Result;
 use crate::printer::Printer;
 use serde::Serialize;
 use std::path::PathBuf;
@@ -25,20 +26,19 @@ Examples:
 
 Exit code 1 if a target was missed. Targets hold for a machine with AVX-512 and two free cores.";
 
-/// What was typed.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     /// Parts to measure
     #[arg(long, value_enum, value_delimiter = ',', value_name = "PARTS")]
     only: Vec<Part>,
-    /// Rounds of each comparison; the median counts
+    /// Rounds of each comparison, of which the median is used
     #[arg(long, value_name = "N", default_value_t = 15, value_parser = clap::value_parser!(u32).range(3..=1000))]
     rounds: u32,
-    /// Also make and open a corpus of a million rows
+    /// Also create and open a corpus of a million rows
     #[arg(long)]
     million: bool,
-    /// Where to make the clips (about 1 GB) [default: the system's temporary directory]
+    /// Directory for the clips (about 1 GB) [default: the system's temporary directory]
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
     /// Print as JSON
@@ -46,7 +46,6 @@ pub struct Args {
     json: bool,
 }
 
-/// A part of the data side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Part {
     Mel,
@@ -60,8 +59,7 @@ struct Answer {
     targets: Vec<Target>,
 }
 
-/// Measures the parts asked for.
-pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     let wanted = |part| args.only.is_empty() || args.only.contains(&part);
     let rounds = args.rounds as usize;
     let dir = match &args.dir {
@@ -88,7 +86,7 @@ pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
         targets.extend(start::measure(&clips, dir.path())?);
     }
     if args.million {
-        out.note("a manifest of a million rows: first made and prepared, then opened");
+        out.note("a manifest of a million rows: created, prepared, then opened");
         targets.extend(start::measure_million(dir.path(), out)?);
     }
     if args.json {

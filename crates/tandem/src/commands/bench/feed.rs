@@ -1,21 +1,21 @@
-//! `tandem bench feed`: what a step costs with the whole pipeline beside it, against the model alone.
+//! `tandem bench feed`: duration of a step with the pipeline, against the model only.
 //!
-//! Both learn the same batches, with the trainer's own steps. They take turns of a second or two: machines that are
-//! shared change their pace, and what they do to a pair of neighbours they do to both.
+//! Both train on the same batches with the trainer's own steps. They alternate every second or two, so
+//! that other programs on a shared machine slow both.
 
 use super::target::{Limit, Target, median, print, status};
 use crate::exit::ExitStatus;
+use crate::failure::{Result, ensure};
 use crate::interrupt::cancel_on_signals;
 use crate::printer::Printer;
 use crate::profiling::{ProfilingArgs, Session};
 
-/// What was typed.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     #[command(flatten)]
     profiling: ProfilingArgs,
-    /// Batches that are learned before it is the other's turn
+    /// Batches in one turn
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     turn: u32,
     /// Print as JSON
@@ -28,18 +28,17 @@ Examples:
   tandem bench feed --cache-dataset
   tandem bench feed --train-data my-corpus --batch-size 16 --num-steps 1000 --json
 
-`--num-steps` batches are learned both ways. Exit code 1: the pipeline costs more than three steps in a hundred.";
+`--num-steps` batches are trained both ways. Exit code 1: the pipeline slows a step by more than 3 %.";
 
-/// Steps per second with the pipeline against those of the model alone.
+/// Steps per second with the pipeline, relative to the model only.
 const AT_LEAST: f64 = 0.97;
 
-/// Measures.
-pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     let cancel = cancel_on_signals()?;
     let session = Session::open(&args.profiling, &cancel, out)?;
     let turns = (args.profiling.num_steps as usize).div_ceil(args.turn as usize);
     let found = session.take_turns(turns, args.turn as usize, out)?;
-    anyhow::ensure!(!found.is_empty(), "the corpus gives no batch");
+    ensure(!found.is_empty(), "the corpus gives no batch")?;
     let mut ratios: Vec<f64> = found.iter().map(|turn| turn.alone / turn.with_pipeline).collect();
     ratios.sort_by(f64::total_cmp);
     let quarter = |part: usize| ratios[(ratios.len() * part / 4).min(ratios.len() - 1)];

@@ -1,24 +1,23 @@
-//! `tandem bench learn`: whether a voice learns what a text says, on the demo corpus.
+//! `tandem bench learn`: whether training learns the text, on the demo corpus.
 //!
-//! Trains and judges by the commands a user would type, each in a process of its own: once as the
-//! corpus is, once with the texts of other recordings (the control), and, if asked, with other
-//! ages of the alignment. Distortion after warping beats the mean frame even with a wrong text, so
-//! the control decides.
+//! Trains and evaluates with the commands of a user, each in its own process: once with the corpus as
+//! it is, once with the texts of other recordings (the control), and with `--only lag` for several ages
+//! of the aligner's weights. Distortion after warping is below that of the mean frame even with a wrong
+//! text, so the control decides.
 
-mod overfit; // one batch, learned by heart
+mod overfit; // overfits one batch
 mod shuffled; // the control's corpus
-mod voices; // whether a reference is imitated
+mod voices; // whether the reference speaker is followed
 
 use super::target::{self, Limit, Target};
 use crate::demo_corpus;
 use crate::exit::ExitStatus;
+use crate::failure::{Context, Failure, Result};
 use crate::printer::Printer;
-use anyhow::{Context, bail};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// What was typed.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -31,7 +30,7 @@ pub struct Args {
     /// Measure only these
     #[arg(long, value_name = "PART", value_delimiter = ',', value_enum)]
     only: Vec<Part>,
-    /// Keep the runs in this directory, which must be new [default: they are removed]
+    /// Save the runs in this new directory [default: they are removed]
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
     /// Print JSON
@@ -41,11 +40,11 @@ pub struct Args {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Part {
-    /// One batch, learned by heart
+    /// Overfit one batch
     Overfit,
     /// Held-out distortion against the mean frame and against shuffled texts; timing; voices
     Text,
-    /// The same run with the alignment's weights 1, 10 and 50 steps apart
+    /// The same run with aligner snapshots every 1, 10 and 50 steps
     Lag,
 }
 
@@ -53,14 +52,14 @@ const EXAMPLES: &str = "\
 Examples:
   tandem bench learn                     overfit and text: about 10 minutes on two cores
   tandem bench learn --only overfit
-  tandem bench learn --only lag --json   what the age of the alignment costs
+  tandem bench learn --only lag --json   cost of older aligner weights
 
 Exit code 1: a target was missed.";
 
-/// Distortion with older weights against that with the freshest.
+/// Distortion with older aligner weights, relative to the newest.
 const LAG_MAY_COST: f64 = 1.05;
 
-/// What `tandem evaluate --json` prints, as far as it is needed.
+/// The fields of `tandem evaluate --json` that are needed.
 #[derive(Deserialize)]
 struct Judged {
     all: Means,
@@ -81,8 +80,7 @@ struct Timing {
     words: usize,
 }
 
-/// Measures.
-pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     let wanted = |part| {
         if args.only.is_empty() { part != Part::Lag } else { args.only.contains(&part) }
     };
@@ -123,7 +121,7 @@ struct Bench<'a> {
 
 impl Bench<'_> {
     /// The corpus as it is, and the control.
-    fn text(&self, out: &mut Printer) -> anyhow::Result<Vec<Target>> {
+    fn text(&self, out: &mut Printer) -> Result<Vec<Target>> {
         let shuffled = self.place.join("shuffled-corpus");
         shuffled::write(&self.corpus, &shuffled).context("cannot write the control's corpus")?;
         let run = self.train(&self.corpus, "texts", &[], out)?;
@@ -161,8 +159,8 @@ impl Bench<'_> {
         Ok(targets)
     }
 
-    /// How much older weights cost that align, beside what another seed does.
-    fn lag(&self, out: &mut Printer) -> anyhow::Result<Vec<Target>> {
+    /// Cost of older aligner weights, next to the effect of another seed.
+    fn lag(&self, out: &mut Printer) -> Result<Vec<Target>> {
         let mut targets: Vec<Target> = Vec::new();
         for (every, seed) in [("1", "0"), ("1", "1"), ("10", "0"), ("50", "0")] {
             let flags = ["--align-every", every, "--align-lag", every, "--seed", seed];
@@ -195,7 +193,7 @@ impl Bench<'_> {
         name: &str,
         flags: &[&str],
         out: &mut Printer,
-    ) -> anyhow::Result<PathBuf> {
+    ) -> Result<PathBuf> {
         let run = self.place.join(name);
         let (steps, batch) = (self.args.steps.to_string(), self.args.batch_size.to_string());
         out.note(&format!("training `{name}`: {steps} steps"));
@@ -211,21 +209,22 @@ impl Bench<'_> {
             .stdout(Stdio::null());
         match command.status().context("cannot start a training run")? {
             status if status.success() => Ok(run),
-            status => bail!("the training run `{name}` failed: {status}"),
+            status => Err(Failure::bare(format!("the training run `{name}` failed: {status}"))),
         }
     }
 
-    fn judge(&self, run: &Path) -> anyhow::Result<Judged> {
+    fn judge(&self, run: &Path) -> Result<Judged> {
         let mut command = tandem()?;
         command.args(["evaluate", "--json", "--checkpoint"]).arg(run);
         command.arg("--corpus").arg(&self.corpus).stderr(Stdio::inherit());
-        let answer = command.output().context("cannot start a judgement")?;
+        let answer = command.output().context("cannot start an evaluation")?;
         serde_json::from_slice(&answer.stdout)
+            .map_err(Failure::foreign)
             .with_context(|| format!("`tandem evaluate` ended with {}", answer.status))
     }
 }
 
-/// This program again.
-fn tandem() -> anyhow::Result<Command> {
+/// A command that starts this program.
+fn tandem() -> Result<Command> {
     Ok(Command::new(std::env::current_exe().context("cannot find this program")?))
 }

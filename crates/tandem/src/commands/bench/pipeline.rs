@@ -1,44 +1,43 @@
-//! `tandem bench pipeline`: the pipeline on stand-in stages, against its targets and against what
-//! the simulation says.
+//! `tandem bench pipeline`: the pipeline with simulated stages, against targets and the simulation.
 //!
-//! Without stages it measures every target; with stages of your own it runs those, and prints
-//! measured and predicted step, stall and shares. Reads no corpus and opens no device.
+//! Without `--stage` it measures every target; with stages it runs those, and prints measured and
+//! predicted step, stall and shares. Reads no corpus and opens no device.
 
-mod checks; // each target: what is run, what was measured
+mod checks; // the targets and their measurements
 mod grid; // stall against the simulation, cell by cell
 mod line; // stages from the command line
 
 use crate::commands::bench::target::{self, Target};
 use crate::exit::ExitStatus;
+use crate::failure::Result;
 use crate::printer::Printer;
 use checks::Size;
 use grid::Cell;
 use serde::Serialize;
 use tandem_pipeline::rehearse::Spend;
 
-/// What was typed.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// A stage of your own: name, milliseconds, variation (0), workers (1); repeat in order
+    /// A simulated stage: name, milliseconds, variation (0), workers (1); repeat in order
     #[arg(long = "stage", value_name = "NAME=MS[,CV[,WORKERS]]")]
     stages: Vec<line::StageArg>,
-    /// What the consumer spends: milliseconds, variation
+    /// Time of the consumer per item: milliseconds, variation
     #[arg(long, value_name = "MS[,CV]", default_value = "150", requires = "stages")]
     consumer: line::CostArg,
     /// Batch slots: prepared, ready and in training together
     #[arg(long = "pipeline-depth", value_name = "SLOTS", default_value_t = 3, requires = "stages")]
     depth: usize,
-    /// Items to run through your stages
+    /// Items to process
     #[arg(long, default_value_t = 100, requires = "stages")]
     items: usize,
-    /// Your stages keep a core busy instead of waiting, as a device's host thread does
+    /// Stages keep a core busy instead of sleeping
     #[arg(long, requires = "stages")]
     busy: bool,
     /// Measure each target longer (about five minutes instead of one)
     #[arg(long, conflicts_with = "stages")]
     full: bool,
-    /// Print the answer as JSON, for scripts
+    /// Print as JSON
     #[arg(long)]
     json: bool,
 }
@@ -51,19 +50,18 @@ Examples:
 
 Exit code 1 if a target was missed.";
 
-/// Runs the user's line, or measures every target.
-pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     if args.stages.is_empty() { targets(&args, out) } else { own_line(&args, out) }
 }
 
-/// All targets and the cells behind the stall's.
+/// All targets, and the measurements behind the stall target.
 #[derive(Serialize)]
 struct Answer {
     targets: Vec<Target>,
     stall_grid: Vec<Cell>,
 }
 
-fn targets(args: &Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+fn targets(args: &Args, out: &mut Printer) -> Result<ExitStatus> {
     let size = if args.full { Size::Full } else { Size::Short };
     let mut targets = Vec::new();
     out.note("four stages of 20, 10, 15 and 150 ms ...");
@@ -85,7 +83,7 @@ fn targets(args: &Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
     Ok(status)
 }
 
-fn own_line(args: &Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+fn own_line(args: &Args, out: &mut Printer) -> Result<ExitStatus> {
     let spend = if args.busy { Spend::Busy } else { Spend::Waiting };
     let outcome = line::run(&args.stages, args.consumer, args.depth, args.items, spend)?;
     if args.json {

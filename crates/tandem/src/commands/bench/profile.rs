@@ -1,11 +1,11 @@
 //! `tandem bench profile`: whether a profile names the stage that is slowed on purpose.
 //!
-//! Stages are slowed in turn, through the hidden switch of the pipeline; the profile is the one
-//! that `tandem profile` makes. Balanced runs, in which copy and training take equally long, must
-//! be named none.
+//! Stages are slowed in turn with the hidden `--slow-stage`; the profile is that of `tandem profile`. In
+//! balanced runs, in which transfer and training take equally long, no stage may be named.
 
 use super::target::{Limit, Target, print};
 use crate::exit::ExitStatus;
+use crate::failure::Result;
 use crate::interrupt::cancel_on_signals;
 use crate::printer::Printer;
 use crate::profiling::{ProfilingArgs, Session};
@@ -14,7 +14,6 @@ use tandem_insight::measured::Phase;
 use tandem_insight::profile::ProfileRules;
 use tandem_pipeline::Slowdowns;
 
-/// What was typed.
 #[derive(clap::Args)]
 pub struct Args {
     #[command(flatten)]
@@ -30,11 +29,10 @@ pub struct Args {
     json: bool,
 }
 
-/// The promise is about these.
+/// Stages that must be found.
 const SLOWED: [Phase; 4] = [Phase::Load, Phase::Preprocess, Phase::Transfer, Phase::Train];
 
-/// Measures.
-pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
+pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     let cancel = cancel_on_signals()?;
     let mut session = Session::open(&args.profiling, &cancel, out)?;
     session.try_cached = false;
@@ -53,7 +51,7 @@ pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
     }
     let mut none = 0;
     for turn in 0..args.balanced {
-        // Waiting makes up most of both, so that they stay equal on a busy machine.
+        // Most of both is waiting, so that they stay equal on a busy machine.
         let [train, copy] = usual_costs(&mut session, out)?;
         let slowed = [(Phase::Transfer, 11.0 * train - copy), (Phase::Train, 10.0 * train)];
         let named = name_with(&mut session, &slowed, out)?;
@@ -83,8 +81,9 @@ pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
     })
 }
 
-/// Training and copy of a batch without changes, measured just now: machines change their minds.
-fn usual_costs(session: &mut Session, out: &mut Printer) -> anyhow::Result<[f64; 2]> {
+/// Training and transfer time of a batch without delays, measured now: the speed of a shared machine
+/// changes.
+fn usual_costs(session: &mut Session, out: &mut Printer) -> Result<[f64; 2]> {
     session.feed.slow = Slowdowns::default();
     let plain = session.measure("without changes", &session.feed, out)?;
     Ok([plain.usual(Phase::Train).max(0.005), plain.usual(Phase::Transfer)])
@@ -94,7 +93,7 @@ fn name_with(
     session: &mut Session,
     slowed: &[(Phase, f64)],
     out: &mut Printer,
-) -> anyhow::Result<Option<Phase>> {
+) -> Result<Option<Phase>> {
     let slowed = slowed
         .iter()
         .map(|(phase, by)| (phase.name().to_string(), Duration::from_secs_f64(by.max(0.0))));

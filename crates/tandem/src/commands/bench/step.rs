@@ -1,13 +1,13 @@
-//! `tandem bench step`: how long a training step of a voice takes on this machine, and on what.
+//! `tandem bench step`: duration of a training step and its parts on this machine.
 //!
-//! The real model, losses, gradients and optimiser, on a batch in which every place is taken.
+//! Uses the real model, losses, gradients and optimizer, on a batch without padding.
 
 use super::target::{best_tenth, median};
 use crate::device_args::DeviceArgs;
 use crate::exit::ExitStatus;
+use crate::failure::{Context, Failure, Result, ensure};
 use crate::printer::Printer;
 use crate::train_args::model_size;
-use anyhow::Context;
 use serde::Serialize;
 use std::time::Instant;
 use tandem_data::batch::BatchShape;
@@ -23,11 +23,10 @@ use tandem_model::train_batch::AlignedBatch;
 use tandem_model::{Device, Module};
 use tandem_units::Seed;
 
-/// What was typed.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Size of the voice
+    /// Model size
     #[arg(long, value_name = "SIZE", default_value = "tiny", value_parser = model_size())]
     model_size: ModelSize,
     /// Utterances of a batch
@@ -39,10 +38,10 @@ pub struct Args {
     /// Symbols of each utterance
     #[arg(long, value_name = "N", default_value_t = 60)]
     symbols: usize,
-    /// Threads of the processor [default: all]
+    /// CPU threads [default: all]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
-    /// Steps that are measured, after three that are not
+    /// Measured steps, after three warm-up steps
     #[arg(long, value_name = "N", default_value_t = 20)]
     steps: usize,
     #[command(flatten)]
@@ -57,7 +56,7 @@ Examples:
   tandem bench step
   tandem bench step --model-size small --batch-size 16 --frames 400 --threads 1 --json";
 
-/// Steps before the clock starts: kernels are compiled, memory is taken.
+/// Steps before the measurement: kernels are compiled, memory is allocated.
 const WARM_UP: usize = 3;
 
 #[derive(Serialize)]
@@ -70,7 +69,7 @@ struct Figures {
     threads: usize,
     device: String,
     steps: usize,
-    /// Milliseconds: median and best tenth of the whole step.
+    /// Median and best tenth of the whole step, in milliseconds.
     step_ms: f64,
     step_best_ms: f64,
     /// Medians of its parts.
@@ -79,22 +78,23 @@ struct Figures {
     optimizer_ms: f64,
 }
 
-/// Measures.
-pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
-    anyhow::ensure!(args.steps > 0 && args.batch_size > 0, "nothing to measure: give at least 1");
-    anyhow::ensure!(
+pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
+    ensure(args.steps > 0 && args.batch_size > 0, "nothing to measure: give at least 1")?;
+    ensure(
         args.symbols > 0 && args.frames >= args.symbols,
-        "every symbol needs a frame: give at least as many `--frames` as `--symbols`"
-    );
+        "every symbol needs a frame: give at least as many `--frames` as `--symbols`",
+    )?;
     if let Some(threads) = args.threads {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.max(1));
-        pool.build_global().context("cannot set the number of threads")?;
+        pool.build_global()
+            .map_err(Failure::foreign)
+            .context("cannot set the number of threads")?;
     }
     let asked = args.devices.resolve(&Default::default())?;
     let placement = Placement::decide(&asked, &Inventory::detect())?;
     let device = placement.open()?.model;
     let name = placement.model.name.clone();
-    // As the trainer computes: on one of the threads that share the work.
+    // Inside the thread pool, as in the trainer.
     let figures = rayon::scope(|_| measure(&args, &device, name))?;
     if args.json {
         out.json(&figures)?;
@@ -104,7 +104,7 @@ pub fn run(args: Args, out: &mut Printer) -> anyhow::Result<ExitStatus> {
     Ok(ExitStatus::Done)
 }
 
-fn measure(args: &Args, device: &Device, name: String) -> anyhow::Result<Figures> {
+fn measure(args: &Args, device: &Device, name: String) -> Result<Figures> {
     let symbols = SymbolTable::standard().len();
     let config = VoiceConfig::of(args.model_size, symbols, 2, 80);
     let mut voice = Voice::new(&config, Seed(0), &device.clone().autodiff());
@@ -166,7 +166,7 @@ fn settings(step: u64) -> StepSettings {
     }
 }
 
-fn print(f: &Figures, out: &mut Printer) -> anyhow::Result<()> {
+fn print(f: &Figures, out: &mut Printer) -> Result<()> {
     out.line(&format!(
         "{} ({:.1} million parameters), {} x {} frames, {} symbols, on {} with {} threads",
         f.model_size.name(),
@@ -178,7 +178,7 @@ fn print(f: &Figures, out: &mut Printer) -> anyhow::Result<()> {
         f.threads
     ))?;
     out.line(&format!(
-        "step {:.0} ms (best tenth {:.0} ms): forward {:.0}, backward {:.0}, optimiser {:.0}; {:.0} frames/s",
+        "step {:.0} ms (best tenth {:.0} ms): forward {:.0}, backward {:.0}, optimizer {:.0}; {:.0} frames/s",
         f.step_ms,
         f.step_best_ms,
         f.forward_ms,

@@ -1,39 +1,34 @@
-//! A measured figure beside what it must reach.
+//! A measured value and its target.
 
 use crate::exit::ExitStatus;
+use crate::failure::Result;
 use crate::printer::Printer;
 use owo_colors::OwoColorize;
 use serde::Serialize;
 
-/// A measured figure beside what it must reach.
+/// A measured value and its target.
 #[derive(Clone, Debug, Serialize)]
 pub struct Target {
-    /// What was measured.
     pub name: String,
-    /// The figure.
     pub measured: f64,
-    /// Its unit.
     pub unit: &'static str,
-    /// What it must reach; none: for information.
+    /// The target; `None`: for information only.
     pub limit: Option<Limit>,
-    /// Whether it does.
+    /// Whether the target is met.
     pub met: Option<bool>,
     /// How it was measured.
     pub how: String,
 }
 
-/// What a figure must reach.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Limit {
-    /// So much or more.
     AtLeast(f64),
-    /// So much or less.
     AtMost(f64),
 }
 
 impl Target {
-    /// A figure that must reach a limit.
+    /// A value with a target.
     pub fn new(name: &str, measured: f64, unit: &'static str, limit: Limit, how: String) -> Target {
         let met = match limit {
             Limit::AtLeast(least) => measured >= least,
@@ -42,14 +37,14 @@ impl Target {
         Target { name: name.into(), measured, unit, limit: Some(limit), met: Some(met), how }
     }
 
-    /// A figure for information.
+    /// A value for information only.
     pub fn note(name: &str, measured: f64, unit: &'static str, how: String) -> Target {
         Target { name: name.into(), measured, unit, limit: None, met: None, how }
     }
 }
 
-/// The table for people.
-pub fn print(targets: &[Target], out: &mut Printer) -> anyhow::Result<()> {
+/// Prints a table.
+pub fn print(targets: &[Target], out: &mut Printer) -> Result<()> {
     let mut table = Printer::table(&["what", "measured", "target", "", "how"]);
     for target in targets {
         let limit = match target.limit {
@@ -74,7 +69,7 @@ pub fn status(targets: &[Target]) -> ExitStatus {
     if missed { ExitStatus::Negative } else { ExitStatus::Done }
 }
 
-/// Three figures, thousands apart, without an exponent.
+/// Three significant digits with thousands separators, without an exponent.
 fn rounded(number: f64) -> String {
     match number.abs() {
         size if size >= 1e4 => {
@@ -94,13 +89,13 @@ fn rounded(number: f64) -> String {
     }
 }
 
-/// The middle of several figures.
+/// The median.
 pub fn median(mut figures: Vec<f64>) -> f64 {
     figures.sort_by(f64::total_cmp);
     figures.get(figures.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-/// The figure that one in ten is below: what the machine can do when nobody disturbs.
+/// The 10th percentile: the speed of the machine without disturbance.
 pub fn best_tenth(mut figures: Vec<f64>) -> f64 {
     figures.sort_by(f64::total_cmp);
     figures.get(figures.len() / 10).copied().unwrap_or(f64::NAN)
@@ -111,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_read_easily() {
+    fn values_are_rounded_to_three_digits() {
         let pairs = [(0.127, "0.13"), (3.456, "3.46"), (61.27, "61.3"), (1234.5, "1234")];
         for (number, text) in pairs {
             assert_eq!(rounded(number), text);
@@ -121,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missed_target_makes_the_answer_no() {
+    fn a_missed_target_gives_exit_code_1() {
         let met = Target::new("a", 3.0, "x", Limit::AtLeast(3.0), String::new());
         let missed = Target::new("b", 3.0, "x", Limit::AtMost(2.9), String::new());
         assert_eq!(status(std::slice::from_ref(&met)), ExitStatus::Done);

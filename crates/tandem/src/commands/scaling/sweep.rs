@@ -1,12 +1,11 @@
-//! Training runs of several batch sizes, each in a process of its own.
+//! Training runs of several batch sizes, each in its own process.
 //!
-//! In: the sizes, smallest first. Out: the directories of the runs that were made, and the size
-//! that did not fit, where one did not. The same program is started again for each, so that no run
-//! inherits memory, threads or compiled kernels from another.
+//! In: the sizes, smallest first. Out: the directories of the runs, and the first size that did not
+//! fit into memory. Each run is a new process of this program, so that no run inherits memory, threads
+//! or compiled kernels from another.
 
-use crate::failure::Advised;
+use crate::failure::{Advised, Context, Result};
 use crate::printer::Printer;
-use anyhow::Context;
 use serde::Serialize;
 use std::fmt;
 use std::fs::{self, File};
@@ -15,32 +14,28 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 use tandem_pipeline::{CancelToken, PipelineError};
 
-/// What all runs of a sweep share.
+/// Settings of all runs of a sweep.
 pub struct Sweep {
-    /// Where the runs go.
     pub place: PathBuf,
-    /// What they train on.
     pub corpus: PathBuf,
-    /// Steps of each.
     pub steps: u64,
     /// More flags for `tandem train`.
     pub more: Vec<String>,
 }
 
-/// What came of a sweep.
+/// Result of a sweep.
 pub struct Swept {
-    /// The directory of each run that was made.
+    /// The directories of the finished runs.
     pub done: Vec<PathBuf>,
     /// The first size that did not fit.
     pub too_large: Option<TooLarge>,
 }
 
-/// A batch size that does not fit.
+/// A batch size that does not fit into memory.
 #[derive(Clone, Debug, Serialize)]
 pub struct TooLarge {
-    /// The size.
     pub batch_size: u32,
-    /// What the run said.
+    /// The error of the run.
     pub why: String,
 }
 
@@ -50,18 +45,13 @@ impl fmt::Display for TooLarge {
     }
 }
 
-/// How long a run that was asked to stop may take for it.
+/// Time a run has to stop after Ctrl-C before it is killed.
 const PATIENCE: Duration = Duration::from_secs(20);
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 impl Sweep {
-    /// Makes the runs, one after the other.
-    pub fn run(
-        &self,
-        sizes: &[u32],
-        cancel: &CancelToken,
-        out: &mut Printer,
-    ) -> anyhow::Result<Swept> {
+    /// Trains with each size in turn.
+    pub fn run(&self, sizes: &[u32], cancel: &CancelToken, out: &mut Printer) -> Result<Swept> {
         let mut swept = Swept { done: Vec::new(), too_large: None };
         for (place, &size) in sizes.iter().enumerate() {
             let (number, all) = (place + 1, sizes.len());
@@ -85,7 +75,7 @@ impl Sweep {
         Ok(swept)
     }
 
-    fn start(&self, size: u32, directory: &Path, log: &Path) -> anyhow::Result<Child> {
+    fn start(&self, size: u32, directory: &Path, log: &Path) -> Result<Child> {
         let program = std::env::current_exe().context("cannot find this program to start it")?;
         let log = File::create(log).context("cannot write the log of a run")?;
         let mut command = Command::new(program);
@@ -108,9 +98,9 @@ impl Sweep {
     }
 }
 
-/// Waits for a run. Ctrl-C reaches it as well, since it shares our terminal; where only we were
-/// told to stop, it is ended.
-fn wait(mut child: Child, cancel: &CancelToken) -> anyhow::Result<ExitStatus> {
+/// Waits for a run. Ctrl-C reaches it as well, since it shares the terminal; a signal to this process
+/// alone does not, so the run is killed then.
+fn wait(mut child: Child, cancel: &CancelToken) -> Result<ExitStatus> {
     let mut asked: Option<Instant> = None;
     loop {
         if let Some(ended) = child.try_wait().context("cannot wait for a training run")? {
@@ -126,7 +116,7 @@ fn wait(mut child: Child, cancel: &CancelToken) -> anyhow::Result<ExitStatus> {
     }
 }
 
-/// What a run said when memory was the matter; none where it was something else.
+/// The error of a run that ran out of memory; `None` for other errors.
 fn memory_fault(ended: ExitStatus, said: &str) -> Option<String> {
     let words = [
         "the largest batch of this corpus",
@@ -141,7 +131,7 @@ fn memory_fault(ended: ExitStatus, said: &str) -> Option<String> {
             line.trim().trim_start_matches("caused by: ").trim_start_matches("error: ").into(),
         );
     }
-    // Killed without a word is how a system takes memory back.
+    // The system kills a process without a message if memory runs out.
     ended
         .code()
         .is_none()
@@ -153,8 +143,10 @@ fn failed(size: u32, said: &str) -> Advised {
         said.lines().skip_while(|line| !line.starts_with("error:")).collect();
     let (error, hint): (Vec<&str>, Vec<&str>) =
         from_error.iter().partition(|line| !line.starts_with("hint: "));
-    let hint = hint.first().map_or("mend that, then sweep again", |hint| &hint["hint: ".len()..]);
-    let told = if error.is_empty() { "it said nothing".to_string() } else { error.join("\n") };
+    let hint = hint
+        .first()
+        .map_or("correct that, then run the sweep again", |hint| &hint["hint: ".len()..]);
+    let told = if error.is_empty() { "without a message".to_string() } else { error.join("\n") };
     let told = told.trim_start_matches("error: ").to_string();
     Advised::new(format!("the run with batch {size} failed: {told}"), hint)
 }
@@ -166,7 +158,7 @@ mod tests {
     use tandem_units::Hint;
 
     #[test]
-    fn memory_is_told_from_other_faults() {
+    fn out_of_memory_is_distinguished_from_other_errors() {
         let (exit_2, killed) = (ExitStatus::from_raw(2 << 8), ExitStatus::from_raw(9));
         let said = "note\nerror: x\n  caused by: the largest batch of this corpus takes 3 GiB\n";
         let why = memory_fault(exit_2, said).unwrap();

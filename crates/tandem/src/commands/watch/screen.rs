@@ -1,8 +1,7 @@
-//! The terminal: taken for the view, and given back as it was, whatever happens.
+//! The view in the terminal. The terminal is restored at the end, also after an error.
 
 use crate::exit::ExitStatus;
-use crate::failure::Advised;
-use anyhow::Context;
+use crate::failure::{Advised, Context, Result};
 use ratatui_core::terminal::Terminal;
 use ratatui_termion::TermionBackend;
 use std::io::{self, IsTerminal};
@@ -18,26 +17,26 @@ use termion::input::TermRead;
 use termion::raw::IntoRawMode;
 use termion::screen::IntoAlternateScreen;
 
-/// How often the record is looked at, and the size of the terminal.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// Interval at which the record and the terminal size are polled.
+const POLL_EVERY: Duration = Duration::from_millis(500);
 
 /// Shows the run until `q`, Escape or Ctrl-C.
-pub fn watch(run: &Path, cancel: &CancelToken) -> anyhow::Result<ExitStatus> {
+pub fn watch(run: &Path, cancel: &CancelToken) -> Result<ExitStatus> {
     let mut follower = Follower::start(run)?;
     if !(io::stdout().is_terminal() && io::stdin().is_terminal()) {
-        let advice = "leave out `--tui` for the page, or use `tandem report` in scripts";
+        let advice = "remove `--tui` to use the page, or use `tandem report` in scripts";
         return Err(Advised::new("`--tui` needs a terminal", advice).into());
     }
     let quit = keys()?;
-    let raw = io::stdout().into_raw_mode().context("cannot take the terminal")?;
-    let screen = raw.into_alternate_screen().context("cannot take the terminal")?;
+    let raw = io::stdout().into_raw_mode().context("cannot switch the terminal to raw mode")?;
+    let screen = raw.into_alternate_screen().context("cannot switch the terminal to raw mode")?;
     let mut terminal = Terminal::new(TermionBackend::new(screen))?;
     let name = run.to_string_lossy();
     let mut due = Instant::now();
     while !(quit.load(Ordering::Relaxed) || cancel.is_cancelled()) {
         if Instant::now() >= due {
-            due = Instant::now() + LOOK_EVERY;
-            // A record that cannot be read for a moment must not end the view.
+            due = Instant::now() + POLL_EVERY;
+            // A record that cannot be read temporarily must not end the view.
             let _: Result<Found, _> = follower.poll();
             terminal.draw(|frame| draw(frame, &follower.view(), &name))?;
         }
@@ -48,7 +47,7 @@ pub fn watch(run: &Path, cancel: &CancelToken) -> anyhow::Result<ExitStatus> {
 }
 
 /// A flag that a key sets. In raw mode Ctrl-C is a key like any other.
-fn keys() -> anyhow::Result<Arc<AtomicBool>> {
+fn keys() -> Result<Arc<AtomicBool>> {
     let quit = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&quit);
     let listen = move || {
@@ -57,7 +56,7 @@ fn keys() -> anyhow::Result<Arc<AtomicBool>> {
                 break;
             }
         }
-        // Nobody at the keyboard any more is a reason to end, too.
+        // A closed stdin ends the view, too.
         flag.store(true, Ordering::Relaxed);
     };
     std::thread::Builder::new()

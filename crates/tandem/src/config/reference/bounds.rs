@@ -1,17 +1,17 @@
-//! Which numbers a key accepts, with every other key at its default.
+//! The bounds of a numeric key, with every other key at its default.
 //!
-//! In: a key. Out: its bounds in words, found by asking the checks that a run would make: there is
-//! no second list of them that could go stale.
+//! In: a key. Out: its bounds in words, found by running the checks of a run on trial values, so that
+//! there is no second list of bounds that could become outdated.
 
 use super::only;
 use crate::config::FileConfig;
 use crate::train_args::TrainArgs;
 use serde_json::{Value, json};
 
-/// More than any setting of ours.
+/// Larger than any setting.
 const HUGE: f64 = 1e15;
 
-/// The bounds of a number; empty where nothing simple can be said.
+/// The bounds of a number; empty if they are not a simple range.
 pub fn of(key: &str, kind: &str) -> String {
     let whole = kind == "whole number";
     let yes = |number: f64| accepts(key, if whole { json!(number as u64) } else { json!(number) });
@@ -35,7 +35,7 @@ pub fn of(key: &str, kind: &str) -> String {
     }
 }
 
-/// The highest number that is accepted, in words; none where there is no limit of ours.
+/// The largest accepted number, in words; `None` if there is no limit.
 fn most(yes: &dyn Fn(f64) -> bool, whole: bool) -> Option<String> {
     if yes(HUGE) || (whole && yes(f64::from(u32::MAX))) {
         return None;
@@ -55,7 +55,7 @@ fn most(yes: &dyn Fn(f64) -> bool, whole: bool) -> Option<String> {
 fn accepts(key: &str, value: Value) -> bool {
     let mut settings = only(key, value);
     settings["train_data"] = json!("corpus");
-    // Budgets are refused where nobody would keep them.
+    // Memory budgets are refused without memory isolation.
     settings["devices"]["enable_memory_isolation"] = json!(true);
     let Ok(config) = serde_json::from_value::<FileConfig>(settings) else { return false };
     let Ok(config) = config.checked() else { return false };

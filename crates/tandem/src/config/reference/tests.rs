@@ -1,4 +1,4 @@
-//! The reference says what the program does.
+//! The reference agrees with the program.
 
 use super::*;
 use crate::train_args::TrainArgs;
@@ -11,7 +11,7 @@ struct Typed {
     args: TrainArgs,
 }
 
-/// Every key that a file with all defaults written out would have.
+/// Every key of a file with all defaults.
 fn written(at: &str, value: &Value, keys: &mut BTreeSet<String>) {
     match value.as_object() {
         Some(table) => {
@@ -26,7 +26,7 @@ fn entry(key: &str) -> Entry {
 }
 
 #[test]
-fn every_key_of_the_settings_is_there_once_and_explained() {
+fn every_key_is_listed_once_with_a_description() {
     let mut expected = BTreeSet::new();
     written("", &serde_json::to_value(FileConfig::default()).unwrap(), &mut expected);
     let found = entries();
@@ -45,7 +45,7 @@ fn every_key_of_the_settings_is_there_once_and_explained() {
 }
 
 #[test]
-fn kinds_defaults_bounds_and_words_are_those_of_the_code() {
+fn types_defaults_bounds_and_words_are_those_of_the_code() {
     let seen = |key| {
         let entry = entry(key);
         [entry.kind, entry.default, entry.allowed].join("; ")
@@ -54,6 +54,7 @@ fn kinds_defaults_bounds_and_words_are_those_of_the_code() {
     assert_eq!(seen("train.ema_decay"), "number; `0.999`; 0 up to, not including, 1");
     assert_eq!(seen("max_rejected"), "number; 0.2; 0 to 1");
     assert_eq!(seen("model_start_delay"), "number; 2.0; 0 to 86400");
+    assert_eq!(seen("pipeline.stall_timeout"), "whole number; `60`; 0 to 86400");
     assert_eq!(seen("batch.batch_size"), "whole number; `16`; 1 or more");
     assert_eq!(seen("num_workers"), "whole number; one per core; 1 or more");
     assert_eq!(seen("train.precision"), "word; `\"f32\"`; `f32`, `bf16`, `f16`");
@@ -71,8 +72,7 @@ fn kinds_defaults_bounds_and_words_are_those_of_the_code() {
     assert_eq!(entry("corpus.seed").flag, None);
 }
 
-/// A flag that is listed beside a key changes that key, and nothing else that is listed with
-/// another flag.
+/// The flag of a key changes that key, and no key of another flag.
 #[test]
 fn flags_set_the_keys_they_are_listed_with() {
     let usual = decided(&[]);
@@ -97,7 +97,7 @@ fn flags_set_the_keys_they_are_listed_with() {
     assert!(count >= 40, "only {count} keys have a flag");
 }
 
-/// A value that is not the default; none for a switch.
+/// A value that is not the default; `None` for a switch.
 fn sample(entry: &Entry) -> Option<&'static str> {
     Some(match (entry.kind.as_str(), entry.flag.as_deref()?) {
         (_, "--phonemes" | "--keep-diacritics" | "--cache-dataset") => return None,

@@ -1,7 +1,8 @@
-//! Corpus to padded batch in a consumer's hands, through the feed that training uses.
+//! Corpus to padded batches, through the data pipeline of training.
 
 use super::clips::{Clip, write_corpus};
 use crate::commands::bench::target::{Limit, Target, median};
+use crate::failure::Result;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
@@ -16,11 +17,11 @@ use tandem_train::{
 
 /// Rows on the fly: every distinct clip four times.
 const ROWS: usize = 1024;
-/// Rows with features: 270 MB of them, more than any cache holds.
+/// Rows with cached features: 270 MB, more than any CPU cache holds.
 const CACHED_ROWS: usize = 2048;
 
-/// On the fly against the same with realfft; two threads against one; features cached.
-pub fn measure(clips: &[Clip], dir: &Path, rounds: usize) -> anyhow::Result<Vec<Target>> {
+/// On the fly against the same loop with realfft; two threads against one; cached features.
+pub fn measure(clips: &[Clip], dir: &Path, rounds: usize) -> Result<Vec<Target>> {
     let root = dir.join("on-the-fly");
     write_corpus(clips, ROWS, &root)?;
     let fly = Arc::new(prepared(&root, Features::OnTheFly)?);
@@ -56,7 +57,7 @@ pub fn measure(clips: &[Clip], dir: &Path, rounds: usize) -> anyhow::Result<Vec<
     let root = dir.join("cached");
     write_corpus(clips, CACHED_ROWS, &root)?;
     let cached = Arc::new(prepared(&root, Features::Cached)?);
-    // The first epoch checks every entry's hash; the figure is that of the epochs after it.
+    // The first epoch checks the hash of every entry; later epochs are measured.
     let first = rate(&cached, best, 2)?;
     let rates = (0..rounds).map(|_| rate(&cached, best, 2)).collect::<Result<Vec<_>, _>>()?;
     let how = format!("median of {rounds} epochs after the first ({first:.0}), f32, 2 threads");
@@ -65,7 +66,7 @@ pub fn measure(clips: &[Clip], dir: &Path, rounds: usize) -> anyhow::Result<Vec<
     Ok(targets)
 }
 
-/// Utterances a second that reach a consumer which only looks at them, over one epoch.
+/// Utterances per second that reach a consumer that does no work, over one epoch.
 fn rate(prepared: &Arc<Prepared>, kernel: MelKernel, workers: usize) -> Result<f64, TrainError> {
     let mut settings = FeedSettings::new(BatchConfig::default());
     settings.workers = workers;
@@ -74,7 +75,7 @@ fn rate(prepared: &Arc<Prepared>, kernel: MelKernel, workers: usize) -> Result<f
     settings.kernel = Some(kernel);
     settings.epochs = Some(1);
     let mut feed = feed(prepared, &settings, &Recorder::off(), &CancelToken::new())?;
-    // Threads are up and buffers made before the clock starts.
+    // Threads are started and buffers allocated before the measurement.
     let mut used = 0;
     for _ in 0..8 {
         feed.next()?;
@@ -87,13 +88,11 @@ fn rate(prepared: &Arc<Prepared>, kernel: MelKernel, workers: usize) -> Result<f
     Ok(used as f64 / start.elapsed().as_secs_f64())
 }
 
-/// The clips, prepared.
 pub fn prepared(root: &Path, features: Features) -> Result<Prepared, TrainError> {
     let options = PrepareOptions { features, ..PrepareOptions::default() };
     prepare(root, &DataSettings::default(), &options, &mut Silent, &CancelToken::new())
 }
 
-/// Nobody watches.
 pub struct Silent;
 
 impl Watcher for Silent {

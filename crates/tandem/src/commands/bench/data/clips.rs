@@ -1,7 +1,7 @@
-//! Speech to measure with: the demo corpus, cut to clips of the length a real corpus has.
+//! Test material: the demo corpus, cut to clips of realistic length.
 
 use crate::demo_corpus;
-use anyhow::Context;
+use crate::failure::{Context, Result};
 use std::fs;
 use std::io::Write;
 use std::path::Path;
@@ -9,20 +9,19 @@ use tandem_data::audio::{AudioLimits, Decoder, FileReader, Sound};
 use tandem_data::corpus::{Corpus, CorpusConfig};
 use tandem_units::SampleRate;
 
-/// The rate of all clips.
 pub const RATE: SampleRate = SampleRate(22050);
-/// Clips that differ; a larger corpus repeats them under other names.
+/// Distinct clips; a larger corpus repeats them under other names.
 pub const DISTINCT: usize = 256;
 
 /// One clip: 16-bit samples at [`RATE`].
 pub type Clip = Vec<i16>;
 
 /// Cuts the demo corpus, end to end, into clips of 3 to 6.4 s.
-pub fn cut() -> anyhow::Result<Vec<Clip>> {
+pub fn cut() -> Result<Vec<Clip>> {
     let speech = all_speech()?;
     let mut at = 0;
     let clip = |n: usize| {
-        // Lengths spread evenly over the range, in an order without pattern.
+        // Lengths spread evenly over the range, in an irregular order.
         let length = 66_150 + (n * 7919 % DISTINCT) * (141_120 - 66_150) / DISTINCT;
         let samples = speech.iter().cycle().skip(at).take(length).copied().collect();
         at = (at + length) % speech.len();
@@ -31,13 +30,13 @@ pub fn cut() -> anyhow::Result<Vec<Clip>> {
     Ok((0..DISTINCT).map(clip).collect())
 }
 
-/// Seconds of sound in some clips.
+/// Total length of some clips in seconds.
 pub fn seconds(clips: &[Clip]) -> f64 {
     clips.iter().map(Vec::len).sum::<usize>() as f64 / f64::from(RATE.0)
 }
 
-/// Writes a corpus of so many rows: each distinct clip is one file, further rows are links to it.
-pub fn write_corpus(clips: &[Clip], rows: usize, root: &Path) -> anyhow::Result<()> {
+/// Writes a corpus of so many rows: each distinct clip is a file, further rows are links to it.
+pub fn write_corpus(clips: &[Clip], rows: usize, root: &Path) -> Result<()> {
     let wavs = root.join("wavs");
     fs::create_dir_all(&wavs)?;
     let name = |row: usize| format!("clip{row:07}");
@@ -78,7 +77,7 @@ pub fn sentence(row: usize) -> String {
     }
 }
 
-fn all_speech() -> anyhow::Result<Vec<i16>> {
+fn all_speech() -> Result<Vec<i16>> {
     let corpus = Corpus::read(&demo_corpus::resolve(Path::new("demo"))?, &CorpusConfig::default())?;
     let limits = AudioLimits::default();
     let mut file = FileReader::default();
@@ -96,7 +95,7 @@ fn all_speech() -> anyhow::Result<Vec<i16>> {
     Ok(speech)
 }
 
-/// The plainest WAV file there is: 16-bit, one channel.
+/// A WAV file: 16-bit, one channel.
 fn wav_bytes(clip: &[i16]) -> Vec<u8> {
     let data = clip.len() as u32 * 2;
     let mut bytes = Vec::with_capacity(44 + data as usize);

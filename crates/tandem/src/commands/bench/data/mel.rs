@@ -2,15 +2,16 @@
 
 use super::clips::{Clip, seconds};
 use crate::commands::bench::target::{Limit, Target, best_tenth, median};
+use crate::failure::Result;
 use std::time::Instant;
 use tandem_data::audio::Sound;
 use tandem_data::audio::mel::{MelConfig, MelExtractor, MelKernel};
 
-/// Clips of one timing: half a minute of sound, some milliseconds of work.
+/// Clips of one measurement: half a minute of audio, some milliseconds of work.
 const PER_TIMING: usize = 8;
 
 /// All kernels of this machine, alternating.
-pub fn measure(clips: &[Clip], rounds: usize) -> anyhow::Result<Vec<Target>> {
+pub fn measure(clips: &[Clip], rounds: usize) -> Result<Vec<Target>> {
     let config = MelConfig::SPEECH_22K;
     let kernels: Vec<_> = MelKernel::available();
     let kernels = kernels.into_iter().filter(|kernel| kernel.serves(&config));
@@ -58,7 +59,7 @@ pub fn measure(clips: &[Clip], rounds: usize) -> anyhow::Result<Vec<Target>> {
     Ok(targets)
 }
 
-fn time(extractor: &mut MelExtractor, clips: &[Clip], out: &mut [f32]) -> anyhow::Result<f64> {
+fn time(extractor: &mut MelExtractor, clips: &[Clip], out: &mut [f32]) -> Result<f64> {
     let bands = extractor.config().bands;
     let start = Instant::now();
     for clip in clips {

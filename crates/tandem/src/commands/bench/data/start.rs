@@ -1,11 +1,10 @@
-//! From a start to the first batch with a warm cache, and memory while preparing.
+//! Time from the start to the first batch with a warm cache, and memory during preparing.
 
 use super::batches::prepared;
 use super::clips::{Clip, write_corpus};
 use crate::commands::bench::target::{Limit, Target, median};
-use crate::failure::Advised;
+use crate::failure::{Advised, Context, Failure, Result, ensure};
 use crate::printer::Printer;
-use anyhow::Context;
 use serde::Deserialize;
 use std::path::Path;
 use std::process::Command;
@@ -17,17 +16,17 @@ use tandem_telemetry::Recorder;
 use tandem_train::prepare::row::Features;
 use tandem_train::{FeedSettings, feed};
 
-/// As many rows as LJSpeech has.
+/// The number of rows of LJSpeech.
 const ROWS: usize = 13_100;
 
 /// Warm start of 13,100 rows; peak memory for a tenth and for all of them.
-pub fn measure(clips: &[Clip], dir: &Path) -> anyhow::Result<Vec<Target>> {
+pub fn measure(clips: &[Clip], dir: &Path) -> Result<Vec<Target>> {
     let (small, large) = (dir.join("small"), dir.join("large"));
     write_corpus(clips, ROWS / 10, &small)?;
     write_corpus(clips, ROWS, &large)?;
-    // In processes of their own: a process's peak never falls.
+    // Each in its own process, since the peak memory of a process never falls.
     let (little, much) = (prepare_apart(&small)?, prepare_apart(&large)?);
-    let warm = (0..5).map(|_| warm_start(&large)).collect::<anyhow::Result<Vec<_>>>()?;
+    let warm = (0..5).map(|_| warm_start(&large)).collect::<Result<Vec<_>>>()?;
     let per_row = (much.peak_memory - little.peak_memory) / (ROWS - ROWS / 10) as f64;
     let peaks = format!(
         "{:.0} MiB for {} rows, {:.0} MiB for {ROWS}, prepared in {:.1} s",
@@ -49,10 +48,10 @@ pub fn measure(clips: &[Clip], dir: &Path) -> anyhow::Result<Vec<Target>> {
 }
 
 /// A million rows: opened warm by a process of its own.
-pub fn measure_million(dir: &Path, out: &mut Printer) -> anyhow::Result<Vec<Target>> {
+pub fn measure_million(dir: &Path, out: &mut Printer) -> Result<Vec<Target>> {
     const MILLION: usize = 1_000_000;
     let root = dir.join("million");
-    // A quarter of a second each: only the number of rows counts here.
+    // A quarter of a second each: only the number of rows matters here.
     let speech = super::clips::cut()?;
     let clips: Vec<Clip> = speech.iter().map(|clip| clip[20_000..25_512].to_vec()).collect();
     write_corpus(&clips, MILLION, &root)?;
@@ -64,7 +63,7 @@ pub fn measure_million(dir: &Path, out: &mut Printer) -> anyhow::Result<Vec<Targ
     }
     let peak = warm.iter().map(|run| run.peak_memory).fold(0.0, f64::max) / MIB;
     let how = format!(
-        "median of 3; every recording's stamp looked at; prepared cold in {:.0} s at {:.0} MiB",
+        "median of 3; the stamp of every recording checked; prepared cold in {:.0} s at {:.0} MiB",
         cold.took,
         cold.peak_memory / MIB
     );
@@ -83,30 +82,30 @@ pub fn measure_million(dir: &Path, out: &mut Printer) -> anyhow::Result<Vec<Targ
 
 const MIB: f64 = 1_048_576.0;
 
-/// What `tandem prepare --json` says of itself.
+/// Fields of `tandem prepare --json`.
 #[derive(Deserialize)]
 struct Run {
     took: f64,
     peak_memory: f64,
 }
 
-fn prepare_apart(root: &Path) -> anyhow::Result<Run> {
+fn prepare_apart(root: &Path) -> Result<Run> {
     let program = std::env::current_exe().context("cannot find this program's own file")?;
     let output = Command::new(program).arg("prepare").arg(root).arg("--json").output()?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         return Err(Advised::new(said, "run `tandem bench data --dir` on a larger disk").into());
     }
-    Ok(serde_json::from_slice(&output.stdout)?)
+    serde_json::from_slice(&output.stdout).map_err(Failure::foreign)
 }
 
-fn warm_start(root: &Path) -> anyhow::Result<f64> {
+fn warm_start(root: &Path) -> Result<f64> {
     let start = Instant::now();
     let prepared = Arc::new(prepared(root, Features::OnTheFly)?);
     let settings = FeedSettings::new(BatchConfig::default());
     let mut feed = feed(&prepared, &settings, &Recorder::off(), &CancelToken::new())?;
-    anyhow::ensure!(feed.next()?.is_some(), "the corpus has no batch");
+    ensure(feed.next()?.is_some(), "the corpus has no batch")?;
     let took = start.elapsed().as_secs_f64();
-    anyhow::ensure!(prepared.summary.rebuilt == 0, "the start was not warm");
+    ensure(prepared.summary.rebuilt == 0, "the start was not warm")?;
     Ok(took)
 }

@@ -2,14 +2,15 @@
 
 use super::clips::sentence;
 use crate::commands::bench::target::{Limit, Target, median};
+use crate::failure::Result;
 use std::time::Instant;
 use tandem_data::text::{FrontEnd, Language, TextConfig, TextError};
 
-/// As many rows as LJSpeech has.
+/// The number of rows of LJSpeech.
 const ROWS: usize = 13_100;
 
-/// By script, and where several languages share one.
-pub fn measure(rounds: usize) -> anyhow::Result<Vec<Target>> {
+/// Languages with scripts of their own, and languages that share one.
+pub fn measure(rounds: usize) -> Result<Vec<Target>> {
     let texts: Vec<String> = (0..ROWS).map(sentence).collect();
     let characters = texts.iter().map(|text| text.chars().count()).sum::<usize>() / ROWS;
     let by_script = FrontEnd::new(&TextConfig::default())?;

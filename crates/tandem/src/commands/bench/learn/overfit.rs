@@ -1,6 +1,7 @@
-//! One batch again and again: a voice that cannot learn that by heart cannot learn at all.
+//! Overfits one batch: a trainer that cannot do that cannot learn at all.
 
 use super::super::target::{Limit, Target};
+use crate::failure::{Failure, Result};
 use crate::printer::Printer;
 use std::path::Path;
 use std::sync::Arc;
@@ -24,7 +25,6 @@ use tandem_train::train_settings::{AlignmentSettings, OptimizerSettings, TrainSe
 use tandem_train::{DataSettings, PrepareOptions, Watcher, prepare};
 use tandem_units::Seed;
 
-/// Steps it has for that.
 const STEPS: u64 = 300;
 /// Steps over which losses are averaged, at the start and at the end.
 const MEAN: usize = 5;
@@ -39,7 +39,7 @@ impl Watcher for Unwatched {
 /// Losses of a step: prior and flow.
 type Losses = [f64; 2];
 
-pub fn measure(corpus: &Path, batch_size: usize, out: &mut Printer) -> anyhow::Result<Vec<Target>> {
+pub fn measure(corpus: &Path, batch_size: usize, out: &mut Printer) -> Result<Vec<Target>> {
     let losses = learn_by_heart(corpus, batch_size, out)?;
     let mean = |part: usize, steps: &[Losses]| {
         steps.iter().map(|losses| losses[part]).sum::<f64>() / steps.len() as f64
@@ -53,7 +53,7 @@ pub fn measure(corpus: &Path, batch_size: usize, out: &mut Printer) -> anyhow::R
     Ok(vec![figure("overfit, prior loss falls", 0), figure("overfit, flow loss falls", 1)])
 }
 
-fn learn_by_heart(corpus: &Path, batch_size: usize, out: &Printer) -> anyhow::Result<Vec<Losses>> {
+fn learn_by_heart(corpus: &Path, batch_size: usize, out: &Printer) -> Result<Vec<Losses>> {
     let cancel = CancelToken::new();
     let data = DataSettings::default();
     let options = PrepareOptions { features: Features::Cached, ..PrepareOptions::default() };
@@ -88,15 +88,15 @@ fn learn_by_heart(corpus: &Path, batch_size: usize, out: &Printer) -> anyhow::Re
     };
     let ready = feed(&prepared, &settings, &Recorder::off(), &cancel)?.next()?;
     let mut aligned = Vec::new();
-    let ready = ready.ok_or_else(|| anyhow::anyhow!("the corpus gives no batch"))?;
-    align.step(ready, &mut aligned).map_err(|trouble| anyhow::anyhow!("{trouble:?}"))?;
+    let ready = ready.ok_or_else(|| Failure::bare("the corpus gives no batch"))?;
+    align.step(ready, &mut aligned).map_err(|trouble| Failure::bare(format!("{trouble:?}")))?;
     let mut batch = aligned.remove(0).batch;
     let optimizer = Optimizer::new(&voice);
     let mut train_state = TrainState::new(voice, optimizer, 0, &train, STEPS);
     let mut shown = out.progress("learning one batch by heart", STEPS);
     let mut losses = Vec::new();
     for step in 0..STEPS {
-        // Other noise and other times each time: the frames are learned, not the noise.
+        // New noise and flow times in each step, so that the noise is not memorized.
         batch.seed = Seed(step);
         train_state.accumulate_gradients(&batch.to_device(&device));
         let next = train_state.step + 1;

@@ -5,10 +5,10 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-/// The manifest that is learned from.
+/// The training manifest.
 const LEARNED: &str = "metadata_train.csv";
 
-/// Copies a corpus; training texts move half-way through their language, held-out rows stay.
+/// Copies a corpus; the training texts of each language are rotated by half, held-out rows stay.
 pub fn write(corpus: &Path, to: &Path) -> io::Result<()> {
     copy(corpus, to)?;
     let manifest = fs::read_to_string(corpus.join(LEARNED))?;

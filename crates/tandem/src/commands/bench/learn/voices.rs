@@ -1,7 +1,7 @@
-//! Whether a voice follows the recording it is given to imitate.
+//! Whether synthesized speech follows the reference recording.
 
 use super::super::target::Target;
-use anyhow::Context;
+use crate::failure::{Context, Result};
 use std::collections::BTreeMap;
 use std::path::Path;
 use tandem_data::corpus::{Corpus, Split, Utterance};
@@ -12,19 +12,19 @@ use tandem_model::synthesis::mel::{Reference, SamplingOptions};
 use tandem_model::synthesis::text::Synthesizer;
 use tandem_model::vocoder::VocoderChoice;
 
-/// Held-out texts that each speaker of the language says.
+/// Held-out texts, synthesized for each speaker of the language.
 const TEXTS: usize = 3;
 
-/// A speaker: a stretch to imitate, and what the voice makes of another recording.
+/// A speaker: a reference segment, and features of another recording.
 struct Speaker {
     reference: Reference,
     vector: Vec<f32>,
     pitch: Option<f64>,
 }
 
-/// How often the speech is nearest to the speaker that was asked for, and how often of two
-/// speakers the higher one is higher in speech too.
-pub fn measure(run: &Path, corpus: &Path) -> anyhow::Result<Vec<Target>> {
+/// How often the speech is nearest to the requested speaker, and how often the speaker with the higher
+/// pitch of a pair is synthesized with the higher pitch.
+pub fn measure(run: &Path, corpus: &Path) -> Result<Vec<Target>> {
     let mut synthesizer = Synthesizer::open(run, &Device::flex(), &VocoderChoice::default())?;
     let corpus = Corpus::read(corpus, &Default::default())?;
     let (mut right, mut spoken, mut ordered, mut pairs) = (0, 0, 0, 0);
@@ -63,13 +63,13 @@ pub fn measure(run: &Path, corpus: &Path) -> anyhow::Result<Vec<Target>> {
     let share = |part: usize, whole: usize| 100.0 * part as f64 / whole.max(1) as f64;
     Ok(vec![
         Target::note(
-            "speech is nearest to the voice asked for",
+            "speech is nearest to the requested speaker",
             share(right, spoken),
             "%",
             format!("{right} of {spoken}, by the reference encoder; three speakers a language"),
         ),
         Target::note(
-            "the higher of two voices speaks higher",
+            "pitch order of two speakers is kept",
             share(ordered, pairs),
             "%",
             format!("{ordered} of {pairs} pairs, by median pitch"),
@@ -77,10 +77,7 @@ pub fn measure(run: &Path, corpus: &Path) -> anyhow::Result<Vec<Target>> {
     ])
 }
 
-fn speakers(
-    synthesizer: &Synthesizer,
-    corpus: &Corpus,
-) -> anyhow::Result<BTreeMap<String, Vec<Speaker>>> {
+fn speakers(synthesizer: &Synthesizer, corpus: &Corpus) -> Result<BTreeMap<String, Vec<Speaker>>> {
     let mut rows: BTreeMap<(String, String), Vec<&Utterance>> = BTreeMap::new();
     for row in corpus.of(Split::Train) {
         let (Some(speaker), Some(language)) = (&row.speaker, &row.language) else { continue };
@@ -109,13 +106,13 @@ fn nearest(vector: &[f32], speakers: &[Speaker]) -> Option<usize> {
     best.map(|(place, _)| place)
 }
 
-fn pitch_of(synthesizer: &mut Synthesizer, mut mel: Vec<f32>) -> anyhow::Result<Option<f64>> {
+fn pitch_of(synthesizer: &mut Synthesizer, mut mel: Vec<f32>) -> Result<Option<f64>> {
     synthesizer.trained().document.scale.restore(&mut mel);
     let sound = synthesizer.vocode(&mel)?;
     Ok(PitchTrack::of(&sound, &PitchConfig::SPEECH_22K)?.median())
 }
 
-fn recorded_pitch(path: &Path) -> anyhow::Result<Option<f64>> {
+fn recorded_pitch(path: &Path) -> Result<Option<f64>> {
     use tandem_data::audio::{AudioLimits, Decoder, FileReader};
     let limits = AudioLimits::default();
     let mut file = FileReader::default();

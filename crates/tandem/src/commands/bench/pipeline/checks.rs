@@ -1,10 +1,10 @@
-//! Each target of the pipeline: what is run, what was measured, whether it is reached.
+//! The targets of the pipeline and how each is measured.
 //!
-//! The overhead is the best of several short rounds: other programs on the machine can only add
-//! to it. What the record adds is a difference, which they can push either way: a median.
+//! The overhead is the best of several short rounds, since other programs can only add to it. The cost
+//! of the record is a difference, which other programs can change in both directions: a median.
 
 use crate::commands::bench::target::{Limit, Target, median};
-use anyhow::Context;
+use crate::failure::{Context, Result};
 use std::time::Instant;
 use tandem_pipeline::cost::Cost;
 use tandem_pipeline::rehearse::{Spend, rehearse, run_serially};
@@ -14,16 +14,15 @@ use tandem_telemetry::event::{RunHeader, Step};
 use tandem_telemetry::record::{RecordOptions, Recorder, Recording, Spans};
 use tandem_units::{Bytes, Epoch, Seconds, Seed, Ticket};
 
-/// How long to measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Size {
-    /// About a minute in all.
+    /// About a minute in total.
     Short,
     /// A few minutes.
     Full,
 }
 
-/// Four stages of 20, 10, 15 and 150 ms: a step as long as the longest, and steady.
+/// Four stages of 20, 10, 15 and 150 ms: the step must be as long as the longest, and steady.
 pub fn overlap(size: Size) -> Result<Vec<Target>, PipelineError> {
     let items = match size {
         Size::Short => 30,
@@ -61,10 +60,10 @@ pub fn overhead(size: Size) -> Result<Target, PipelineError> {
     Ok(Target::new("overhead, four stages", overhead, "us/item", Limit::AtMost(20.0), how))
 }
 
-/// The same with everything recorded, spans too: what is added, as a share of a 10 ms step.
-pub fn telemetry(size: Size) -> anyhow::Result<Target> {
+/// The added time with everything recorded, including spans, as a share of a 10 ms step.
+pub fn telemetry(size: Size) -> Result<Target> {
     let path = std::env::temp_dir().join(format!("tandem-bench-{}.jsonl", std::process::id()));
-    // Room for all events of a round, and time to write them: an event lost would cost nothing.
+    // Room for all events of a round, and time to write them: a lost event would cost nothing.
     let room = RecordOptions { bulk_room: 1 << 18, essential_room: 1 << 14, ..Default::default() };
     let options = RecordOptions { spans: Spans::Recorded, ..room };
     let pause = options.flush_every * 2;
@@ -72,7 +71,7 @@ pub fn telemetry(size: Size) -> anyhow::Result<Target> {
     let recording = Recording::create(&path, header, options)?;
     let mut differences = Vec::new();
     for _ in 0..rounds(size) {
-        // Longer queues than usual: who waits for whom would hide what the record costs.
+        // Longer queues than usual: waiting would hide the cost of the record.
         let off = idle_run(3_000, 64, Recorder::off())?;
         differences.push(idle_run(3_000, 64, recording.recorder())? - off);
         std::thread::sleep(pause);
@@ -110,7 +109,7 @@ pub fn memory() -> Result<Vec<Target>, PipelineError> {
     let how = format!("10 million items through four stages, {PLACES} per queue");
     let name = "tiny items, four stages";
     let mut targets = vec![Target::new(name, each, "us/item", Limit::AtMost(20.0), how)];
-    // Only Linux tells; elsewhere there is no figure, rather than a good one.
+    // Only Linux reports it; on other systems there is no value.
     if let Some((early, highest)) = early.zip(highest) {
         let growth = highest.saturating_sub(early) as f64 / 1048576.0;
         let how = format!("highest later against {} after one million items", Bytes(early));
@@ -186,8 +185,8 @@ fn idle_run(items: u64, places: usize, recorder: Recorder) -> Result<f64, Pipeli
     Ok(from.elapsed().as_secs_f64() / items as f64)
 }
 
-/// Bytes of memory this process has made its own, where the system says so. Pages of the program
-/// file come and go with what other programs need, and are left out.
+/// Anonymous memory of this process in bytes, if the system reports it. Pages of the program file are
+/// not counted: they depend on the needs of other programs.
 fn resident() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("RssAnon:"))?;

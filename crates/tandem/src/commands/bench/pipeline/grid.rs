@@ -1,5 +1,5 @@
 //! Consumer stall against the simulation: producers and consumers of many means, variations and
-//! depths, with the same drawn costs on both sides, so that chance plays no part in the difference.
+//! depths. Both sides use the same random costs, so that the difference is not random.
 
 use super::checks::Size;
 use crate::commands::bench::target::{Limit, Target};
@@ -15,9 +15,9 @@ const MEANS: [f64; 4] = [0.7, 0.8, 0.9, 1.0];
 const VARIATIONS: [f64; 3] = [0.1, 0.5, 1.0];
 const DEPTHS: [usize; 4] = [1, 2, 3, 8];
 const CONSUMER: Seconds = Seconds(0.010);
-/// Percentage points between pipeline and simulation.
+/// Largest difference between pipeline and simulation, in percentage points.
 const TOLERANCE: f64 = 1.0;
-/// Lines at the same time: their stages sleep, so two cores carry several.
+/// Configurations at the same time: their stages sleep, so two cores run several.
 const AT_ONCE: usize = 4;
 
 /// One producer and one consumer; shares in percent.
@@ -41,11 +41,11 @@ impl Cell {
     }
 }
 
-/// A line that is off is measured again, alone, so often: another program may have disturbed it.
-/// What the pipeline itself does differently from the simulation shows every time.
+/// Retries of a configuration that differs, alone: another program may have disturbed it. A real
+/// difference between pipeline and simulation appears every time.
 const REPEATS: usize = 3;
 
-/// Measures all lines.
+/// Measures all configurations.
 pub fn measure(size: Size) -> Result<(Vec<Cell>, Target), PipelineError> {
     let items = match size {
         Size::Short => 80,

@@ -1,4 +1,4 @@
-//! A line of stages from the command line, run and predicted.
+//! Stages from the command line, run and predicted.
 
 use serde::Serialize;
 use std::str::FromStr;
@@ -23,14 +23,14 @@ pub struct CostArg {
     variation: f64,
 }
 
-/// What the line did and what was predicted; times in milliseconds, shares of one.
+/// Measured and predicted results; times in milliseconds, shares from 0 to 1.
 #[derive(Serialize)]
 pub struct Outcome {
-    /// The stage or consumer that bounds the step.
+    /// The slowest stage or the consumer, which bounds the step.
     pub slowest: String,
     /// Its time per item with all its workers.
     pub slowest_ms: f64,
-    /// The same work one after the other, per item.
+    /// Time per item without overlap.
     pub in_line_ms: f64,
     measured: Figures,
     predicted: Figures,
@@ -52,7 +52,7 @@ struct Stage {
     blocked: f64,
 }
 
-/// Runs the line on real threads and in the simulation, with the same costs.
+/// Runs the stages on real threads and in the simulation, with the same costs.
 pub fn run(
     stages: &[StageArg],
     consumer: CostArg,
@@ -78,7 +78,7 @@ pub fn run(
         blocked: shares.blocked,
     };
     let (name, time) = slowest(&line);
-    // A handful tells: the work is the same every time.
+    // A few rounds are enough: the work is always the same.
     let in_line_ms = run_serially(&line.draw(items.min(5), Seed(1)), spend).0 * 1e3;
     Ok(Outcome {
         slowest: name.to_string(),
@@ -102,7 +102,7 @@ pub fn run(
 fn line(stages: &[StageArg], consumer: CostArg, depth: usize) -> RouteModel {
     let last = stages.len().saturating_sub(1);
     let stage = |(n, stage): (usize, &StageArg)| StageModel {
-        // A stage's name lives as long as the program; these few come from its command line.
+        // Stage names are `&'static str`; the few from the command line are leaked.
         name: Box::leak(stage.name.clone().into_boxed_str()),
         cost: stage.cost.cost(),
         workers: stage.workers,
@@ -166,7 +166,7 @@ impl FromStr for StageArg {
             None => 1,
             Some(count) => match count.parse() {
                 Ok(workers @ 1..=256) => workers,
-                _ => return Err(format!("`{count}` is no number of workers from 1 to 256")),
+                _ => return Err(format!("`{count}` is not a number of workers from 1 to 256")),
             },
         };
         match parts.next() {
@@ -183,7 +183,7 @@ fn parse_cost<'a>(parts: &mut impl Iterator<Item = &'a str>) -> Result<CostArg, 
         (None, None) | (Some(""), _) => Err(format!("the {what} is missing")),
         (Some(text), _) => match text.parse::<f64>() {
             Ok(value) if (0.0..=most).contains(&value) => Ok(value),
-            _ => Err(format!("`{text}` is no {what} from 0 to {most}")),
+            _ => Err(format!("`{text}` is not a {what} from 0 to {most}")),
         },
     };
     let milliseconds = number("time in milliseconds", 60_000.0, None)?;
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_run_and_predicted() {
+    fn stages_are_run_and_predicted() {
         let stages = ["one=0.2", "two=0.2,0.5,2"].map(|text| text.parse().unwrap());
         let outcome = run(&stages, "1".parse().unwrap(), 2, 10, Spend::Waiting).unwrap();
         assert_eq!(outcome.slowest, "consumer");
@@ -226,13 +226,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_stage_is_said() {
+    fn an_invalid_stage_is_refused_with_the_reason() {
         check("load", Err("expected NAME=MS"));
         check("load=", Err("the time in milliseconds is missing"));
-        check("load=fast", Err("`fast` is no time in milliseconds from 0 to 60000"));
-        check("load=1,-1", Err("`-1` is no variation from 0 to 3"));
-        check("load=1,NaN", Err("`NaN` is no variation from 0 to 3"));
-        check("load=1,1,0", Err("`0` is no number of workers from 1 to 256"));
+        check("load=fast", Err("`fast` is not a time in milliseconds from 0 to 60000"));
+        check("load=1,-1", Err("`-1` is not a variation from 0 to 3"));
+        check("load=1,NaN", Err("`NaN` is not a variation from 0 to 3"));
+        check("load=1,1,0", Err("`0` is not a number of workers from 1 to 256"));
         check("load=1,1,1,1", Err("`1` is one part too many"));
         check("=1", Err("the stage needs a name"));
     }

@@ -1,0 +1,141 @@
+//! Prepares a corpus with a progress bar, and reports what it holds: on the screen, in the record.
+//!
+//! In: the settings of any command that reads a corpus. Out: [`Prepared`], lines for the user, and
+//! the record's [`Data`] event. Rejected rows are never silent: the first ones are shown with a
+//! reason and a fix, and the file that lists all of them is named.
+
+use crate::failure::Result;
+use crate::printer::{Printer, Progress};
+use std::path::Path;
+use tandem_data::corpus::RejectedRow;
+use tandem_pipeline::CancelToken;
+use tandem_telemetry::event::{CacheState, Data};
+use tandem_train::{DataSettings, PrepareOptions, Prepared, Summary, TrainError, Watcher, prepare};
+
+/// Rejected rows shown where they are the subject; the list has all.
+pub const MANY: usize = 20;
+/// Rejected rows shown at the start of a run.
+const FEW: usize = 5;
+
+/// Prepares a corpus. Where too many rows are unusable, the first of them are shown.
+pub fn prepare_corpus(
+    corpus: &Path,
+    data: &DataSettings,
+    options: &PrepareOptions,
+    cancel: &CancelToken,
+    out: &mut Printer,
+) -> Result<Prepared> {
+    let prepared = prepare_quietly(corpus, data, options, cancel, out);
+    if let Some(rejected) = prepared.as_ref().err().map(TrainError::rejected)
+        && !rejected.is_empty()
+    {
+        out.note(&format!("{}\n", table_of(rejected, MANY)));
+    }
+    Ok(prepared?)
+}
+
+/// Prepares a corpus with a progress bar and shows no row.
+pub fn prepare_quietly(
+    corpus: &Path,
+    data: &DataSettings,
+    options: &PrepareOptions,
+    cancel: &CancelToken,
+    out: &mut Printer,
+) -> Result<Prepared, TrainError> {
+    let mut bar = PrepareProgress { out, progress: None };
+    let prepared = prepare(corpus, data, options, &mut bar, cancel);
+    if let Some(progress) = bar.progress {
+        progress.done();
+    }
+    prepared
+}
+
+struct PrepareProgress<'a> {
+    out: &'a mut Printer,
+    progress: Option<Progress>,
+}
+
+impl Watcher for PrepareProgress<'_> {
+    fn waiting_for(&mut self, owner: &str) {
+        self.out.note(&format!("another `tandem` prepares this corpus ({owner}); waiting for it"));
+    }
+
+    fn progress(&mut self, done: usize, rows: usize) {
+        let out = &self.out;
+        let bar = self.progress.get_or_insert_with(|| out.progress("preparing", rows as u64));
+        bar.at(done as u64);
+    }
+}
+
+/// What a run trains or validates on: rows, the first rejected ones, the cache, the workers.
+pub fn note_data(name: &str, prepared: &Prepared, workers: usize, out: &mut Printer) {
+    let s = &prepared.summary;
+    out.note(&format!("{name}: {} rows, {}", s.rows, rows(s)));
+    if let Some(rejected) = rejected_rows(prepared, FEW) {
+        out.note(&rejected);
+    }
+    let cache = match cache_state(s) {
+        CacheState::Read => "read".into(),
+        CacheState::Updated => format!("updated {} of {} rows", s.rebuilt, s.rows),
+        CacheState::Built => format!("built, {} rows", s.rows),
+    };
+    let workers = if workers == 1 { "1 worker".into() } else { format!("{workers} workers") };
+    out.note(&format!("cache: {cache}, in {} with {workers}", s.took));
+}
+
+/// The same for the record.
+pub fn data_event(prepared: &Prepared, workers: usize) -> Data {
+    let s = &prepared.summary;
+    Data {
+        usable: s.train as u64,
+        rejected: s.rejected as u64,
+        eval: s.eval as u64,
+        list: s.rejected_list.as_ref().map(|list| list.display().to_string()),
+        cache: cache_state(s),
+        rebuilt: s.rebuilt as u64,
+        seconds: s.took.0,
+        workers: workers as u32,
+    }
+}
+
+/// `125 usable (119 to train on, 6 held out), 25 rejected`
+pub fn rows(s: &Summary) -> String {
+    format!(
+        "{} usable ({} to train on, {} held out), {} rejected",
+        s.usable, s.train, s.eval, s.rejected
+    )
+}
+
+/// A table of the first rejected rows and the path of the full list; `None` where none is rejected.
+pub fn rejected_rows(prepared: &Prepared, most: usize) -> Option<String> {
+    let rejected = &prepared.rejected;
+    if rejected.is_empty() {
+        return None;
+    }
+    let mut text = table_of(rejected, most);
+    if let Some(list) = &prepared.summary.rejected_list {
+        let more = match rejected.len().saturating_sub(most) {
+            0 => String::new(),
+            more => format!("{more} more; "),
+        };
+        text.push_str(&format!("\n{more}all rejected rows are listed in {}", list.display()));
+    }
+    Some(text)
+}
+
+fn table_of(rejected: &[RejectedRow], most: usize) -> String {
+    let mut table = Printer::table(&["place", "id", "reason", "fix"]);
+    for row in rejected.iter().take(most) {
+        let place = format!("{}:{}", row.manifest, row.line);
+        table.add_row([&place, &row.id, &row.message, &row.fix]);
+    }
+    table.trim_fmt()
+}
+
+fn cache_state(s: &Summary) -> CacheState {
+    match s.rebuilt {
+        0 => CacheState::Read,
+        all if all == s.rows => CacheState::Built,
+        _ => CacheState::Updated,
+    }
+}
