@@ -113,7 +113,7 @@ while [ "$done_kills" -lt "$kills" ]; do
         runs=$((runs + 1))
         rm -rf "$dir/run"
     fi
-    ! grep -q 'error:\|passed over a broken checkpoint' "$dir/err" || fail "a restart found no good checkpoint"
+    ! grep -q 'error:\|is damaged and is not used' "$dir/err" || fail "a restart found no good checkpoint"
 done
 if [ -d "$dir/run" ]; then
     resume=()

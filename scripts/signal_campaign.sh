@@ -74,7 +74,7 @@ while [ "$sent" -lt "$signals" ]; do
     [ "$took" -le "$longest" ] || longest=$took
     [ "$code" = 3 ] || fail "the exit code is $code"
     [ "$took" -le 30000 ] || fail "the exit took $took ms"
-    ! grep -q 'error:\|passed over a broken checkpoint' "$dir/err" || fail "stderr has an error or a skipped checkpoint"
+    ! grep -q 'error:\|is damaged and is not used' "$dir/err" || fail "stderr has an error or a skipped checkpoint"
     after=$(newest) stepped=$(last_step "$record")
     [ "$after" -ge 0 ] || [ "$stepped" = 0 ] || fail "there is no checkpoint after step $stepped"
     [ "$stepped" = 0 ] || [ "$after" = "$stepped" ] || fail "the last step is $stepped, the newest checkpoint $after"

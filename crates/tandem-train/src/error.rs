@@ -11,6 +11,7 @@ use tandem_device::backend::DeviceError;
 use tandem_device::memory::MemoryError;
 use tandem_model::checkpoint::CheckpointError;
 use tandem_model::device_mel::DeviceMelError;
+use tandem_model::gradients::ReduceError;
 use tandem_model::trained_voice::VoiceError;
 use tandem_model::weights::WeightsError;
 use tandem_pipeline::PipelineError;
@@ -90,6 +91,9 @@ pub enum TrainError {
     /// A checkpoint cannot be written or read.
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
+    /// Gradients of several processes cannot be summed.
+    #[error(transparent)]
+    Reduce(#[from] ReduceError),
     /// The checkpoint writer itself failed.
     #[error("the checkpoint writer failed: {why}; {}", safe_step(*safe))]
     CheckpointWriter {
@@ -284,6 +288,7 @@ impl Hint for TrainError {
                  continue with the data as it is now, from the start of the next epoch"
                     .into(),
             ),
+            Self::Reduce(error) => error.hint(),
             Self::Incompatible { way_out, .. } => Some(way_out.clone()),
             Self::CheckpointWriter { .. } => {
                 Some("check the disk of `--checkpoint-dir`, then add `--resume`".into())

@@ -20,6 +20,7 @@ use tandem_device::placement::OpenDevices;
 use tandem_model::alignment::Aligner;
 use tandem_model::alignment::flat_start::FlatStart;
 use tandem_model::trained_voice::VoiceDocument;
+use tandem_pipeline::watchdog::{OnFrozen, Watch};
 use tandem_pipeline::{Adapt, CancelToken, Feed, Hold, Payload, Route, Setup};
 use tandem_telemetry::Recorder;
 use tandem_units::{Bytes, Seed, Ticket};
@@ -58,6 +59,8 @@ pub struct TrainRoute<'a> {
     pub recorder: &'a Recorder,
     /// Ends it.
     pub cancel: &'a CancelToken,
+    /// Called when a stage or the consumer does not end; without it the consumer is not watched.
+    pub on_frozen: Option<OnFrozen>,
 }
 
 impl TrainRoute<'_> {
@@ -115,12 +118,21 @@ impl TrainRoute<'_> {
 
     fn setup(&self) -> Setup {
         let (priority, slow) = (priority_on(self.devices), self.feed.slow.clone());
-        Setup { priority, slow, ..setup(self.feed, self.recorder, self.cancel) }
+        let setup = setup(self.feed, self.recorder, self.cancel);
+        // A step may take long, and its thread cannot be ended from outside: it gets more time, and only
+        // where somebody can act on it.
+        let step_timeout = self.feed.stall_timeout.map(|timeout| STEP_TIMEOUT_FACTOR * timeout);
+        let consumer = self.on_frozen.as_ref().and(step_timeout);
+        let watch = Watch { consumer, on_frozen: self.on_frozen.clone(), ..setup.watch.clone() };
+        Setup { priority, slow, watch, ..setup }
     }
 }
 
 /// BatchSource that may wait between the search and the copy.
 pub const ALIGNED: usize = 2;
+
+/// How many stall timeouts one training step may take.
+const STEP_TIMEOUT_FACTOR: u32 = 10;
 
 /// What batches draw their chance from, apart from the order of batches.
 const FLOW_NOISE: u64 = 0x1e55_0115;

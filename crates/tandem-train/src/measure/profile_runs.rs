@@ -30,6 +30,7 @@ use tandem_device::placement::{MemoryLimits, OpenDevices};
 use tandem_device::sampler::{Sampler, WatchedGpu, standard_sources};
 use tandem_model::Module;
 use tandem_model::checkpoint::{Checkpoints, Keep};
+use tandem_model::gradients::LocalGradients;
 use tandem_pipeline::control::StageTotals;
 use tandem_pipeline::{Adapt, CancelToken, Feed, Payload, PipelineError, Slowdowns};
 use tandem_telemetry::event::{Doing, Event, Final, RunHeader, RunOutcome, Span, Step};
@@ -141,6 +142,7 @@ impl ProfileRunner {
             log: LogSender::off(),
             recorder,
             cancel: self.cancel.clone(),
+            on_frozen: None,
         };
         match train_on(job, start, batches)?.ending {
             Ending::Done | Ending::NoProgress => Ok(()),
@@ -247,6 +249,7 @@ impl ProfileRunner {
             seed: self.settings.seed,
             recorder,
             cancel: &self.cancel,
+            on_frozen: None,
         }
     }
 
@@ -340,9 +343,11 @@ fn learn(train_state: &mut TrainState, placed: &Transferred) -> Result<(), Train
     guarded("training", || {
         train_state.accumulate_gradients(&placed.batch);
         let next = train_state.step + 1;
-        train_state.optimizer_step(next).map(|metrics| metrics.flow.into_scalar::<f32>())
-    })?;
-    Ok(())
+        let metrics = train_state.optimizer_step(next, &mut LocalGradients)?;
+        // Read back, so that a GPU has done the work before the clock stops.
+        let _ = metrics.map(|metrics| metrics.flow.into_scalar::<f32>());
+        Ok(())
+    })?
 }
 
 /// Waits until nobody has finished anything for longer than the slowest stage takes: every queue is full.

@@ -21,6 +21,7 @@ use tandem_device::placement::{MemoryLimits, OpenDevices};
 use tandem_model::checkpoint::Checkpoints;
 use tandem_model::trained_voice::VoiceDocument;
 use tandem_pipeline::CancelToken;
+use tandem_pipeline::watchdog::OnFrozen;
 use tandem_telemetry::Recorder;
 use tandem_telemetry::event::{RunOutcome, Started};
 
@@ -68,6 +69,9 @@ pub struct Job {
     pub recorder: Recorder,
     /// Ends the run after the step under way.
     pub cancel: CancelToken,
+    /// Called when a stage or the training step itself does not end. Only the caller can end a
+    /// training thread that does not return from its device.
+    pub on_frozen: Option<OnFrozen>,
 }
 
 /// How a run ended.

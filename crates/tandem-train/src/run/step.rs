@@ -1,12 +1,11 @@
 //! One training step: gradients accumulated over batches, then one change of the weights.
 //!
 //! In: batches on the model device. Out: changed weights. Everything here runs on the training thread
-//! and reads nothing back from a GPU. Gradients of other processes would be added in
-//! [`TrainState::optimizer_step`], between accumulation and the optimizer. Next:
-//! [`crate::run::trainer`].
+//! and reads nothing back from a GPU. A [`GradientReducer`] stands between accumulation and the
+//! optimizer. Next: [`crate::run::trainer`].
 
 use crate::train_settings::{OptimizerSettings, TrainSettings};
-use tandem_model::gradients::GradientSum;
+use tandem_model::gradients::{GradientReducer, GradientSum, ReduceError};
 use tandem_model::network::voice::{Losses, Voice};
 use tandem_model::optimizer::{Optimizer, StepSettings};
 use tandem_model::train_batch::DeviceBatch;
@@ -80,25 +79,30 @@ impl TrainState {
 
     /// Completes step number `step` (counted from 1): changes the weights by the accumulated gradients.
     /// Without any the step exists and changes nothing.
-    pub fn optimizer_step(&mut self, step: u64) -> Option<StepMetrics> {
+    pub fn optimizer_step(
+        &mut self,
+        step: u64,
+        reducer: &mut dyn GradientReducer,
+    ) -> Result<Option<StepMetrics>, ReduceError> {
         // The rate of a step is that of the steps before it.
         let rate = learning_rate(&self.settings, step - 1, self.total_steps);
         self.step = step;
-        let losses = self.losses.take()?;
-        let gradients = std::mem::take(&mut self.gradients);
+        let mut gradients = std::mem::take(&mut self.gradients);
+        reducer.reduce(&mut gradients)?;
+        let Some(losses) = self.losses.take() else { return Ok(None) };
         let utterances = gradients.utterances;
         let share = 1.0 / utterances.max(1) as f32;
         let settings = self.step_settings(rate);
         let (voice, moved) = self.optimizer.step(self.voice.clone(), gradients, &settings);
         self.voice = voice;
-        Some(StepMetrics {
+        Ok(Some(StepMetrics {
             prior: losses.prior * share,
             duration: losses.duration * share,
             flow: losses.flow * share,
             gradient_norm: moved.gradient_norm,
             rate,
             utterances,
-        })
+        }))
     }
 
     /// The voice for inference: the EMA of the weights where one is computed.

@@ -36,8 +36,10 @@ use tandem_device::backend::guarded;
 use tandem_device::memory::Charge;
 use tandem_device::placement::OpenDevices;
 use tandem_model::Module;
+use tandem_model::gradients::LocalGradients;
 use tandem_model::trained_voice::VoiceDocument;
 use tandem_model::weights::weights_of;
+use tandem_pipeline::watchdog::OnFrozen;
 use tandem_pipeline::{CancelToken, Delivery, Feed, PipelineError};
 use tandem_telemetry::Recorder;
 use tandem_telemetry::event::{EmptyStep, Final, Loss, Started, Step};
@@ -86,6 +88,7 @@ struct Trainer {
     recorder: Recorder,
     log: LogSender,
     cancel: CancelToken,
+    on_frozen: Option<OnFrozen>,
     /// Weights and optimizer.
     train_state: TrainState,
     /// Step numbers, and what is due.
@@ -153,6 +156,7 @@ impl Trainer {
             recorder,
             log,
             cancel,
+            on_frozen: job.on_frozen,
             train_state,
             schedule,
             snapshots,
@@ -188,6 +192,7 @@ impl Trainer {
             seed: self.settings.seed,
             recorder: &self.recorder,
             cancel: &self.cancel,
+            on_frozen: self.on_frozen.clone(),
         };
         match source {
             BatchSource::FromCorpus => route.start(),
@@ -271,7 +276,8 @@ impl Trainer {
         waited: Duration,
     ) -> Result<(), TrainError> {
         let state = &mut self.train_state;
-        let metrics = guarded("changing the weights", || state.optimizer_step(step))?;
+        let metrics =
+            guarded("changing the weights", || state.optimizer_step(step, &mut LocalGradients))??;
         let took = std::mem::replace(&mut self.last_step_at, Instant::now()).elapsed();
         self.saved.state.position = self.schedule.resume_position();
         self.saved.state.next_batch = self.schedule.next_batch();

@@ -15,6 +15,7 @@ use tandem_data::batch::BatchShape;
 use tandem_device::backend::{compiles_kernels, guarded, wait_for};
 use tandem_device::placement::OpenDevices;
 use tandem_model::Module;
+use tandem_model::gradients::LocalGradients;
 use tandem_model::network::size::VoiceConfig;
 use tandem_model::train_batch::AlignedBatch;
 use tandem_pipeline::CancelToken;
@@ -120,7 +121,7 @@ impl WarmUpModel<'_> {
         let placed = batch.to_device(&self.devices.data).to_device(&self.devices.model);
         copy.accumulate_gradients(&placed);
         let next = copy.step + 1;
-        drop(copy.optimizer_step(next));
+        drop(copy.optimizer_step(next, &mut LocalGradients));
     }
 
     fn tell(&self, shape: BatchShape, number: usize, of: usize, from: Instant) {

@@ -15,6 +15,7 @@ use crate::progress::{Plan, TrainProgress};
 use crate::train_advice::{LinkFact, MachineFacts, advice};
 use crate::train_args::TrainArgs;
 use crate::train_plan::{TrainPlan, effective_config};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,7 +28,7 @@ use tandem_model::Module;
 use tandem_model::checkpoint::{Checkpoints, Keep};
 use tandem_page::follow::Follower;
 use tandem_page::{Dashboard, DashboardOptions, Doorway, run_page};
-use tandem_pipeline::CancelToken;
+use tandem_pipeline::{CancelToken, Frozen, PipelineError, Slowdowns};
 use tandem_telemetry::event::{RunHeader, Warning};
 use tandem_telemetry::record::{Closed, RecordOptions, Recording};
 use tandem_telemetry::report::Report;
@@ -62,6 +63,9 @@ pub struct Args {
     /// File with rows to skip, for tests: batch, row id and role, separated by tabs
     #[arg(long, value_name = "FILE", hide = true)]
     skip_list: Option<PathBuf>,
+    /// Stage and milliseconds added to each of its items, for tests
+    #[arg(long, value_name = "STAGE=MS", value_parser = parse_slow, hide = true)]
+    slow: Option<(String, Duration)>,
     /// Print the report as JSON
     #[arg(long)]
     json: bool,
@@ -114,6 +118,7 @@ pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
         changes,
         lose_device_at,
         skip_list,
+        slow: Slowdowns::of(args.slow),
     };
     run.carry_out(OutputOptions { json: args.json, page: args.page, door }, &cancel, out)
 }
@@ -174,6 +179,7 @@ struct TrainingRun {
     changes: Changes,
     lose_device_at: Option<u64>,
     skip_list: SkipList,
+    slow: Slowdowns,
 }
 
 impl TrainingRun {
@@ -249,6 +255,7 @@ impl TrainingRun {
             lose_device_at: self.lose_device_at,
             row_failures: RowFailures::new(self.plan.prepare.max_rejected, rows),
             skip_list: self.skip_list.clone(),
+            slow: self.slow.clone(),
             ..feed
         };
         self.plan.with_mel_place(feed, &self.prepared, &self.devices, out)
@@ -325,6 +332,7 @@ impl TrainingRun {
             log: log.sender(),
             recorder,
             cancel: cancel.clone(),
+            on_frozen: Some(Arc::new(end_frozen_run)),
         };
         let outcome = train(job, start);
         drop(sampler);
@@ -404,4 +412,24 @@ pub fn machine_facts(placement: &Placement, found: &Inventory) -> MachineFacts {
     let link =
         link.map(|link| LinkFact { name: link.kind.name().into(), slow: link.kind.is_bad() });
     MachineFacts { cores, model_memory, link }
+}
+
+/// A training step that does not return from its device cannot be stopped from outside: the program
+/// ends, and the newest checkpoint on disk is what can be resumed. A frozen stage ends its run by itself.
+fn end_frozen_run(frozen: &Frozen) {
+    if frozen.stage != "train" {
+        return;
+    }
+    let failed: Result<()> = Err(PipelineError::Frozen(frozen.clone()))
+        .context("the training step does not end; `--resume` continues from the newest checkpoint");
+    let Err(error) = failed else { return };
+    // The terminal belongs to the progress bar of a thread that may be the frozen one.
+    let _ = writeln!(std::io::stderr(), "{}", crate::failure::explain(&error));
+    std::process::exit(ExitStatus::Failed as i32);
+}
+
+fn parse_slow(text: &str) -> std::result::Result<(String, Duration), String> {
+    let (stage, time) = text.split_once('=').ok_or("expected STAGE=MILLISECONDS")?;
+    let time = time.parse().map_err(|_| "expected STAGE=MILLISECONDS".to_string())?;
+    Ok((stage.to_string(), Duration::from_millis(time)))
 }

@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test file uses other parts of this module")]
 
 pub mod disk_points; // disk operations by name
+pub mod faults; // faults injected into a run
 pub mod runs; // records and checkpoints of a run
 
 use rustix::process::{Pid, Signal, kill_process};

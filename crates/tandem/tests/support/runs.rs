@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The note that `--resume` prints for a damaged checkpoint. `a_damaged_newest_checkpoint_is_skipped_and_named`
 /// checks that it is printed, so tests and scripts may rely on its absence.
-pub const CHECKPOINT_SKIPPED: &str = "passed over a broken checkpoint";
+pub const CHECKPOINT_SKIPPED: &str = "is damaged and is not used";
 
 /// Training with small batches, without flat start.
 pub const SMALL_STEPS: [&str; 14] = [

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use tandem_data::batch::BatchConfig;
 use tandem_model::alignment::Aligner;
+use tandem_model::gradients::LocalGradients;
 use tandem_model::network::size::{ModelSize, VoiceConfig};
 use tandem_model::network::voice::Voice;
 use tandem_model::optimizer::Optimizer;
@@ -100,7 +101,7 @@ fn learn_by_heart(corpus: &Path, batch_size: usize, out: &Printer) -> Result<Vec
         batch.seed = Seed(step);
         train_state.accumulate_gradients(&batch.to_device(&device));
         let next = train_state.step + 1;
-        if let Some(facts) = train_state.optimizer_step(next) {
+        if let Some(facts) = train_state.optimizer_step(next, &mut LocalGradients)? {
             let number = |tensor: tandem_model::Tensor<1>| f64::from(tensor.into_scalar::<f32>());
             losses.push([number(facts.prior), number(facts.flow)]);
         }
