@@ -77,6 +77,7 @@ fn run(prepared: &Arc<Prepared>, warm_up: WarmUp) -> Run {
         log: LogSender::off(),
         recorder: recording.recorder(),
         cancel,
+        on_frozen: None,
     };
     let outcome = train(job, start).unwrap();
     recording.finish();
