@@ -266,7 +266,7 @@ mod tests {
         assert_eq!(AlignmentHealth::of_soft(&sure, 2, &LIMITS).unwrap().entropy, Some(0.0));
         let health = AlignmentHealth::of_soft(&[0.25; 8], 4, &LIMITS).unwrap();
         assert!((health.entropy.unwrap() - 1.0).abs() < 1e-12);
-        assert!(health.findings(&LIMITS).iter().any(|found| found.fact.contains("unsure")));
+        assert!(health.findings(&LIMITS).iter().any(|found| found.fact.contains("uncertain")));
         // Two of four symbols: ln 2 over ln 4.
         let half = AlignmentHealth::of_soft(&[0.5, 0.5, 0.0, 0.0], 4, &LIMITS).unwrap();
         assert!((half.entropy.unwrap() - 0.5).abs() < 1e-12);
