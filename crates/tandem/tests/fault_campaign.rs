@@ -154,7 +154,10 @@ impl Campaign {
         command.spawn().expect("the program runs")
     }
 
+    /// Faults come after the first step of this process: before it, a run measures its corpus, and a row that
+    /// cannot be read then changes the scale of the mel frames.
     fn inject(&mut self, child: &mut Child, random: &mut Random, totals: &mut Totals) {
+        self.wait_for_step(child);
         for _ in 0..random.between(1, 4) {
             std::thread::sleep(Duration::from_millis(random.between(20, 500)));
             if child.try_wait().expect("asked").is_some() {
@@ -169,6 +172,22 @@ impl Campaign {
                 std::thread::sleep(Duration::from_millis(random.between(20, 400)));
                 self.recordings.restore();
             }
+        }
+    }
+
+    fn wait_for_step(&self, child: &mut Child) {
+        let began = Instant::now();
+        let has_step = |run: &Path| {
+            let newest = parts_in_order(run).pop();
+            let text = newest.and_then(|(_, path)| fs::read_to_string(path).ok());
+            text.is_some_and(|text| text.contains("\"event\":\"step\""))
+        };
+        let run = self.dir.path("run");
+        while !(run.is_dir() && has_step(&run)) && began.elapsed() < LONGEST {
+            if child.try_wait().expect("asked").is_some() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(10));
         }
     }
 
@@ -291,7 +310,7 @@ fn skipped_rows(run: &Path, grad_accum: u64) -> Vec<String> {
 
 /// The records of a run in the order they were written, each with the step it continues from.
 fn parts_in_order(run: &Path) -> Vec<(u64, PathBuf)> {
-    let entries = fs::read_dir(run).expect("a run").map(|entry| entry.expect("an entry").path());
+    let entries = fs::read_dir(run).into_iter().flatten().flatten().map(|entry| entry.path());
     let records = entries.filter(|path| path.extension().is_some_and(|end| end == "jsonl"));
     let mut parts: Vec<_> = records
         .map(|path| {

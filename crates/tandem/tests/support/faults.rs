@@ -258,14 +258,15 @@ impl Random {
         if last_try || self.between(0, 2) > 0 {
             return None;
         }
-        let number = self.between(1, 40);
-        let last = number + self.between(0, 6);
+        // Preparing the corpus and measuring it reads every recording some times first.
+        let (change, read) = (self.between(40, 200), self.between(300, 500));
+        let more = self.between(0, 6);
         Some(match self.between(0, 4) {
-            0 => format!("full:write *#{number}-{last}"),
-            1 => format!("broken:write *#{number}-{last}"),
-            2 => format!("read-error:open *#{number}-{last}"),
-            3 => format!("read-stale:read *#{number}-{last}"),
-            _ => format!("read-delay-700:open *#{number}-{last}"),
+            0 => format!("full:write *#{change}-{}", change + more),
+            1 => format!("broken:write *#{change}-{}", change + more),
+            2 => format!("read-error:open *#{read}-{}", read + more),
+            3 => format!("read-stale:read *#{read}-{}", read + more),
+            _ => format!("read-delay-700:open *#{read}-{}", read + more),
         })
     }
 }
