@@ -1,4 +1,4 @@
-//! The first alignment of a real corpus, held against when its words begin.
+//! The flat start on a real corpus, compared with the known start times of its words.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -7,22 +7,22 @@ use tandem_data::corpus::Split;
 use tandem_eval::evaluate::{TimingError, WordTimings};
 use tandem_model::alignment::Aligner;
 use tandem_pipeline::CancelToken;
-use tandem_train::feed::align::flat_start::learn_first_alignment;
-use tandem_train::feed::first_batches::survey;
+use tandem_train::feed::align::flat_start::estimate_flat_start;
+use tandem_train::feed::first_batches::for_first_batches;
 use tandem_train::feed::mel_scale::measure_mel_scale;
 use tandem_train::feed::{FeedSettings, Rows};
 use tandem_train::prepare::row::Features;
 use tandem_train::{DataSettings, PrepareOptions, Watcher, prepare};
 
-struct Unwatched;
+struct NoProgress;
 
-impl Watcher for Unwatched {
+impl Watcher for NoProgress {
     fn waiting_for(&mut self, _: &str) {}
     fn progress(&mut self, _: usize, _: usize) {}
 }
 
 #[test]
-fn words_of_the_demo_corpus_are_found_from_nothing() {
+fn flat_start_finds_the_words_of_the_demo_corpus() {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tandem/demo-corpus");
     let folder = tempfile::tempdir().unwrap();
     let cancel = CancelToken::new();
@@ -33,16 +33,16 @@ fn words_of_the_demo_corpus_are_found_from_nothing() {
     };
     let settings = DataSettings::default();
     let prepared =
-        Arc::new(prepare(&corpus, &settings, &options, &mut Unwatched, &cancel).unwrap());
+        Arc::new(prepare(&corpus, &settings, &options, &mut NoProgress, &cancel).unwrap());
     let feed = FeedSettings::new(BatchConfig { batch_size: 8, ..BatchConfig::default() });
     let scale = measure_mel_scale(&prepared, &feed, &cancel).unwrap();
-    let known = learn_first_alignment(&prepared, &feed, &scale, &cancel).unwrap();
+    let known = estimate_flat_start(&prepared, &feed, &scale, &cancel).unwrap();
 
     let timings = WordTimings::read(&corpus).unwrap();
     let (rows, table) = (Rows::of(&prepared, Split::Train), prepared.front_end.table());
     let rate = 22050.0 / 256.0;
     let (mut found, mut even) = (Vec::new(), Vec::new());
-    survey(&prepared, &feed, 100, &cancel, |ready| {
+    for_first_batches(&prepared, &feed, 100, &cancel, |ready| {
         let batch = &ready.batch;
         let (shape, bands) = (batch.shape(), batch.bands());
         for (row, &planned) in batch.row_ids().iter().enumerate() {

@@ -1,5 +1,7 @@
-//! Everything that changes what the model sees of a corpus. What only changes how fast it gets
-//! there (workers, depth) is not here, since it must not make a cache stale.
+//! Settings that change the training data. Settings that only change the speed (workers, depth) are
+//! not here, since they must not invalidate a cache.
+//!
+//! In: the configuration. Out: [`DataSettings`] and its fingerprint. Next: [`mod@crate::prepare`].
 
 use crate::TrainError;
 use serde::{Deserialize, Serialize};
@@ -9,22 +11,18 @@ use tandem_data::cache::Fingerprint;
 use tandem_data::corpus::{CORPUS_VERSION, CorpusConfig};
 use tandem_data::text::{FrontEnd, TextConfig};
 
-/// Changes when the rules of [`crate::prepare::row`] or the layout of cache entries do.
+/// Incremented when the rules of [`crate::prepare::row`] or the layout of cache entries change.
 const PREPARE_VERSION: u32 = 1;
 
-/// How a corpus is read, spoken and heard.
+/// How manifests, texts and recordings are processed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct DataSettings {
-    /// How manifests are read.
     pub corpus: CorpusConfig,
-    /// How text becomes symbols.
     pub text: TextConfig,
-    /// How sound becomes mel frames.
     pub mel: MelConfig,
-    /// What a recording may be.
     pub audio: AudioLimits,
-    /// Longest recording in mel frames; longer rows are listed and left out.
+    /// Longest recording in mel frames; longer rows are rejected.
     pub max_mel_frames: usize,
 }
 
@@ -41,7 +39,7 @@ impl Default for DataSettings {
 }
 
 impl DataSettings {
-    /// Which cache belongs to these settings: one directory per value.
+    /// Identifies the cache of these settings: one directory per value.
     pub fn fingerprint(&self, front_end: &FrontEnd) -> Result<Fingerprint, TrainError> {
         let json = |value: serde_json::Result<String>| value.map_err(TrainError::Settings);
         let versions = format!("{PREPARE_VERSION} {CORPUS_VERSION} {AUDIO_VERSION}");

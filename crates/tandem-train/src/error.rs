@@ -1,4 +1,4 @@
-//! What can go wrong between a corpus and its consumer.
+//! Errors of preparing, feeding and training, each with a hint.
 
 use crate::train_settings::Precision;
 use std::path::PathBuf;
@@ -18,77 +18,59 @@ use tandem_pipeline::PipelineError;
 use tandem_telemetry::TelemetryError;
 use tandem_units::Hint;
 
-/// A fault that stops preparing or feeding.
+/// An error that stops preparing, feeding or training.
 #[derive(Debug, thiserror::Error)]
 pub enum TrainError {
-    /// Corpus or cache.
     #[error(transparent)]
     Data(#[from] DataError),
-    /// The text front end cannot work at all.
     #[error(transparent)]
     Text(#[from] TextError),
-    /// The mel settings make no sense.
     #[error(transparent)]
     Mel(#[from] MelError),
-    /// A stage failed.
     #[error(transparent)]
     Pipeline(#[from] PipelineError),
     /// The record, the log or the device samples of a run.
     #[error(transparent)]
     Telemetry(#[from] TelemetryError),
-    /// Settings that cannot be written down.
     #[error("the settings cannot be written as JSON")]
     Settings(#[source] serde_json::Error),
-    /// A setting that cannot be carried out.
+    /// A setting is out of range.
     #[error("`{key}` is {value}, expected {expected}")]
     BadSetting {
-        /// Which one, as in a configuration file.
+        /// The key in a configuration file.
         key: &'static str,
         /// The flag that sets it, where there is one.
         flag: Option<&'static str>,
-        /// What it was set to.
         value: String,
-        /// What it may be.
         expected: &'static str,
     },
-    /// More rows are unusable than the limit allows.
     #[error(
         "{} of {rows} rows are unusable ({:.1} %), the limit is {:.1} %; `{}` lists them",
         rejected.len(), 100.0 * rejected.len() as f64 / *rows as f64, 100.0 * limit, list.display()
     )]
     TooManyRejected {
-        /// Unusable rows.
         rejected: Vec<RejectedRow>,
-        /// All rows.
         rows: usize,
-        /// The share that is allowed.
+        /// Share of rows.
         limit: f64,
-        /// The file that lists them.
+        /// The file that lists the rejected rows.
         list: PathBuf,
     },
-    /// The batch settings do not fit the corpus.
     #[error(transparent)]
     Batch(#[from] BatchError),
-    /// A thread cannot be started.
     #[error("cannot start a thread")]
     Thread(#[source] std::io::Error),
-    /// Non-finite gradients, one step after the other.
+    /// Consecutive steps with non-finite gradients.
     #[error("{steps} steps in a row, up to step {step}, had NaN or infinite gradients")]
     NonFinite {
         steps: u32,
-        /// The last one.
+        /// The last of them.
         step: u64,
     },
-    /// The device has no such numbers.
-    #[error("the model device cannot compute in {asked:?}")]
-    Precision {
-        /// What was asked for.
-        asked: Precision,
-    },
-    /// Nothing says when training ends.
-    #[error("neither steps nor epochs say when training ends")]
+    #[error("the model device cannot compute in {requested:?}")]
+    Precision { requested: Precision },
+    #[error("neither a number of steps nor a number of epochs is set")]
     Endless,
-    /// A checkpoint cannot be written or read.
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
     /// Gradients of several processes cannot be summed.
@@ -121,43 +103,31 @@ pub enum TrainError {
         last: String,
         why: String,
     },
-    /// A voice cannot be read.
     #[error(transparent)]
     Voice(#[from] VoiceError),
-    /// Weights do not fit.
     #[error(transparent)]
     Weights(#[from] WeightsError),
-    /// A device failed.
     #[error(transparent)]
     Device(#[from] DeviceError),
-    /// A device has not enough memory.
     #[error(transparent)]
     Memory(#[from] MemoryError),
-    /// Mel frames cannot be made on the data device.
     #[error(transparent)]
     DeviceMel(#[from] DeviceMelError),
-    /// There is no device that could make mel frames.
-    #[error("mel frames are to be made on the data device, which is the processor")]
+    #[error("mel frames cannot be computed on the data device: it is the CPU")]
     NoMelDevice,
-    /// There is nothing to resume.
     #[error("there is no checkpoint in `{}`", directory.display())]
-    NothingToResume {
-        /// Where it was looked for.
-        directory: PathBuf,
-    },
-    /// A run is there already.
+    NothingToResume { directory: PathBuf },
     #[error("`{}` holds a run already, at step {step}", directory.display())]
     RunExists {
-        /// The run's directory.
         directory: PathBuf,
-        /// Its newest checkpoint.
+        /// The step of its newest checkpoint.
         step: u64,
     },
     /// The data of a resumed run changed. `--allow-changes` continues with the new data.
     #[error("the run at step {step} cannot continue as it was: {what}")]
     Changed {
         step: u64,
-        /// What changed, and what that means.
+        /// What changed, and the consequence.
         what: String,
     },
     /// A resumed voice does not fit the settings or the corpus, whatever is allowed.
@@ -168,72 +138,60 @@ pub enum TrainError {
         /// What to type or do instead.
         way_out: String,
     },
-    /// There is no room for what a run must put somewhere.
+    /// The scratch directory of a profile cannot be written.
     #[error("cannot write to `{}`", path.display())]
     Scratch {
-        /// Where.
         path: PathBuf,
-        /// What the system said.
         #[source]
         source: std::io::Error,
     },
-    /// Not one of the sampled recordings could be read.
-    #[error("nothing could be measured: not one sampled recording can be read")]
+    #[error("nothing could be measured: none of the sampled recordings can be read")]
     NothingMeasured,
-    /// The corpus has languages that the voice has never learned.
+    /// The corpus has languages that the voice was not trained on.
     #[error(
-        "`{}` has rows in {}, the voice knows {}",
+        "`{}` has rows in {}, the voice was trained on {}",
         corpus.display(), unknown.join(", "), known.join(", ")
     )]
     UnknownLanguages {
-        /// Which corpus.
         corpus: PathBuf,
-        /// Tags of those languages.
+        /// Language tags.
         unknown: Vec<String>,
-        /// Tags of the voice's own.
+        /// Language tags of the voice.
         known: Vec<String>,
     },
-    /// Recordings of the validation corpus are trained on.
+    /// Recordings of the validation corpus are in the training corpus, too.
     #[error(
-        "{rows} of {of} recordings of `{}` are trained on too, such as `{first}`",
+        "{rows} of {of} recordings of `{}` are also trained on, such as `{first}`",
         corpus.display()
     )]
-    LearnedFrom {
+    ValidationOverlap {
         /// The validation corpus.
         corpus: PathBuf,
-        /// So many.
         rows: usize,
-        /// Of so many.
         of: usize,
-        /// The id of the first.
+        /// The id of the first one.
         first: String,
     },
-    /// The corpus has no rows of the kind that is asked for.
-    #[error("`{}` has no such rows", corpus.display())]
-    NoRows {
-        /// Which corpus.
-        corpus: PathBuf,
-    },
-    /// More speakers or languages than a batch can number.
+    /// The corpus has no usable rows of the requested split.
+    #[error("`{}` has no usable rows of this split", corpus.display())]
+    NoRows { corpus: PathBuf },
+    /// More speakers or languages than a 16-bit number can count.
     #[error("the corpus names more than 65,535 {what}")]
     TooManyNames {
         /// Speakers or languages.
         what: &'static str,
     },
-    /// Not one row can be used.
-    #[error("not one of {rows} rows is usable; `{}` says why", list.display())]
+    #[error("none of {rows} rows is usable; `{}` lists the reasons", list.display())]
     NothingUsable {
-        /// Why, row by row.
         rejected: Vec<RejectedRow>,
-        /// All rows.
         rows: usize,
-        /// The file that lists them.
+        /// The file that lists the rejected rows.
         list: PathBuf,
     },
 }
 
 impl TrainError {
-    /// The rows that made it fail, where too many are unusable.
+    /// The rejected rows, where too many rows are unusable.
     pub fn rejected(&self) -> &[RejectedRow] {
         match self {
             Self::TooManyRejected { rejected, .. } | Self::NothingUsable { rejected, .. } => {
@@ -243,7 +201,7 @@ impl TrainError {
         }
     }
 
-    /// Whether the user asked to stop.
+    /// Whether the user stopped the run.
     pub fn is_cancelled(&self) -> bool {
         matches!(self, Self::Pipeline(PipelineError::Cancelled))
     }
@@ -272,16 +230,16 @@ impl Hint for TrainError {
             Self::Device(error) => error.hint(),
             Self::Memory(error) => error.hint(),
             Self::DeviceMel(error) => error.hint(),
-            Self::NoMelDevice => Some("leave out `--mel-on device`, or name a GPU".into()),
+            Self::NoMelDevice => Some("leave out `--mel-on device`, or select a GPU as data device".into()),
             Self::Thread(_) => Some("the system allows no more threads; see `ulimit -u`".into()),
             Self::NonFinite { .. } => {
                 Some("resume with a lower `--lr`, or with `--mixed-precision off`".into())
             }
             Self::Precision { .. } => Some("use `--mixed-precision off`".into()),
             Self::Endless => Some("give `--max-steps` or `--epochs`".into()),
-            Self::NothingToResume { .. } => Some("leave out `--resume` to begin a run".into()),
+            Self::NothingToResume { .. } => Some("leave out `--resume` to start a new run".into()),
             Self::RunExists { .. } => {
-                Some("add `--resume` to go on, or name another `--checkpoint-dir`".into())
+                Some("add `--resume` to continue it, or use another `--checkpoint-dir`".into())
             }
             Self::Changed { .. } => Some(
                 "start a new run in another `--checkpoint-dir`, or add `--allow-changes` to \
@@ -310,27 +268,27 @@ impl Hint for TrainError {
             Self::BadSetting { key, flag: None, .. } => {
                 Some(format!("correct `{key}`, or leave it out for the default"))
             }
-            Self::Scratch { .. } => Some("name another place with TMPDIR".into()),
+            Self::Scratch { .. } => Some("set TMPDIR to another directory".into()),
             Self::NothingMeasured => Some("run `tandem prepare --verify` to see why".into()),
             Self::UnknownLanguages { .. } => Some(
-                "take those rows out of the corpus, or train on a corpus that has their languages \
-                 too; where a language was only guessed wrong, name it in the manifest's \
+                "remove those rows from the corpus, or train on a corpus that has their languages, \
+                 too; where a language was detected wrongly, set it in the manifest's \
                  `language` column"
                     .into(),
             ),
-            Self::LearnedFrom { .. } => Some(
-                "a voice shows what it has learned on what it never heard: take those rows out of \
-                 one of the two, or leave out `--val-data` to validate on rows held out"
+            Self::ValidationOverlap { .. } => Some(
+                "validation needs recordings that are not trained on: remove those rows from one of \
+                 the two corpora, or leave out `--val-data` to validate on held-out rows"
                     .into(),
             ),
-            Self::NoRows { .. } => Some("`tandem prepare` says which rows there are".into()),
+            Self::NoRows { .. } => Some("`tandem prepare` shows which rows there are".into()),
             Self::TooManyNames { .. } => {
-                Some("check that the manifest's columns are what they should be".into())
+                Some("check that the columns of the manifest are in the right order".into())
             }
             Self::TooManyRejected { .. } => {
-                Some("mend the rows by the list's last column, or raise `--max-rejected`".into())
+                Some("repair the rows as the last column of the list suggests, or raise `--max-rejected`".into())
             }
-            Self::NothingUsable { .. } => Some("mend the rows by the list's last column".into()),
+            Self::NothingUsable { .. } => Some("repair the rows as the last column of the list suggests".into()),
         }
     }
 }

@@ -10,7 +10,7 @@ pub mod feed; // 3. the cache becomes batches on the model's device
 pub mod run; // 4. batches train a voice
 pub mod log; // 5. curves, pictures and audio of a run
 pub mod measure; // the same path, measured: analyze, profile
-pub mod error; // what can go wrong, with the way out
+pub mod error; // errors and hints
 
 pub use data_settings::DataSettings;
 pub use error::TrainError;

@@ -1,14 +1,14 @@
-//! What a person looks at while a voice learns: curves, pictures, sound, words.
+//! The log of a run for people: curves, pictures, sound and text.
 //!
 //! In: [`LogMessage`]s from any thread through [`LogSender::send`], which never waits. Out: an event
 //! file for TensorBoard and files under `samples/` in the run's directory, written by one thread
-//! of its own ([`worker`]). That thread waits for losses that are still on the device; nobody else
-//! does. What finds no room is dropped and counted; a disk that fails costs one warning, never the
+//! ([`worker`]). Only that thread waits for losses that are still on the device. A message that
+//! finds the queue full is dropped and counted. A disk error causes a warning and never stops the
 //! run.
 
 mod worker; // the thread that draws and writes
 mod wave; // audio files
-pub mod picture; // mel frames and alignments, drawn
+pub mod picture; // plots of mel frames and alignments
 
 use crate::TrainError;
 use crate::log::picture::Alignment;
@@ -27,75 +27,60 @@ use tandem_telemetry::{Ending, Recorder, TelemetryError};
 use tandem_units::{Bytes, SampleRate};
 use worker::LogWorker;
 
-/// One thing to log. Steps are counted from one.
+/// One message to log. Steps are counted from 1.
 #[derive(Clone, Debug)]
 pub enum LogMessage {
     /// Points of curves by name, such as `loss/total`; their values may arrive later.
     Scalars {
-        /// At this step.
         step: u64,
-        /// Names and values.
         values: Vec<Loss>,
     },
     /// Mel features. Shape: `[frames, bands]`, frame after frame.
     Mel {
-        /// At this step.
         step: u64,
-        /// Whose, such as `en`.
+        /// Name of the sample, such as `en`.
         name: String,
-        /// The values.
         frames: Vec<f32>,
     },
     /// Which frames belong to which symbol.
     Alignment {
-        /// At this step.
         step: u64,
-        /// Whose.
         name: String,
-        /// The path or the weights.
         alignment: Alignment,
     },
-    /// One channel of sound; full scale is one, what is louder is cut.
+    /// One channel of sound. Full scale is 1.0; louder samples are clipped.
     Audio {
-        /// At this step.
         step: u64,
-        /// Whose.
         name: String,
-        /// Samples per second.
         rate: SampleRate,
-        /// The samples.
         samples: Vec<f32>,
     },
-    /// Words.
     Text {
-        /// At this step.
         step: u64,
-        /// Whose.
         name: String,
-        /// The words.
         text: String,
     },
 }
 
-/// How a log is kept.
+/// Settings of a log.
 #[derive(Clone, Debug)]
 pub struct RunLogSettings {
-    /// What mel frames mean: the axes of pictures.
+    /// Gives the axes of pictures their units.
     pub mel: MelConfig,
-    /// The first step of this run: 1, or the one after the checkpoint it goes on from.
+    /// The first step of this run: 1, or the step after the checkpoint that is resumed.
     pub first_step: u64,
-    /// The most messages that wait.
+    /// Capacity of the queue, in messages.
     pub queue: usize,
-    /// The most bytes they may hold.
+    /// Capacity of the queue, in bytes.
     pub queue_bytes: Bytes,
-    /// The longest a point waits for its value.
+    /// Maximum wait for the value of a point.
     pub values_within: Duration,
-    /// The longest closing the log may take.
+    /// Maximum duration of closing the log.
     pub close_within: Duration,
 }
 
 impl RunLogSettings {
-    /// The usual ones, for a run that starts afresh.
+    /// Default settings for a new run.
     pub fn new(mel: MelConfig) -> RunLogSettings {
         RunLogSettings {
             mel,
@@ -120,10 +105,10 @@ pub struct RunLog {
 
 /// Sends messages to a log. Cheap to clone; every thread may have its own.
 #[derive(Clone)]
-pub struct LogSender(Option<Arc<Tray>>);
+pub struct LogSender(Option<Arc<LogQueue>>);
 
-/// What senders, the thread and the owner share: messages that wait, and counts.
-struct Tray {
+/// Shared by senders, the log thread and the owner: waiting messages and counters.
+struct LogQueue {
     messages: ArrayQueue<LogMessage>,
     writer: OnceLock<Thread>,
     closing: AtomicBool,
@@ -139,17 +124,16 @@ struct Tray {
 /// How a log ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LogEnding {
-    /// Messages that were written whole.
+    /// Messages that were written completely.
     pub written: u64,
-    /// Messages that found no room.
+    /// Messages that were dropped: the queue or the event file's buffer was full, or the log was closing.
     pub dropped: u64,
-    /// Values that did not come in time.
+    /// Values that did not arrive in time.
     pub late: u64,
     /// Messages that could not be drawn or written.
     pub errors: u64,
-    /// The first reason.
+    /// The first of these errors.
     pub first_error: Option<String>,
-    /// Whether all of it is on disk.
     pub ending: Ending,
 }
 
@@ -162,11 +146,11 @@ impl RunLog {
         recorder: Recorder,
     ) -> Result<RunLog, TrainError> {
         let events = EventFile::create(directory, settings.first_step)?;
-        let tray = Arc::new(Tray::new(settings.queue, settings.queue_bytes));
+        let queue = Arc::new(LogQueue::new(settings.queue, settings.queue_bytes));
         let close_within = settings.close_within;
         let samples = directory.join("samples");
         let mut worker =
-            LogWorker::new(samples, events, settings, Arc::clone(&tray), recorder.clone());
+            LogWorker::new(samples, events, settings, Arc::clone(&queue), recorder.clone());
         let (end, ended): (SyncSender<()>, _) = sync_channel(0);
         let thread = std::thread::Builder::new()
             .name("tandem-log".into())
@@ -175,33 +159,32 @@ impl RunLog {
                 worker.run();
             })
             .map_err(|source| TelemetryError::Thread { what: "writes the run's log", source })?;
-        // One thread per tray: a second name cannot come.
-        let _ = tray.writer.set(thread.thread().clone());
-        let sender = LogSender(Some(tray));
+        // Each queue has one thread, so this cannot be set twice.
+        let _ = queue.writer.set(thread.thread().clone());
+        let sender = LogSender(Some(queue));
         Ok(RunLog { sender, recorder, close_within, thread: Some(thread), ended })
     }
 
-    /// A handle to send with.
     pub fn sender(&self) -> LogSender {
         self.sender.clone()
     }
 
-    /// Writes what is queued and ends the thread, within [`RunLogSettings::close_within`]. What was
-    /// lost goes to the record as a warning, so finish the recording after this.
+    /// Writes what is queued and ends the thread, within [`RunLogSettings::close_within`]. Lost
+    /// messages cause a warning in the record, so finish the recording after this.
     pub fn finish(mut self) -> LogEnding {
         self.close()
     }
 
     fn close(&mut self) -> LogEnding {
-        let Some(tray) = &self.sender.0 else { return LogEnding::nothing() };
-        let Some(thread) = self.thread.take() else { return tray.ending(Ending::Whole) };
-        tray.closing.store(true, Ordering::Release);
-        tray.wake();
+        let Some(queue) = &self.sender.0 else { return LogEnding::empty() };
+        let Some(thread) = self.thread.take() else { return queue.ending(Ending::Whole) };
+        queue.closing.store(true, Ordering::Release);
+        queue.wake();
         let waited = self.ended.recv_timeout(self.close_within);
         let ending = match waited {
-            // A disk that does not answer keeps its thread: it is left behind, not waited for.
-            Err(RecvTimeoutError::Timeout) => tray.ending(Ending::Cut),
-            _ => tray.ending(if thread.join().is_ok() { Ending::Whole } else { Ending::Cut }),
+            // A thread that hangs on the disk is abandoned.
+            Err(RecvTimeoutError::Timeout) => queue.ending(Ending::Cut),
+            _ => queue.ending(if thread.join().is_ok() { Ending::Whole } else { Ending::Cut }),
         };
         if !ending.is_whole() {
             let text = ending.to_string();
@@ -220,38 +203,38 @@ impl Drop for RunLog {
 }
 
 impl LogSender {
-    /// A sender that logs nothing, for code that runs without a log.
+    /// A sender that discards all messages.
     pub fn off() -> LogSender {
         LogSender(None)
     }
 
-    /// Sends a message. Never waits: without room the message is dropped and counted.
+    /// Sends a message. Never waits: if the queue is full, the message is dropped and counted.
     pub fn send(&self, message: LogMessage) {
-        let Some(tray) = &self.0 else { return };
+        let Some(queue) = &self.0 else { return };
         let size = message.size().0;
-        // Pictures and sound may fill three quarters: curves always have the rest to themselves.
+        // Pictures and sound may fill three quarters of the queue. The rest is reserved for curves.
         let room = match message {
-            LogMessage::Scalars { .. } => tray.room,
-            _ => tray.room / 4 * 3,
+            LogMessage::Scalars { .. } => queue.room,
+            _ => queue.room / 4 * 3,
         };
-        let taken = tray.waiting.fetch_add(size, Ordering::AcqRel) + size <= room
-            && !tray.closing.load(Ordering::Acquire)
-            && tray.messages.push(message).is_ok();
-        if !taken {
-            tray.waiting.fetch_sub(size, Ordering::AcqRel);
-            tray.dropped.fetch_add(1, Ordering::Relaxed);
+        let accepted = queue.waiting.fetch_add(size, Ordering::AcqRel) + size <= room
+            && !queue.closing.load(Ordering::Acquire)
+            && queue.messages.push(message).is_ok();
+        if !accepted {
+            queue.waiting.fetch_sub(size, Ordering::AcqRel);
+            queue.dropped.fetch_add(1, Ordering::Relaxed);
         }
-        // The thread looks by itself; waking it is a call to the system, for when room runs out.
-        if tray.messages.len() * 2 == tray.messages.capacity() {
-            tray.wake();
+        // The thread polls by itself. Waking it is a system call, needed only when the queue fills up.
+        if queue.messages.len() * 2 == queue.messages.capacity() {
+            queue.wake();
         }
     }
 }
 
 impl LogMessage {
-    /// What it holds while it waits.
+    /// Memory in use while it waits.
     pub fn size(&self) -> Bytes {
-        let held = match self {
+        let contents = match self {
             LogMessage::Scalars { values, .. } => Bytes::of_slice(values),
             LogMessage::Mel { frames, .. } => Bytes::of_slice(frames),
             LogMessage::Alignment { alignment: Alignment::Path(lengths), .. } => {
@@ -263,13 +246,13 @@ impl LogMessage {
             LogMessage::Audio { samples, .. } => Bytes::of_slice(samples),
             LogMessage::Text { text, .. } => Bytes::of_slice(text.as_bytes()),
         };
-        held + Bytes(size_of::<LogMessage>() as u64)
+        contents + Bytes(size_of::<LogMessage>() as u64)
     }
 }
 
-impl Tray {
-    fn new(messages: usize, room: Bytes) -> Tray {
-        Tray {
+impl LogQueue {
+    fn new(messages: usize, room: Bytes) -> LogQueue {
+        LogQueue {
             messages: ArrayQueue::new(messages.max(2)),
             writer: OnceLock::new(),
             closing: AtomicBool::new(false),
@@ -303,8 +286,8 @@ impl Tray {
 }
 
 impl LogEnding {
-    fn nothing() -> LogEnding {
-        Tray::new(2, Bytes(0)).ending(Ending::Whole)
+    fn empty() -> LogEnding {
+        LogQueue::new(2, Bytes(0)).ending(Ending::Whole)
     }
 
     /// Whether everything that was sent is on disk.
@@ -320,17 +303,17 @@ impl fmt::Display for LogEnding {
         }
         let mut lost = Vec::new();
         if self.dropped > 0 {
-            lost.push(format!("{} messages found no room", self.dropped));
+            lost.push(format!("{} messages were dropped", self.dropped));
         }
         if self.errors > 0 {
             let first = self.first_error.as_deref().unwrap_or("no reason given");
             lost.push(format!("{} could not be written, first: {first}", self.errors));
         }
         if self.late > 0 {
-            lost.push(format!("{} values came too late", self.late));
+            lost.push(format!("{} values arrived too late", self.late));
         }
         if self.ending == Ending::Cut {
-            lost.push("the disk did not answer in time".into());
+            lost.push("the disk did not respond in time".into());
         }
         write!(f, "the run's log is incomplete: {}", lost.join("; "))
     }

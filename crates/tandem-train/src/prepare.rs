@@ -1,19 +1,21 @@
-//! A corpus becomes a cache: all rows, on all workers, in order, at once or not at all.
+//! A corpus becomes a cache: all rows, on all workers, in order. The cache is replaced whole or not
+//! at all.
 //!
 //! In: a corpus directory and [`DataSettings`]. Out: [`Prepared`], an open cache and a
-//! [`Summary`]. A warm start reads the cache alone and looks at the stamps of the recordings.
+//! [`Summary`]. A warm start only reads the cache and compares the stamps of the recordings.
 //! Memory does not grow with the length of the recordings; a row costs about half a kilobyte.
 //! Next: [`mod@crate::feed`].
 
 pub mod row; // 1. one row: unchanged in the cache, or processed
-mod writer; // 2. the one thread that writes, in corpus order
-pub mod summary; // 3. what preparing did
+mod writer; // 2. the thread that writes, in corpus order
+pub mod summary; // 3. counts and times
 
 use crate::prepare::row::{
-    Examine, Examined, Fault, Features, Job, OldRows, Surroundings, Trust, open_root,
+    ChangeCheck, Fault, Features, OldRows, PrepareContext, ProcessRows, ProcessedRows, RowChunk,
+    open_root,
 };
 use crate::prepare::summary::{Summary, peak_memory, rejected_as_tsv};
-use crate::prepare::writer::{Did, Writing};
+use crate::prepare::writer::{CacheWriter, PrepareCounts};
 use crate::{DataSettings, TrainError};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -32,23 +34,21 @@ use tandem_disk::replace_file::replace_file;
 use tandem_pipeline::{CancelToken, Crew, Hold, PipelineError, Route, Setup, Watch};
 use tandem_units::{Bytes, Seconds};
 
-/// Rows a worker takes at once: enough to start a phonemiser seldom, few enough to share out.
-const ROWS_PER_JOB: usize = 32;
-/// What may wait between the workers and the one who writes.
-const WAITING: Bytes = Bytes::mib(64);
-/// How long until another builder's lock is tried again.
-const ASK_AGAIN: Duration = Duration::from_millis(20);
+/// Rows a worker takes at once: enough to start a phonemizer rarely, few enough to balance workers.
+const ROWS_PER_CHUNK: usize = 32;
+/// Limit of the queue between the workers and the writer.
+const QUEUE_SIZE: Bytes = Bytes::mib(64);
+/// Time between two attempts to take a lock that another process holds.
+const LOCK_RETRY: Duration = Duration::from_millis(20);
 
 /// How to prepare; none of it changes the result.
 #[derive(Clone, Debug)]
 pub struct PrepareOptions {
-    /// Threads that examine rows.
+    /// Threads that process rows.
     pub workers: usize,
-    /// Whether mel frames are kept.
     pub features: Features,
-    /// Whether unchanged stamps are believed.
-    pub trust: Trust,
-    /// A place for the cache other than beside the corpus.
+    pub change_check: ChangeCheck,
+    /// Directory of the cache; none: next to the corpus.
     pub cache_dir: Option<PathBuf>,
     /// Share of unusable rows above which preparing fails.
     pub max_rejected: f64,
@@ -61,7 +61,7 @@ impl Default for PrepareOptions {
         Self {
             workers: std::thread::available_parallelism().map_or(1, usize::from),
             features: Features::OnTheFly,
-            trust: Trust::Stamps,
+            change_check: ChangeCheck::Stamps,
             cache_dir: None,
             max_rejected: 0.2,
             stall_timeout: Watch::default().stall_timeout,
@@ -69,11 +69,10 @@ impl Default for PrepareOptions {
     }
 }
 
-/// Who is told how far preparing is.
+/// Receives the progress of a preparation.
 pub trait Watcher {
-    /// Another process builds the same cache; we wait for it.
+    /// Another process builds the same cache; this one waits for it.
     fn waiting_for(&mut self, owner: &str);
-    /// So many of all rows are done.
     fn progress(&mut self, done: usize, rows: usize);
 }
 
@@ -81,20 +80,16 @@ pub trait Watcher {
 pub struct Prepared {
     /// The corpus directory.
     pub root: PathBuf,
-    /// Its rows.
     pub cache: Arc<Cache>,
-    /// How text becomes symbols.
     pub front_end: Arc<FrontEnd>,
-    /// The settings it was prepared with.
     pub settings: DataSettings,
-    /// What was done.
     pub summary: Summary,
-    /// The rows that cannot be used.
+    /// Rows that cannot be used.
     pub rejected: Vec<RejectedRow>,
 }
 
-/// Prepares a corpus, or finds that it is prepared already. Stopped by `cancel`, it keeps what
-/// was finished for the next time and fails with [`PipelineError::Cancelled`].
+/// Prepares a corpus, or opens its cache if nothing changed. When stopped by `cancel`, it saves the
+/// finished rows for the next preparation and fails with [`PipelineError::Cancelled`].
 pub fn prepare(
     corpus: &Path,
     settings: &DataSettings,
@@ -108,7 +103,7 @@ pub fn prepare(
     let (root, manifests) = Corpus::locate(corpus)?;
     let place = CacheLocation::find(&root, options.cache_dir.as_deref())?;
     let fingerprint = settings.fingerprint(&front_end)?;
-    let work = Work {
+    let preparation = Preparation {
         corpus,
         root: &root,
         manifests,
@@ -119,11 +114,11 @@ pub fn prepare(
         options,
         front_end,
     };
-    let (cache, did) = match work.open_warm()? {
-        Ok(cache) => (cache, Did::default()),
-        Err(_) => work.build(watcher, cancel)?,
+    let (cache, counts) = match preparation.open_warm()? {
+        Ok(cache) => (cache, PrepareCounts::default()),
+        Err(_) => preparation.build(watcher, cancel)?,
     };
-    let mut prepared = work.describe(cache, did)?;
+    let mut prepared = preparation.describe(cache, counts)?;
     prepared.summary.took = Seconds(start.elapsed().as_secs_f64());
     prepared.summary.peak_memory = peak_memory();
     prepared.check_limit(options.max_rejected)
@@ -144,7 +139,7 @@ impl Prepared {
     }
 }
 
-struct Work<'a> {
+struct Preparation<'a> {
     corpus: &'a Path,
     root: &'a Path,
     manifests: Vec<PathBuf>,
@@ -156,21 +151,21 @@ struct Work<'a> {
     front_end: Arc<FrontEnd>,
 }
 
-/// Why a cache cannot be used as it is, with what can still be used of it.
-struct Stale {
+/// A cache that must be rebuilt. `old` holds the rows that can be reused.
+struct StaleCache {
     old: Option<Arc<Cache>>,
     damage: Option<String>,
 }
 
-impl Work<'_> {
-    /// The cache, if nothing of the corpus changed since it was made.
-    fn open_warm(&self) -> Result<Result<Arc<Cache>, Stale>, TrainError> {
+impl Preparation<'_> {
+    /// The cache, if the corpus did not change since it was built.
+    fn open_warm(&self) -> Result<Result<Arc<Cache>, StaleCache>, TrainError> {
         let cache = match Cache::open(&self.directory, self.fingerprint) {
             Found::Ready(cache) => Arc::<Cache>::from(cache),
-            Found::Nothing => return Ok(Err(Stale { old: None, damage: None })),
+            Found::Nothing => return Ok(Err(StaleCache { old: None, damage: None })),
             Found::Unusable(why) => {
                 let damage = Some(format!("the index cannot be used: {why}"));
-                return Ok(Err(Stale { old: None, damage }));
+                return Ok(Err(StaleCache { old: None, damage }));
             }
         };
         let damage = match cache.damaged_blocks() {
@@ -180,20 +175,20 @@ impl Work<'_> {
         let features = self.options.features == Features::OnTheFly || cache.meta().features;
         let fresh = features
             && damage.is_none()
-            && self.options.trust == Trust::Stamps
+            && self.options.change_check == ChangeCheck::Stamps
             && self.sources_unchanged(&cache)?
             && !may_have_appeared(&cache)
             && self.rows_fresh(&cache)?;
-        if fresh { Ok(Ok(cache)) } else { Ok(Err(Stale { old: Some(cache), damage })) }
+        if fresh { Ok(Ok(cache)) } else { Ok(Err(StaleCache { old: Some(cache), damage })) }
     }
 
     fn sources_unchanged(&self, cache: &Cache) -> Result<bool, TrainError> {
-        // The reader decides which manifests there are: one may have come or gone.
+        // A manifest may have been added or removed.
         Ok(self.stamp_sources()? == cache.meta().sources)
     }
 
-    /// Looks at every recording's stamp and every text's checksum, on all workers: a million
-    /// look-ups take the better part of a second on one.
+    /// Compares the stamp of every recording and the checksum of every text, on all workers: a
+    /// million comparisons take most of a second on one.
     fn rows_fresh(&self, cache: &Cache) -> Result<bool, TrainError> {
         let root = open_root(self.root)?;
         let share = cache.len().div_ceil(self.options.workers.max(1)).max(1);
@@ -201,18 +196,18 @@ impl Work<'_> {
             (0..cache.len()).step_by(share).map(|from| from..cache.len().min(from + share));
         let root = &root;
         std::thread::scope(|scope| {
-            let looks: Vec<_> = ranges
+            let checks: Vec<_> = ranges
                 .map(|range| {
                     std::thread::Builder::new()
-                        .name("tandem-look".into())
+                        .name("tandem-stamps".into())
                         .spawn_scoped(scope, move || cache.all_fresh(root, range))
                 })
                 .collect();
             let mut fresh = true;
-            for look in looks {
+            for check in checks {
                 let failed = |source| DataError::Read { path: self.root.to_path_buf(), source };
-                let look = look.map_err(failed)?.join();
-                fresh &= look.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+                let check = check.map_err(failed)?.join();
+                fresh &= check.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
             }
             Ok(fresh)
         })
@@ -222,25 +217,25 @@ impl Work<'_> {
         &self,
         watcher: &mut dyn Watcher,
         cancel: &CancelToken,
-    ) -> Result<(Arc<Cache>, Did), TrainError> {
+    ) -> Result<(Arc<Cache>, PrepareCounts), TrainError> {
         let lock = self.take_lock(watcher, cancel)?;
-        // Whoever held the lock may have done our work.
+        // The process that held the lock may have built the same cache.
         let stale = match self.open_warm()? {
-            Ok(cache) => return Ok((cache, Did::default())),
+            Ok(cache) => return Ok((cache, PrepareCounts::default())),
             Err(stale) => stale,
         };
         let sources = self.stamp_sources()?;
         let corpus = Corpus::read(self.corpus, &self.settings.corpus)?;
         let old = stale.old;
         let draft = Draft::begin(&self.directory, self.fingerprint, lock, old.as_deref())?;
-        let around = Arc::new(self.surroundings(&draft, old.clone())?);
-        let mut writing = Writing::new(draft, old);
-        match self.write_rows(corpus, around.clone(), &mut writing, watcher, cancel) {
+        let context = Arc::new(self.context(&draft, old.clone())?);
+        let mut writer = CacheWriter::new(draft, old);
+        match self.write_rows(corpus, context.clone(), &mut writer, watcher, cancel) {
             Ok(()) => {}
             Err(error) => {
-                // The first fault is the one to tell; what was written is found by its
-                // checksums next time, synced or not.
-                let _ = writing.suspend();
+                // Report the first error. Rows already written are recovered by their checksums next
+                // time, synced or not.
+                let _ = writer.suspend();
                 return Err(error);
             }
         }
@@ -250,12 +245,12 @@ impl Work<'_> {
             bands: self.settings.mel.bands as u32,
             ..Meta::default()
         };
-        let (cache, mut did) = writing.commit(meta)?;
-        did.damage = match around.damaged.load(Ordering::Relaxed) {
+        let (cache, mut counts) = writer.commit(meta)?;
+        counts.damage = match context.damaged.load(Ordering::Relaxed) {
             0 => stale.damage,
             rows => stale.damage.or(Some(format!("{rows} rows of the cache were damaged"))),
         };
-        Ok((Arc::new(cache), did))
+        Ok((Arc::new(cache), counts))
     }
 
     fn take_lock(
@@ -263,7 +258,7 @@ impl Work<'_> {
         watcher: &mut dyn Watcher,
         cancel: &CancelToken,
     ) -> Result<DirectoryLock, TrainError> {
-        let mut told = false;
+        let mut announced = false;
         loop {
             let root = &self.place.root;
             let failed =
@@ -273,14 +268,14 @@ impl Work<'_> {
                 Attempt::Busy(_) if cancel.is_cancelled() => {
                     return Err(PipelineError::Cancelled.into());
                 }
-                Attempt::Busy(owner) if !told => watcher.waiting_for(&owner),
-                Attempt::Busy(_) => std::thread::sleep(ASK_AGAIN),
+                Attempt::Busy(owner) if !announced => watcher.waiting_for(&owner),
+                Attempt::Busy(_) => std::thread::sleep(LOCK_RETRY),
             }
-            told = true;
+            announced = true;
         }
     }
 
-    /// Taken before the manifests are read: a change while reading shows as stale next time.
+    /// Called before the manifests are read, so that a change during reading makes the cache stale.
     fn stamp_sources(&self) -> Result<Vec<Source>, TrainError> {
         let stamped = self.manifests.iter().map(|path| {
             let stamp = Stamp::of(&self.root.join(path))?;
@@ -289,21 +284,21 @@ impl Work<'_> {
         stamped.collect()
     }
 
-    fn surroundings(
+    fn context(
         &self,
         draft: &Draft,
         old: Option<Arc<Cache>>,
-    ) -> Result<Surroundings, TrainError> {
+    ) -> Result<PrepareContext, TrainError> {
         let leftovers = draft.leftovers(old.as_deref())?;
         let old = old.map(OldRows::of);
-        Ok(Surroundings {
+        Ok(PrepareContext {
             root: open_root(self.root)?,
             root_path: self.root.to_path_buf(),
             front_end: self.front_end.clone(),
             settings: self.settings.clone(),
             old,
             leftovers,
-            trust: self.options.trust,
+            change_check: self.options.change_check,
             features: self.options.features,
             damaged: AtomicUsize::new(0),
         })
@@ -312,20 +307,20 @@ impl Work<'_> {
     fn write_rows(
         &self,
         corpus: Corpus,
-        around: Arc<Surroundings>,
-        writing: &mut Writing,
+        context: Arc<PrepareContext>,
+        writer: &mut CacheWriter,
         watcher: &mut dyn Watcher,
         cancel: &CancelToken,
     ) -> Result<(), TrainError> {
         let rows = corpus.utterances.len() + corpus.rejected.len();
         for row in &corpus.rejected {
-            writing.push_unread(row, &corpus.manifests)?;
+            writer.push_unread(row, &corpus.manifests)?;
         }
         let mut done = corpus.rejected.len();
-        let jobs = Jobs { rows: corpus.utterances.into_iter() };
-        let hold = Hold::bytes(WAITING).items(4 * self.options.workers.max(1));
+        let chunks = RowChunks { rows: corpus.utterances.into_iter() };
+        let hold = Hold::bytes(QUEUE_SIZE).items(4 * self.options.workers.max(1));
         let crew = Crew::of(self.options.workers);
-        let examine = move || Examine::new(&around);
+        let process = move || ProcessRows::new(&context);
         let stall_timeout = self.options.stall_timeout;
         let setup = Setup {
             consumer: "write",
@@ -333,24 +328,25 @@ impl Work<'_> {
             watch: Watch { stall_timeout, ..Watch::default() },
             ..Setup::default()
         };
-        let mut feed = Route::from(jobs, hold.clone()).then_by(crew, examine, hold).start(setup)?;
-        while let Some(Examined(examined)) = feed.next()? {
-            done += examined.len();
-            for (row, outcome) in examined {
-                writing.push(&row, outcome)?;
+        let mut feed =
+            Route::from(chunks, hold.clone()).then_by(crew, process, hold).start(setup)?;
+        while let Some(ProcessedRows(processed)) = feed.next()? {
+            done += processed.len();
+            for (row, outcome) in processed {
+                writer.push(&row, outcome)?;
             }
             watcher.progress(done, rows);
         }
         Ok(())
     }
 
-    fn describe(&self, cache: Arc<Cache>, did: Did) -> Result<Prepared, TrainError> {
+    fn describe(&self, cache: Arc<Cache>, counts: PrepareCounts) -> Result<Prepared, TrainError> {
         let mel = &self.settings.mel;
         let mut summary = Summary::of(&cache, self.root.to_path_buf(), mel.rate, mel.hop);
-        summary.rebuilt = did.rebuilt;
-        summary.recovered = did.recovered;
-        summary.touched = did.touched;
-        summary.damage = did.damage;
+        summary.rebuilt = counts.rebuilt;
+        summary.recovered = counts.recovered;
+        summary.touched = counts.touched;
+        summary.damage = counts.damage;
         let rejected = rejected_rows(&cache);
         summary.rejected_list = list_rejected(cache.directory(), &rejected)?;
         Ok(Prepared {
@@ -364,7 +360,7 @@ impl Work<'_> {
     }
 }
 
-/// Keeps the file that lists unusable rows as it must be: right, or not there.
+/// Writes the list of unusable rows; removes it where there are none.
 fn list_rejected(
     directory: &Path,
     rejected: &[RejectedRow],
@@ -379,7 +375,7 @@ fn list_rejected(
         _ => replace_file(&path, text.as_bytes()),
     };
     match done {
-        // Another process at the same work may have removed it first.
+        // Another process may have removed it first.
         Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
             Err(DataError::Write { path, source }.into())
         }
@@ -387,22 +383,22 @@ fn list_rejected(
     }
 }
 
-/// Rows in handfuls.
-struct Jobs {
+/// Splits rows into chunks.
+struct RowChunks {
     rows: std::vec::IntoIter<Utterance>,
 }
 
-impl Iterator for Jobs {
-    type Item = Job;
+impl Iterator for RowChunks {
+    type Item = RowChunk;
 
-    fn next(&mut self) -> Option<Job> {
-        let rows: Vec<_> = self.rows.by_ref().take(ROWS_PER_JOB).collect();
-        (!rows.is_empty()).then_some(Job(rows))
+    fn next(&mut self) -> Option<RowChunk> {
+        let rows: Vec<_> = self.rows.by_ref().take(ROWS_PER_CHUNK).collect();
+        (!rows.is_empty()).then_some(RowChunk(rows))
     }
 }
 
-/// Whether some row had no recording inside the corpus: it may be there by now, and no stamp would
-/// tell. Rows that are bad in the manifest alone change with the manifest's stamp.
+/// Whether some row had no recording inside the corpus. The recording may exist by now, and no stamp
+/// would show it. Rows with a bad manifest line change with the stamp of the manifest.
 fn may_have_appeared(cache: &Cache) -> bool {
     use RejectReason::{LeavesCorpus, MissingAudio};
     unusable(cache)
@@ -411,7 +407,7 @@ fn may_have_appeared(cache: &Cache) -> bool {
         .any(|fault| matches!(fault.reason, MissingAudio | LeavesCorpus))
 }
 
-/// The rows that cannot be used. Names are looked at for these alone, not for a million others.
+/// The unusable rows. Names are read for these rows only, not for a million others.
 fn unusable(cache: &Cache) -> impl Iterator<Item = Row<'_>> {
     let rejected =
         |row: &usize| cache.record(*row).is_some_and(|record| record.state() == RowState::Rejected);

@@ -10,7 +10,7 @@ pub mod schedule; // step numbers, and what is due after a step
 pub mod step; // gradients accumulated, weights changed
 pub mod shapes; // which padded shapes were seen, and what the first of each cost
 pub mod warm_up; // every shape once, before the clock starts
-pub mod background; // computation behind the training, on the CPU that trains
+pub mod background; // background computation on the CPU that trains
 mod services; // the background threads of a run
 pub mod loss_reader; // losses read back from the device
 pub mod checkpoint_writer; // checkpoints, on a thread of their own

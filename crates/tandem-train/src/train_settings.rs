@@ -1,6 +1,6 @@
-//! How a voice is trained: what was decided, no `Option` that only means "not said".
+//! How a voice is trained. All values are resolved: an `Option` never means "not specified".
 //!
-//! In: flags, environment and files, resolved by the program. Out: plain numbers for the trainer.
+//! In: flags, environment and files, resolved by the program. Out: plain values for the trainer.
 
 use crate::TrainError;
 use serde::{Deserialize, Serialize};
@@ -10,79 +10,72 @@ use tandem_model::network::layers::Compute;
 use tandem_model::network::size::ModelSize;
 use tandem_units::Seed;
 
-/// Everything that decides how the model learns. The data's settings stand beside it.
+/// Everything that decides how the model is trained. [`crate::DataSettings`] decides on the data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TrainSettings {
-    /// The size of the voice.
     pub model_size: ModelSize,
-    /// Stop after so many steps; none: when the epochs are over.
+    /// Stop after this many steps; none: after `epochs`.
     pub max_steps: Option<u64>,
-    /// Stop after so many epochs; none: when the steps are over.
+    /// Stop after this many epochs; none: after `max_steps`.
     pub epochs: Option<u32>,
-    /// Batches whose gradients make one step.
+    /// Batches whose gradients are accumulated for one step.
     pub grad_accum: usize,
-    /// What chance is drawn from.
     pub seed: Seed,
-    /// How weights are changed.
     pub optimizer: OptimizerSettings,
-    /// When texts are aligned to sound, and with which weights.
     pub alignment: AlignmentSettings,
-    /// Weight of the past in the running mean of the weights; 0: no such mean.
+    /// Decay of the exponential moving average of the weights; 0: no average.
     pub ema_decay: f64,
-    /// Validations without progress after which the run stops; none: it goes on.
+    /// Validations without improvement after which the run stops; none: never.
     pub patience: Option<u32>,
-    /// Steps in a row with a loss or gradient that is no number, after which the run stops.
+    /// Consecutive steps with NaN or infinite gradients after which the run stops.
     pub nan_limit: u32,
-    /// Numbers that the model computes with.
     pub precision: Precision,
     /// Steps between two validations.
     pub validate_every: u64,
-    /// Steps between two sample syntheses.
+    /// Steps between two syntheses of samples.
     pub sample_every: u64,
     /// Steps between two checkpoints.
     pub checkpoint_every: u64,
-    /// Checkpoints kept, besides the best one.
+    /// Checkpoints that are retained, besides the best one.
     pub keep: usize,
-    /// Where checkpoints, samples and the record go.
+    /// Directory of checkpoints, samples and the run record.
     pub checkpoint_dir: PathBuf,
 }
 
-/// AdamW, warm-up and cosine.
+/// AdamW with linear warm-up and cosine decay.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct OptimizerSettings {
-    /// The highest learning rate.
+    /// Peak learning rate.
     pub lr: f64,
-    /// The lowest, at the end of the cosine, as a share of the highest.
+    /// Final learning rate, as a share of the peak.
     pub final_lr: f64,
-    /// Steps until the highest rate is reached.
+    /// Steps until the peak learning rate.
     pub warmup_steps: u64,
-    /// Pull of the weights towards zero.
     pub weight_decay: f64,
-    /// Memory of the mean gradient.
+    /// Decay of the first moment.
     pub beta1: f64,
-    /// Memory of the mean squared gradient.
+    /// Decay of the second moment.
     pub beta2: f64,
-    /// Keeps the division away from zero.
     pub epsilon: f64,
-    /// Longest gradient, over all weights; 0: any length.
+    /// Maximum norm of the gradient over all weights; 0: no clipping.
     pub clip: f64,
 }
 
-/// Alignment ahead of the step, with weights of a fixed earlier step.
+/// Alignment runs ahead of the step, with the weights of a fixed earlier step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AlignmentSettings {
-    /// Steps between two snapshots of the weights that align.
+    /// Steps between two snapshots of the text encoder.
     pub every: u64,
-    /// Steps that a snapshot is older than the first step that uses it.
+    /// Age of a snapshot, in steps, at the first step that uses it.
     pub lag: u64,
-    /// Steps at the start that are aligned without the voice: see `tandem_model::alignment::flat_start`.
+    /// Steps at the start that are aligned by the flat start: see `tandem_model::alignment::flat_start`.
     pub flat_start: u64,
 }
 
-/// Numbers that the model computes with; weights are always kept in 32 bits.
+/// Float type of the model's computation. Weights are always 32-bit floats.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Precision {
@@ -96,7 +89,6 @@ pub enum Precision {
 }
 
 impl Precision {
-    /// As the model knows it.
     pub fn compute(self) -> Compute {
         match self {
             Precision::F32 => Compute::Full,
@@ -105,11 +97,11 @@ impl Precision {
         }
     }
 
-    /// Refuses what a device cannot compute with.
+    /// Fails where the device does not support this float type.
     pub fn check(self, device: &Device) -> Result<(), TrainError> {
         match self.compute().is_supported_by(device) {
             true => Ok(()),
-            false => Err(TrainError::Precision { asked: self }),
+            false => Err(TrainError::Precision { requested: self }),
         }
     }
 }
@@ -137,11 +129,11 @@ impl Default for TrainSettings {
     }
 }
 
-/// Epochs where neither epochs nor steps are given.
+/// Epochs where neither epochs nor steps are configured.
 pub const USUAL_EPOCHS: u32 = 100;
 
 impl TrainSettings {
-    /// Refuses what cannot be carried out, before any work is done.
+    /// Fails where a value is out of range, before any work is done.
     pub fn validate(&self) -> Result<(), TrainError> {
         let counts = [
             ("train.epochs", "--epochs", self.epochs.map_or(1, u64::from)),
@@ -159,7 +151,7 @@ impl TrainSettings {
             Range::AtLeastOne.check(key, Some(flag), count as f64)?;
         }
         let rates = &self.optimizer;
-        let numbers = [
+        let values = [
             ("train.ema_decay", Some("--ema-decay"), self.ema_decay, Range::BelowOne),
             ("train.optimizer.lr", Some("--lr"), rates.lr, Range::AboveZero),
             ("train.optimizer.final_lr", Some("--final-lr"), rates.final_lr, Range::Share),
@@ -174,11 +166,10 @@ impl TrainSettings {
             ("train.optimizer.beta2", None, rates.beta2, Range::BelowOne),
             ("train.optimizer.epsilon", None, rates.epsilon, Range::AboveZero),
         ];
-        numbers.into_iter().try_for_each(|(key, flag, value, range)| range.check(key, flag, value))
+        values.into_iter().try_for_each(|(key, flag, value, range)| range.check(key, flag, value))
     }
 }
 
-/// What a number may be.
 #[derive(Clone, Copy)]
 enum Range {
     AtLeastOne,
@@ -195,15 +186,15 @@ impl Range {
         flag: Option<&'static str>,
         value: f64,
     ) -> Result<(), TrainError> {
-        // NaN is in no range, infinity in none of ours.
-        let (holds, expected) = match self {
+        // NaN and infinity are outside every range.
+        let (is_in_range, expected) = match self {
             Range::AtLeastOne => (value >= 1.0, "1 or more"),
             Range::AboveZero => (value > 0.0, "a number above 0"),
             Range::FromZero => (value >= 0.0, "0 or more"),
             Range::Share => ((0.0..=1.0).contains(&value), "a share from 0 to 1"),
             Range::BelowOne => ((0.0..1.0).contains(&value), "0 or more, and less than 1"),
         };
-        if holds && value.is_finite() {
+        if is_in_range && value.is_finite() {
             return Ok(());
         }
         Err(TrainError::BadSetting { key, flag, value: value.to_string(), expected })
@@ -232,7 +223,7 @@ impl Default for AlignmentSettings {
 }
 
 impl AlignmentSettings {
-    /// Steps done by the weights that align the batch of this step (steps are counted from 0).
+    /// The step of the snapshot that aligns the batch of `step`. Steps are counted from 0.
     pub fn snapshot_for(&self, step: u64) -> u64 {
         let every = self.every.max(1);
         step.saturating_sub(self.lag) / every * every
@@ -251,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_that_cannot_be_carried_out_are_named() {
+    fn a_value_out_of_range_is_named() {
         assert!(TrainSettings::default().validate().is_ok());
         check(|s| s.grad_accum = 0, "`train.grad_accum` is 0, expected 1 or more");
         check(|s| s.max_steps = Some(0), "`train.max_steps` is 0, expected 1 or more");

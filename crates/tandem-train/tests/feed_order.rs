@@ -1,9 +1,9 @@
-//! The promises of the feed, on a real corpus with real threads: the order is the plan's whatever
-//! the number of workers, and a batch is the same however it came about.
+//! Guarantees of the feed, on a real corpus with real threads: the order is that of the plan for any
+//! number of workers, and a batch is the same whether it was cached or computed.
 
 mod kit;
 
-use kit::{Made, SPLITS, id, tone};
+use kit::{SPLITS, TestCorpus, id, tone};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::fs;
@@ -17,7 +17,7 @@ use tandem_train::feed::Rows;
 use tandem_train::{FeedSettings, Prepared, feed};
 use tandem_units::{Epoch, Seed};
 
-/// A batch as its consumer sees it.
+/// A batch as its consumer receives it.
 #[derive(Clone, Debug, PartialEq)]
 struct Seen {
     position: Position,
@@ -37,11 +37,11 @@ fn settings(batch_size: usize, seed: u64, workers: usize) -> FeedSettings {
 fn drain(prepared: &Arc<Prepared>, settings: &FeedSettings, recorder: &Recorder) -> Vec<Seen> {
     let mut batches = feed(prepared, settings, recorder, &CancelToken::new()).expect("started");
     let mut seen = Vec::new();
-    while let Some(ready) = batches.next().expect("it goes on") {
+    while let Some(ready) = batches.next().expect("no error") {
         seen.push(Seen {
             position: ready.position,
             rows: ready.batch.row_ids().to_vec(),
-            // Bits, so that a difference in the last place is one.
+            // Bits, so that the smallest difference counts.
             mel: ready.batch.mel().iter().map(|value| value.to_bits()).collect(),
             symbols: ready.batch.symbols().to_vec(),
             frame_counts: ready.batch.frame_counts().to_vec(),
@@ -55,7 +55,7 @@ fn seen(prepared: &Arc<Prepared>, settings: &FeedSettings) -> Vec<Seen> {
     drain(prepared, settings, &Recorder::off())
 }
 
-/// What is fed, and the rows that were left out on the way.
+/// The batches, and the rows that were skipped.
 fn seen_and_skipped(
     prepared: &Arc<Prepared>,
     settings: &FeedSettings,
@@ -76,8 +76,8 @@ fn ids(prepared: &Prepared, split: Split, seen: &[Seen]) -> Vec<String> {
 
 #[test]
 fn batches_are_the_same_with_1_2_4_and_8_workers() {
-    let made = Made::with_rows(40);
-    let prepared = made.prepare_shared();
+    let corpus = TestCorpus::with_rows(40);
+    let prepared = corpus.prepare_shared();
     for (batch_size, seed) in [(1, 3), (4, 0), (7, 9)] {
         let one =
             seen(&prepared, &FeedSettings { epochs: Some(2), ..settings(batch_size, seed, 1) });
@@ -90,9 +90,9 @@ fn batches_are_the_same_with_1_2_4_and_8_workers() {
 }
 
 #[test]
-fn a_run_resumed_at_any_batch_sees_what_it_would_have_seen() {
-    let made = Made::with_rows(30);
-    let prepared = made.prepare_shared();
+fn a_run_resumed_at_any_batch_gets_the_same_batches() {
+    let corpus = TestCorpus::with_rows(30);
+    let prepared = corpus.prepare_shared();
     let whole = seen(&prepared, &FeedSettings { epochs: Some(2), ..settings(4, 5, 2) });
     assert!(whole.len() > 10, "{} batches", whole.len());
     for (at, first) in whole.iter().enumerate() {
@@ -104,33 +104,33 @@ fn a_run_resumed_at_any_batch_sees_what_it_would_have_seen() {
 }
 
 #[test]
-fn cached_features_are_those_made_on_the_fly() {
-    let made = Made::with_rows(20);
-    let fly = seen(&made.prepare_shared(), &settings(4, 1, 2));
-    let made = made.keep_features();
-    let prepared = made.prepare_shared();
+fn cached_features_equal_computed_ones() {
+    let corpus = TestCorpus::with_rows(20);
+    let computed = seen(&corpus.prepare_shared(), &settings(4, 1, 2));
+    let corpus = corpus.cache_features();
+    let prepared = corpus.prepare_shared();
     assert!(prepared.summary.features && prepared.summary.rebuilt == 20);
-    // Without its recordings the feed can only take the cached frames.
-    fs::remove_dir_all(made.root().join("wavs")).unwrap();
+    // Without recordings the feed can only use cached frames.
+    fs::remove_dir_all(corpus.root().join("wavs")).unwrap();
     let (cached, skipped) = seen_and_skipped(&prepared, &settings(4, 1, 2));
     assert_eq!(skipped, []);
-    assert!(cached == fly);
+    assert!(cached == computed);
 }
 
 #[test]
-fn damaged_frames_are_made_from_the_recording_and_said_so() {
-    let made = Made::with_rows(12).keep_features();
-    let whole = seen(&made.prepare_shared(), &settings(4, 1, 1));
-    let prepared = made.prepare_shared();
-    // Byte 200 lies in the frames of the first entry: 64 of file header, 64 of its own.
+fn damaged_frames_are_computed_from_the_recording_with_a_warning() {
+    let corpus = TestCorpus::with_rows(12).cache_features();
+    let whole = seen(&corpus.prepare_shared(), &settings(4, 1, 1));
+    let prepared = corpus.prepare_shared();
+    // Byte 200 is in the frames of the first entry, after 64 bytes of file header and 64 of entry header.
     let segment = prepared.cache.directory().join("mel-000001.seg");
     let mut bytes = fs::read(&segment).unwrap();
     bytes[200] ^= 1;
     fs::write(&segment, bytes).unwrap();
     let header = RunHeader::now("feed_order", "0", serde_json::Value::Null);
     let (recording, _file) = Recording::in_memory(header).expect("a record");
-    // Opened again: pages of the old mapping may be older than the damage.
-    let damaged = drain(&made.prepare_shared(), &settings(4, 1, 1), &recording.recorder());
+    // Prepare again: pages of the old mapping may be older than the damage.
+    let damaged = drain(&corpus.prepare_shared(), &settings(4, 1, 1), &recording.recorder());
     let summary = recording.finish().summary;
     assert!(damaged == whole);
     assert_eq!(summary.warning_count, 1, "{:?}", summary.warnings);
@@ -138,21 +138,21 @@ fn damaged_frames_are_made_from_the_recording_and_said_so() {
 }
 
 #[test]
-fn a_recording_that_is_gone_or_changed_is_skipped_and_the_rest_goes_on() {
-    let made = Made::with_rows(24);
-    made.prepare();
-    // As a run that starts warm.
-    let prepared = made.prepare_shared();
+fn a_missing_or_changed_recording_is_skipped_and_the_feed_continues() {
+    let corpus = TestCorpus::with_rows(24);
+    corpus.prepare();
+    // A warm start.
+    let prepared = corpus.prepare_shared();
     let rows = Rows::of(&prepared, Split::Train);
     let name =
         |row: usize| prepared.cache.row(rows.cache_row[row] as usize).unwrap().id.to_string();
-    let path = |row: usize| made.root().join("wavs").join(format!("{}.wav", name(row)));
+    let path = |row: usize| corpus.root().join("wavs").join(format!("{}.wav", name(row)));
     fs::remove_file(path(0)).unwrap();
     fs::write(path(3), tone(70, 9_000)).unwrap();
     let length = (fs::metadata(path(5)).unwrap().len() as usize - 44) / 2;
     fs::write(path(5), tone(71, length)).unwrap();
     fs::write(path(7), b"RIFF").unwrap();
-    // The same bytes under a new stamp are no change.
+    // The same bytes with a new stamp count as unchanged.
     let bytes = fs::read(path(9)).unwrap();
     fs::remove_file(path(9)).unwrap();
     fs::write(path(9), bytes).unwrap();
@@ -172,10 +172,10 @@ fn a_recording_that_is_gone_or_changed_is_skipped_and_the_rest_goes_on() {
 }
 
 #[test]
-fn a_batch_none_of_whose_rows_can_be_loaded_is_left_out_whole() {
-    let made = Made::with_rows(12);
-    let prepared = made.prepare_shared();
-    fs::remove_dir_all(made.root().join("wavs")).unwrap();
+fn a_batch_without_loadable_rows_is_skipped() {
+    let corpus = TestCorpus::with_rows(12);
+    let prepared = corpus.prepare_shared();
+    fs::remove_dir_all(corpus.root().join("wavs")).unwrap();
     let (seen, skipped) = seen_and_skipped(&prepared, &settings(3, 0, 2));
     assert_eq!(seen, []);
     let rows = skipped.iter().filter(|skip| skip.id.is_some()).count();
@@ -183,9 +183,9 @@ fn a_batch_none_of_whose_rows_can_be_loaded_is_left_out_whole() {
 }
 
 #[test]
-fn a_consumer_that_leaves_early_leaves_no_worker_behind() {
-    let made = Made::with_rows(30);
-    let prepared = made.prepare_shared();
+fn a_feed_closed_early_leaves_no_worker_running() {
+    let corpus = TestCorpus::with_rows(30);
+    let prepared = corpus.prepare_shared();
     for taken in [0, 1, 3] {
         let settings = FeedSettings { epochs: None, ..settings(2, 0, 4) };
         let cancel = CancelToken::new();
@@ -196,21 +196,21 @@ fn a_consumer_that_leaves_early_leaves_no_worker_behind() {
         let ended = batches.close();
         assert!(matches!(ended.how, Ending::ConsumerLeft));
         assert_eq!(ended.left_behind, Vec::<String>::new());
-        // Every worker holds the corpus; now nobody but this test does.
+        // Every worker had a reference to the corpus; only that of this test is left.
         assert_eq!(Arc::strong_count(&prepared), 1);
     }
 }
 
 #[test]
-fn a_cancelled_feed_says_so() {
-    let made = Made::with_rows(6);
-    let prepared = made.prepare_shared();
+fn a_cancelled_feed_returns_an_error() {
+    let corpus = TestCorpus::with_rows(6);
+    let prepared = corpus.prepare_shared();
     let cancel = CancelToken::new();
     let settings = FeedSettings { epochs: None, ..settings(2, 0, 2) };
     let mut batches = feed(&prepared, &settings, &Recorder::off(), &cancel).unwrap();
     batches.next().unwrap();
     cancel.cancel();
-    // What was ready before may still come; then the cause.
+    // Batches that were ready may still arrive before the error.
     let cause = (0..100).find_map(|_| batches.next().err());
     assert!(cause.is_some_and(|cause| cause.to_string().contains("cancelled")));
 }
@@ -225,8 +225,8 @@ proptest! {
         workers in 1usize..5,
         epoch in 0u32..1000,
     ) {
-        let made = Made::with_rows(23);
-        let prepared = made.prepare_shared();
+        let corpus = TestCorpus::with_rows(23);
+        let prepared = corpus.prepare_shared();
         let mut all = Vec::new();
         for split in SPLITS {
             let settings = settings(batch_size, seed, workers);

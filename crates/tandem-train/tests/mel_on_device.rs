@@ -1,10 +1,10 @@
-//! Mel frames made on the data device are those of the host: the same batches in the same order,
-//! values within the stated tolerance. The device is the processor's own backend here; software
-//! GPUs run the same code in `tandem-model`'s GPU group.
+//! Mel frames of the data device equal those of the host: the same batches in the same order, with
+//! values within the stated tolerance. The device is the CPU backend here. The GPU tests of
+//! `tandem-model` run the same code on software GPUs.
 
 mod kit;
 
-use kit::Made;
+use kit::TestCorpus;
 use std::sync::Arc;
 use tandem_data::batch::BatchConfig;
 use tandem_device::placement::MelOn;
@@ -61,35 +61,35 @@ fn check_same(host: &[Seen], device: &[Seen], tolerance: f32) {
 }
 
 #[test]
-fn batches_of_the_device_are_those_of_the_host() {
-    let made = Made::with_rows(24);
-    let prepared = made.prepare_shared();
+fn batches_of_the_device_equal_those_of_the_host() {
+    let corpus = TestCorpus::with_rows(24);
+    let prepared = corpus.prepare_shared();
     let on_device = FeedSettings { mel_device: Some(Device::flex()), ..settings(2) };
     let (host, device) = (seen(&prepared, &settings(1)), seen(&prepared, &on_device));
     assert!(host.iter().any(|batch| batch.counts.iter().any(|&count| count > 0)), "references");
-    // Pure tones leave bands at the floor, where a logarithm differs more than in speech.
+    // Pure tones leave bands at the floor, where logarithms differ more than in speech.
     check_same(&host, &device, 4.0 * TOLERANCE);
 }
 
 #[test]
-fn cached_frames_are_left_alone() {
-    let made = Made::with_rows(24).keep_features();
-    let prepared = made.prepare_shared();
+fn cached_frames_are_not_computed_again() {
+    let corpus = TestCorpus::with_rows(24).cache_features();
+    let prepared = corpus.prepare_shared();
     let on_device = FeedSettings { mel_device: Some(Device::flex()), ..settings(2) };
     check_same(&seen(&prepared, &settings(1)), &seen(&prepared, &on_device), 0.0);
 }
 
 #[test]
-fn without_a_gpu_the_host_makes_them_and_a_device_is_refused() {
-    let made = Made::with_rows(8);
-    let prepared = made.prepare_shared();
+fn without_a_gpu_the_host_computes_mel_frames_and_a_device_is_refused() {
+    let corpus = TestCorpus::with_rows(8);
+    let prepared = corpus.prepare_shared();
     let cpu = OpenDevices { data: Device::flex(), model: Device::flex() };
-    let decide = |asked| decide_mel_place(asked, &prepared, &settings(1), &cpu);
+    let decide = |requested| decide_mel_place(requested, &prepared, &settings(1), &cpu);
     let decided = decide(MelOn::Auto).unwrap();
     assert_eq!((decided, decided.place()), (MelDecision::OnlyHost, MelPlace::Host));
-    let text = "mel frames: on the host (the processor is the only device)";
+    let text = "mel frames: on the host (the CPU is the only device)";
     assert_eq!(decided.to_string(), text);
-    assert_eq!(decide(MelOn::Host).unwrap(), MelDecision::Asked(MelPlace::Host));
+    assert_eq!(decide(MelOn::Host).unwrap(), MelDecision::Requested(MelPlace::Host));
     let refused = decide(MelOn::Device).unwrap_err();
     assert!(matches!(refused, TrainError::NoMelDevice), "{refused}");
     assert!(refused.hint().unwrap().contains("--mel-on device"));

@@ -1,58 +1,58 @@
-//! Preparing twice: what is made again, what is kept, and what is never believed.
+//! Repeated preparation: which rows are processed again, reused or rejected.
 
 mod kit;
 
-use kit::{Content, Made, Unwatched, contents, id, line, tone};
+use kit::{Content, NoProgress, TestCorpus, contents, id, line, tone};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use tandem_data::corpus::{RejectReason, TextColumn};
 use tandem_pipeline::CancelToken;
 use tandem_train::{DataSettings, Prepared, Watcher, prepare};
 
-/// Rows made anew, taken over from an unfinished run, and touched.
+/// Numbers of processed, recovered and touched rows.
 fn did(prepared: &Prepared) -> [usize; 3] {
     let s = &prepared.summary;
     [s.rebuilt, s.recovered, s.touched]
 }
 
-/// What a corpus is without any history.
-fn clean(made: &Made) -> Vec<Content> {
+/// The contents after preparation into an empty cache.
+fn clean(corpus: &TestCorpus) -> Vec<Content> {
     let folder = tempfile::tempdir().unwrap();
-    let mut options = made.options.clone();
+    let mut options = corpus.options.clone();
     options.cache_dir = Some(folder.path().to_path_buf());
     let cancel = CancelToken::new();
-    contents(&prepare(made.root(), &made.settings, &options, &mut Unwatched, &cancel).unwrap())
+    contents(&prepare(corpus.root(), &corpus.settings, &options, &mut NoProgress, &cancel).unwrap())
 }
 
 #[track_caller]
-fn check(made: &Made, expected: [usize; 3]) {
-    let prepared = made.prepare();
+fn check(corpus: &TestCorpus, expected: [usize; 3]) {
+    let prepared = corpus.prepare();
     assert_eq!(did(&prepared), expected, "rebuilt, recovered, touched");
-    assert_eq!(contents(&prepared), clean(made));
+    assert_eq!(contents(&prepared), clean(corpus));
 }
 
 #[test]
-fn only_what_changed_is_made_again() {
-    let mut made = Made::with_rows(12);
-    check(&made, [12, 0, 0]);
-    check(&made, [0, 0, 0]);
-    made.lines[4] = format!("{}|Something else.|", id(4));
-    made.write_manifest();
-    check(&made, [1, 0, 0]);
-    made.write_clip(&id(7), 50);
-    check(&made, [1, 0, 0]);
-    made.settings.max_mel_frames = 700;
-    check(&made, [12, 0, 0]);
-    check(&made, [0, 0, 0]);
-    made.settings.max_mel_frames = 800;
-    check(&made, [0, 0, 0]);
+fn only_changed_rows_are_processed_again() {
+    let mut corpus = TestCorpus::with_rows(12);
+    check(&corpus, [12, 0, 0]);
+    check(&corpus, [0, 0, 0]);
+    corpus.lines[4] = format!("{}|Something else.|", id(4));
+    corpus.write_manifest();
+    check(&corpus, [1, 0, 0]);
+    corpus.write_clip(&id(7), 50);
+    check(&corpus, [1, 0, 0]);
+    corpus.settings.max_mel_frames = 700;
+    check(&corpus, [12, 0, 0]);
+    check(&corpus, [0, 0, 0]);
+    corpus.settings.max_mel_frames = 800;
+    check(&corpus, [0, 0, 0]);
 }
 
 #[test]
-fn each_setting_that_changes_the_result_makes_a_cache_of_its_own() {
-    let mut made = Made::with_rows(3);
-    made.prepare();
-    let usual = made.settings.clone();
+fn each_setting_that_changes_the_result_has_its_own_cache() {
+    let mut corpus = TestCorpus::with_rows(3);
+    corpus.prepare();
+    let defaults = corpus.settings.clone();
     let changes: [fn(&mut DataSettings); 6] = [
         |settings| settings.mel.bands = 40,
         |settings| settings.mel.high = 7_000.0,
@@ -62,129 +62,129 @@ fn each_setting_that_changes_the_result_makes_a_cache_of_its_own() {
         |settings| settings.audio.min_peak = 1e-4,
     ];
     for change in changes {
-        made.settings = usual.clone();
-        change(&mut made.settings);
-        check(&made, [3, 0, 0]);
-        check(&made, [0, 0, 0]);
+        corpus.settings = defaults.clone();
+        change(&mut corpus.settings);
+        check(&corpus, [3, 0, 0]);
+        check(&corpus, [0, 0, 0]);
     }
-    made.settings = usual;
-    check(&made, [0, 0, 0]);
+    corpus.settings = defaults;
+    check(&corpus, [0, 0, 0]);
 }
 
 #[test]
-fn workers_and_limits_of_patience_do_not_make_a_cache_stale() {
-    let mut made = Made::with_rows(5);
-    made.prepare();
-    made.options.workers = 7;
-    made.options.max_rejected = 0.9;
-    check(&made, [0, 0, 0]);
+fn workers_and_the_rejection_limit_do_not_make_a_cache_stale() {
+    let mut corpus = TestCorpus::with_rows(5);
+    corpus.prepare();
+    corpus.options.workers = 7;
+    corpus.options.max_rejected = 0.9;
+    check(&corpus, [0, 0, 0]);
 }
 
 #[test]
-fn a_touched_recording_is_read_and_found_the_same() {
-    let made = Made::with_rows(6);
-    made.prepare();
-    let bytes = fs::read(made.clip(2)).unwrap();
-    fs::remove_file(made.clip(2)).unwrap();
-    fs::write(made.clip(2), bytes).unwrap();
-    check(&made, [0, 0, 1]);
-    check(&made, [0, 0, 0]);
+fn a_touched_recording_is_read_and_found_unchanged() {
+    let corpus = TestCorpus::with_rows(6);
+    corpus.prepare();
+    let bytes = fs::read(corpus.clip(2)).unwrap();
+    fs::remove_file(corpus.clip(2)).unwrap();
+    fs::write(corpus.clip(2), bytes).unwrap();
+    check(&corpus, [0, 0, 1]);
+    check(&corpus, [0, 0, 0]);
 }
 
 #[test]
-fn rows_may_come_go_and_change_places() {
-    let mut made = Made::with_rows(9);
-    made.prepare();
-    made.write_clip(&id(9), 9);
-    made.lines.push(line(9));
-    made.write_manifest();
-    check(&made, [1, 0, 0]);
-    made.lines.remove(2);
-    made.write_manifest();
-    check(&made, [0, 0, 0]);
-    made.lines.reverse();
-    made.write_manifest();
-    check(&made, [0, 0, 0]);
-    // The order of the rows is the manifest's, not the cache's.
-    let prepared = made.prepare();
+fn rows_may_be_added_removed_and_reordered() {
+    let mut corpus = TestCorpus::with_rows(9);
+    corpus.prepare();
+    corpus.write_clip(&id(9), 9);
+    corpus.lines.push(line(9));
+    corpus.write_manifest();
+    check(&corpus, [1, 0, 0]);
+    corpus.lines.remove(2);
+    corpus.write_manifest();
+    check(&corpus, [0, 0, 0]);
+    corpus.lines.reverse();
+    corpus.write_manifest();
+    check(&corpus, [0, 0, 0]);
+    // The rows are in the order of the manifest.
+    let prepared = corpus.prepare();
     let first = prepared.cache.row(0).unwrap();
     assert_eq!((first.id, first.record.line), (id(9).as_str(), 1));
 }
 
 #[test]
-fn a_missing_recording_is_listed_and_picked_up_when_it_appears() {
-    let mut made = Made::with_rows(8);
-    fs::remove_file(made.clip(3)).unwrap();
-    let prepared = made.prepare();
+fn a_missing_recording_is_listed_and_used_once_it_exists() {
+    let mut corpus = TestCorpus::with_rows(8);
+    fs::remove_file(corpus.clip(3)).unwrap();
+    let prepared = corpus.prepare();
     assert_eq!((prepared.summary.usable, prepared.summary.rejected), (7, 1));
     assert_eq!(prepared.rejected[0].reason, RejectReason::MissingAudio);
     let list = prepared.summary.rejected_list.clone().expect("a list");
     assert!(fs::read_to_string(&list).unwrap().contains(&id(3)));
 
-    made.write_clip(&id(3), 3);
-    check(&made, [1, 0, 0]);
-    assert!(!list.exists(), "a list of no rows must not stay behind");
+    corpus.write_clip(&id(3), 3);
+    check(&corpus, [1, 0, 0]);
+    assert!(!list.exists(), "an empty list must be removed");
 
-    fs::remove_file(made.clip(5)).unwrap();
-    assert_eq!(made.prepare().rejected[0].id, id(5));
-    made.lines.remove(5);
-    made.write_manifest();
-    check(&made, [0, 0, 0]);
+    fs::remove_file(corpus.clip(5)).unwrap();
+    assert_eq!(corpus.prepare().rejected[0].id, id(5));
+    corpus.lines.remove(5);
+    corpus.write_manifest();
+    check(&corpus, [0, 0, 0]);
 }
 
 #[test]
-fn a_row_that_is_bad_in_the_manifest_alone_does_not_cost_the_warm_start() {
-    let mut made = Made::with_rows(9);
-    made.lines.push("only one column".into());
-    made.write_manifest();
-    let first = made.prepare();
+fn a_bad_manifest_line_does_not_prevent_a_warm_start() {
+    let mut corpus = TestCorpus::with_rows(9);
+    corpus.lines.push("only one column".into());
+    corpus.write_manifest();
+    let first = corpus.prepare();
     assert_eq!(first.summary.rejected, 1);
     let index = first.cache.directory().join("index");
     let written = fs::metadata(&index).unwrap().modified().unwrap();
     drop(first);
-    let second = made.prepare();
+    let second = corpus.prepare();
     assert_eq!((did(&second), second.rejected.len()), ([0, 0, 0], 1));
     assert_eq!(fs::metadata(&index).unwrap().modified().unwrap(), written);
 }
 
 #[test]
-fn only_verifying_finds_a_change_behind_equal_size_and_time() {
-    let made = Made::with_rows(6).keep_features();
-    made.prepare();
-    let before = fs::metadata(made.clip(1)).unwrap();
+fn only_verify_finds_a_change_with_equal_size_and_time() {
+    let corpus = TestCorpus::with_rows(6).cache_features();
+    corpus.prepare();
+    let before = fs::metadata(corpus.clip(1)).unwrap();
     let samples = (before.len() as usize - 44) / 2;
-    fs::write(made.clip(1), tone(60, samples)).unwrap();
-    let file = File::options().write(true).open(made.clip(1)).unwrap();
+    fs::write(corpus.clip(1), tone(60, samples)).unwrap();
+    let file = File::options().write(true).open(corpus.clip(1)).unwrap();
     file.set_modified(before.modified().unwrap()).unwrap();
     drop(file);
-    assert_eq!(did(&made.prepare()), [0, 0, 0]);
-    let verified = made.verify();
+    assert_eq!(did(&corpus.prepare()), [0, 0, 0]);
+    let verified = corpus.verify();
     assert_eq!(did(&verified), [1, 0, 0]);
-    assert_eq!(contents(&verified), clean(&made));
+    assert_eq!(contents(&verified), clean(&corpus));
 }
 
 #[test]
-fn features_asked_for_later_are_made_then_and_kept() {
-    let made = Made::with_rows(7);
-    made.prepare();
-    let made = made.keep_features();
-    assert_eq!(made.prepare().summary.damage, None, "they were never there");
-    check(&made, [0, 0, 0]);
-    assert!(contents(&made.prepare()).iter().all(|row| row.mel.is_some()));
+fn features_can_be_added_to_a_cache_later() {
+    let corpus = TestCorpus::with_rows(7);
+    corpus.prepare();
+    let corpus = corpus.cache_features();
+    assert_eq!(corpus.prepare().summary.damage, None, "missing features are not damage");
+    check(&corpus, [0, 0, 0]);
+    assert!(contents(&corpus.prepare()).iter().all(|row| row.mel.is_some()));
 }
 
 #[test]
-fn lost_features_are_noticed_at_the_start() {
-    let made = Made::with_rows(5).keep_features();
-    let directory = made.prepare().cache.directory().to_path_buf();
+fn lost_features_are_detected_at_the_start() {
+    let corpus = TestCorpus::with_rows(5).cache_features();
+    let directory = corpus.prepare().cache.directory().to_path_buf();
     for damage in [fs::remove_file as fn(PathBuf) -> _, cut_to_nothing, cut_to_half] {
         let segment = files(&directory).into_iter().find(|path| name(path).starts_with("mel-"));
-        damage(segment.expect("features are kept")).unwrap();
-        let prepared = made.prepare();
+        damage(segment.expect("features are cached")).unwrap();
+        let prepared = corpus.prepare();
         assert!(prepared.summary.rebuilt > 0);
-        let damage = prepared.summary.damage.clone().expect("the user is told");
+        let damage = prepared.summary.damage.clone().expect("the damage is reported");
         assert!(damage.contains("rows of the cache were damaged"), "{damage}");
-        assert_eq!(contents(&prepared), clean(&made));
+        assert_eq!(contents(&prepared), clean(&corpus));
     }
 }
 
@@ -198,23 +198,23 @@ fn cut_to_half(path: PathBuf) -> std::io::Result<()> {
 }
 
 #[test]
-fn a_stopped_run_is_continued_by_the_next() {
-    let made = Made::with_rows(160).keep_features();
+fn a_stopped_preparation_is_continued_by_the_next() {
+    let corpus = TestCorpus::with_rows(160).cache_features();
     let cancel = CancelToken::new();
-    let mut watcher = StopsAtOnce(cancel.clone());
-    let stopped = prepare(made.root(), &made.settings, &made.options, &mut watcher, &cancel);
+    let mut watcher = CancelsAtFirstProgress(cancel.clone());
+    let stopped = prepare(corpus.root(), &corpus.settings, &corpus.options, &mut watcher, &cancel);
     assert!(stopped.err().expect("stopped").is_cancelled());
-    let prepared = made.prepare();
+    let prepared = corpus.prepare();
     let [rebuilt, recovered, _] = did(&prepared);
     assert_eq!(rebuilt + recovered, 160);
-    assert!(recovered >= 32, "{recovered} rows were taken over");
-    assert_eq!(contents(&prepared), clean(&made));
-    check(&made, [0, 0, 0]);
+    assert!(recovered >= 32, "{recovered} rows were recovered");
+    assert_eq!(contents(&prepared), clean(&corpus));
+    check(&corpus, [0, 0, 0]);
 }
 
-struct StopsAtOnce(CancelToken);
+struct CancelsAtFirstProgress(CancelToken);
 
-impl Watcher for StopsAtOnce {
+impl Watcher for CancelsAtFirstProgress {
     fn waiting_for(&mut self, _owner: &str) {}
     fn progress(&mut self, _done: usize, _rows: usize) {
         self.0.cancel();
@@ -222,58 +222,58 @@ impl Watcher for StopsAtOnce {
 }
 
 #[test]
-fn foreign_files_in_the_cache_are_left_alone_or_not_believed() {
-    let made = Made::with_rows(4);
-    let directory = made.prepare().cache.directory().to_path_buf();
+fn foreign_files_in_the_cache_are_kept_or_ignored() {
+    let corpus = TestCorpus::with_rows(4);
+    let directory = corpus.prepare().cache.directory().to_path_buf();
     fs::write(directory.join("notes.txt"), "mine").unwrap();
     fs::write(directory.join("text-7.seg"), "not ours").unwrap();
     fs::write(directory.join("text-000900.seg"), "not ours either").unwrap();
     fs::write(directory.join(".index.draft-1"), "of a build that was killed").unwrap();
-    made.write_clip(&id(2), 77);
-    check(&made, [1, 0, 0]);
+    corpus.write_clip(&id(2), 77);
+    check(&corpus, [1, 0, 0]);
     assert_eq!(fs::read_to_string(directory.join("notes.txt")).unwrap(), "mine");
     assert!(directory.join("text-7.seg").exists());
     assert!(!directory.join(".index.draft-1").exists());
 }
 
 #[test]
-fn a_cache_of_another_version_or_program_is_made_anew() {
-    let made = Made::with_rows(4);
-    let index = made.prepare().cache.directory().join("index");
+fn a_cache_of_another_version_or_program_is_rebuilt() {
+    let corpus = TestCorpus::with_rows(4);
+    let index = corpus.prepare().cache.directory().join("index");
     for bytes in [&b""[..], b"PK\x03\x04", &[0; 9000], b"TANDIDX2"] {
         fs::write(&index, bytes).unwrap();
-        let prepared = made.prepare();
+        let prepared = corpus.prepare();
         let [rebuilt, recovered, _] = did(&prepared);
-        // The texts are still there, whole and under the right key.
+        // The texts are still there, undamaged and under the right key.
         assert_eq!((rebuilt, recovered), (0, 4));
         assert!(prepared.summary.damage.is_some());
-        assert_eq!(contents(&prepared), clean(&made));
+        assert_eq!(contents(&prepared), clean(&corpus));
     }
 }
 
-/// Each file of the cache, damaged at many places: the next start ends with what a clean build
-/// gives, and nothing wrong is ever handed out.
+/// Damages each file of the cache at many offsets. The next start gives the contents of a clean build,
+/// and no wrong content is ever returned.
 #[test]
-fn a_cache_cut_or_flipped_anywhere_ends_as_a_clean_build() {
-    let made = Made::with_rows(5).keep_features();
-    let directory = made.prepare().cache.directory().to_path_buf();
-    let expected = clean(&made);
+fn a_cache_truncated_or_flipped_anywhere_gives_the_contents_of_a_clean_build() {
+    let corpus = TestCorpus::with_rows(5).cache_features();
+    let directory = corpus.prepare().cache.directory().to_path_buf();
+    let expected = clean(&corpus);
     let pristine: Vec<_> =
         files(&directory).into_iter().map(|path| (fs::read(&path).unwrap(), path)).collect();
     assert_eq!(pristine.len(), 3, "index, text, mel");
     for (bytes, path) in &pristine {
-        for place in places(bytes.len()) {
-            for damage in [Damage::Cut, Damage::Flip] {
+        for offset in offsets(bytes.len()) {
+            for damage in [Damage::Truncate, Damage::Flip] {
                 restore(&directory, &pristine);
-                fs::write(path, damage.of(bytes, place)).unwrap();
-                let prepared = made.prepare();
+                fs::write(path, damage.of(bytes, offset)).unwrap();
+                let prepared = corpus.prepare();
                 for (found, right) in contents(&prepared).into_iter().zip(&expected) {
                     let mel = found.mel.clone().or(right.mel.clone());
-                    assert_eq!(&Content { mel, ..found }, right, "{damage:?} {path:?} at {place}");
+                    assert_eq!(&Content { mel, ..found }, right, "{damage:?} {path:?} at {offset}");
                 }
                 drop(prepared);
-                let verified = contents(&made.verify());
-                assert_eq!(verified, expected, "{damage:?} {path:?} at {place}");
+                let verified = contents(&corpus.verify());
+                assert_eq!(verified, expected, "{damage:?} {path:?} at {offset}");
             }
         }
     }
@@ -281,30 +281,30 @@ fn a_cache_cut_or_flipped_anywhere_ends_as_a_clean_build() {
 
 #[derive(Clone, Copy, Debug)]
 enum Damage {
-    Cut,
+    Truncate,
     Flip,
 }
 
 impl Damage {
-    fn of(self, bytes: &[u8], place: usize) -> Vec<u8> {
+    fn of(self, bytes: &[u8], offset: usize) -> Vec<u8> {
         let mut bytes = bytes.to_vec();
         match self {
-            Damage::Cut => bytes.truncate(place),
-            Damage::Flip => bytes[place] ^= 1 << (place % 8),
+            Damage::Truncate => bytes.truncate(offset),
+            Damage::Flip => bytes[offset] ^= 1 << (offset % 8),
         }
         bytes
     }
 }
 
-/// Every header's neighbourhood and a spread over the rest.
-fn places(length: usize) -> impl Iterator<Item = usize> {
+/// Offsets near every header, and some spread over the rest.
+fn offsets(length: usize) -> impl Iterator<Item = usize> {
     let near = [0, 9, 30, 63, 64, 70, 100, 130, 4095, 4096, 4100, length - 9, length - 1];
     let spread = (1..12).map(move |part| length * part / 12);
-    let mut places: Vec<_> =
-        near.into_iter().chain(spread).filter(|place| *place < length).collect();
-    places.sort();
-    places.dedup();
-    places.into_iter()
+    let mut offsets: Vec<_> =
+        near.into_iter().chain(spread).filter(|offset| *offset < length).collect();
+    offsets.sort();
+    offsets.dedup();
+    offsets.into_iter()
 }
 
 fn restore(directory: &Path, pristine: &[(Vec<u8>, PathBuf)]) {

@@ -1,9 +1,9 @@
-//! Shapes are met before the clock starts, and nothing else changes: the same weights, the same
-//! batches in the same order, as without it.
+//! The warm-up runs every shape before the first step and changes nothing else: weights and batches
+//! are the same as without it.
 
 mod kit;
 
-use kit::Made;
+use kit::TestCorpus;
 use std::sync::Arc;
 use std::time::Duration;
 use tandem_data::batch::{BatchConfig, Batches};
@@ -100,43 +100,43 @@ fn is_warm_up(event: &Event) -> bool {
 }
 
 #[test]
-fn every_shape_is_met_before_the_first_step_and_nothing_learned_changes() {
-    let made = Made::with_rows(40);
-    let prepared = made.prepare_shared();
+fn every_shape_is_warmed_up_before_the_first_step_and_weights_are_the_same() {
+    let corpus = TestCorpus::with_rows(40);
+    let prepared = corpus.prepare_shared();
     let (plain, warm) = (run(&prepared, WarmUp::default()), run(&prepared, WarmUp::Always));
     assert!(matches!(plain.outcome.ending, Ending::Done), "{:?}", plain.outcome.ending);
 
     let rows = Rows::of(&prepared, feed_settings().split);
     let shapes = Batches::new(rows.lengths(), &feed_settings().batch).unwrap().shapes().count();
-    assert!(shapes > 1, "one shape would prove little");
-    let WarmedUp::Met { shapes: met, took } = warm.outcome.warm_up else {
+    assert!(shapes > 1, "the test needs several shapes");
+    let WarmedUp::Done { shapes: warmed_up, took } = warm.outcome.warm_up else {
         panic!("{:?}", warm.outcome.warm_up)
     };
-    assert_eq!(met, shapes);
+    assert_eq!(warmed_up, shapes);
     assert!(took.0 > 0.0);
     let events = &warm.record.events;
     let first_step = events.iter().position(|s| matches!(s.event, Event::Step(_))).unwrap();
     let before = events[..first_step].iter().filter(|s| is_warm_up(&s.event)).count();
     assert_eq!(before, shapes, "all of them before step 1");
     assert!(!events[first_step..].iter().any(|stamped| is_warm_up(&stamped.event)));
-    let told = events[..first_step].iter().filter_map(|stamped| match &stamped.event {
-        Event::WarmUp(met) => Some((met.number as usize, met.total as usize)),
+    let progress = events[..first_step].iter().filter_map(|stamped| match &stamped.event {
+        Event::WarmUp(warm_up) => Some((warm_up.number as usize, warm_up.total as usize)),
         _ => None,
     });
     let all: Vec<_> = (1..=shapes).map(|number| (number, shapes)).collect();
-    assert_eq!(told.collect::<Vec<_>>(), all);
+    assert_eq!(progress.collect::<Vec<_>>(), all);
 
-    // Some batches of these short clips cannot be aligned, and are left out of both runs.
+    // Some batches of these short clips cannot be aligned; both runs skip them.
     assert!(order(&plain.record).len() > 1);
     assert_eq!(order(&plain.record), order(&warm.record));
-    // Weights, running means, moments and readers, to the last bit.
+    // Weights, moving average, moments and aligner snapshots, bit for bit.
     assert!(plain.contents.tensors.len() > 1);
-    assert!(plain.contents.tensors == warm.contents.tensors, "something moved");
+    assert!(plain.contents.tensors == warm.contents.tensors, "the warm-up changed a tensor");
     assert_eq!(plain.contents.step, warm.contents.step);
 }
 
 #[test]
-fn the_processor_compiles_nothing_and_says_so() {
+fn the_cpu_needs_no_warm_up() {
     assert!(!WarmUp::default().is_due(&cpu()));
-    assert_eq!(WarmedUp::NotNeeded.to_string(), "none: the processor compiles no kernels");
+    assert_eq!(WarmedUp::NotNeeded.to_string(), "none: the CPU compiles no kernels");
 }

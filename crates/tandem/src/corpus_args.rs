@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tandem_data::batch::{BatchConfig, auto_prefetch};
 use tandem_data::text::{DiacriticsPolicy, Language, SymbolMode};
-use tandem_train::prepare::row::{Features, Trust};
+use tandem_train::prepare::row::{ChangeCheck, Features};
 use tandem_train::{DataSettings, PrepareOptions};
 use tandem_units::Seed;
 
@@ -132,7 +132,7 @@ impl CorpusArgs {
         let prepare = PrepareOptions {
             workers: self.num_workers.or(file.num_workers).unwrap_or(defaults.workers),
             features: if cached { Features::Cached } else { Features::OnTheFly },
-            trust: Trust::Stamps,
+            change_check: ChangeCheck::Stamps,
             cache_dir: self.cache_dir.clone().or(file.cache_dir.clone()),
             max_rejected: self.max_rejected.or(file.max_rejected).unwrap_or(defaults.max_rejected),
             stall_timeout: match self.stall_timeout.unwrap_or(file.pipeline.stall_timeout) {

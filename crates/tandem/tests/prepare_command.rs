@@ -254,7 +254,7 @@ fn too_many_bad_rows_are_an_error_unless_allowed() {
 fn a_corpus_without_usable_rows_is_always_refused() {
     let dir = TestDir::with(&[("wavs/a.wav", b""), ("metadata.csv", b"a|one\nb|two\n")]);
     let output = dir.run(&["prepare", "corpus", "--max-rejected", "1"]);
-    output.assert_failed(&["not one of 2 rows is usable", "metadata.csv:1", "metadata.csv:2"]);
+    output.assert_failed(&["none of 2 rows is usable", "metadata.csv:1", "metadata.csv:2"]);
 }
 
 #[test]

@@ -50,13 +50,9 @@ fn an_interrupted_run_ends_with_the_same_weights_to_the_last_bit() {
     let whole = train(&dir, "whole", &["--max-steps", "6"]);
     assert_eq!(whole.code, Some(0), "{whole:?}");
     assert!(whole.out.contains("verdict"), "{}", whole.out);
-    assert!(
-        whole.out.contains("warm-up   none: the processor compiles no kernels"),
-        "{}",
-        whole.out
-    );
+    assert!(whole.out.contains("warm-up   none: the CPU compiles no kernels"), "{}", whole.out);
     assert!(whole.out.contains("in use    data side at most "), "{}", whole.out);
-    let output = whole.err.matches("mel frames: on the host (the processor is the only").count();
+    let output = whole.err.matches("mel frames: on the host (the CPU is the only").count();
     assert_eq!(output, 1, "{}", whole.err);
     let part = train(&dir, "parts", &["--max-steps", "3", "--num-workers", "1"]);
     assert_eq!(part.code, Some(0), "{part:?}");

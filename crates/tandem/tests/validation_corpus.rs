@@ -91,7 +91,7 @@ fn a_validation_corpus_with_training_rows_or_unknown_languages_is_refused() {
     train(&dir, &["train", "--val-data", "persian", "--max-steps", "1"]).assert_failed(&[
         "`persian`",
         "rows in fa",
-        "the voice knows en",
+        "the voice was trained on en",
         "`language` column",
     ]);
     train(&dir, &["train", "--val-data", "leaky", "--max-steps", "1"]).assert_failed(&[

@@ -1,7 +1,7 @@
-//! The third stage: each text is laid over its sound, ahead of the step that learns from it.
+//! The third stage: each text is aligned to its recording, ahead of the step that trains on it.
 //!
-//! In: [`Ready`]. Out: [`Aligned`], a batch on the host. The encoder of a fixed earlier step says
-//! what each symbol should sound like; the search for the best monotonic path runs here, on this
+//! In: [`Ready`]. Out: [`Aligned`], a batch on the host. The text encoder of a fixed earlier
+//! step predicts the mel frame of each symbol. The search for the best monotonic path runs on this
 //! stage's own thread, never on the training thread. Next: [`crate::feed::transfer`].
 
 pub mod snapshots; // encoders of earlier steps, which align
@@ -28,21 +28,19 @@ use tandem_telemetry::Recorder;
 use tandem_telemetry::event::{Skipped, Warning};
 use tandem_units::{Bytes, Seed, Ticket};
 
-/// How much the even pace of speech counts beside what the encoder knows.
+/// Weight of the diagonal prior: speech is assumed to have an even pace.
 const DIAGONAL: f32 = 1.0;
 
-/// Waits for a snapshot that are worth a warning.
+/// A longer wait for a snapshot causes a warning.
 const LATE: Duration = Duration::from_millis(10);
 
-/// A batch on the host, and where it stands in the run.
+/// An aligned batch on the host.
 pub struct Aligned {
-    /// Its place in the run.
     pub ticket: Ticket,
-    /// Where to begin to get this batch first.
+    /// The start position that makes this batch the first one.
     pub position: Position,
-    /// Its arrays.
     pub batch: AlignedBatch,
-    /// The utterances in it, as places in [`crate::feed::Rows`].
+    /// Its utterances, as indices into [`crate::feed::Rows`].
     pub rows: Vec<u32>,
     /// Steps between the weights that aligned it and the step that uses it.
     pub age: u64,
@@ -58,31 +56,28 @@ impl Payload for Aligned {
     }
 }
 
-/// Lays texts over sound.
+/// Aligns texts to recordings.
 pub struct Align {
-    /// What the first steps are aligned with.
-    pub first: Option<FlatStart>,
-    /// How many those are.
-    pub first_steps: u64,
-    /// Readers by step.
+    /// Aligns the first steps.
+    pub flat_start: Option<FlatStart>,
+    /// How many steps use the flat start.
+    pub flat_start_steps: u64,
+    /// Text encoders of earlier steps, which align the later steps.
     pub snapshots: AlignerSnapshots,
-    /// Where the encoder runs.
+    /// The device of the text encoder.
     pub device: Device,
-    /// How mel frames are normalised.
     pub scale: MelScale,
-    /// Frames that the decoder sees as one.
+    /// Mel frames per decoder position.
     pub patch: usize,
-    /// Batches of one step.
+    /// Batches per step.
     pub grad_accum: u64,
-    /// What noise and times are drawn from.
+    /// Seed of flow noise and flow times.
     pub seed: Seed,
     /// Ends a wait for a snapshot.
     pub cancel: CancelToken,
-    /// Where warnings go.
     pub recorder: Recorder,
-    /// Where the encoder computes.
+    /// Threads of the text encoder where the CPU trains.
     pub pool: BackgroundPool,
-    /// The search's own memory.
     pub aligner: Aligner,
 }
 
@@ -98,9 +93,9 @@ impl Stage for Align {
         let step = ready.ticket.seq / self.grad_accum;
         let seed = self.seed.for_ticket(ready.ticket);
         let mut batch = unaligned(&ready, &self.scale, self.patch, seed);
-        let (age, short) = match &self.first {
-            Some(first) if step < self.first_steps => {
-                (0, align_by_flat_start(first, &mut self.aligner, &mut batch))
+        let (age, short) = match &self.flat_start {
+            Some(flat_start) if step < self.flat_start_steps => {
+                (0, align_by_flat_start(flat_start, &mut self.aligner, &mut batch))
             }
             _ => self.align_by_snapshot(step, &mut batch, out)?,
         };
@@ -118,7 +113,7 @@ impl Stage for Align {
 }
 
 impl Align {
-    /// The age of the alignment in steps, and rows that cannot be aligned.
+    /// Returns the age of the alignment in steps, and the rows that cannot be aligned.
     fn align_by_snapshot(
         &mut self,
         step: u64,
@@ -139,7 +134,8 @@ impl Align {
         Ok((step - snapshot.step, align_by_prior(&mut self.aligner, batch, &priors)))
     }
 
-    /// The snapshot for a step; a wait for it is measured as a wait. None when the run ends first.
+    /// The snapshot for a step. Time spent waiting for it counts as waiting, not as work. None when the
+    /// run ends first.
     fn snapshot(&self, step: u64, out: &mut dyn Outlet<Aligned>) -> Option<AlignerSnapshot> {
         if let Some(snapshot) = self.snapshots.get(step) {
             return Some(snapshot);
@@ -168,15 +164,15 @@ impl Align {
     }
 }
 
-/// A batch with room for alignments: frames normalised and a whole number of patches.
+/// A batch without durations: frames are normalised and padded to a whole number of patches.
 pub(crate) fn unaligned(ready: &Ready, scale: &MelScale, patch: usize, seed: Seed) -> AlignedBatch {
     let (batch, references) = (&ready.batch, &ready.references);
     let (shape, bands) = (batch.shape(), batch.bands());
     let frames = shape.frames.next_multiple_of(patch);
     let mut mel = vec![0.0; shape.rows * frames * bands];
     let rows = batch.mel().chunks_exact(shape.frames * bands);
-    for (place, row) in mel.chunks_exact_mut(frames * bands).zip(rows) {
-        scale.normalise(row, place);
+    for (target, row) in mel.chunks_exact_mut(frames * bands).zip(rows) {
+        scale.normalise(row, target);
     }
     let mut reference = vec![0.0; shape.rows * references.frames() * bands];
     scale.normalise(references.mel(), &mut reference);
@@ -201,7 +197,8 @@ pub(crate) fn unaligned(ready: &Ready, scale: &MelScale, patch: usize, seed: See
     }
 }
 
-/// Fills in the durations by what a encoder says each symbol sounds like.
+/// Fills in durations from the mel frame that the text encoder predicts for each symbol. Returns the
+/// rows that cannot be aligned.
 pub(crate) fn align_by_prior(
     aligner: &mut Aligner,
     batch: &mut AlignedBatch,
@@ -214,7 +211,7 @@ pub(crate) fn align_by_prior(
     })
 }
 
-/// The same, and how healthy each row's alignment is.
+/// Like [`align_by_prior`], but returns the health of each row's alignment.
 pub(crate) fn align_with_health(
     aligner: &mut Aligner,
     batch: &mut AlignedBatch,
@@ -232,7 +229,7 @@ pub(crate) fn align_with_health(
     healths
 }
 
-/// Frames of each symbol on the best path, an even pace counting too. `[frames, symbols]`.
+/// Frames of each symbol on the best path, with the diagonal prior. Shape: `[frames, symbols]`.
 pub(crate) fn search_path(
     aligner: &mut Aligner,
     mut likelihoods: Vec<f32>,
@@ -245,18 +242,17 @@ pub(crate) fn search_path(
     aligner.search(&likelihoods, symbols)
 }
 
-/// The same by the mean sounds that were found before training.
+/// Like [`align_by_prior`], with the mean frames that were estimated before training.
 fn align_by_flat_start(
-    first: &FlatStart,
+    flat_start: &FlatStart,
     aligner: &mut Aligner,
     batch: &mut AlignedBatch,
 ) -> Vec<usize> {
     let languages = batch.languages.clone();
-    fill_durations(batch, |row, text, mel| first.align(aligner, text, languages[row], mel))
+    fill_durations(batch, |row, text, mel| flat_start.align(aligner, text, languages[row], mel))
 }
 
-/// A row that has more symbols than frames cannot be said at all: it is emptied and its number
-/// returned.
+/// A row with more symbols than frames cannot be aligned: it is emptied and its index returned.
 fn fill_durations(
     batch: &mut AlignedBatch,
     mut search: impl FnMut(usize, &[i32], &[f32]) -> Option<Vec<u32>>,
@@ -281,7 +277,7 @@ fn fill_durations(
     short
 }
 
-/// What each symbol should sound like: `[rows, symbols, bands]`.
+/// The mel frame that the text encoder predicts for each symbol. Shape: `[rows, symbols, bands]`.
 pub fn priors(encoder: &Encoder, batch: &AlignedBatch, device: &Device) -> Vec<f32> {
     let (rows, bands) = (batch.rows, batch.bands);
     let shape = [rows, batch.reference_frames, bands];
@@ -294,7 +290,7 @@ pub fn priors(encoder: &Encoder, batch: &AlignedBatch, device: &Device) -> Vec<f
     let condition = encoder.condition(voice, Tensor::from_data(languages, device));
     let text = Lengths::new(&batch.symbol_counts, batch.symbols, device);
     let encoded = encoder.encode_text(Tensor::from_data(symbols, device), condition, &text);
-    encoded.prior.try_into_vec_as::<f32>().expect("numbers of 32 bits")
+    encoded.prior.try_into_vec_as::<f32>().expect("32-bit floats")
 }
 
 fn counts(list: &[i32]) -> Vec<usize> {

@@ -1,9 +1,9 @@
 //! The second stage, on the data device: the sound of a whole batch becomes mel frames there.
 //!
-//! In: [`Loaded`]. Out: [`Ready`], the same as [`crate::feed::mel`] makes to the tolerance of
-//! [`tandem_model::device_mel`]. Frames come back to the host, where texts are laid over them.
-//! Runs on a thread of its own, which waits for the device; loading goes on beside it. Frames that
-//! are cached are left alone. Next: [`crate::feed::align`].
+//! In: [`Loaded`]. Out: [`Ready`], equal to those of [`crate::feed::mel`] within the tolerance of
+//! [`tandem_model::device_mel`]. Frames are copied back to the host, where texts are aligned to
+//! them. Runs on a thread of its own, which waits for the device while workers load the next
+//! batches. Cached frames are not computed again. Next: [`crate::feed::align`].
 
 use crate::TrainError;
 use crate::feed::load::{Clip, Loaded};
@@ -15,12 +15,12 @@ use tandem_model::Device;
 use tandem_model::device_mel::{DeviceMel, DeviceMelError, SoundBatch};
 use tandem_pipeline::{Outlet, Stage, Trouble};
 
-/// References have lengths of their own; rounded up they have few shapes.
+/// Reference lengths are rounded up to multiples of this, so that there are few shapes.
 const REFERENCE_STEP: usize = 128;
 
 const READING: &str = "reading mel frames back from the data device";
 
-/// Makes mel frames on a device, batch by batch.
+/// Computes mel frames on a device, batch by batch.
 pub struct DevicePreprocess {
     mel: DeviceMel,
     config: MelConfig,
@@ -28,7 +28,6 @@ pub struct DevicePreprocess {
 }
 
 impl DevicePreprocess {
-    /// Puts its matrices on the device.
     pub fn new(config: &MelConfig, device: &Device) -> Result<DevicePreprocess, TrainError> {
         let mel = DeviceMel::new(config, device)?;
         Ok(DevicePreprocess { mel, config: config.clone(), sounds: SoundBatch::new(config) })
@@ -45,8 +44,8 @@ impl DevicePreprocess {
         for clip in clips {
             self.sounds.push(clip.as_sound())?;
         }
-        let made = self.mel.extract(&self.sounds)?;
-        let values = guarded(READING, || made.try_into_vec_as::<f32>())?;
+        let frames = self.mel.extract(&self.sounds)?;
+        let values = guarded(READING, || frames.try_into_vec_as::<f32>())?;
         Ok(values.map_err(|error| DeviceError::Broke { doing: READING, why: error.to_string() })?)
     }
 
@@ -58,12 +57,12 @@ impl DevicePreprocess {
         if sounds.iter().all(Option::is_none) {
             return Ok(());
         }
-        // The whole padded shape, so that there are as many shapes as the plan has.
+        // The whole padded shape, so that the device sees only the shapes of the plan.
         let shape = batch.shape();
-        let made = self.extract(sounds.iter().flatten(), shape.rows, shape.frames)?;
+        let mel = self.extract(sounds.iter().flatten(), shape.rows, shape.frames)?;
         let missing = batch.rows_mut().zip(sounds).filter(|(_, sound)| sound.is_some());
-        let made = made.chunks_exact(shape.frames * self.config.bands);
-        for ((row, _), frames) in missing.zip(made) {
+        let mel = mel.chunks_exact(shape.frames * self.config.bands);
+        for ((row, _), frames) in missing.zip(mel) {
             let length = row.mel.len();
             row.mel.copy_from_slice(&frames[..length]);
         }
@@ -79,10 +78,10 @@ impl DevicePreprocess {
         let padded = longest.next_multiple_of(REFERENCE_STEP);
         let counts: Vec<usize> = sounds.iter().map(|(_, clip, _)| frames(clip)).collect();
         let rows = loaded.batch.shape().rows;
-        let made = self.extract(sounds.iter().map(|(_, clip, _)| clip), rows, padded)?;
+        let mel = self.extract(sounds.iter().map(|(_, clip, _)| clip), rows, padded)?;
         let bands = self.config.bands;
         for (((row, _, at), count), mel) in
-            sounds.iter().zip(counts).zip(made.chunks_exact(padded * bands))
+            sounds.iter().zip(counts).zip(mel.chunks_exact(padded * bands))
         {
             loaded.references.fill(*row, &mel[..count * bands], *at);
         }

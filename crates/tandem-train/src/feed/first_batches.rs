@@ -1,7 +1,7 @@
-//! The first batches of a corpus, looked at before training starts.
+//! The first batches of a corpus, read before training starts.
 //!
-//! In: a prepared corpus. Out: each batch, lent to a closure. The same batches for the same
-//! seed, whatever the workers. Next: [`crate::feed::mel_scale`] and [`crate::feed::align::flat_start`].
+//! In: a prepared corpus. Out: each batch, passed to a closure by reference. The same seed gives
+//! the same batches for any number of workers. Next: [`crate::feed::mel_scale`] and [`crate::feed::align::flat_start`].
 
 use crate::TrainError;
 use crate::feed::mel::Ready;
@@ -13,13 +13,13 @@ use tandem_data::batch::Position;
 use tandem_pipeline::{Adapt, CancelToken};
 use tandem_telemetry::Recorder;
 
-/// Looks at so many batches, or at all of the first epoch where there are fewer.
-pub fn survey(
+/// Calls `visit` for the first `batches` batches, or for all of the first epoch if it has fewer.
+pub fn for_first_batches(
     prepared: &Arc<Prepared>,
     settings: &FeedSettings,
     batches: usize,
     cancel: &CancelToken,
-    mut look: impl FnMut(&Ready),
+    mut visit: impl FnMut(&Ready),
 ) -> Result<(), TrainError> {
     let settings = FeedSettings {
         start: Position::start(settings.batch.seed),
@@ -33,7 +33,7 @@ pub fn survey(
     let mut feed = feed(prepared, &settings, &Recorder::off(), cancel)?;
     for _ in 0..batches {
         let Some(ready) = feed.next()? else { break };
-        look(&ready);
+        visit(&ready);
     }
     Ok(())
 }

@@ -1,8 +1,8 @@
-//! The languages of a corpus, by the numbers that a voice knows them by.
+//! Maps the languages of a corpus to the language numbers of a voice.
 //!
 //! In: a prepared corpus and a voice's list. Out: one number for each language of the corpus; a
-//! language that the voice has never learned is an error, since any number would be another
-//! language's. Speakers need no such list: a voice hears from a reference who is speaking.
+//! language that the voice was not trained on is an error, since any number would be another
+//! language's. Speakers need no such map: the voice is conditioned on a reference segment.
 
 use crate::TrainError;
 use crate::prepare::Prepared;

@@ -1,8 +1,8 @@
 //! The first stage: a planned batch gets its text, and its recordings are read and decoded.
 //!
-//! In: [`Planned`]. Out: [`Loaded`]: symbols and lengths in place, sound beside them; where
-//! features are cached the mel frames are in place already. A row that cannot be loaded is left
-//! out, counted and named; the batch goes on without it. Next: [`crate::feed::mel`].
+//! In: [`Planned`]. Out: [`Loaded`]: symbols and lengths filled in, and the decoded sound;
+//! where features are cached, the mel frames are filled in instead. A row that cannot be loaded is
+//! skipped, counted and named; the batch continues without it. Next: [`crate::feed::mel`].
 
 use crate::feed::Rows;
 use crate::feed::reference::References;
@@ -23,19 +23,17 @@ use tandem_units::{Bytes, Seed, Ticket};
 
 /// A batch whose mel frames may still be missing.
 pub struct Loaded {
-    /// Its place in the run.
     pub ticket: Ticket,
-    /// Where to begin to get this batch first.
+    /// The start position that makes this batch the first one.
     pub position: Position,
-    /// Its arrays.
     pub batch: Pooled<HostBatch>,
     /// The sound of each row whose mel frames are missing.
     pub sounds: Vec<Option<Clip>>,
-    /// Another stretch of each row's speaker.
+    /// A reference segment of each row's speaker.
     pub references: References,
 }
 
-/// Decoded sound, on its way to the mel kernel.
+/// Decoded sound, input of the mel kernel.
 #[derive(Debug)]
 pub enum Clip {
     /// Full scale is 32768.
@@ -45,7 +43,6 @@ pub enum Clip {
 }
 
 impl Clip {
-    /// The sound itself.
     pub fn as_sound(&self) -> Sound<'_> {
         match self {
             Clip::I16(samples) => Sound::I16(samples),
@@ -77,10 +74,10 @@ pub const REFERENCE: &str = "reference";
 /// Why a row of the skip list is skipped.
 const LISTED: &str = "it is in the list of rows to skip";
 
-/// Is told the path of each file before it is read.
-type Naming<'a> = &'a mut dyn FnMut(&Path);
+/// Receives the path of each file before it is read.
+type OnFile<'a> = &'a mut dyn FnMut(&Path);
 
-/// Which utterance serves as reference, and from which frame on.
+/// The utterance that serves as reference, and its first frame.
 struct Choice {
     row: u32,
     at: usize,
@@ -101,7 +98,6 @@ pub struct Load {
 }
 
 impl Load {
-    /// A worker's own loader.
     pub fn new(
         prepared: Arc<Prepared>,
         rows: Arc<Rows>,
@@ -126,20 +122,19 @@ impl Load {
         }
     }
 
-    /// The same, with rows that fail counted here, and these rows skipped on purpose.
+    /// Counts failed rows in `failures` and skips the rows of `skip_list`.
     pub fn with_failures(self, failures: RowFailures, skip_list: SkipList) -> Load {
         Load { failures, skip_list, ..self }
     }
 
-    /// The same, with so many frames of another utterance beside each row; 0: none.
+    /// Adds a reference segment of `frames` frames to each row; 0: none.
     pub fn with_references(self, seed: Seed, frames: usize) -> Load {
         Load { seed, reference_frames: frames, ..self }
     }
 
-    /// Chooses another utterance of the same speaker and puts a stretch of it beside the row. A
-    /// tenth of the rows, and speakers with one utterance, go without: the voice must also speak
-    /// when nobody is to be imitated.
-    fn load_reference(&mut self, planned: u32, loaded: &mut Loaded, naming: Naming<'_>) {
+    /// Adds a segment of another utterance of the same speaker. A tenth of the rows, and speakers with
+    /// one utterance, get no reference: the voice must also speak without one.
+    fn load_reference(&mut self, planned: u32, loaded: &mut Loaded, on_file: OnFile<'_>) {
         let Some(choice) = self.choose(planned, loaded.ticket) else {
             return loaded.references.push_none();
         };
@@ -154,9 +149,9 @@ impl Load {
         };
         match prepared.cache.mel(number, row.record) {
             Some(mel) => loaded.references.push_frames(mel, choice.at),
-            None => match self.read_clip(row.audio, row.record, naming) {
+            None => match self.read_clip(row.audio, row.record, on_file) {
                 Ok(clip) => loaded.references.push_clip(clip, choice.at),
-                // The row is trained without a reference, and the record says so.
+                // The row is trained without a reference; the run record lists it.
                 Err(why) => {
                     self.report(loaded.ticket, planned, REFERENCE, why);
                     loaded.references.push_none();
@@ -169,15 +164,15 @@ impl Load {
         let speaker = self.rows.speakers[planned as usize];
         let others = &self.rows.by_speaker[&speaker];
         let draw = self.seed.for_ticket(ticket).derive(u64::from(planned));
-        let (which, place) = (draw.derive(1).0, draw.derive(2).0);
+        let (which, start) = (draw.derive(1).0, draw.derive(2).0);
         if self.reference_frames == 0 || others.len() < 2 || draw.derive(3).0.is_multiple_of(10) {
             return None;
         }
-        let me = others.binary_search(&planned).ok()?;
-        let other = (me + 1 + (which % (others.len() as u64 - 1)) as usize) % others.len();
+        let own = others.binary_search(&planned).ok()?;
+        let other = (own + 1 + (which % (others.len() as u64 - 1)) as usize) % others.len();
         let row = others[other];
         let spare = (self.rows.frames[row as usize] as usize).saturating_sub(self.reference_frames);
-        Some(Choice { row, at: (place % (spare as u64 + 1)) as usize })
+        Some(Choice { row, at: (start % (spare as u64 + 1)) as usize })
     }
 
     fn is_listed(&self, ticket: Ticket, planned: u32, role: Role) -> bool {
@@ -186,12 +181,12 @@ impl Load {
         row.is_some_and(|row| self.skip_list.contains(ticket.seq, row.id, role))
     }
 
-    /// Enters one row into the batch, or returns why it cannot be used.
+    /// Adds one row to the batch, or returns why it cannot be used.
     fn load_row(
         &mut self,
         planned: u32,
         loaded: &mut Loaded,
-        naming: Naming<'_>,
+        on_file: OnFile<'_>,
     ) -> Result<(), String> {
         if self.is_listed(loaded.ticket, planned, Role::Utterance) {
             return Err(LISTED.into());
@@ -207,7 +202,7 @@ impl Load {
                 if row.record.mel_segment != 0 {
                     self.warn_of_damage(row.id);
                 }
-                Some(self.read_clip(row.audio, row.record, naming)?)
+                Some(self.read_clip(row.audio, row.record, on_file)?)
             }
         };
         let info = RowInfo {
@@ -217,12 +212,12 @@ impl Load {
             speaker: u32::from(row.record.speaker),
             language: u32::from(row.record.language),
         };
-        let place = loaded.batch.push_row(info);
-        for (place, symbol) in place.symbols.iter_mut().zip(text.symbols()) {
-            *place = i32::from(symbol);
+        let row = loaded.batch.push_row(info);
+        for (target, symbol) in row.symbols.iter_mut().zip(text.symbols()) {
+            *target = i32::from(symbol);
         }
         if let Some(mel) = mel {
-            place.mel.copy_from_slice(mel);
+            row.mel.copy_from_slice(mel);
         }
         loaded.sounds.push(clip);
         Ok(())
@@ -244,15 +239,15 @@ impl Load {
         &mut self,
         audio: &str,
         record: &Record,
-        naming: Naming<'_>,
+        on_file: OnFile<'_>,
     ) -> Result<Clip, String> {
         let settings = &self.prepared.settings;
         let path = self.prepared.root.join(audio);
-        naming(&path);
+        on_file(&path);
         let stamp = Stamp::of(&path).map_err(|error| in_one_line(&error))?;
         let read = self.file.read(&path, &settings.audio);
         let bytes = read.map_err(|error| in_one_line(&error))?;
-        // A new stamp over the same bytes is no change; other bytes do not say the prepared text.
+        // The same bytes with a new stamp are unchanged. Other bytes may not match the prepared text.
         if stamp != record.audio && Fingerprint::of(bytes) != record.audio_hash {
             return Err("the recording changed since it was prepared".into());
         }
@@ -267,11 +262,11 @@ impl Load {
         })
     }
 
-    /// The frames are right all the same, but every epoch pays for them.
+    /// The frames are still correct, but every epoch computes them again.
     fn warn_of_damage(&self, id: &str) {
         let text = format!(
-            "the mel frames of `{id}` in the cache are damaged and are made from its recording; \
-             `tandem prepare --verify` mends them"
+            "the mel frames of `{id}` in the cache are damaged and are computed from its recording; \
+             `tandem prepare --verify` repairs them"
         );
         self.recorder.send(Warning { code: "cache_damage".into(), text });
     }
@@ -305,20 +300,20 @@ impl Stage for Load {
         let mut loaded = Loaded { ticket, position, batch, sounds, references };
         for row in rows {
             // Tells the watchdog which file is being read.
-            let naming: Naming<'_> = &mut |path: &Path| out.item(&path.display());
-            match self.load_row(row, &mut loaded, naming) {
-                Ok(()) => self.load_reference(row, &mut loaded, naming),
+            let on_file: OnFile<'_> = &mut |path: &Path| out.item(&path.display());
+            match self.load_row(row, &mut loaded, on_file) {
+                Ok(()) => self.load_reference(row, &mut loaded, on_file),
                 Err(why) => self.report(ticket, row, "load", why),
             }
         }
         if loaded.sounds.is_empty() {
-            return Err(Trouble::skip("not one of its rows could be loaded"));
+            return Err(Trouble::skip("none of its rows could be loaded"));
         }
         out.push(loaded)
     }
 }
 
-/// An error and its cause, as a run record keeps it.
+/// An error and its cause on one line, for the run record.
 fn in_one_line(error: &dyn std::error::Error) -> String {
     let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
     format!("{error}{cause}")

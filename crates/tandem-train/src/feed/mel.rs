@@ -1,6 +1,6 @@
-//! The second stage: sound becomes mel frames, in the place where the batch wants them.
+//! The second stage: sound becomes mel frames, written directly into the batch.
 //!
-//! In: [`Loaded`]. Out: [`Ready`], complete. Allocates nothing. Next: the consumer.
+//! In: [`Loaded`]. Out: [`Ready`], complete. Allocates nothing for the batch itself. Next: the consumer.
 
 use crate::feed::load::Loaded;
 use crate::feed::reference::References;
@@ -12,13 +12,11 @@ use tandem_units::{Bytes, Ticket};
 
 /// A complete batch. Its memory returns to the pool when it is dropped.
 pub struct Ready {
-    /// Its place in the run.
     pub ticket: Ticket,
-    /// Where to begin to get this batch first.
+    /// The start position that makes this batch the first one.
     pub position: Position,
-    /// Its arrays.
     pub batch: Pooled<HostBatch>,
-    /// Another stretch of each row's speaker.
+    /// A reference segment of each row's speaker.
     pub references: References,
 }
 
@@ -32,13 +30,12 @@ impl Payload for Ready {
     }
 }
 
-/// Makes mel frames. One per worker: it owns the kernel's scratch.
+/// Computes mel frames. One per worker: it owns the kernel's scratch memory.
 pub struct Preprocess {
     mel: WorkerMel,
 }
 
 impl Preprocess {
-    /// A worker's own kernel.
     pub fn new(config: MelConfig, kernel: MelKernel) -> Preprocess {
         Preprocess { mel: WorkerMel::new(config, kernel) }
     }
@@ -60,7 +57,7 @@ impl Stage for Preprocess {
             }
         }
         batch.finish();
-        references.make_frames(&mut self.mel).map_err(Trouble::stop)?;
+        references.compute_frames(&mut self.mel).map_err(Trouble::stop)?;
         out.push(Ready { ticket, position, batch, references })
     }
 }

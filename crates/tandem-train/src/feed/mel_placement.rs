@@ -1,8 +1,8 @@
-//! Where mel frames are made in a run: asked for, or measured once at its start.
+//! Where mel frames are computed in a run: as requested, or as measured once at its start.
 //!
-//! In: what was asked, the devices, a few recordings of the corpus. Out: [`MelDecision`], which
-//! prints as a line of the banner. On one device the host makes them unless the device is named:
-//! the processor is the host itself, and a GPU that trains has no time to spare.
+//! In: the request, the devices, a few recordings of the corpus. Out: [`MelDecision`], which prints
+//! as a line of the banner. With one device, the host computes them unless the device is requested:
+//! the CPU is the host itself, and a GPU that trains has no time to spare.
 
 use crate::TrainError;
 use crate::feed::load::{Clip, Load};
@@ -21,59 +21,58 @@ use tandem_pipeline::{Pool, Stage};
 use tandem_telemetry::Recorder;
 use tandem_units::Epoch;
 
-/// Recordings that are measured on: as many as a batch.
+/// Recordings to measure with: about one batch.
 const SOUNDS: usize = 16;
-/// Batches that are looked at for them.
+/// Batches to load them from, at most.
 const BATCHES: usize = 4;
-/// Rounds of which the best counts.
+/// Rounds; the fastest counts.
 const ROUNDS: usize = 3;
 
-/// Where mel frames are made, and why.
+/// Where mel frames are computed, and why.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum MelDecision {
-    /// On the host: the processor is the only device.
+    /// On the host: the CPU is the only device.
     OnlyHost,
     /// On the host: the one GPU trains.
     GpuTrains,
-    /// On the host: there is nothing to make, frames are cached.
+    /// Nowhere: the frames are cached.
     Cached,
-    /// Where it was asked for.
-    Asked(MelPlace),
+    /// As requested.
+    Requested(MelPlace),
     /// Where it is faster.
     Measured(MelChoice),
 }
 
 impl MelDecision {
-    /// The place itself.
     pub fn place(&self) -> MelPlace {
         match self {
-            MelDecision::Asked(place) => *place,
+            MelDecision::Requested(place) => *place,
             MelDecision::Measured(choice) => choice.place,
             _ => MelPlace::Host,
         }
     }
 }
 
-/// Refuses what the devices cannot do, before anything is prepared.
-pub fn check_mel_place(asked: MelOn, devices: &OpenDevices) -> Result<(), TrainError> {
-    match asked {
+/// Fails where the request does not fit the devices, before anything is prepared.
+pub fn check_mel_place(requested: MelOn, devices: &OpenDevices) -> Result<(), TrainError> {
+    match requested {
         MelOn::Device if !compiles_kernels(&devices.data) => Err(TrainError::NoMelDevice),
         _ => Ok(()),
     }
 }
 
-/// Decides; reads a few recordings and measures where both places are open.
+/// Reads a few recordings and measures, where both the host and the device are possible.
 pub fn decide_mel_place(
-    asked: MelOn,
+    requested: MelOn,
     prepared: &Arc<Prepared>,
     feed: &FeedSettings,
     devices: &OpenDevices,
 ) -> Result<MelDecision, TrainError> {
-    check_mel_place(asked, devices)?;
+    check_mel_place(requested, devices)?;
     let is_gpu = compiles_kernels(&devices.data);
-    match asked {
-        MelOn::Device => Ok(MelDecision::Asked(MelPlace::Device)),
-        MelOn::Host => Ok(MelDecision::Asked(MelPlace::Host)),
+    match requested {
+        MelOn::Device => Ok(MelDecision::Requested(MelPlace::Device)),
+        MelOn::Host => Ok(MelDecision::Requested(MelPlace::Host)),
         MelOn::Auto if !is_gpu => Ok(MelDecision::OnlyHost),
         MelOn::Auto if !devices.are_apart() => Ok(MelDecision::GpuTrains),
         MelOn::Auto => measure(prepared, feed, devices),
@@ -106,7 +105,7 @@ fn some_sounds(prepared: &Arc<Prepared>, feed: &FeedSettings) -> Result<Vec<Clip
     let mut clips = Vec::new();
     for planned in tickets.take(BATCHES) {
         let mut loaded = Vec::new();
-        // A batch of which nothing can be read is reported when its turn comes.
+        // An unreadable batch is reported when the run loads it.
         let _ = load.step(planned, &mut loaded);
         clips.extend(loaded.into_iter().flat_map(|loaded| loaded.sounds).flatten());
         if clips.len() >= SOUNDS {
@@ -120,11 +119,11 @@ fn some_sounds(prepared: &Arc<Prepared>, feed: &FeedSettings) -> Result<Vec<Clip
 impl fmt::Display for MelDecision {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = match self {
-            MelDecision::OnlyHost => "on the host (the processor is the only device)",
+            MelDecision::OnlyHost => "on the host (the CPU is the only device)",
             MelDecision::GpuTrains => "on the host (the one GPU trains; `--mel-on device` uses it)",
             MelDecision::Cached => "from the cache",
-            MelDecision::Asked(MelPlace::Host) => "on the host (`--mel-on host`)",
-            MelDecision::Asked(MelPlace::Device) => "on the data device (`--mel-on device`)",
+            MelDecision::Requested(MelPlace::Host) => "on the host (`--mel-on host`)",
+            MelDecision::Requested(MelPlace::Device) => "on the data device (`--mel-on device`)",
             MelDecision::Measured(choice) => return write!(f, "mel frames: {choice}"),
         };
         write!(f, "mel frames: {text}")

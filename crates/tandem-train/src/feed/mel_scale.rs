@@ -1,26 +1,26 @@
-//! What a corpus's mel frames are normalised by.
+//! Mean and deviation of a corpus's mel frames, for normalisation.
 //!
-//! In: the first batches of a corpus. Out: [`MelScale`], which travels with the voice.
+//! In: the first batches of a corpus. Out: [`MelScale`], which is saved with the voice.
 
 use crate::TrainError;
 use crate::feed::FeedSettings;
-use crate::feed::first_batches::survey;
+use crate::feed::first_batches::for_first_batches;
 use crate::prepare::Prepared;
 use std::sync::Arc;
 use tandem_model::mel_scale::MelScale;
 use tandem_pipeline::CancelToken;
 
-/// Batches that are looked at.
+/// Batches that are measured.
 const BATCHES: usize = 16;
 
-/// Of the first batches of a corpus.
+/// Measures the first batches of a corpus.
 pub fn measure_mel_scale(
     prepared: &Arc<Prepared>,
     settings: &FeedSettings,
     cancel: &CancelToken,
 ) -> Result<MelScale, TrainError> {
     let (mut count, mut sum, mut squares) = (0u64, 0f64, 0f64);
-    survey(prepared, settings, BATCHES, cancel, |ready| {
+    for_first_batches(prepared, settings, BATCHES, cancel, |ready| {
         let row = ready.batch.shape().frames * ready.batch.bands();
         let rows = ready.batch.mel().chunks_exact(row).zip(ready.batch.frame_counts());
         for (mel, &frames) in rows {

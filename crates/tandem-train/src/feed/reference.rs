@@ -1,7 +1,8 @@
-//! Another stretch of each row's speaker: what the voice is conditioned on while it learns.
+//! Reference segments: a segment of another utterance of each row's speaker, which conditions the
+//! voice during training.
 //!
-//! In: mel frames or sound of another utterance, and where the stretch begins. Out: frames beside
-//! the batch, `[rows, frames, bands]`. Never the utterance itself. Next: [`crate::feed::align`].
+//! In: mel frames or sound of another utterance, and the first frame of the segment. Out:
+//! frames next to the batch, `[rows, frames, bands]`. Never a segment of the utterance itself. Next: [`crate::feed::align`].
 
 use crate::TrainError;
 use crate::feed::load::Clip;
@@ -15,37 +16,37 @@ pub struct References {
     bands: usize,
     mel: Vec<f32>,
     counts: Vec<usize>,
-    /// Rows whose frames have still to be made: row, sound, first frame.
+    /// Rows whose frames are not computed yet: row, sound, first frame.
     sounds: Vec<(usize, Clip, usize)>,
 }
 
 impl References {
-    /// None yet, of so many frames each; 0: there will be none.
+    /// `frames` is the length of each segment; 0: no references.
     pub fn new(frames: usize, bands: usize) -> References {
         References { frames, bands, ..References::default() }
     }
 
-    /// The next row has none.
+    /// The next row has no reference.
     pub fn push_none(&mut self) {
         self.counts.push(0);
         self.mel.resize(self.counts.len() * self.frames * self.bands, 0.0);
     }
 
-    /// The next row's is this utterance, from this frame on.
+    /// The reference of the next row: this utterance, from frame `at`.
     pub fn push_frames(&mut self, mel: &[f32], at: usize) {
         self.push_none();
         let row = self.counts.len() - 1;
         self.fill(row, mel, at);
     }
 
-    /// The same, its frames still to be made.
+    /// Like [`References::push_frames`], with frames that are computed later.
     pub fn push_clip(&mut self, clip: Clip, at: usize) {
         self.sounds.push((self.counts.len(), clip, at));
         self.push_none();
     }
 
-    /// Makes the frames that are missing.
-    pub(crate) fn make_frames(&mut self, kernel: &mut WorkerMel) -> Result<(), TrainError> {
+    /// Computes the missing frames.
+    pub(crate) fn compute_frames(&mut self, kernel: &mut WorkerMel) -> Result<(), TrainError> {
         for (row, clip, at) in self.take_sounds() {
             let mel = kernel.extract(clip.as_sound())?;
             self.fill(row, &mel, at);
@@ -53,17 +54,17 @@ impl References {
         Ok(())
     }
 
-    /// The sounds whose frames are missing, for whoever makes them: row, sound, first frame.
+    /// Takes the sounds whose frames are missing: row, sound, first frame.
     pub(crate) fn take_sounds(&mut self) -> Vec<(usize, Clip, usize)> {
         std::mem::take(&mut self.sounds)
     }
 
-    /// Frames of a row, padding included.
+    /// Frames per row, padding included.
     pub fn frames(&self) -> usize {
         self.frames
     }
 
-    /// Real frames of each row; 0: it has none.
+    /// Real frames of each row; 0: no reference.
     pub fn counts(&self) -> &[usize] {
         &self.counts
     }
@@ -73,17 +74,16 @@ impl References {
         &self.mel
     }
 
-    /// The memory held.
     pub fn size(&self) -> Bytes {
         Bytes::of_slice(&self.mel) + self.sounds.iter().map(|(_, clip, _)| clip.size()).sum()
     }
 
-    /// Enters the frames of an utterance, from one of them on.
+    /// Copies the frames of an utterance, from frame `at`.
     pub(crate) fn fill(&mut self, row: usize, mel: &[f32], at: usize) {
         let from = (at * self.bands).min(mel.len());
         let length = (mel.len() - from).min(self.frames * self.bands);
-        let place = row * self.frames * self.bands;
-        self.mel[place..place + length].copy_from_slice(&mel[from..from + length]);
+        let start = row * self.frames * self.bands;
+        self.mel[start..start + length].copy_from_slice(&mel[from..from + length]);
         self.counts[row] = length / self.bands;
     }
 }

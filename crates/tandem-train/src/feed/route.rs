@@ -1,8 +1,8 @@
-//! The path of a batch, from the plan to the consumer, written down once. Start reading here.
+//! The path of a batch, from the plan to the consumer, as one expression. Start reading here.
 //!
 //! In: a [`Prepared`] corpus and [`FeedSettings`]. Out: a feed of [`Ready`] batches, in an order
-//! that is a pure function of seed, epoch and lengths; the number of workers changes the speed
-//! alone. Touches no device unless mel frames are to be made on one.
+//! that is a pure function of seed, epoch and lengths; the number of workers only changes the
+//! speed. Uses no device unless mel frames are computed on one.
 
 use crate::TrainError;
 use crate::feed::assemble::Assemble;
@@ -31,48 +31,45 @@ use tandem_units::{Bytes, Epoch};
 /// How a corpus is fed.
 #[derive(Clone, Debug)]
 pub struct FeedSettings {
-    /// How rows become batches.
     pub batch: BatchConfig,
-    /// How batches are padded.
     pub shapes: Shapes,
-    /// Which rows; none: all of them.
+    /// Which rows; none: all.
     pub split: Option<Split>,
-    /// Where to begin.
     pub start: Position,
-    /// Epochs to feed in all, counted from epoch 0; none: for ever.
+    /// Epochs to feed in all, counted from epoch 0; none: without end.
     pub epochs: Option<u32>,
-    /// Workers that make batches.
+    /// Threads that load batches.
     pub workers: usize,
-    /// The most that the controller may use.
+    /// Upper limit of the worker controller.
     pub most_workers: usize,
-    /// Finished batches that may wait for the consumer, the one in its hands included.
+    /// Finished batches that may wait for the consumer, including the one it works on.
     pub depth: usize,
-    /// Memory that all batches on their way may take together.
+    /// Limit of the memory of all batches in the path.
     pub memory: Bytes,
     /// Whether workers and depth may change while running.
     pub adapt: Adapt,
-    /// The device that makes mel frames; none: the workers do, on the host.
+    /// The device that computes mel frames; none: the workers, on the host.
     pub mel_device: Option<Device>,
     /// The mel kernel to use; none: the fastest. For comparisons.
     pub kernel: Option<MelKernel>,
-    /// The number of the first batch, counted over the whole run: chance is drawn from it.
+    /// The number of the first batch, counted over the whole run. Random numbers depend on it.
     pub first: u64,
-    /// Frames of another utterance of the same speaker that come with each row; 0: none.
+    /// Length of the reference segment of each row; 0: no references.
     pub reference_frames: usize,
-    /// The batch at which the model's device goes away, for tests of what a run loses then.
+    /// The batch at which the model's device is lost, for tests.
     pub lose_device_at: Option<u64>,
     /// Time without progress after which the pipeline ends with an error; `None`: never.
     pub stall_timeout: Option<Duration>,
-    /// Stages of a training run slowed on purpose, for tests of what judges runs.
+    /// Stages that are slowed on purpose, for tests of profiling and comparison.
     pub slow: Slowdowns,
-    /// Rows that fail while they are read, and how many may.
+    /// Counts rows that fail during the run, and limits them.
     pub row_failures: RowFailures,
     /// Rows skipped on purpose, for tests.
     pub skip_list: SkipList,
 }
 
 impl FeedSettings {
-    /// These rows sorted into batches.
+    /// Sorts rows into batches.
     pub fn batches(&self, rows: &Rows) -> Result<Batches, TrainError> {
         let batches = Batches::new(rows.lengths(), &self.batch)?;
         Ok(match self.shapes {
@@ -81,7 +78,7 @@ impl FeedSettings {
         })
     }
 
-    /// Settings for a batch configuration, from the first batch on.
+    /// Default settings for a batch configuration, starting at the first batch.
     pub fn new(batch: BatchConfig) -> FeedSettings {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         FeedSettings {
@@ -108,7 +105,7 @@ impl FeedSettings {
     }
 }
 
-/// The rows of one split, by their place in the batch plan.
+/// The rows of one split, by their index in the batch plan.
 #[derive(Debug, Default)]
 pub struct Rows {
     /// Row in the cache of each planned row.
@@ -133,8 +130,8 @@ impl Rows {
             if row.record.state() == RowState::Usable
                 && wanted.is_none_or(|wanted| row.record.split == wanted)
             {
-                let same_voice = rows.by_speaker.entry(row.record.speaker).or_default();
-                same_voice.push(rows.cache_row.len() as u32);
+                let same_speaker = rows.by_speaker.entry(row.record.speaker).or_default();
+                same_speaker.push(rows.cache_row.len() as u32);
                 rows.speakers.push(row.record.speaker);
                 rows.cache_row.push(number as u32);
                 rows.frames.push(row.record.frames);
@@ -144,7 +141,7 @@ impl Rows {
         rows
     }
 
-    /// What the batch plan is made from.
+    /// Input of the batch plan.
     pub fn lengths(&self) -> Lengths<'_> {
         Lengths { frames: &self.frames, symbols: &self.symbols }
     }
@@ -161,7 +158,7 @@ pub fn feed(
     Ok(route.start(setup(settings, recorder, cancel))?)
 }
 
-/// What a run of these settings needs beside its route.
+/// Pipeline setup for these settings.
 pub(crate) fn setup(settings: &FeedSettings, recorder: &Recorder, cancel: &CancelToken) -> Setup {
     Setup {
         recorder: recorder.clone(),
@@ -183,15 +180,15 @@ pub(crate) fn host_route(
     let last = settings.epochs.map(Epoch);
     let tickets = Tickets::new(batches, settings.start, last).numbered_from(settings.first);
 
-    // A batch is in a worker's hands, in a slot, or with the consumer; further spares would
-    // never be used again.
+    // A batch is with a worker, in a slot or with the consumer. More pooled batches would never be
+    // used.
     let depth = settings.depth.max(settings.workers + 1);
     let budget = Budget::of(settings.memory);
     let hold = |items| Hold::bytes(settings.memory).items(items).within(&budget);
     let crew = Crew::of(settings.workers).up_to(settings.most_workers).flag("--num-workers");
     let mel = prepared.settings.mel.clone();
     let kernel = settings.kernel.unwrap_or_else(|| MelKernel::best_for(&mel));
-    // Settings and kernel are known to work after this; workers make their own.
+    // Fails here if settings or kernel are invalid. Each worker creates its own extractor.
     MelExtractor::with_kernel(mel.clone(), kernel)?;
     let bands = mel.clone();
     let spare = depth.max(settings.most_workers) + 1;

@@ -1,20 +1,22 @@
-//! Which batch comes next: the plan of one epoch after the other, from any position on.
+//! Which batch comes next: the plans of consecutive epochs, from any position on.
+//!
+//! In: the batch plan and a start position. Out: [`Planned`] batches in order. Next:
+//! [`crate::feed::load`].
 
 use std::sync::Arc;
 use tandem_data::batch::{BatchShape, Batches, EpochPlan, Position};
 use tandem_pipeline::Payload;
 use tandem_units::{Bytes, Epoch, Ticket};
 
-/// A batch to be made: its place in the run, its shape and its rows.
+/// A batch that is planned but not loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Planned {
-    /// Its place in the run.
     pub ticket: Ticket,
-    /// Where to begin to get this batch first.
+    /// The start position that makes this batch the first one.
     pub position: Position,
-    /// Its padded shape.
+    /// The padded shape.
     pub shape: BatchShape,
-    /// Its rows, as places in [`crate::feed::Rows`].
+    /// Indices into [`crate::feed::Rows`].
     pub rows: Vec<u32>,
 }
 
@@ -28,7 +30,7 @@ impl Payload for Planned {
     }
 }
 
-/// Batches in order. One epoch's plan is in memory at a time.
+/// Planned batches in order. The plan of one epoch is in memory at a time.
 #[derive(Debug)]
 pub struct Tickets {
     batches: Arc<Batches>,
@@ -40,13 +42,13 @@ pub struct Tickets {
 }
 
 impl Tickets {
-    /// From `start` on, up to and without epoch `end`.
+    /// From `start` up to, but not including, epoch `end`.
     pub fn new(batches: Arc<Batches>, start: Position, end: Option<Epoch>) -> Tickets {
         let plan = batches.epoch(start.epoch);
         Tickets { plan, next: start.batch as usize, seq: 0, start, end, batches }
     }
 
-    /// The same, with the tickets numbered from here on: a resumed run goes on counting.
+    /// Numbers tickets from `seq`: a resumed run continues the count.
     pub fn numbered_from(self, seq: u64) -> Tickets {
         Tickets { seq, ..self }
     }

@@ -1,17 +1,17 @@
-//! The path of a batch, from the plan to the model's device, written down once; or the same
-//! batches again, from memory.
+//! The path of a batch from the plan to the model's device, or a replay of the same batches from
+//! memory.
 //!
-//! In: a prepared corpus, the readers that align, devices. Out: a feed of [`Transferred`] batches for
-//! the training thread. Replayed batches show what the model costs when no data work is left.
+//! In: a prepared corpus, the text encoders that align, devices. Out: a feed of [`Transferred`]
+//! batches for the training thread. A replay shows what the model costs without any data work.
 //! Next: [`crate::run::trainer`].
 
 use crate::TrainError;
 use crate::feed::FeedSettings;
 use crate::feed::align::Align;
-use crate::feed::align::flat_start::learn_first_alignment;
+use crate::feed::align::flat_start::estimate_flat_start;
 use crate::feed::align::snapshots::AlignerSnapshots;
 use crate::feed::route::{host_route, setup};
-use crate::feed::transfer::{Place, Transferred};
+use crate::feed::transfer::{Transfer, Transferred};
 use crate::prepare::Prepared;
 use crate::run::background::{BackgroundPool, priority_on};
 use crate::run::memory_accounting::MemoryAccounting;
@@ -28,47 +28,39 @@ use tandem_units::{Bytes, Seed, Ticket};
 /// Where a run's batches come from.
 #[derive(Clone, Default)]
 pub enum BatchSource {
-    /// Through the whole path, all the time.
+    /// Loaded, aligned and transferred during the run.
     #[default]
     FromCorpus,
-    /// These, over and over.
+    /// These batches, repeated without end.
     Replayed(Arc<[Transferred]>),
 }
 
-/// Everything on the way of a batch.
+/// Everything the path of a batch needs.
 pub struct TrainRoute<'a> {
-    /// The corpus.
     pub prepared: &'a Arc<Prepared>,
-    /// How it is fed.
     pub feed: &'a FeedSettings,
-    /// Where it goes.
     pub devices: &'a OpenDevices,
-    /// Where its memory is entered.
     pub accounting: &'a MemoryAccounting,
-    /// What the voice is.
     pub document: &'a VoiceDocument,
-    /// Readers that align.
+    /// Text encoders of earlier steps, which align.
     pub snapshots: &'a AlignerSnapshots,
-    /// Steps at the start that are aligned without them.
+    /// Steps at the start that are aligned by the flat start.
     pub flat_start: u64,
-    /// Batches of one step.
+    /// Batches per step.
     pub grad_accum: u64,
-    /// What noise and times are drawn from.
+    /// Seed of flow noise and flow times.
     pub seed: Seed,
-    /// Where events go.
     pub recorder: &'a Recorder,
-    /// Ends it.
     pub cancel: &'a CancelToken,
     /// Called when a stage or the consumer does not end; without it the consumer is not watched.
     pub on_frozen: Option<OnFrozen>,
 }
 
 impl TrainRoute<'_> {
-    /// Starts the whole path.
     pub fn start(&self) -> Result<Feed<Transferred>, TrainError> {
         let align = Align {
-            first: self.first_alignment()?,
-            first_steps: self.flat_start,
+            flat_start: self.estimate_flat_start()?,
+            flat_start_steps: self.flat_start,
             snapshots: self.snapshots.clone(),
             device: self.devices.data.clone(),
             scale: self.document.scale,
@@ -82,36 +74,36 @@ impl TrainRoute<'_> {
         };
         let memory = self.feed.memory;
         let hold = Hold::bytes(memory).items(ALIGNED);
-        // The slots keep to what the model's device has left; one batch passes in any case, and
-        // is refused by the account where there is no room for it.
+        // The slots are limited to the free memory of the model's device. One batch always passes the
+        // slots; the memory accounting refuses it where there is no room.
         let room = self.accounting.room_for_batches().map_or(memory, |room| room.min(memory));
         let slots = Hold::bytes(room).items(self.feed.depth.max(2));
-        let place = Place::on(self.devices.clone(), self.accounting.clone());
+        let transfer = Transfer::new(self.devices.clone(), self.accounting.clone());
         let route = host_route(self.prepared, self.feed, self.recorder)?
             .then(align, hold)
-            .then(place.lost_at(self.feed.lose_device_at), slots);
+            .then(transfer.lost_at(self.feed.lose_device_at), slots);
         Ok(route.start(self.setup())?)
     }
 
-    /// What the first steps are aligned with, where any of them is still to be done.
-    fn first_alignment(&self) -> Result<Option<FlatStart>, TrainError> {
+    /// The flat start; none where all steps that use it are done.
+    fn estimate_flat_start(&self) -> Result<Option<FlatStart>, TrainError> {
         if self.feed.first / self.grad_accum >= self.flat_start {
             return Ok(None);
         }
         let scale = &self.document.scale;
-        learn_first_alignment(self.prepared, self.feed, scale, self.cancel).map(Some)
+        estimate_flat_start(self.prepared, self.feed, scale, self.cancel).map(Some)
     }
 
-    /// Starts with batches that are beside the weights already: no data work is left.
+    /// Repeats batches that are already on the model's device.
     pub fn replay(&self, batches: Arc<[Transferred]>) -> Result<Feed<Transferred>, TrainError> {
-        let held: Bytes = batches.iter().map(Payload::size).sum();
+        let size: Bytes = batches.iter().map(Payload::size).sum();
         let (first, count) = (self.feed.first, batches.len() as u64);
         let endless = (0..).map_while(move |turn: u64| {
             let batch = batches.get((turn % count.max(1)) as usize)?.clone();
             let ticket = Ticket { seq: first + turn, ..batch.ticket };
             Some(Transferred { ticket, ..batch })
         });
-        let slots = Hold::bytes(held.max(self.feed.memory)).items(self.feed.depth.max(2));
+        let slots = Hold::bytes(size.max(self.feed.memory)).items(self.feed.depth.max(2));
         let setup = Setup { adapt: Adapt::Off, ..self.setup() };
         Ok(Route::from(endless, slots).start(setup)?)
     }
@@ -128,11 +120,11 @@ impl TrainRoute<'_> {
     }
 }
 
-/// BatchSource that may wait between the search and the copy.
+/// Aligned batches that may wait for the transfer.
 pub const ALIGNED: usize = 2;
 
 /// How many stall timeouts one training step may take.
 const STEP_TIMEOUT_FACTOR: u32 = 10;
 
-/// What batches draw their chance from, apart from the order of batches.
+/// Separates the random numbers inside batches from those of the batch order.
 const FLOW_NOISE: u64 = 0x1e55_0115;

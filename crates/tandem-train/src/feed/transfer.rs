@@ -1,6 +1,6 @@
-//! The fourth stage: a batch goes to the data device, and from there to the model device.
+//! The fourth stage: a batch is copied to the data device, and from there to the model device.
 //!
-//! In: [`Aligned`], on the host. Out: [`Transferred`], tensors beside the weights. Runs on a thread of
+//! In: [`Aligned`], on the host. Out: [`Transferred`], tensors on the model device. Runs on a thread of
 //! its own, since a copy between two GPUs may block until the source's work is done; the training
 //! thread only takes what is ready. Next: [`crate::run::step`].
 
@@ -15,25 +15,23 @@ use tandem_model::train_batch::{AlignedBatch, DeviceBatch};
 use tandem_pipeline::{Outlet, Payload, Stage, Trouble};
 use tandem_units::{Bytes, Ticket};
 
-/// A batch beside the weights.
+/// A batch on the model device.
 #[derive(Clone)]
 pub struct Transferred {
-    /// Its place in the run.
     pub ticket: Ticket,
-    /// Where to begin to get this batch first.
+    /// The start position that makes this batch the first one.
     pub position: Position,
-    /// Its tensors.
     pub batch: DeviceBatch,
-    /// Its padded shape.
+    /// The padded shape.
     pub shape: BatchShape,
-    /// Real frames in it.
+    /// Real frames, without padding.
     pub frames: u64,
-    /// The utterances in it.
+    /// Its utterances, as indices into [`crate::feed::Rows`].
     pub rows: Vec<u32>,
     /// Steps between the weights that aligned it and the step that uses it.
     pub age: u64,
-    /// Its memory in the accounts of the run, as long as one of its clones lives.
-    pub held: Arc<Charge>,
+    /// Its device memory in the accounting, released with the last clone.
+    pub memory: Arc<Charge>,
 }
 
 impl Payload for Transferred {
@@ -46,25 +44,24 @@ impl Payload for Transferred {
     }
 }
 
-/// Copies batches to the model.
-pub struct Place {
+/// Copies batches to the model device.
+pub struct Transfer {
     devices: OpenDevices,
     accounting: MemoryAccounting,
     lost_at: Option<u64>,
 }
 
-impl Place {
-    /// From the host to these devices, entered in these accounts.
-    pub fn on(devices: OpenDevices, accounting: MemoryAccounting) -> Place {
-        Place { devices, accounting, lost_at: None }
+impl Transfer {
+    pub fn new(devices: OpenDevices, accounting: MemoryAccounting) -> Transfer {
+        Transfer { devices, accounting, lost_at: None }
     }
 
-    /// The same with a device that goes away at this batch, for tests of what a run loses then.
-    pub fn lost_at(self, batch: Option<u64>) -> Place {
-        Place { lost_at: batch, ..self }
+    /// Simulates the loss of the device at this batch, for tests.
+    pub fn lost_at(self, batch: Option<u64>) -> Transfer {
+        Transfer { lost_at: batch, ..self }
     }
 
-    /// On the data device, from there on the model device; accounted for on both.
+    /// Copies to the data device, then to the model device. Both copies are accounted for.
     fn copy(&self, batch: &AlignedBatch) -> Result<(DeviceBatch, Charge), Trouble> {
         const DOING: &str = "copying a batch to the model device";
         let OpenDevices { data, model } = &self.devices;
@@ -73,15 +70,15 @@ impl Place {
         if !self.devices.are_apart() {
             return Ok((batch, self.accounting.batch(size).map_err(Trouble::stop)?));
         }
-        let way = self.accounting.on_the_way(size).map_err(Trouble::stop)?;
-        let held = self.accounting.batch(size).map_err(Trouble::stop)?;
+        let in_transfer = self.accounting.in_transfer(size).map_err(Trouble::stop)?;
+        let memory = self.accounting.batch(size).map_err(Trouble::stop)?;
         let batch = guarded(DOING, || batch.to_device(model)).map_err(Trouble::stop)?;
-        drop(way);
-        Ok((batch, held))
+        drop(in_transfer);
+        Ok((batch, memory))
     }
 }
 
-impl Stage for Place {
+impl Stage for Transfer {
     type In = Aligned;
     type Out = Transferred;
 
@@ -95,15 +92,15 @@ impl Stage for Place {
         let frames = batch.frame_counts.iter().map(|&count| count as u64).sum();
         let lost_at = self.lost_at;
         guarded("copying a batch to the model device", || {
-            // As a driver tells it: by a panic in the middle of a copy.
+            // A driver reports a lost device by a panic during a copy.
             assert!(lost_at.is_none_or(|at| ticket.seq < at), "the device was lost");
         })
         .map_err(Trouble::stop)?;
-        let (batch, held) = self.copy(&batch)?;
+        let (batch, memory) = self.copy(&batch)?;
         if batch.utterances == 0 {
-            return Err(Trouble::skip("not one of its rows can be aligned"));
+            return Err(Trouble::skip("none of its rows can be aligned"));
         }
-        let held = Arc::new(held);
-        out.push(Transferred { ticket, position, batch, shape, frames, rows, age, held })
+        let memory = Arc::new(memory);
+        out.push(Transferred { ticket, position, batch, shape, frames, rows, age, memory })
     }
 }

@@ -1,25 +1,24 @@
-//! A worker's own mel kernel, made on the worker's thread, so that its scratch lies in the memory
-//! next to that core.
+//! A worker's own mel kernel. It is created on the worker's thread, so that its scratch memory is
+//! local to that core.
 
 use tandem_data::audio::Sound;
 use tandem_data::audio::mel::{MelConfig, MelError, MelExtractor, MelKernel};
 use tandem_units::Frames;
 
-/// Made at its first use.
+/// Creates its extractor at the first use.
 #[derive(Debug)]
 pub struct WorkerMel {
     config: MelConfig,
     kernel: MelKernel,
-    made: Option<MelExtractor>,
+    extractor: Option<MelExtractor>,
 }
 
 impl WorkerMel {
-    /// Not made yet.
     pub fn new(config: MelConfig, kernel: MelKernel) -> WorkerMel {
-        WorkerMel { config, kernel, made: None }
+        WorkerMel { config, kernel, extractor: None }
     }
 
-    /// The mel frames of a sound, in memory of their own.
+    /// The mel frames of a sound, in a new vector.
     pub fn extract(&mut self, sound: Sound<'_>) -> Result<Vec<f32>, MelError> {
         let mut frames = vec![0.0; self.config.frames(sound.len()).0 * self.config.bands];
         self.extract_into(sound, &mut frames)?;
@@ -28,7 +27,7 @@ impl WorkerMel {
 
     /// Writes the mel frames of a sound; see [`MelExtractor::extract_into`].
     pub fn extract_into(&mut self, sound: Sound<'_>, out: &mut [f32]) -> Result<Frames, MelError> {
-        let mel = match &mut self.made {
+        let mel = match &mut self.extractor {
             Some(mel) => mel,
             none => none.insert(MelExtractor::with_kernel(self.config.clone(), self.kernel)?),
         };

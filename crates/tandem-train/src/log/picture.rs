@@ -1,6 +1,6 @@
-//! Mel features and alignments as pictures: seconds to the right, bright is loud or likely.
+//! Plots of mel features and alignments: time on the x axis, bright is loud or likely.
 //!
-//! In: numbers from host memory. Out: [`Picture`]: the bytes of a PNG and its size. Draws with its own
+//! In: values from host memory. Out: [`Picture`]: the bytes of a PNG and its size. Draws with its own
 //! canvas; writes no file and starts no thread. Next: [`crate::log`].
 
 mod canvas;
@@ -10,49 +10,30 @@ use plot::{MARGIN, Plot, Range, Table};
 use tandem_data::audio::mel::{MelConfig, hz_of_mel, mel_of_hz};
 use tandem_units::Hint;
 
-/// A PNG in red, green and blue.
+/// An RGB image as PNG.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Picture {
-    /// Pixels across.
     pub width: u32,
-    /// Pixels down.
     pub height: u32,
-    /// The PNG's bytes.
     pub png: Vec<u8>,
 }
 
 /// Which frames belong to which symbol.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Alignment {
-    /// Frames of each symbol, in order: a path without doubt.
+    /// A hard alignment: the number of frames of each symbol, in order.
     Path(Vec<u32>),
-    /// A weight for each pair, from 0. Shape: `[symbols, frames]`, symbol after symbol.
-    Soft {
-        /// How many symbols.
-        symbols: usize,
-        /// The weights.
-        weights: Vec<f32>,
-    },
+    /// A soft alignment: a weight from 0 up for each pair. Shape: `[symbols, frames]`.
+    Soft { symbols: usize, weights: Vec<f32> },
 }
 
-/// Numbers that cannot be drawn.
+/// Values that cannot be drawn.
 #[derive(Debug, thiserror::Error)]
 pub enum PictureError {
-    /// Nothing to draw.
     #[error("there is nothing to draw: {what}")]
-    Empty {
-        /// What is missing.
-        what: &'static str,
-    },
-    /// The numbers do not make full rows.
-    #[error("{found} numbers do not make rows of {row}")]
-    Shape {
-        /// Numbers given.
-        found: usize,
-        /// Numbers in a row.
-        row: usize,
-    },
-    /// The PNG could not be made.
+    Empty { what: &'static str },
+    #[error("{found} values cannot be divided into rows of {row}")]
+    Shape { found: usize, row: usize },
     #[error("cannot encode the picture")]
     Encode(#[source] png::EncodingError),
 }
@@ -146,7 +127,7 @@ fn draw_alignment(
     }
 }
 
-/// How many rows of a length these numbers make.
+/// The number of rows; fails where the last row is not full.
 fn full_rows(values: &[f32], row: usize) -> Result<usize, PictureError> {
     if row == 0 || values.is_empty() {
         return Err(PictureError::Empty { what: "no frames" });

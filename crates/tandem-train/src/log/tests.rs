@@ -1,5 +1,5 @@
-//! What the event file says is looked for by its bytes; that TensorBoard reads it was checked with
-//! `scripts/check_tensorboard.py`.
+//! The tests search the event file for bytes. `scripts/check_tensorboard.py` checks that TensorBoard
+//! reads it.
 
 use super::*;
 use std::fs;
@@ -11,35 +11,35 @@ use tempfile::TempDir;
 
 const MEL: MelConfig = MelConfig::SPEECH_22K;
 
-struct Stage {
-    room: TempDir,
+struct TestRun {
+    directory: TempDir,
     recording: Recording,
 }
 
-impl Stage {
-    fn new() -> Stage {
+impl TestRun {
+    fn new() -> TestRun {
         let header = RunHeader::now("test", "0", serde_json::json!({}));
         let (recording, _) = Recording::in_memory(header).unwrap();
-        Stage { room: tempfile::tempdir().unwrap(), recording }
+        TestRun { directory: tempfile::tempdir().unwrap(), recording }
     }
 
     fn log(&self, settings: RunLogSettings) -> RunLog {
-        RunLog::start(self.room.path(), settings, self.recording.recorder()).unwrap()
+        RunLog::start(self.directory.path(), settings, self.recording.recorder()).unwrap()
     }
 
     fn sample(&self, name: &str) -> PathBuf {
-        self.room.path().join("samples").join(name)
+        self.directory.path().join("samples").join(name)
     }
 
     fn events(&self) -> Vec<u8> {
-        let entries = fs::read_dir(self.room.path()).unwrap();
+        let entries = fs::read_dir(self.directory.path()).unwrap();
         let mut paths = entries.map(|entry| entry.unwrap().path());
         let found = paths.find(|path| path.to_string_lossy().contains("events.out.tfevents."));
         fs::read(found.unwrap()).unwrap()
     }
 
-    /// Where these bytes begin in the event file.
-    fn place(&self, bytes: &[u8]) -> Option<usize> {
+    /// The offset of these bytes in the event file.
+    fn offset_of(&self, bytes: &[u8]) -> Option<usize> {
         self.events().windows(bytes.len()).position(|part| part == bytes)
     }
 
@@ -62,9 +62,9 @@ fn loss(step: u64, value: f32) -> LogMessage {
 }
 
 #[test]
-fn every_kind_of_message_ends_up_in_both_places() {
-    let stage = Stage::new();
-    let log = stage.log(RunLogSettings::new(MEL));
+fn every_kind_of_message_is_in_the_event_file_and_in_samples() {
+    let run = TestRun::new();
+    let log = run.log(RunLogSettings::new(MEL));
     let sender = log.sender();
     let name = || "en".to_string();
     sender.send(loss(100, 0.123));
@@ -79,25 +79,25 @@ fn every_kind_of_message_ends_up_in_both_places() {
     assert!(ending.is_whole(), "{ending}");
     assert_eq!(ending.written, 5);
     for kind in ["mel", "alignment"] {
-        let png = fs::read(stage.sample(&format!("step-000100-en-{kind}.png"))).unwrap();
+        let png = fs::read(run.sample(&format!("step-000100-en-{kind}.png"))).unwrap();
         assert!(png.starts_with(b"\x89PNG"));
-        assert!(stage.place(&png).is_some(), "{kind}");
-        assert!(stage.place(format!("{kind}/en").as_bytes()).is_some());
+        assert!(run.offset_of(&png).is_some(), "{kind}");
+        assert!(run.offset_of(format!("{kind}/en").as_bytes()).is_some());
     }
-    let wav = fs::read(stage.sample("step-000100-en.wav")).unwrap();
-    assert!(stage.place(&wav).is_some());
+    let wav = fs::read(run.sample("step-000100-en.wav")).unwrap();
+    assert!(run.offset_of(&wav).is_some());
     let mut reader = hound::WavReader::new(&wav[..]).unwrap();
     assert_eq!((reader.spec().sample_rate, reader.len()), (22050, 2205));
     let peak = reader.samples::<i16>().map(|sample| sample.unwrap()).max().unwrap();
     assert!((16380..=16384).contains(&peak), "{peak}");
-    assert_eq!(fs::read_to_string(stage.sample("step-000100-fa-1.txt")).unwrap(), "سلام");
-    assert!(stage.place("سلام".as_bytes()).is_some());
-    assert!(stage.place(&0.123f32.to_le_bytes()).is_some());
-    assert_eq!(stage.end().warning_count, 0);
+    assert_eq!(fs::read_to_string(run.sample("step-000100-fa-1.txt")).unwrap(), "سلام");
+    assert!(run.offset_of("سلام".as_bytes()).is_some());
+    assert!(run.offset_of(&0.123f32.to_le_bytes()).is_some());
+    assert_eq!(run.end().warning_count, 0);
 }
 
 #[test]
-fn sound_that_is_too_loud_is_cut_and_nonsense_is_silence() {
+fn loud_samples_are_clipped_and_nan_is_silence() {
     let bytes = wave::wav(&[2.0, -2.0, f32::NAN, 1.0, -1.0, 0.0], SampleRate(8000)).unwrap();
     let samples = hound::WavReader::new(&bytes[..]).unwrap().into_samples::<i16>();
     let samples: Vec<i16> = samples.map(Result::unwrap).collect();
@@ -105,32 +105,32 @@ fn sound_that_is_too_loud_is_cut_and_nonsense_is_silence() {
 }
 
 #[test]
-fn losses_that_come_late_are_waited_for_and_keep_their_order() {
-    let stage = Stage::new();
-    let log = stage.log(RunLogSettings::new(MEL));
+fn late_losses_are_waited_for_and_keep_their_order() {
+    let run = TestRun::new();
+    let log = run.log(RunLogSettings::new(MEL));
     let (promise, pending) = Pending::later();
     let begin = Instant::now();
     log.sender().send(LogMessage::Scalars { step: 1, values: vec![point("loss", pending)] });
     log.sender().send(loss(2, 0.456));
     log.sender().send(mel(2));
     assert!(begin.elapsed() < Duration::from_millis(100), "the sender waited");
-    while !stage.sample("step-000002-en-mel.png").exists() {
-        assert!(begin.elapsed() < Duration::from_secs(10), "pictures wait for no loss");
+    while !run.sample("step-000002-en-mel.png").exists() {
+        assert!(begin.elapsed() < Duration::from_secs(10), "pictures must not wait for losses");
         std::thread::yield_now();
     }
-    assert_eq!(stage.place(&0.456f32.to_le_bytes()), None, "it stands in line");
+    assert_eq!(run.offset_of(&0.456f32.to_le_bytes()), None, "it waits for the loss before it");
     promise.set(0.123);
     let ending = log.finish();
     assert!(ending.is_whole(), "{ending}");
-    let places = [0.123f32, 0.456].map(|value| stage.place(&value.to_le_bytes()).unwrap());
-    assert!(places[0] < places[1], "{places:?}");
+    let offsets = [0.123f32, 0.456].map(|value| run.offset_of(&value.to_le_bytes()).unwrap());
+    assert!(offsets[0] < offsets[1], "{offsets:?}");
 }
 
 #[test]
-fn a_loss_that_never_comes_is_counted_and_holds_nobody_up() {
-    let stage = Stage::new();
+fn a_loss_that_never_arrives_is_counted_and_delays_nothing() {
+    let run = TestRun::new();
     let close_within = Duration::from_millis(400);
-    let log = stage.log(RunLogSettings { close_within, ..RunLogSettings::new(MEL) });
+    let log = run.log(RunLogSettings { close_within, ..RunLogSettings::new(MEL) });
     let (dropped, never) = Pending::later();
     drop(dropped);
     let (_kept, waiting) = Pending::later();
@@ -140,21 +140,21 @@ fn a_loss_that_never_comes_is_counted_and_holds_nobody_up() {
     let ending = log.finish();
     assert!(begin.elapsed() < Duration::from_secs(2), "{:?}", begin.elapsed());
     assert_eq!((ending.late, ending.ending), (2, Ending::Whole));
-    assert!(stage.place(&0.123f32.to_le_bytes()).is_some(), "the others are written");
-    let summary = stage.end();
-    assert_eq!(summary.warnings[0].text, "the run's log is incomplete: 2 values came too late");
+    assert!(run.offset_of(&0.123f32.to_le_bytes()).is_some(), "the others are written");
+    let summary = run.end();
+    assert_eq!(summary.warnings[0].text, "the run's log is incomplete: 2 values arrived too late");
 }
 
 #[test]
-fn values_are_given_up_after_a_while_and_the_next_ones_are_written() {
-    let stage = Stage::new();
+fn a_value_that_times_out_does_not_block_the_next_ones() {
+    let run = TestRun::new();
     let values_within = Duration::from_millis(100);
-    let log = stage.log(RunLogSettings { values_within, ..RunLogSettings::new(MEL) });
+    let log = run.log(RunLogSettings { values_within, ..RunLogSettings::new(MEL) });
     let (_kept, waiting) = Pending::later();
     log.sender().send(LogMessage::Scalars { step: 1, values: vec![point("loss", waiting)] });
     log.sender().send(loss(2, 0.456));
     let begin = Instant::now();
-    while stage.place(&0.456f32.to_le_bytes()).is_none() {
+    while run.offset_of(&0.456f32.to_le_bytes()).is_none() {
         assert!(begin.elapsed() < Duration::from_secs(10));
         std::thread::sleep(Duration::from_millis(5));
     }
@@ -163,9 +163,9 @@ fn values_are_given_up_after_a_while_and_the_next_ones_are_written() {
 }
 
 #[test]
-fn a_full_queue_drops_and_counts_and_never_makes_the_sender_wait() {
-    let stage = Stage::new();
-    let log = stage.log(RunLogSettings { queue: 4, ..RunLogSettings::new(MEL) });
+fn a_full_queue_drops_messages_and_never_blocks_the_sender() {
+    let run = TestRun::new();
+    let log = run.log(RunLogSettings { queue: 4, ..RunLogSettings::new(MEL) });
     let sender = log.sender();
     let messages: Vec<LogMessage> = (0..200).map(mel).collect();
     let begin = Instant::now();
@@ -174,16 +174,16 @@ fn a_full_queue_drops_and_counts_and_never_makes_the_sender_wait() {
     let ending = log.finish();
     assert_eq!(ending.written + ending.dropped, 200);
     assert!(ending.dropped > 100, "{ending}");
-    // Drawing one takes longer than sending all.
+    // Drawing one picture takes longer than sending all.
     assert!(sent < Duration::from_millis(100), "{sent:?}");
-    assert_eq!(stage.end().warning_count, 1);
+    assert_eq!(run.end().warning_count, 1);
 }
 
 #[test]
-fn sound_cannot_take_the_room_of_curves() {
-    let stage = Stage::new();
+fn sound_cannot_use_the_space_reserved_for_curves() {
+    let run = TestRun::new();
     let room = Bytes::kib(64);
-    let log = stage.log(RunLogSettings { queue_bytes: room, ..RunLogSettings::new(MEL) });
+    let log = run.log(RunLogSettings { queue_bytes: room, ..RunLogSettings::new(MEL) });
     let sound = |samples| LogMessage::Audio {
         step: 1,
         name: "en".into(),
@@ -198,32 +198,32 @@ fn sound_cannot_take_the_room_of_curves() {
 }
 
 #[test]
-fn a_disk_that_takes_no_samples_costs_one_warning_and_not_the_curves() {
-    let stage = Stage::new();
-    fs::write(stage.room.path().join("samples"), "in the way").unwrap();
-    let log = stage.log(RunLogSettings::new(MEL));
+fn a_failing_samples_directory_causes_warnings_and_keeps_the_curves() {
+    let run = TestRun::new();
+    fs::write(run.directory.path().join("samples"), "in the way").unwrap();
+    let log = run.log(RunLogSettings::new(MEL));
     (1..=3).for_each(|step| log.sender().send(mel(step)));
     log.sender().send(loss(3, 0.123));
     let ending = log.finish();
     assert_eq!((ending.errors, ending.written), (3, 1));
-    assert!(stage.place(&0.123f32.to_le_bytes()).is_some());
-    assert!(stage.place(b"mel/en").is_some(), "pictures still go to the event file");
-    let summary = stage.end();
+    assert!(run.offset_of(&0.123f32.to_le_bytes()).is_some());
+    assert!(run.offset_of(b"mel/en").is_some(), "pictures still go to the event file");
+    let summary = run.end();
     let texts: Vec<&str> = summary.warnings.iter().map(|warning| &*warning.text).collect();
     assert_eq!(texts.len(), 2, "one when it happens, one at the end: {texts:?}");
-    assert!(texts[0].starts_with("the run goes on, but its log suffers: cannot write"));
+    assert!(texts[0].starts_with("the run continues, but its log is incomplete: cannot write"));
     assert!(texts[1].contains("3 could not be written, first: cannot write"), "{}", texts[1]);
 }
 
 #[test]
-fn what_cannot_be_drawn_is_told_and_the_log_goes_on() {
-    let stage = Stage::new();
-    let log = stage.log(RunLogSettings::new(MEL));
+fn a_picture_that_cannot_be_drawn_is_reported_and_the_log_continues() {
+    let run = TestRun::new();
+    let log = run.log(RunLogSettings::new(MEL));
     log.sender().send(LogMessage::Mel { step: 1, name: "en".into(), frames: vec![0.0; 81] });
     log.sender().send(mel(2));
     let ending = log.finish();
     assert_eq!((ending.errors, ending.written), (1, 1));
-    assert!(stage.end().warnings[0].text.ends_with("81 numbers do not make rows of 80"));
+    assert!(run.end().warnings[0].text.ends_with("81 values cannot be divided into rows of 80"));
 }
 
 #[test]
@@ -234,14 +234,14 @@ fn a_missing_directory_is_an_error_at_the_start() {
 }
 
 #[test]
-fn after_the_end_messages_are_dropped_in_silence() {
-    let stage = Stage::new();
-    let log = stage.log(RunLogSettings::new(MEL));
+fn messages_after_the_end_are_dropped_silently() {
+    let run = TestRun::new();
+    let log = run.log(RunLogSettings::new(MEL));
     let sender = log.sender();
     log.finish();
     sender.send(mel(1));
     LogSender::off().send(mel(1));
-    assert!(!stage.sample("step-000001-en-mel.png").exists());
+    assert!(!run.sample("step-000001-en-mel.png").exists());
 }
 
 #[test]

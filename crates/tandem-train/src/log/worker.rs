@@ -1,11 +1,11 @@
 //! The thread that writes a run's log.
 //!
 //! In: messages from the queue. Out: records in the event file, files under `samples/`. Points whose
-//! values are still on the device are held back, within a window and a time limit, while pictures
-//! and sound pass; points keep their order. Nothing this thread does makes a sender wait.
+//! values are still on the device stay pending, within a window and a time limit, while pictures and
+//! sound are written. Points keep their order. Nothing this thread does makes a sender wait.
 
 use super::wave::wav;
-use super::{LogMessage, RunLogSettings, Tray};
+use super::{LogMessage, LogQueue, RunLogSettings};
 use crate::log::picture::{self, Picture, PictureError};
 use std::collections::VecDeque;
 use std::error::Error;
@@ -20,17 +20,17 @@ use tandem_telemetry::pending::Poll;
 use tandem_telemetry::tensorboard::{EventFile, Shown};
 use tandem_telemetry::{Recorder, TelemetryError};
 
-/// How often held values and the end are looked for.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// Interval of polls for pending values and for the end.
+const POLL_EVERY: Duration = Duration::from_millis(50);
 
 pub(super) struct LogWorker {
     samples: PathBuf,
     events: EventFile,
     settings: RunLogSettings,
-    tray: Arc<Tray>,
+    queue: Arc<LogQueue>,
     recorder: Recorder,
-    // In order, each with the moment it arrived here.
-    held: VecDeque<Points>,
+    // In order of arrival.
+    pending: VecDeque<Points>,
 }
 
 struct Points {
@@ -39,12 +39,12 @@ struct Points {
     values: Vec<Loss>,
 }
 
-/// Why a message is not on disk.
+/// Why a message could not be written.
 #[derive(Debug, thiserror::Error)]
-enum Unwritten {
+enum WriteError {
     #[error(transparent)]
     Picture(#[from] PictureError),
-    #[error("cannot make a WAV of the sound")]
+    #[error("cannot encode the sound as WAV")]
     Sound(#[from] hound::Error),
     #[error("cannot write `{}`", path.display())]
     File {
@@ -61,18 +61,18 @@ impl LogWorker {
         samples: PathBuf,
         events: EventFile,
         settings: RunLogSettings,
-        tray: Arc<Tray>,
+        queue: Arc<LogQueue>,
         recorder: Recorder,
     ) -> LogWorker {
-        LogWorker { samples, events, settings, tray, recorder, held: VecDeque::new() }
+        LogWorker { samples, events, settings, queue, recorder, pending: VecDeque::new() }
     }
 
     pub(super) fn run(&mut self) {
         loop {
-            let closing = self.tray.closing.load(Ordering::Acquire);
-            // No more than the queue holds, so that values and the disk get their turn.
-            for _ in 0..self.tray.messages.capacity() {
-                let Some(message) = self.tray.messages.pop() else { break };
+            let closing = self.queue.closing.load(Ordering::Acquire);
+            // At most one full queue per turn, so that pending values and the disk are served, too.
+            for _ in 0..self.queue.messages.capacity() {
+                let Some(message) = self.queue.messages.pop() else { break };
                 self.take(message);
             }
             self.release(Instant::now(), self.settings.queue);
@@ -80,29 +80,29 @@ impl LogWorker {
             if closing {
                 break;
             }
-            std::thread::park_timeout(LOOK_EVERY);
+            std::thread::park_timeout(POLL_EVERY);
         }
         self.close();
-        // What slipped in while the log was closing.
-        let missed = std::iter::from_fn(|| self.tray.messages.pop()).count();
-        self.tray.dropped.fetch_add(missed as u64, Ordering::Relaxed);
+        // Messages that arrived while the log was closing.
+        let missed = std::iter::from_fn(|| self.queue.messages.pop()).count();
+        self.queue.dropped.fetch_add(missed as u64, Ordering::Relaxed);
     }
 
     fn take(&mut self, message: LogMessage) {
         let size = message.size().0;
         if let LogMessage::Scalars { step, values } = message {
-            self.held.push_back(Points { since: Instant::now(), step, values });
+            self.pending.push_back(Points { since: Instant::now(), step, values });
         } else {
             let written = self.write(message);
             self.count(written);
         }
-        self.tray.waiting.fetch_sub(size, Ordering::AcqRel);
+        self.queue.waiting.fetch_sub(size, Ordering::AcqRel);
     }
 
-    fn write(&mut self, message: LogMessage) -> Result<(), Unwritten> {
+    fn write(&mut self, message: LogMessage) -> Result<(), WriteError> {
         let mel = &self.settings.mel;
         match message {
-            // Taken aside before.
+            // Handled by `take`.
             LogMessage::Scalars { .. } => Ok(()),
             LogMessage::Mel { step, name, frames } => {
                 let drawn = picture::mel(&title(step, &name), &frames, mel)?;
@@ -132,7 +132,7 @@ impl LogWorker {
         name: &str,
         kind: &str,
         picture: Picture,
-    ) -> Result<(), Unwritten> {
+    ) -> Result<(), WriteError> {
         let Picture { width, height, png } = picture;
         let written = self.sample(step, name, &format!("-{kind}.png"), &png);
         self.events.add(step, &tag(kind, name), Shown::Image { width, height, png });
@@ -146,23 +146,23 @@ impl LogWorker {
         name: &str,
         ending: &str,
         contents: &[u8],
-    ) -> Result<(), Unwritten> {
+    ) -> Result<(), WriteError> {
         let path = self.samples.join(format!("step-{step:06}-{}{ending}", file_name(name)));
         let written =
             tandem_disk::create_dir_all(&self.samples).and_then(|()| replace_file(&path, contents));
-        written.map_err(|source| Unwritten::File { path, source })
+        written.map_err(|source| WriteError::File { path, source })
     }
 
-    /// Writes held points from the front, until one is met that may still wait. At most `window`
-    /// of them are held back.
+    /// Writes pending points in order, up to the first one that may still wait. At most `window` of them
+    /// stay pending.
     fn release(&mut self, now: Instant, window: usize) {
-        while let Some(points) = self.held.front() {
+        while let Some(points) = self.pending.front() {
             let waiting = points.values.iter().any(|loss| loss.value.poll() == Poll::Waiting);
             let waited = now.saturating_duration_since(points.since);
-            if waiting && self.held.len() <= window && waited < self.settings.values_within {
+            if waiting && self.pending.len() <= window && waited < self.settings.values_within {
                 return;
             }
-            if let Some(points) = self.held.pop_front() {
+            if let Some(points) = self.pending.pop_front() {
                 self.write_points(points);
             }
         }
@@ -173,37 +173,37 @@ impl LogWorker {
             match loss.value.value() {
                 Some(value) => self.events.add(step, &loss.name, Shown::Scalar(value)),
                 None => {
-                    self.tray.late.fetch_add(1, Ordering::Relaxed);
+                    self.queue.late.fetch_add(1, Ordering::Relaxed);
                 }
             }
         }
         self.count(Ok(()));
     }
 
-    /// A failure here has lost nothing yet: the event file keeps what the disk did not take.
+    /// A failure here loses nothing: the event file buffers what could not be written.
     fn flush(&mut self) {
         if let Err(error) = self.events.flush() {
-            self.tell(&error.into());
+            self.report(&error.into());
         }
     }
 
-    fn count(&self, written: Result<(), Unwritten>) {
+    fn count(&self, written: Result<(), WriteError>) {
         let counter = match &written {
-            Ok(()) => &self.tray.written,
-            Err(_) => &self.tray.errors,
+            Ok(()) => &self.queue.written,
+            Err(_) => &self.queue.errors,
         };
         counter.fetch_add(1, Ordering::Relaxed);
         if let Err(error) = &written {
-            self.tell(error);
+            self.report(error);
         }
     }
 
-    /// The first failure is told at once, and loudly; the end tells how many there were.
-    fn tell(&self, error: &Unwritten) {
+    /// The first failure is reported at once, the number of failures at the end.
+    fn report(&self, error: &WriteError) {
         let causes = std::iter::successors(error.source(), |cause| (*cause).source());
-        let told = causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"));
-        if self.tray.first_error.set(told.clone()).is_ok() {
-            let text = format!("the run goes on, but its log suffers: {told}");
+        let text = causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"));
+        if self.queue.first_error.set(text.clone()).is_ok() {
+            let text = format!("the run continues, but its log is incomplete: {text}");
             self.recorder.send(Warning { code: "run_log".into(), text });
         }
     }
@@ -211,9 +211,9 @@ impl LogWorker {
     /// Gives the last values a moment to arrive, then writes everything and syncs.
     fn close(&mut self) {
         let until = Instant::now() + self.settings.close_within / 2;
-        while !self.held.is_empty() && Instant::now() < until {
+        while !self.pending.is_empty() && Instant::now() < until {
             self.release(Instant::now(), usize::MAX);
-            if !self.held.is_empty() {
+            if !self.pending.is_empty() {
                 std::thread::sleep(Duration::from_millis(5));
             }
         }
@@ -221,7 +221,7 @@ impl LogWorker {
         if let Err(error) = self.events.close() {
             self.count(Err(error.into()));
         }
-        self.tray.dropped.fetch_add(self.events.lost(), Ordering::Relaxed);
+        self.queue.dropped.fetch_add(self.events.lost(), Ordering::Relaxed);
     }
 }
 
@@ -233,7 +233,7 @@ fn tag(kind: &str, name: &str) -> String {
     format!("{kind}/{name}")
 }
 
-/// A name in letters that every file system takes, and not too many of them.
+/// A file name with at most 40 characters, safe for every file system.
 pub(super) fn file_name(name: &str) -> String {
     let plain = |letter: char| letter.is_alphanumeric() || "-_".contains(letter);
     name.chars().map(|letter| if plain(letter) { letter } else { '-' }).take(40).collect()

@@ -1,11 +1,11 @@
-//! What loading costs, measured on the user's own corpus, and what to change.
+//! The cost of loading, measured on the user's own corpus, with advice.
 //!
-//! In: a [`Prepared`] corpus. Out: [`Analysis`], plain numbers and findings. Times the same
-//! front end, decoder, kernel and feed that training uses; has no code path of its own for them.
-//! The only thing assumed is how long a training step takes: [`Consumer::step`].
+//! In: a [`Prepared`] corpus. Out: [`Analysis`], plain figures and findings. Times the front end,
+//! decoder, kernel and feed of training. Only the duration of a training step is assumed:
+//! [`Consumer::step`].
 
 use crate::feed::FeedSettings;
-use crate::measure::rehearsal::{BatchCost, Consumer, LATE, rehearse};
+use crate::measure::feed_benchmark::{BatchCost, Consumer, LATE, benchmark_feed};
 use crate::prepare::Prepared;
 use crate::{DataSettings, TrainError};
 use serde::Serialize;
@@ -21,31 +21,27 @@ use tandem_units::Seconds;
 
 /// Loading is uneven above this coefficient of variation.
 pub const UNEVEN: f64 = 0.3;
+
 /// How much to measure.
 #[derive(Clone, Debug)]
 pub struct AnalyzeOptions {
     /// Rows to time one by one, spread over the corpus.
     pub sample: usize,
-    /// Who takes the batches.
     pub consumer: Consumer,
 }
 
-/// What loading a corpus costs.
+/// The cost of loading a corpus.
 #[derive(Clone, Debug, Serialize)]
 pub struct Analysis {
     /// Usable rows.
     pub rows: usize,
     /// Rows that were timed one by one.
     pub sampled: usize,
-    /// Text work.
     pub text: TextCost,
-    /// Reading, decoding and mel frames.
     pub audio: AudioCost,
-    /// With and without a cache.
     pub cache: CacheCost,
-    /// What reaches the consumer.
     pub batches: BatchCost,
-    /// What to change, the most urgent first; empty where nothing is.
+    /// Advice, the most urgent first; may be empty.
     pub findings: Vec<Finding>,
     /// The result in one sentence.
     pub verdict: String,
@@ -54,45 +50,41 @@ pub struct Analysis {
 /// Text work: language, normalisation, symbols.
 #[derive(Clone, Debug, Serialize)]
 pub struct TextCost {
-    /// Of one row, on one thread.
+    /// Time per row, on one thread.
     pub per_row: Seconds,
-    /// Of all rows, on one thread, by the sample.
+    /// Estimate for all rows, on one thread.
     pub all_rows: Seconds,
 }
 
 /// Reading, decoding and mel frames of one recording, on one thread.
 #[derive(Clone, Debug, Serialize)]
 pub struct AudioCost {
-    /// Reading the file.
     pub read: Figures,
     /// Decoding and resampling it, best of three.
     pub decode: Figures,
-    /// Its mel frames.
     pub mel: Figures,
-    /// Variation of read + decode per second of sound: how even loading is, whatever the lengths.
-    /// The extreme twentieths do not count.
+    /// Coefficient of variation of read + decode time per second of sound, without the lowest and the
+    /// highest 5 %.
     pub variation: f64,
-    /// Sound handled per second of work: how many times faster than speech.
+    /// Seconds of sound per second of work.
     pub times_real_time: f64,
 }
 
-/// With and without a cache.
+/// Start time with and without a cache.
 #[derive(Clone, Debug, Serialize)]
 pub struct CacheCost {
-    /// Preparing every row, by the sample, on all workers.
+    /// Estimate for preparing every row, on all workers.
     pub cold: Seconds,
     /// Opening the cache, measured.
     pub warm: Seconds,
-    /// How many times faster.
+    /// `cold / warm`.
     pub gain: f64,
 }
 
-/// Something to change.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Finding {
-    /// What was measured, against which limit.
+    /// The measurement and its limit.
     pub fact: String,
-    /// What to do about it.
     pub advice: String,
 }
 
@@ -112,7 +104,7 @@ pub fn analyze(
     let each = text.per_row.0 + audio.read.mean + audio.decode.mean;
     let cold = Seconds(each * corpus.utterances.len() as f64 / feed_settings.workers.max(1) as f64);
     let cache = CacheCost { cold, warm, gain: cold.0 / warm.0.max(1e-9) };
-    let batches = rehearse(prepared, feed_settings, &options.consumer, recorder, cancel)?;
+    let batches = benchmark_feed(prepared, feed_settings, &options.consumer, recorder, cancel)?;
     let rows = prepared.summary.usable;
     let mut analysis = Analysis {
         rows,
@@ -160,7 +152,7 @@ fn time_audio(
     let mut out = Vec::new();
     let (mut sound, mut work) = (0.0, 0.0);
     for row in sample {
-        // A broken recording is in the list of rejected rows; its cost is not loading's.
+        // A broken recording is in the list of rejected rows and is not loaded in training.
         let Some([reading, decoding, kernel, length]) = time_one(
             settings,
             &mut file,
@@ -187,8 +179,8 @@ fn time_audio(
     })
 }
 
-/// All but the lowest and the highest twentieth: on a shared machine a pause in the middle of a
-/// recording says nothing about the corpus.
+/// Drops the lowest and the highest 5 %: on a shared machine, a pause during one recording is not a
+/// property of the corpus.
 fn without_extremes(mut values: Vec<f64>) -> Stats {
     values.sort_by(f64::total_cmp);
     let cut = values.len() / 20;
@@ -210,7 +202,7 @@ fn time_one(
     let bytes = file.read(path, &settings.audio).ok()?;
     let read = start.elapsed();
     let extension = path.extension().and_then(|extension| extension.to_str());
-    // Best of three: a pause of a shared machine is no property of the recording.
+    // Best of three: a pause of a shared machine is not a property of the recording.
     let mut decoding = Duration::MAX;
     for _ in 0..2 {
         let start = Instant::now();
@@ -228,8 +220,8 @@ fn time_one(
     let decoded = start.elapsed();
     mel.extract_into(sound, &mut out[..values]).ok()?;
     let done = start.elapsed();
-    let made = done - decoded;
-    Some([read.as_secs_f64(), decoding.as_secs_f64(), made.as_secs_f64(), length.0])
+    let extracting = done - decoded;
+    Some([read.as_secs_f64(), decoding.as_secs_f64(), extracting.as_secs_f64(), length.0])
 }
 
 fn figures(stats: &Stats) -> Result<Figures, TrainError> {

@@ -1,9 +1,10 @@
-//! The trainer run for a few steps, as it is and with one part taken away, each run recorded.
+//! Runs the trainer for a few steps, whole and with one part removed, and records each run.
 //!
-//! In: what a training run would work with, and how many steps. Out: one record per run, spans
-//! included, for whoever judges them. Data, route, model and training loop are those of
-//! [`mod@crate::run::trainer`]: taken away is only what feeds it (batches from memory) or what works
-//! on the batches (nobody). Nothing is validated, spoken or kept.
+//! In: the input of a training run, and a number of steps. Out: one record per run, with spans, for
+//! the crate `tandem-insight`. Data, route, model and training loop are those of
+//! [`mod@crate::run::trainer`]. Only the data side (replaced by batches from memory) or the model
+//! (replaced by nothing) is removed. Nothing is validated or synthesized, and no checkpoint is
+//! retained.
 
 use crate::TrainError;
 use crate::feed::train_route::{BatchSource, TrainRoute};
@@ -38,61 +39,56 @@ use tandem_telemetry::record::{Listener, RecordOptions, Recording, Spans, Update
 use tandem_telemetry::{Nanos, Recorder, Stamped};
 use tandem_units::{Bytes, Epoch};
 
-/// What is left of the trainer.
+/// Which part of the trainer runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scenario {
-    /// All of it.
     Whole,
-    /// The model: its batches come from memory.
+    /// The model, with batches from memory.
     ModelAlone,
-    /// The data side: nobody works on the batches.
+    /// The data side, without a model.
     DataAlone,
 }
 
-/// What the runs of a profile share.
+/// Shared input of the runs of a profile.
 pub struct ProfileRunner {
-    /// How the corpus is fed; workers and depth stay as they are here.
+    /// Workers and depth are fixed during the runs.
     pub feed: FeedSettings,
-    /// How the voice learns.
     pub settings: TrainSettings,
-    /// Where.
     pub devices: OpenDevices,
-    /// GPUs that are looked at meanwhile.
+    /// GPUs that are sampled during the runs.
     pub watched: Vec<WatchedGpu>,
-    /// Budgets of the devices, where they are kept.
+    /// Memory budgets, where they are enforced.
     pub limits: Option<MemoryLimits>,
-    /// The longest the model waits for its buffer to fill.
+    /// Maximum wait for the slots to fill before the first step.
     pub start_delay: Duration,
     /// Steps of each run, warm-up included.
     pub steps: u64,
-    /// For what a run must put somewhere; of no use afterwards.
+    /// Directory for temporary checkpoints.
     pub scratch: PathBuf,
-    /// Hears the number of each step that is over.
+    /// Called with the number of each finished step.
     pub on_step: Arc<dyn Fn(u64) + Send + Sync>,
-    /// Ends it.
     pub cancel: CancelToken,
 }
 
-/// BatchSource that are kept for a replay, at most: in bytes on the model's device,
-const MOST_KEPT: Bytes = Bytes::mib(1024);
-/// and in number.
-const MOST_BATCHES: u64 = 512;
-/// Looks at a pipeline until it rests, at most.
-const MOST_LOOKS: usize = 100;
-/// How often devices are looked at, and whether a pipeline rests.
-const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// Limits of the batches that are stored on the model's device for a replay.
+const MAX_REPLAY_SIZE: Bytes = Bytes::mib(1024);
+const MAX_REPLAY_BATCHES: u64 = 512;
+/// Maximum number of polls until a pipeline is idle.
+const MAX_IDLE_POLLS: usize = 100;
+/// Interval of device samples and of idle polls.
+const POLL_EVERY: Duration = Duration::from_millis(200);
 
-/// Seconds of a batch in one turn of [`ProfileRunner::take_turns`].
+/// Seconds per batch in one turn of [`ProfileRunner::take_turns`].
 #[derive(Clone, Copy, Debug)]
 pub struct Turn {
-    /// While the pipeline works for the next ones.
+    /// While the pipeline loads the next batches.
     pub with_pipeline: f64,
-    /// While it rests.
+    /// While the pipeline is idle.
     pub alone: f64,
 }
 
 impl ProfileRunner {
-    /// One run, recorded in a new file. Gives the number of the voice's parameters.
+    /// Performs one run, recorded in a new file. Returns the number of parameters of the voice.
     pub fn run(
         &self,
         scenario: Scenario,
@@ -109,9 +105,9 @@ impl ProfileRunner {
         let recording = self.start_record(record, scenario)?;
         let recorder = recording.recorder();
         let sources = standard_sources(&self.watched);
-        let sampler = Sampler::start(sources, recorder.clone(), LOOK_EVERY)?;
+        let sampler = Sampler::start(sources, recorder.clone(), POLL_EVERY)?;
         let done = match scenario {
-            Scenario::DataAlone => self.take_only(prepared, &start, &recorder),
+            Scenario::DataAlone => self.run_data_side(prepared, &start, &recorder),
             _ => self.train(prepared, settings, start, batches, recorder),
         };
         drop(sampler);
@@ -151,14 +147,14 @@ impl ProfileRunner {
         }
     }
 
-    /// The whole data side, up to the model's device, in front of somebody who only takes.
-    fn take_only(
+    /// Runs the whole data side, up to the model's device, and drops the batches.
+    fn run_data_side(
         &self,
         prepared: &Arc<Prepared>,
         start: &RunStart,
         recorder: &Recorder,
     ) -> Result<(), TrainError> {
-        // A model that is not there is not slow either.
+        // There is no model that a slowdown could apply to.
         let feed = FeedSettings { slow: self.feed.slow.without("train"), ..self.fixed_feed() };
         let accounting = MemoryAccounting::new(self.limits, &self.devices);
         let mut batches = self.path(prepared, &feed, start, &accounting, recorder).start()?;
@@ -166,11 +162,11 @@ impl ProfileRunner {
         let accum = self.settings.grad_accum.max(1) as u64;
         let mut last = Instant::now();
         for number in 1..=self.steps * accum {
-            let Some(placed) = batches.next()? else { break };
+            let Some(transferred) = batches.next()? else { break };
             if number.is_multiple_of(accum) {
                 let now = Instant::now();
                 let took = std::mem::replace(&mut last, now).elapsed();
-                recorder.send(as_step(number / accum, &placed, took, batches.waited()));
+                recorder.send(as_step(number / accum, &transferred, took, batches.waited()));
             }
         }
         let flags = batches.close().flags;
@@ -179,39 +175,40 @@ impl ProfileRunner {
         Ok(())
     }
 
-    /// A step with the pipeline at work against the same step while it rests, in turns of some batches.
+    /// Compares steps while the pipeline works with the same steps while it is idle, in turns of `batches`
+    /// batches.
     ///
-    /// Each turn takes batches as they come, then waits until all queues are full and everybody sleeps, and learns the same
-    /// batches again from memory. `heard` gets the number of each turn that is over.
+    /// Each turn trains on batches as they come, waits until all queues are full and all stages sleep, and
+    /// trains on the same batches again from memory. `on_turn` receives the number of each finished turn.
     pub fn take_turns(
         &self,
         prepared: &Arc<Prepared>,
         turns: usize,
         batches: usize,
-        heard: &mut dyn FnMut(usize),
+        on_turn: &mut dyn FnMut(usize),
     ) -> Result<Vec<Turn>, TrainError> {
         let settings = self.settings_for(Scenario::ModelAlone);
         let mut start = self.begin(prepared, &settings)?;
         let feed = self.fixed_feed();
         let accounting = MemoryAccounting::new(self.limits, &self.devices);
         let path = self.path(prepared, &feed, &start, &accounting, &Recorder::off()).start();
-        let (mut path, mut kept) = (path?, Vec::new());
+        let (mut path, mut replay) = (path?, Vec::new());
         let mut found = Vec::new();
         let priority = priority_on(&self.devices);
         for turn in 0..=turns {
-            let (path, kept) = (&mut path, &mut kept);
+            let (path, replay) = (&mut path, &mut replay);
             let (train_state, count) = (&mut start.train_state, batches);
-            let took = on_training_pool(priority, || take_turn(train_state, path, kept, count));
-            // The first turn meets shapes for the first time.
+            let took = on_training_pool(priority, || take_turn(train_state, path, replay, count));
+            // The first turn is dropped: it compiles kernels.
             if let (1.., Some(took)) = (turn, took?) {
                 found.push(took);
-                heard(turn);
+                on_turn(turn);
             }
         }
         Ok(found)
     }
 
-    /// The first batches of the run, beside the weights.
+    /// The first batches of the run, on the model's device.
     fn first_batches(&self, prepared: &Arc<Prepared>) -> Result<Arc<[Transferred]>, TrainError> {
         let settings = self.settings_for(Scenario::ModelAlone);
         let start = self.begin(prepared, &settings)?;
@@ -219,14 +216,14 @@ impl ProfileRunner {
         let accounting = MemoryAccounting::new(self.limits, &self.devices);
         let mut path: Feed<Transferred> =
             self.path(prepared, &feed, &start, &accounting, &Recorder::off()).start()?;
-        let wanted = (self.steps * self.settings.grad_accum.max(1) as u64).min(MOST_BATCHES);
-        let (mut kept, mut size) = (Vec::new(), Bytes(0));
-        while (kept.len() as u64) < wanted && size < MOST_KEPT {
-            let Some(placed) = path.next()? else { break };
-            size += placed.size();
-            kept.push(placed);
+        let wanted = (self.steps * self.settings.grad_accum.max(1) as u64).min(MAX_REPLAY_BATCHES);
+        let (mut replay, mut size) = (Vec::new(), Bytes(0));
+        while (replay.len() as u64) < wanted && size < MAX_REPLAY_SIZE {
+            let Some(transferred) = path.next()? else { break };
+            size += transferred.size();
+            replay.push(transferred);
         }
-        Ok(kept.into())
+        Ok(replay.into())
     }
 
     fn path<'a>(
@@ -277,13 +274,13 @@ impl ProfileRunner {
         Ok(Recording::create(path, header, options)?)
     }
 
-    /// A place for the one checkpoint that every run ends with, empty again.
+    /// An empty directory for the final checkpoint of a run.
     fn checkpoints(&self) -> Result<Checkpoints, TrainError> {
         let directory = tempfile::Builder::new()
             .prefix("run-")
             .tempdir_in(&self.scratch)
             .map_err(|source| TrainError::Scratch { path: self.scratch.clone(), source })?;
-        // Removed with the scratch directory, when nobody writes into it any more.
+        // Removed with the scratch directory, after the last write.
         Ok(Checkpoints::open(&directory.keep(), Keep { last: 1 })?)
     }
 
@@ -292,11 +289,11 @@ impl ProfileRunner {
     }
 
     fn settings_for(&self, scenario: Scenario) -> TrainSettings {
-        // Measured is what most of a run does: the voice aligns, not what comes before it.
+        // Most steps of a run are aligned by the voice, so the flat start is not measured.
         let flat_start = 0;
         let alignment = match scenario {
             Scenario::Whole => AlignmentSettings { flat_start, ..self.settings.alignment },
-            // Nobody learns ahead of the search, so the first weights align everything.
+            // There are no newer snapshots, so the first weights align everything.
             _ => AlignmentSettings { every: 1, lag: u64::MAX, flat_start },
         };
         TrainSettings {
@@ -312,36 +309,39 @@ impl ProfileRunner {
     }
 }
 
-/// Some batches as they come, and the same ones again; none where none came.
+/// Trains on some batches as they come, then on the same ones again. None where none came.
 fn take_turn(
     train_state: &mut TrainState,
     path: &mut Feed<Transferred>,
-    kept: &mut Vec<Transferred>,
+    replay: &mut Vec<Transferred>,
     batches: usize,
 ) -> Result<Option<Turn>, TrainError> {
-    rest(path);
-    kept.clear();
+    wait_until_idle(path);
+    replay.clear();
     let began = Instant::now();
     for _ in 0..batches {
-        let Some(placed) = path.next()? else { break };
-        learn(train_state, &placed)?;
-        kept.push(placed);
+        let Some(transferred) = path.next()? else { break };
+        train_on_batch(train_state, &transferred)?;
+        replay.push(transferred);
     }
     let with_pipeline = began.elapsed();
-    rest(path);
+    wait_until_idle(path);
     let began = Instant::now();
-    for placed in kept.iter() {
-        learn(train_state, placed)?;
+    for transferred in replay.iter() {
+        train_on_batch(train_state, transferred)?;
     }
-    let each = |all: Duration| all.as_secs_f64() / kept.len() as f64;
+    let each = |all: Duration| all.as_secs_f64() / replay.len() as f64;
     let turn = Turn { with_pipeline: each(with_pipeline), alone: each(began.elapsed()) };
-    Ok((!kept.is_empty()).then_some(turn))
+    Ok((!replay.is_empty()).then_some(turn))
 }
 
-/// One batch as a step, waited for: a GPU would go on otherwise.
-fn learn(train_state: &mut TrainState, placed: &Transferred) -> Result<(), TrainError> {
+/// One step on one batch. Waits for its result, since a GPU computes asynchronously.
+fn train_on_batch(
+    train_state: &mut TrainState,
+    transferred: &Transferred,
+) -> Result<(), TrainError> {
     guarded("training", || {
-        train_state.accumulate_gradients(&placed.batch);
+        train_state.accumulate_gradients(&transferred.batch);
         let next = train_state.step + 1;
         let metrics = train_state.optimizer_step(next, &mut LocalGradients)?;
         // Read back, so that a GPU has done the work before the clock stops.
@@ -350,11 +350,11 @@ fn learn(train_state: &mut TrainState, placed: &Transferred) -> Result<(), Train
     })?
 }
 
-/// Waits until nobody has finished anything for longer than the slowest stage takes: every queue is full.
-fn rest(path: &Feed<Transferred>) {
+/// Waits until no stage finished an item for longer than the slowest stage takes: every queue is full.
+fn wait_until_idle(path: &Feed<Transferred>) {
     let control = path.control();
     let mut before = None;
-    for _ in 0..MOST_LOOKS {
+    for _ in 0..MAX_IDLE_POLLS {
         let stages = control.stages();
         let done: u64 = stages.iter().map(|stage| stage.items).sum();
         if before.replace(done) == Some(done) {
@@ -362,25 +362,25 @@ fn rest(path: &Feed<Transferred>) {
         }
         let usual = |stage: &StageTotals| stage.busy.div_f64(stage.items.max(1) as f64);
         let slowest = stages.iter().map(usual).max().unwrap_or_default();
-        std::thread::sleep(LOOK_EVERY.max(2 * slowest));
+        std::thread::sleep(POLL_EVERY.max(2 * slowest));
     }
 }
 
-fn as_step(step: u64, placed: &Transferred, took: Duration, waited: Duration) -> Step {
-    let shape = placed.shape;
+fn as_step(step: u64, transferred: &Transferred, took: Duration, waited: Duration) -> Step {
+    let shape = transferred.shape;
     Step {
         step,
-        ticket: placed.ticket,
+        ticket: transferred.ticket,
         took: took.into(),
         waited: waited.into(),
-        items: placed.batch.utterances as u32,
-        frames: placed.frames,
+        items: transferred.batch.utterances as u32,
+        frames: transferred.frames,
         shape: Some([shape.rows as u32, shape.symbols as u32, shape.frames as u32]),
         losses: Vec::new(),
     }
 }
 
-/// Seconds that it takes to send one event, measured here and now.
+/// Measures how many seconds it takes to send one event.
 pub fn send_cost() -> Result<f64, TrainError> {
     const EVENTS: u32 = 4000;
     let header = RunHeader::now("tandem", env!("CARGO_PKG_VERSION"), serde_json::Value::Null);
@@ -397,10 +397,10 @@ pub fn send_cost() -> Result<f64, TrainError> {
     Ok(took / f64::from(EVENTS))
 }
 
-/// Rows, symbols and frames of padded batches, and how many have that shape.
+/// Number of batches by padded shape: rows, symbols, frames.
 pub type ShapeCounts = BTreeMap<[u32; 3], u32>;
 
-/// Padded shapes of the first epoch for each batch size, with the number of batches of each.
+/// Padded shapes of the first epoch, for each batch size.
 pub fn shapes_by_batch(
     prepared: &Prepared,
     feed: &FeedSettings,

@@ -1,6 +1,6 @@
-//! One row of a corpus: kept as it is in the cache, or made anew.
+//! One row of a corpus: reused from the cache if unchanged, processed otherwise.
 //!
-//! In: a few [`Utterance`]s. Out: for each, what the cache shall hold of it. Reads recordings,
+//! In: a few [`Utterance`]s. Out: for each, the cache record and its content. Reads recordings,
 //! writes nothing. Next: [`mod@crate::prepare`], which runs this on all workers.
 
 use crate::data_settings::DataSettings;
@@ -20,46 +20,42 @@ use tandem_data::text::{FrontEnd, Language, Memo, ProcessedText, TextError};
 use tandem_pipeline::{Outlet, Payload, Stage, Trouble};
 use tandem_units::{Bytes, Hint, Samples};
 
-/// Texts a worker remembers: several voices often speak the same sentences. Some megabytes.
-const TEXTS_HELD: usize = 4096;
+/// Texts whose reading a worker memoizes: several speakers often read the same sentences. A few
+/// megabytes.
+const MEMO_TEXTS: usize = 4096;
 
-/// Whether a recording whose stamp did not change is believed to be the same.
+/// How a changed recording is detected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Trust {
-    /// Yes: size, time and inode decide.
+pub enum ChangeCheck {
+    /// By its stamp: size, modification time and inode.
     #[default]
     Stamps,
-    /// No: its bytes are read and hashed.
-    Bytes,
+    /// By its contents: every recording is read and hashed.
+    Contents,
 }
 
-/// Whether mel frames are kept in the cache.
+/// Whether mel frames are stored in the cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Features {
-    /// Made anew in every epoch.
+    /// No: computed again in every epoch.
     #[default]
     OnTheFly,
-    /// WrittenCheckpoints, so that later epochs only copy.
+    /// Yes: later epochs only copy them.
     Cached,
 }
 
 /// What all workers share.
-pub struct Surroundings {
-    /// The corpus directory.
+pub struct PrepareContext {
+    /// The corpus directory, opened.
     pub root: File,
-    /// Its path, for reading recordings.
     pub root_path: std::path::PathBuf,
-    /// How text becomes symbols.
     pub front_end: Arc<FrontEnd>,
-    /// How everything else is done.
     pub settings: DataSettings,
-    /// What the cache holds now.
+    /// Rows of the current cache.
     pub old: Option<OldRows>,
-    /// What an unfinished build left behind.
+    /// Entries that an interrupted build wrote.
     pub leftovers: Leftovers,
-    /// Whether unchanged stamps are believed.
-    pub trust: Trust,
-    /// Whether mel frames are kept.
+    pub change_check: ChangeCheck,
     pub features: Features,
     /// Rows of the current cache that were found damaged.
     pub damaged: AtomicUsize,
@@ -68,12 +64,11 @@ pub struct Surroundings {
 /// The current cache, with its rows by id.
 pub struct OldRows {
     cache: Arc<Cache>,
-    // By the id's hash: a million ids as strings would weigh more than the index itself.
+    // Keyed by the hash of the id: a million ids as strings would need more memory than the index.
     rows: HashMap<u64, u32>,
 }
 
 impl OldRows {
-    /// Makes the list of ids.
     pub fn of(cache: Arc<Cache>) -> OldRows {
         let known =
             (0..cache.len()).filter_map(|number| cache.row(number).map(|row| (number, row)));
@@ -93,156 +88,148 @@ fn hash_id(id: &str) -> u64 {
     hasher.finish()
 }
 
-/// A few rows to look at. Several at once, since a phonemiser is started once for all of them.
-pub struct Job(pub Vec<Utterance>);
+/// A few rows to process together: a phonemizer is started once for all of them.
+pub struct RowChunk(pub Vec<Utterance>);
 
-/// The same rows, looked at.
-pub struct Examined(pub Vec<(Utterance, Outcome)>);
+pub struct ProcessedRows(pub Vec<(Utterance, Outcome)>);
 
-/// What the cache shall hold of a row, and how that came about.
+/// What the cache stores for a row.
 pub struct Outcome {
-    /// Lengths, stamps and, for content that is on disk already, places.
+    /// Lengths, stamps and, for content that is already on disk, offsets.
     pub record: Record,
-    /// How it came about.
-    pub how: How,
-    /// What it is.
+    pub origin: RowOrigin,
     pub content: Content,
 }
 
-/// How the cache came by a row.
+/// Where the content of a row comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum How {
-    /// It holds the row already.
-    WrittenCheckpoints,
-    /// It holds the row already; only the recording's stamp is new.
+pub enum RowOrigin {
+    /// The current cache; nothing changed.
+    Unchanged,
+    /// The current cache; only the recording's stamp changed.
     Touched,
-    /// An unfinished build wrote it.
+    /// An interrupted build.
     Recovered,
-    /// It was made anew.
-    Made,
+    /// It was processed in this run.
+    Processed,
 }
 
-/// What is known of a row.
+/// The content of a row.
 pub enum Content {
-    /// What the current cache holds.
-    Old,
-    /// What an unfinished build left, in this language.
-    Left(String),
-    /// Something new.
-    New(Box<Built>),
-    /// Nothing: the row cannot be used.
+    /// Already in the current cache.
+    Cached,
+    /// Written by an interrupted build, in this language.
+    Recovered(String),
+    New(Box<RowData>),
+    /// The row cannot be used.
     Unusable(Fault),
 }
 
-/// A row made anew.
-pub struct Built {
-    /// What it says.
+/// Text and features of a processed row.
+pub struct RowData {
     pub reading: ProcessedText,
-    /// What it sounds like, where features are kept.
+    /// `[frames, bands]`, where features are cached.
     pub mel: Option<Vec<f32>>,
 }
 
-/// Why a row cannot be used; kept in the cache as JSON.
+/// Why a row cannot be used; stored in the cache as JSON.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Fault {
-    /// The kind.
     pub reason: RejectReason,
-    /// The fact.
     pub message: String,
-    /// The way out.
+    /// What the user can do about it.
     pub fix: String,
 }
 
-impl Payload for Job {
+impl Payload for RowChunk {
     fn size(&self) -> Bytes {
         Bytes(self.0.iter().map(|row| (size_of::<Utterance>() + row.text.len()) as u64).sum())
     }
 }
 
-impl Payload for Examined {
+impl Payload for ProcessedRows {
     fn size(&self) -> Bytes {
         let mel = |outcome: &Outcome| match &outcome.content {
-            Content::New(built) => built.mel.as_ref().map_or(0, Vec::len) * 4,
+            Content::New(data) => data.mel.as_ref().map_or(0, Vec::len) * 4,
             _ => 0,
         };
         let row = |(row, outcome): &(Utterance, Outcome)| {
-            (size_of::<Utterance>() + size_of::<Built>() + row.text.len() * 4 + mel(outcome)) as u64
+            (size_of::<Utterance>() + size_of::<RowData>() + row.text.len() * 4 + mel(outcome))
+                as u64
         };
         Bytes(self.0.iter().map(row).sum())
     }
 }
 
-/// Looks at rows. One per worker: it owns decoder, kernel and buffers.
-pub struct Examine {
-    around: Arc<Surroundings>,
+/// Processes rows. One per worker: it owns decoder, kernel and buffers.
+pub struct ProcessRows {
+    context: Arc<PrepareContext>,
     file: FileReader,
     decoder: Decoder,
     mel: WorkerMel,
     memo: Memo,
 }
 
-/// What is known of a row before its text is read.
-enum Heard {
-    /// Nothing is left to do.
-    Settled(Outcome),
-    /// The recording is fine; the text is still to be read.
-    Sound(Record, Option<Vec<f32>>),
+/// The state of a row after its recording was checked.
+enum AudioCheck {
+    /// The outcome is known; the text need not be read.
+    Done(Outcome),
+    /// The recording is usable and the text must still be read. Holds the mel frames, if cached.
+    NeedsText(Record, Option<Vec<f32>>),
 }
 
-impl Examine {
-    /// A worker's own examiner.
-    pub fn new(around: &Arc<Surroundings>) -> Examine {
-        let settings = &around.settings;
-        Examine {
-            around: around.clone(),
+impl ProcessRows {
+    pub fn new(context: &Arc<PrepareContext>) -> ProcessRows {
+        let settings = &context.settings;
+        ProcessRows {
+            context: context.clone(),
             file: FileReader::default(),
             decoder: Decoder::new(settings.mel.rate, settings.audio),
             mel: WorkerMel::new(settings.mel.clone(), MelKernel::best_for(&settings.mel)),
-            memo: Memo::new(TEXTS_HELD),
+            memo: Memo::new(MEMO_TEXTS),
         }
     }
 
-    /// Looks at a few rows.
-    pub fn examine(&mut self, rows: Vec<Utterance>) -> Result<Examined, Trouble> {
-        let mut heard = Vec::with_capacity(rows.len());
+    pub fn process(&mut self, rows: Vec<Utterance>) -> Result<ProcessedRows, Trouble> {
+        let mut checks = Vec::with_capacity(rows.len());
         for row in &rows {
-            heard.push(self.listen(row).map_err(Trouble::stop)?);
+            checks.push(self.check_audio(row).map_err(Trouble::stop)?);
         }
-        let mut readings = self.read_texts(&rows, &heard)?.into_iter();
-        let settle = |(row, heard): (Utterance, Heard)| {
-            let outcome = match heard {
-                Heard::Settled(outcome) => outcome,
-                Heard::Sound(record, mel) => match readings.next() {
+        let mut readings = self.read_texts(&rows, &checks)?.into_iter();
+        let finish = |(row, check): (Utterance, AudioCheck)| {
+            let outcome = match check {
+                AudioCheck::Done(outcome) => outcome,
+                AudioCheck::NeedsText(record, mel) => match readings.next() {
                     Some(Ok(reading)) => {
-                        made(record, Content::New(Box::new(Built { reading, mel })))
+                        processed(record, Content::New(Box::new(RowData { reading, mel })))
                     }
                     Some(Err(fault)) => rejected(record, fault),
-                    None => unreachable!("there is one reading for each row that was heard"),
+                    None => unreachable!("each row that needs its text has one reading"),
                 },
             };
             (row, outcome)
         };
-        Ok(Examined(rows.into_iter().zip(heard).map(settle).collect()))
+        Ok(ProcessedRows(rows.into_iter().zip(checks).map(finish).collect()))
     }
 
-    fn listen(&mut self, row: &Utterance) -> Result<Heard, tandem_data::DataError> {
+    fn check_audio(&mut self, row: &Utterance) -> Result<AudioCheck, tandem_data::DataError> {
         let mut record = Record {
             source: source_of(row),
             line: row.line,
             manifest: row.manifest,
             split: u8::from(row.split == Split::Eval),
-            audio: Stamp::at(&self.around.root, &row.audio)?,
+            audio: Stamp::at(&self.context.root, &row.audio)?,
             ..Record::default()
         };
         let old = self.find_old(row, &record.source);
         if let Some((old, note)) = &old
             && old.audio == record.audio
-            && self.around.trust == Trust::Stamps
+            && self.context.change_check == ChangeCheck::Stamps
         {
-            return Ok(Heard::Settled(kept(record, old, note, How::WrittenCheckpoints)));
+            return Ok(AudioCheck::Done(reuse(record, old, note, RowOrigin::Unchanged)));
         }
-        let path = self.around.root_path.join(&row.audio);
-        let bytes = match self.file.read(&path, &self.around.settings.audio) {
+        let path = self.context.root_path.join(&row.audio);
+        let bytes = match self.file.read(&path, &self.context.settings.audio) {
             Ok(bytes) => bytes,
             Err(error) => {
                 // A failed read says nothing about the recording: without its stamp, the next
@@ -250,31 +237,31 @@ impl Examine {
                 if matches!(error, AudioError::Read { .. }) {
                     record.audio = Stamp::MISSING;
                 }
-                return Ok(Heard::Settled(rejected(record, audio_fault(&error))));
+                return Ok(AudioCheck::Done(rejected(record, audio_fault(&error))));
             }
         };
         record.audio_hash = Fingerprint::of(bytes);
         if let Some((old, note)) = &old
             && old.audio_hash == record.audio_hash
         {
-            let how =
-                if old.audio == record.audio { How::WrittenCheckpoints } else { How::Touched };
-            return Ok(Heard::Settled(kept(record, old, note, how)));
+            let origin =
+                if old.audio == record.audio { RowOrigin::Unchanged } else { RowOrigin::Touched };
+            return Ok(AudioCheck::Done(reuse(record, old, note, origin)));
         }
-        if let Some(recovered) = recover(&self.around, record) {
-            return Ok(Heard::Settled(recovered));
+        if let Some(recovered) = recover(&self.context, record) {
+            return Ok(AudioCheck::Done(recovered));
         }
         let extension = row.audio.extension().and_then(|extension| extension.to_str());
         let sound = self.decoder.decode(bytes, extension);
         Ok(match sound.map_err(|error| audio_fault(&error)) {
-            Ok(sound) => hear(&mut self.mel, &self.around, record, sound),
-            Err(fault) => Heard::Settled(rejected(record, fault)),
+            Ok(sound) => check_length(&mut self.mel, &self.context, record, sound),
+            Err(fault) => AudioCheck::Done(rejected(record, fault)),
         })
     }
 
-    /// The row in the current cache, if it was made from the same text and is whole.
+    /// The row in the current cache, if it has the same text and is undamaged.
     fn find_old(&self, row: &Utterance, source: &Fingerprint) -> Option<(Record, String)> {
-        let old = self.around.old.as_ref()?;
+        let old = self.context.old.as_ref()?;
         let (number, found) = old.find(&row.id)?;
         if found.record.source != *source {
             return None;
@@ -287,62 +274,63 @@ impl Examine {
                 cache.text(record).is_some() && self.has_features(cache, number, record)
             }
         };
-        // Features that were never kept are missing, not damaged.
+        // Features that were never cached are missing, not damaged.
         if !whole && (record.mel_segment != 0 || cache.text(record).is_none()) {
-            self.around.damaged.fetch_add(1, Ordering::Relaxed);
+            self.context.damaged.fetch_add(1, Ordering::Relaxed);
         }
         whole.then(|| (*record, found.note.to_string()))
     }
 
     fn has_features(&self, cache: &Cache, number: usize, record: &Record) -> bool {
-        match (self.around.features, self.around.trust) {
+        match (self.context.features, self.context.change_check) {
             (Features::OnTheFly, _) => true,
-            (Features::Cached, Trust::Stamps) => cache.has_mel(record),
-            (Features::Cached, Trust::Bytes) => cache.mel(number, record).is_some(),
+            (Features::Cached, ChangeCheck::Stamps) => cache.has_mel(record),
+            (Features::Cached, ChangeCheck::Contents) => cache.mel(number, record).is_some(),
         }
     }
 
     fn read_texts(
         &mut self,
         rows: &[Utterance],
-        heard: &[Heard],
+        checks: &[AudioCheck],
     ) -> Result<Vec<Result<ProcessedText, Fault>>, Trouble> {
-        let waiting = rows.iter().zip(heard).filter(|(_, heard)| matches!(heard, Heard::Sound(..)));
+        let waiting =
+            rows.iter().zip(checks).filter(|(_, check)| matches!(check, AudioCheck::NeedsText(..)));
         let mut readings = Vec::new();
-        let mut asked = Vec::new();
+        let mut requests = Vec::new();
         for (row, _) in waiting {
             match row.language.as_deref().map(str::parse::<Language>).transpose() {
                 Ok(language) => {
-                    asked.push((readings.len(), (row.text.as_str(), language)));
+                    requests.push((readings.len(), (row.text.as_str(), language)));
                     readings.push(None);
                 }
                 Err(error) => readings.push(Some(Err(text_fault(&error)))),
             }
         }
-        let texts: Vec<_> = asked.iter().map(|(_, text)| *text).collect();
-        let read = self.memo.read_many(&self.around.front_end, &texts).map_err(Trouble::stop)?;
-        for ((place, _), read) in asked.iter().zip(read) {
+        let texts: Vec<_> = requests.iter().map(|(_, text)| *text).collect();
+        let read = self.memo.read_many(&self.context.front_end, &texts).map_err(Trouble::stop)?;
+        for ((place, _), read) in requests.iter().zip(read) {
             readings[*place] = Some(read.map_err(|error| text_fault(&error)));
         }
         Ok(readings.into_iter().flatten().collect())
     }
 }
 
-impl Stage for Examine {
-    type In = Job;
-    type Out = Examined;
+impl Stage for ProcessRows {
+    type In = RowChunk;
+    type Out = ProcessedRows;
 
     fn name(&self) -> &'static str {
-        "examine"
+        "process"
     }
 
-    fn step(&mut self, job: Job, out: &mut dyn Outlet<Examined>) -> Result<(), Trouble> {
-        let examined = self.examine(job.0)?;
-        out.push(examined)
+    fn step(&mut self, job: RowChunk, out: &mut dyn Outlet<ProcessedRows>) -> Result<(), Trouble> {
+        let processed = self.process(job.0)?;
+        out.push(processed)
     }
 }
 
-/// What a row is known by apart from its recording. A row that moves to another line is the same.
+/// Identifies a row by everything but its recording. A row that moves to another line is the same.
 fn source_of(row: &Utterance) -> Fingerprint {
     let split = [u8::from(row.split == Split::Eval)];
     let or_none = |column: &Option<String>| column.as_deref().unwrap_or_default().to_string();
@@ -355,33 +343,38 @@ fn source_of(row: &Utterance) -> Fingerprint {
     ])
 }
 
-fn kept(new: Record, old: &Record, note: &str, how: How) -> Outcome {
+fn reuse(new: Record, old: &Record, note: &str, origin: RowOrigin) -> Outcome {
     let record = Record { audio: new.audio, line: new.line, manifest: new.manifest, ..*old };
     let content = match (old.state(), serde_json::from_str(note)) {
         (RowState::Rejected, Ok(fault)) => Content::Unusable(fault),
-        _ => Content::Old,
+        _ => Content::Cached,
     };
-    Outcome { record, how, content }
+    Outcome { record, origin, content }
 }
 
-fn recover(around: &Surroundings, mut record: Record) -> Option<Outcome> {
-    let text = around.leftovers.text.get(&record.key())?;
-    if around.features == Features::Cached {
-        let mel = around.leftovers.mel.get(&record.key())?;
+fn recover(context: &PrepareContext, mut record: Record) -> Option<Outcome> {
+    let text = context.leftovers.text.get(&record.key())?;
+    if context.features == Features::Cached {
+        let mel = context.leftovers.mel.get(&record.key())?;
         (record.mel_segment, record.mel_offset) = (mel.segment, mel.offset);
     }
     (record.text_segment, record.text_offset) = (text.place.segment, text.place.offset);
     (record.frames, record.symbols) = (text.frames, text.symbols);
-    let content = Content::Left(text.language.clone());
-    Some(Outcome { record, how: How::Recovered, content })
+    let content = Content::Recovered(text.language.clone());
+    Some(Outcome { record, origin: RowOrigin::Recovered, content })
 }
 
-fn hear(mel: &mut WorkerMel, around: &Surroundings, mut record: Record, sound: Sound<'_>) -> Heard {
-    let frames = around.settings.mel.frames(sound.len());
-    let limit = around.settings.max_mel_frames;
+fn check_length(
+    mel: &mut WorkerMel,
+    context: &PrepareContext,
+    mut record: Record,
+    sound: Sound<'_>,
+) -> AudioCheck {
+    let frames = context.settings.mel.frames(sound.len());
+    let limit = context.settings.max_mel_frames;
     if frames.0 > limit {
-        let rate = around.settings.mel.rate;
-        let longest = rate.seconds(Samples(limit * around.settings.mel.hop.0));
+        let rate = context.settings.mel.rate;
+        let longest = rate.seconds(Samples(limit * context.settings.mel.hop.0));
         let fault = Fault {
             reason: RejectReason::AudioTooLong,
             message: format!(
@@ -391,25 +384,25 @@ fn hear(mel: &mut WorkerMel, around: &Surroundings, mut record: Record, sound: S
             ),
             fix: format!("cut it below {longest}, or raise `--max-mel-frames`"),
         };
-        return Heard::Settled(rejected(record, fault));
+        return AudioCheck::Done(rejected(record, fault));
     }
     record.frames = frames.0 as u32;
-    let features = (around.features == Features::Cached).then(|| {
-        let mut out = vec![0.0; frames.0 * around.settings.mel.bands];
+    let features = (context.features == Features::Cached).then(|| {
+        let mut out = vec![0.0; frames.0 * context.settings.mel.bands];
         mel.extract_into(sound, &mut out).map(|_| out)
     });
     match features.transpose() {
-        Ok(features) => Heard::Sound(record, features),
-        Err(error) => Heard::Settled(rejected(record, fault(RejectReason::BrokenAudio, &error))),
+        Ok(features) => AudioCheck::NeedsText(record, features),
+        Err(error) => AudioCheck::Done(rejected(record, fault(RejectReason::BrokenAudio, &error))),
     }
 }
 
-fn made(record: Record, content: Content) -> Outcome {
-    Outcome { record, how: How::Made, content }
+fn processed(record: Record, content: Content) -> Outcome {
+    Outcome { record, origin: RowOrigin::Processed, content }
 }
 
 fn rejected(record: Record, fault: Fault) -> Outcome {
-    made(Record { state: 1, ..record }, Content::Unusable(fault))
+    processed(Record { state: 1, ..record }, Content::Unusable(fault))
 }
 
 fn audio_fault(error: &AudioError) -> Fault {
@@ -444,7 +437,7 @@ fn fault<E: std::error::Error + Hint>(reason: RejectReason, error: &E) -> Fault 
     }
 }
 
-/// The directory of a corpus, opened once for a million short look-ups.
+/// Opens the corpus directory once, for a million stat calls relative to it.
 pub fn open_root(root: &Path) -> Result<File, tandem_data::DataError> {
     File::open(root)
         .map_err(|source| tandem_data::DataError::Read { path: root.to_path_buf(), source })

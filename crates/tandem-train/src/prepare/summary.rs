@@ -1,4 +1,4 @@
-//! What preparing did, for people and scripts; and the list of rows that cannot be used.
+//! The result of a preparation, for people and scripts, and the list of unusable rows.
 
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use tandem_data::cache::RowState;
 use tandem_data::corpus::RejectedRow;
 use tandem_units::{Bytes, Hop, SampleRate, Samples, Seconds};
 
-/// One preparation in numbers.
+/// Counts and times of one preparation.
 #[derive(Clone, Debug, Serialize)]
 pub struct Summary {
     /// The corpus directory.
@@ -22,17 +22,17 @@ pub struct Summary {
     pub usable: usize,
     /// Rows that cannot.
     pub rejected: usize,
-    /// Rows made anew in this run: 0 for a warm start.
+    /// Rows processed in this run: 0 for a warm start.
     pub rebuilt: usize,
-    /// Rows taken over from an unfinished earlier run.
+    /// Rows recovered from an interrupted earlier run.
     pub recovered: usize,
-    /// Rows whose recording was touched but has the same bytes.
+    /// Rows whose recording has a new stamp and the same contents.
     pub touched: usize,
-    /// What was wrong with the cache that was found, if anything.
+    /// Damage found in the previous cache.
     pub damage: Option<String>,
-    /// Usable rows to learn from.
+    /// Usable rows of the training split.
     pub train: usize,
-    /// Usable rows held out.
+    /// Usable held-out rows.
     pub eval: usize,
     /// Usable rows by language.
     pub languages: BTreeMap<String, usize>,
@@ -42,18 +42,17 @@ pub struct Summary {
     pub sound: Seconds,
     /// Mel frames of the longest usable recording.
     pub longest_frames: usize,
-    /// Whether mel frames are kept.
+    /// Whether mel frames are cached.
     pub features: bool,
     /// The list of unusable rows, where there are any.
     pub rejected_list: Option<PathBuf>,
-    /// How long it took.
     pub took: Seconds,
-    /// The most memory this process has held, where the system tells.
+    /// Peak memory of this process, where the system reports it.
     pub peak_memory: Option<Bytes>,
 }
 
 impl Summary {
-    /// Counts what a cache holds; what this run did to it is filled in by the caller.
+    /// Counts the rows of a cache. The caller fills in what this run did to it.
     pub fn of(cache: &Cache, corpus: PathBuf, rate: SampleRate, hop: Hop) -> Summary {
         let meta = cache.meta();
         let mut summary = Summary {
@@ -92,7 +91,7 @@ impl Summary {
             frames += record.frames as usize;
             summary.longest_frames = summary.longest_frames.max(record.frames as usize);
         }
-        // A frame per hop begun, and one more: take that one off again.
+        // A recording has one frame more than hops.
         let samples = Samples((frames - summary.usable) * hop.0);
         summary.sound = rate.seconds(samples);
         let named = |names: &[String], counts: Vec<usize>| {
@@ -105,7 +104,7 @@ impl Summary {
     }
 }
 
-/// The unusable rows as a tab-separated file: one line each, columns named in the first.
+/// The unusable rows as a tab-separated file with a header line.
 pub fn rejected_as_tsv(rows: &[RejectedRow]) -> String {
     let mut text = String::from("manifest\tline\tid\treason\tmessage\tfix\n");
     for row in rows {
@@ -120,7 +119,7 @@ pub fn rejected_as_tsv(rows: &[RejectedRow]) -> String {
     text
 }
 
-/// The most memory this process has held at once, where the system tells (Linux).
+/// Peak resident memory of this process; none where the system does not report it (only Linux does).
 pub fn peak_memory() -> Option<Bytes> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;

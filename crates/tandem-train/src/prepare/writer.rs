@@ -1,52 +1,52 @@
-//! The one who writes what was examined, in order, while all workers examine.
+//! Writes processed rows to the cache in corpus order, while the workers process the next ones.
+//!
+//! In: rows with their [`Outcome`]. Out: the new cache and [`PrepareCounts`]. Runs on one thread.
 
 use crate::TrainError;
-use crate::prepare::row::{Built, Content, Fault, How, Outcome};
+use crate::prepare::row::{Content, Fault, Outcome, RowData, RowOrigin};
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tandem_data::cache::{Cache, CachedText, Draft, Meta, NewRow, Record};
 use tandem_data::corpus::{RejectedRow, Utterance};
 
-/// What a run did to the cache.
+/// What one preparation counts to the cache.
 #[derive(Debug, Default)]
-pub struct Did {
-    /// Rows made anew.
+pub struct PrepareCounts {
+    /// Rows processed in this run.
     pub rebuilt: usize,
-    /// Rows taken over from an unfinished build.
+    /// Rows recovered from an interrupted build.
     pub recovered: usize,
-    /// Rows whose recording has another stamp and the same bytes.
+    /// Rows whose recording has a new stamp and the same contents.
     pub touched: usize,
-    /// What was wrong with the cache before.
+    /// Damage found in the previous cache.
     pub damage: Option<String>,
 }
 
-/// The next state of the cache, row by row.
-pub struct Writing {
+/// Writes the next version of the cache, row by row.
+pub struct CacheWriter {
     draft: Draft,
     old: Option<Arc<Cache>>,
     speakers: Names,
     languages: Names,
-    did: Did,
+    counts: PrepareCounts,
 }
 
-impl Writing {
-    /// Begins with nothing written.
-    pub fn new(draft: Draft, old: Option<Arc<Cache>>) -> Writing {
-        let did = Did::default();
+impl CacheWriter {
+    pub fn new(draft: Draft, old: Option<Arc<Cache>>) -> CacheWriter {
+        let counts = PrepareCounts::default();
         let (speakers, languages) = (Names::of("speakers"), Names::of("languages"));
-        Writing { draft, old, speakers, languages, did }
+        CacheWriter { draft, old, speakers, languages, counts }
     }
 
-    /// Writes a row that was examined.
     pub fn push(&mut self, row: &Utterance, outcome: Outcome) -> Result<(), TrainError> {
-        let Outcome { mut record, how, content } = outcome;
-        self.count(how);
+        let Outcome { mut record, origin, content } = outcome;
+        self.count(origin);
         let mut note = String::new();
         match content {
-            Content::Old => record.language = self.old_language(record.language)?,
-            Content::Left(language) => record.language = self.languages.number(&language)?,
-            Content::New(built) => self.write_new(&mut record, &built)?,
+            Content::Cached => record.language = self.old_language(record.language)?,
+            Content::Recovered(language) => record.language = self.languages.number(&language)?,
+            Content::New(data) => self.write_new(&mut record, &data)?,
             Content::Unusable(fault) => note = as_note(&fault)?,
         }
         record.speaker = self.speakers.number(row.speaker.as_deref().unwrap_or_default())?;
@@ -55,7 +55,7 @@ impl Writing {
         Ok(self.draft.push(new, self.old.as_deref())?)
     }
 
-    /// Writes a row whose manifest line alone was bad.
+    /// Writes a row whose manifest line could not be used, so that its recording was never read.
     pub fn push_unread(
         &mut self,
         row: &RejectedRow,
@@ -74,23 +74,23 @@ impl Writing {
         Ok(self.draft.push(new, None)?)
     }
 
-    /// Makes it the current state.
-    pub fn commit(self, meta: Meta) -> Result<(Cache, Did), TrainError> {
+    /// Replaces the current cache.
+    pub fn commit(self, meta: Meta) -> Result<(Cache, PrepareCounts), TrainError> {
         let meta = Meta { speakers: self.speakers.list, languages: self.languages.list, ..meta };
-        Ok((self.draft.commit(meta)?, self.did))
+        Ok((self.draft.commit(meta)?, self.counts))
     }
 
-    /// Ends early; what was written is found again.
+    /// Ends early. The next preparation recovers what was written.
     pub fn suspend(self) -> Result<(), TrainError> {
         Ok(self.draft.suspend()?)
     }
 
-    fn count(&mut self, how: How) {
-        match how {
-            How::WrittenCheckpoints => {}
-            How::Touched => self.did.touched += 1,
-            How::Recovered => self.did.recovered += 1,
-            How::Made => self.did.rebuilt += 1,
+    fn count(&mut self, origin: RowOrigin) {
+        match origin {
+            RowOrigin::Unchanged => {}
+            RowOrigin::Touched => self.counts.touched += 1,
+            RowOrigin::Recovered => self.counts.recovered += 1,
+            RowOrigin::Processed => self.counts.rebuilt += 1,
         }
     }
 
@@ -100,8 +100,8 @@ impl Writing {
         self.languages.number(&name.unwrap_or_default())
     }
 
-    fn write_new(&mut self, record: &mut Record, built: &Built) -> Result<(), TrainError> {
-        let reading = &built.reading;
+    fn write_new(&mut self, record: &mut Record, data: &RowData) -> Result<(), TrainError> {
+        let reading = &data.reading;
         let language = reading.language.tag();
         record.language = self.languages.number(language)?;
         let symbols: Vec<u16> = reading.transcript.ids().iter().map(|symbol| symbol.0).collect();
@@ -111,7 +111,7 @@ impl Writing {
             CachedText::new(record.frames, language, &symbols, &reading.normalized, phonemes);
         let place = self.draft.add_text(record.key(), &text)?;
         (record.text_segment, record.text_offset) = (place.segment, place.offset);
-        if let Some(mel) = &built.mel {
+        if let Some(mel) = &data.mel {
             let place = self.draft.add_mel(record.key(), mel)?;
             (record.mel_segment, record.mel_offset) = (place.segment, place.offset);
         }
@@ -119,7 +119,7 @@ impl Writing {
     }
 }
 
-/// Names in the order they are first met; rows hold the position.
+/// Names in the order of their first use; rows store the position.
 #[derive(Debug)]
 struct Names {
     what: &'static str,

@@ -1,8 +1,9 @@
-//! Computation beside the training, on the processor that trains.
+//! Background computation on the CPU that trains.
 //!
-//! In: work that uses Burn on the processor. Out: its result. A step is a row of computations that all cores share,
-//! each as slow as its slowest part; work of others in the same pool of threads is such a part. So whoever computes
-//! beside the training gets threads of their own, which stand behind it. Where a GPU trains nothing of this is done.
+//! In: a closure that uses Burn on the CPU. Out: its result. A training step is a sequence of parallel
+//! computations on all cores, each as slow as its slowest thread. Other work in the same thread pool
+//! would delay these threads. So background work gets its own threads with a lower priority. Where a
+//! GPU trains, no pool is started.
 
 use crate::TrainError;
 use rayon::{ThreadPool, ThreadPoolBuilder};
@@ -10,12 +11,13 @@ use tandem_device::backend::compiles_kernels;
 use tandem_device::placement::OpenDevices;
 use tandem_pipeline::ThreadPriority;
 
-/// Threads for one kind of work beside the training; by default none of its own.
+/// Threads for one kind of background work; by default the caller's thread.
 #[derive(Debug, Default)]
 pub struct BackgroundPool(Option<ThreadPool>);
 
 impl BackgroundPool {
-    /// Half as many threads as train: what is left over is less.
+    /// Starts half as many threads as the training pool has: more would only compete with each other
+    /// for the CPU time that training leaves.
     pub fn start(
         priority: ThreadPriority,
         name: &'static str,
@@ -32,7 +34,7 @@ impl BackgroundPool {
         pool.map(|pool| BackgroundPool(Some(pool))).map_err(refused)
     }
 
-    /// Does some work there and waits for it.
+    /// Runs a closure in the pool and waits for its result.
     pub fn run<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
         match &self.0 {
             Some(pool) => pool.install(work),
@@ -41,8 +43,8 @@ impl BackgroundPool {
     }
 }
 
-/// Does the training's own work on one of the threads that share its computations. From any other thread each of them
-/// would begin by waking one of these and end by being woken, hundreds of times in a step.
+/// Runs the training loop on a thread of the training pool. From any other thread, each parallel
+/// computation would wake a pool thread and then wait for it, hundreds of times per step.
 pub fn on_training_pool<R: Send>(priority: ThreadPriority, work: impl FnOnce() -> R + Send) -> R {
     match priority {
         ThreadPriority::BelowConsumer => rayon::scope(|_| work()),
@@ -50,12 +52,12 @@ pub fn on_training_pool<R: Send>(priority: ThreadPriority, work: impl FnOnce() -
     }
 }
 
-/// Who goes first in a run on these devices.
+/// Priority of the background threads in a run on these devices.
 pub fn priority_on(devices: &OpenDevices) -> ThreadPriority {
     if compiles_kernels(&devices.model) {
         return ThreadPriority::Equal;
     }
-    // The threads that train are started now and here: those who first ask for them would pass on their own place.
+    // Start the training pool here: its threads inherit the priority of the thread that starts them.
     rayon::current_num_threads();
     ThreadPriority::BelowConsumer
 }
@@ -65,28 +67,28 @@ mod tests {
     use super::*;
     use tandem_model::Device;
 
-    /// Niceness of the calling thread: the nineteenth number of its status line.
-    fn place() -> i32 {
+    /// Niceness of the calling thread: field 19 of its `stat` line.
+    fn niceness() -> i32 {
         let line = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
         let after_name = line.rsplit(')').next().unwrap();
         after_name.split_whitespace().nth(16).unwrap().parse().unwrap()
     }
 
     #[test]
-    fn work_beside_the_training_has_threads_of_its_own_behind_it() {
-        let before = place();
-        let beside = BackgroundPool::start(ThreadPriority::BelowConsumer, "test").unwrap();
-        let (name, threads, there) = beside.run(|| {
+    fn background_work_has_its_own_threads_with_a_lower_priority() {
+        let before = niceness();
+        let pool = BackgroundPool::start(ThreadPriority::BelowConsumer, "test").unwrap();
+        let (name, threads, inside) = pool.run(|| {
             let name = std::thread::current().name().unwrap_or_default().to_string();
-            (name, rayon::current_num_threads(), place())
+            (name, rayon::current_num_threads(), niceness())
         });
-        assert_eq!((name.as_str(), there), ("tandem-test-c0", (before + 10).min(19)));
+        assert_eq!((name.as_str(), inside), ("tandem-test-c0", (before + 10).min(19)));
         assert_eq!(threads, rayon::current_num_threads().div_ceil(2));
-        assert_eq!(place(), before);
+        assert_eq!(niceness(), before);
     }
 
     #[test]
-    fn on_the_processor_the_training_is_one_of_those_who_compute() {
+    fn on_the_cpu_training_runs_inside_its_thread_pool() {
         let cpu = OpenDevices { data: Device::flex(), model: Device::flex() };
         let priority = priority_on(&cpu);
         assert_eq!(priority, ThreadPriority::BelowConsumer);

@@ -1,7 +1,7 @@
 //! Checkpoints are written here, on a thread of their own.
 //!
-//! In: [`Snapshot`]s, which hold tensors of the device. Out: checkpoints on disk, and events that
-//! say so. The training thread waits for the last one only, and not without a limit. A full disk
+//! In: [`Snapshot`]s, which hold tensors of the device. Out: checkpoints on disk, and an event
+//! for each. The training thread waits only for the last one, and not without a limit. A full disk
 //! costs a warning, not the run: older checkpoints stay as they are. A checkpoint whose validation is
 //! pending is pinned, so that retention cannot remove what may become the best one.
 
@@ -45,7 +45,7 @@ pub enum Pin {
 pub enum Accepted {
     /// It will be written.
     Yes,
-    /// The ones before it are still being written; a warning says so.
+    /// The ones before it are still being written; a warning is sent.
     Busy,
 }
 

@@ -1,6 +1,6 @@
-//! What a run is given, and what became of it.
+//! Input and output types of a training run.
 //!
-//! In: nothing; these are the two ends of [`crate::run::trainer`].
+//! [`Job`] and [`RunStart`] go into [`crate::run::trainer`], [`Outcome`] comes out.
 
 use crate::TrainError;
 use crate::feed::FeedSettings;
@@ -25,49 +25,39 @@ use tandem_pipeline::watchdog::OnFrozen;
 use tandem_telemetry::Recorder;
 use tandem_telemetry::event::{RunOutcome, Started};
 
-/// What a run starts from: made by [`crate::run::start`].
+/// The state at the start, created by [`crate::run::start`] or [`crate::run::resume`].
 pub struct RunStart {
-    /// Weights and optimiser.
+    /// Weights and optimizer.
     pub train_state: TrainState,
-    /// Readers that align the first steps.
+    /// Text encoders that align the first steps.
     pub snapshots: AlignerSnapshots,
-    /// Where the run stands.
     pub state: RunState,
-    /// What the voice is.
     pub document: Arc<VoiceDocument>,
-    /// Stretches of its speakers.
+    /// Reference segments of the speakers: `[frames, bands]` each.
     pub speakers: Arc<Vec<Vec<f32>>>,
 }
 
-/// What a run works with.
+/// Everything a run needs.
 pub struct Job {
-    /// The corpus.
     pub prepared: Arc<Prepared>,
-    /// The corpus to validate on, all of it; none: the rows of the first that are held out.
+    /// The corpus to validate on, with all its rows; none: the held-out rows of `prepared`.
     pub validation: Option<Arc<Prepared>>,
-    /// How it is fed.
     pub feed: FeedSettings,
-    /// How the voice learns.
     pub settings: TrainSettings,
     /// All settings, for the checkpoint.
     pub config: serde_json::Value,
-    /// Where.
     pub devices: OpenDevices,
-    /// Budgets of the devices, where they are kept.
+    /// Memory budgets, where they are enforced.
     pub limits: Option<MemoryLimits>,
-    /// Whether every shape is met before the clock starts.
     pub warm_up: WarmUp,
     /// What they held before the voice was made.
     pub held: MemoryBaseline,
-    /// Checkpoints go here.
     pub checkpoints: Checkpoints,
-    /// The longest the model waits for its buffer to fill.
+    /// Maximum wait for the slots to fill before the first step.
     pub start_delay: Duration,
-    /// Curves, pictures and sound go here.
     pub log: LogSender,
-    /// Events go here.
     pub recorder: Recorder,
-    /// Ends the run after the step under way.
+    /// Ends the run after the current step.
     pub cancel: CancelToken,
     /// Called when a stage or the training step itself does not end. Only the caller can end a
     /// training thread that does not return from its device.
@@ -77,23 +67,19 @@ pub struct Job {
 /// How a run ended.
 #[derive(Debug)]
 pub struct Outcome {
-    /// Why.
     pub ending: Ending,
-    /// Steps done, of the whole run.
+    /// Steps done since the start of the whole run.
     pub step: u64,
-    /// Checkpoints of this process.
+    /// Checkpoints that this process wrote.
     pub written: WrittenCheckpoints,
-    /// The controlled start.
+    /// How the start waited for the slots to fill.
     pub started: Option<Started>,
-    /// What the largest batch takes, where budgets are kept.
+    /// Memory of the largest batch, where budgets are enforced.
     pub worst: Option<WorstBatch>,
-    /// What was held on the devices.
     pub memory: MemoryReport,
-    /// What was met before the clock started.
     pub warm_up: WarmedUp,
-    /// Shapes met.
     pub shapes: ShapeReport,
-    /// Workers and slots at the end, as flags.
+    /// Workers and slots at the end, as command-line flags.
     pub flags: Vec<String>,
     /// The lowest validation loss.
     pub best: Option<f64>,
@@ -106,14 +92,14 @@ pub enum Ending {
     Done,
     /// Validation stopped getting better.
     NoProgress,
-    /// Asked to stop: a checkpoint is on disk.
+    /// Stopped by the user; a checkpoint is on disk.
     Interrupted,
-    /// It could not go on; the last good state is on disk.
+    /// Stopped by an error; the last good state is on disk.
     Failed(TrainError),
 }
 
 impl Ending {
-    /// In a word, for the checkpoint that it leaves.
+    /// Short reason, stored in the final checkpoint.
     pub(crate) fn as_reason(&self) -> &'static str {
         match self {
             Ending::Done => "end",
@@ -123,7 +109,7 @@ impl Ending {
         }
     }
 
-    /// For the record.
+    /// For the run record.
     pub(crate) fn as_event(&self) -> (RunOutcome, Option<String>) {
         match self {
             Ending::Done => (RunOutcome::Done, None),

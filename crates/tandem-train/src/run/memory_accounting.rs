@@ -1,16 +1,16 @@
-//! What a run holds on each device, by owner.
+//! Device memory in use by a run, per device and owner.
 //!
-//! In: batches, weights and copies of them as they come and go. Out: two accounts
-//! ([`DeviceMemory`]), which [`crate::run::memory_watch`] reads. Batches are refused where a budget has
-//! no room for them; what the model itself needs is counted and never refused. Where one device
-//! does both kinds of work, batches are the data side's and everything else the model's.
+//! In: sizes of batches, weights and copies of weights. Out: two [`DeviceMemory`]s, which
+//! [`crate::run::memory_watch`] reads. A batch is refused where the budget has no room for it. Memory
+//! of the model is counted and never refused. Where one device does both kinds of work, batches
+//! count for the data side and everything else for the model side.
 
 use tandem_device::memory::{Charge, DeviceMemory, MemoryError, Side};
 use tandem_device::placement::{MemoryLimits, OpenDevices};
 use tandem_model::Module;
 use tandem_units::Bytes;
 
-/// The accounts of both devices; clones share them.
+/// Memory in use on both devices; clones share it.
 #[derive(Clone, Debug)]
 pub struct MemoryAccounting {
     data: DeviceMemory,
@@ -18,21 +18,19 @@ pub struct MemoryAccounting {
     apart: bool,
 }
 
-/// Batches that wait for the model, or are with it.
+/// Batches that wait for the model or are being trained on.
 const BATCHES: &str = "batches";
-/// Batches between the data device and the model device.
-const ON_THE_WAY: &str = "batches on their way";
-/// Weights, gradients' moments and running means.
+/// Batches that are copied from the data device to the model device.
+const IN_TRANSFER: &str = "batches in transfer";
+/// Weights, optimizer moments and the moving average.
 const WEIGHTS: &str = "weights and optimizer";
-/// Earlier weights, which align texts.
+/// Text encoders of earlier steps, which align.
 const ALIGNER_SNAPSHOTS: &str = "aligner snapshots";
-/// A voice that is validated or speaks.
+/// The copy of the voice for validation and samples.
 const VALIDATION: &str = "validation";
-/// Tensors that are being written to disk.
 const CHECKPOINTS: &str = "checkpoints being written";
 
 impl MemoryAccounting {
-    /// Empty accounts with these budgets.
     pub fn new(limits: Option<MemoryLimits>, devices: &OpenDevices) -> MemoryAccounting {
         MemoryAccounting {
             data: DeviceMemory::new(Side::Data, limits.map(|limits| limits.data)),
@@ -41,7 +39,6 @@ impl MemoryAccounting {
         }
     }
 
-    /// The account of a side.
     pub fn of(&self, side: Side) -> &DeviceMemory {
         match side {
             Side::Data => &self.data,
@@ -54,47 +51,47 @@ impl MemoryAccounting {
         self.apart
     }
 
-    /// What the budget leaves for batches beside the weights; none: no limit.
+    /// Free budget for batches on the model device; none: no limit.
     pub fn room_for_batches(&self) -> Option<Bytes> {
-        self.beside_weights().available()
+        self.model_device_memory().available()
     }
 
-    /// A batch beside the weights.
+    /// A batch on the model device.
     pub fn batch(&self, size: Bytes) -> Result<Charge, MemoryError> {
-        self.beside_weights().charge(BATCHES, size)
+        self.model_device_memory().charge(BATCHES, size)
     }
 
-    /// A batch on the data device, to be copied to the model's.
-    pub fn on_the_way(&self, size: Bytes) -> Result<Charge, MemoryError> {
-        self.data.charge(ON_THE_WAY, size)
+    /// A batch on the data device, being copied to the model device.
+    pub fn in_transfer(&self, size: Bytes) -> Result<Charge, MemoryError> {
+        self.data.charge(IN_TRANSFER, size)
     }
 
-    /// The weights that are trained, their moments and running means.
+    /// Weights, optimizer moments and the moving average: four times the parameters.
     pub fn weights<M: Module>(&self, module: &M) -> Charge {
         self.model.count(WEIGHTS, Bytes(4 * size_of(module).0))
     }
 
-    /// Earlier weights that align.
+    /// The text encoder of an earlier step.
     pub fn aligner_snapshot<M: Module>(&self, module: &M) -> Charge {
-        self.of_copies().count(ALIGNER_SNAPSHOTS, size_of(module))
+        self.copies_memory().count(ALIGNER_SNAPSHOTS, size_of(module))
     }
 
-    /// A copy of the voice, for an exam.
+    /// A copy of the voice for validation.
     pub fn validation<M: Module>(&self, module: &M) -> Charge {
-        self.of_copies().count(VALIDATION, size_of(module))
+        self.copies_memory().count(VALIDATION, size_of(module))
     }
 
-    /// Everything of a checkpoint until it is on disk: it stays on the model device.
+    /// The tensors of a checkpoint, on the model device until they are written.
     pub fn checkpoint<M: Module>(&self, module: &M) -> Charge {
         self.model.count(CHECKPOINTS, Bytes(4 * size_of(module).0))
     }
 
-    fn beside_weights(&self) -> &DeviceMemory {
+    fn model_device_memory(&self) -> &DeviceMemory {
         if self.apart { &self.model } else { &self.data }
     }
 
-    /// Copies for the data device are made there.
-    fn of_copies(&self) -> &DeviceMemory {
+    /// Copies of the voice are on the data device, if there are two.
+    fn copies_memory(&self) -> &DeviceMemory {
         if self.apart { &self.data } else { &self.model }
     }
 }
@@ -114,27 +111,27 @@ mod tests {
         MemoryAccounting::new(Some(limits), &devices)
     }
 
-    fn held(accounting: &MemoryAccounting) -> (Bytes, Bytes) {
+    fn in_use(accounting: &MemoryAccounting) -> (Bytes, Bytes) {
         (accounting.of(Side::Data).in_use(), accounting.of(Side::Model).in_use())
     }
 
     #[test]
-    fn on_one_device_batches_are_the_data_sides() {
+    fn on_one_device_batches_count_for_the_data_side() {
         let one = accounting();
         let batch = one.batch(Bytes(60)).unwrap();
-        assert_eq!(held(&one), (Bytes(60), Bytes(0)));
+        assert_eq!(in_use(&one), (Bytes(60), Bytes(0)));
         assert_eq!(one.room_for_batches(), Some(Bytes(40)));
         drop(batch);
-        assert_eq!(held(&one), (Bytes(0), Bytes(0)));
+        assert_eq!(in_use(&one), (Bytes(0), Bytes(0)));
     }
 
     #[test]
-    fn on_two_devices_a_batch_is_accounted_for_where_it_is() {
+    fn on_two_devices_a_batch_counts_on_both_during_transfer() {
         let two = MemoryAccounting { apart: true, ..accounting() };
-        let _way = two.on_the_way(Bytes(60)).unwrap();
+        let _transfer = two.in_transfer(Bytes(60)).unwrap();
         let _batch = two.batch(Bytes(70)).unwrap();
-        assert_eq!(held(&two), (Bytes(60), Bytes(70)));
-        let refused = two.on_the_way(Bytes(41)).unwrap_err();
+        assert_eq!(in_use(&two), (Bytes(60), Bytes(70)));
+        let refused = two.in_transfer(Bytes(41)).unwrap_err();
         assert!(matches!(refused, MemoryError::OverBudget { side: Side::Data, .. }));
         assert_eq!(two.room_for_batches(), Some(Bytes(930)));
     }

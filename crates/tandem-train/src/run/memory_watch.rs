@@ -1,10 +1,9 @@
-//! Looks every so often whether a device holds more than at the start of a run, and says whose
-//! it is.
+//! Checks regularly whether device memory grows during a run, and which owner grows.
 //!
-//! In: the accounts of [`MemoryAccounting`], and what allocators say of themselves; for the processor that
-//! is the process's resident memory. Out: a warning in the record for every further limit that is
-//! passed, and [`MemoryReport`]. Runs on a thread of its own: an allocator may take its time to
-//! answer. The baseline is taken when the run has settled: every shape met, the slots filled.
+//! In: the memory in use of [`MemoryAccounting`], and the figures of the allocators; for the CPU, the
+//! resident memory of the process. Out: a warning in the record for each limit that is exceeded, and
+//! [`MemoryReport`]. Runs on a thread of its own, since an allocator may answer slowly. The baseline
+//! is taken when the run has settled: every shape was used and the slots are full.
 
 use crate::TrainError;
 use crate::run::memory_accounting::MemoryAccounting;
@@ -19,17 +18,17 @@ use tandem_telemetry::Recorder;
 use tandem_telemetry::event::{DeviceSample, Warning};
 use tandem_units::Bytes;
 
-/// How often devices are asked: every answer takes a turn of the device's own thread.
+/// Sampling interval. Each query interrupts the thread of the device.
 pub const EVERY: Duration = Duration::from_secs(10);
-/// Steps of a process before its memory is taken as usual.
+/// Steps before the baseline is taken, at least.
 const SETTLED_AFTER: u64 = 10;
-/// The same where some shape never comes.
+/// Steps after which the baseline is taken even if a shape was never used.
 const SETTLED_AT_LATEST: u64 = 1000;
 
-/// Asks a side's allocator; none where nobody answers, and the account alone counts.
+/// Queries the allocator of a side; none where it gives no figures, and only [`MemoryAccounting`] counts.
 pub type MemoryQuery = Box<dyn Fn() -> Option<MemoryFigures> + Send>;
 
-/// Watches until it is finished or dropped.
+/// Samples memory until it is finished or dropped.
 pub struct MemoryWatch {
     handle: SamplerHandle,
     settled: Arc<AtomicBool>,
@@ -37,39 +36,37 @@ pub struct MemoryWatch {
     accounting: MemoryAccounting,
 }
 
-/// What was seen of a side.
+/// What was observed on a side.
 #[derive(Default)]
 struct Seen {
-    /// Warnings.
+    /// Number of warnings.
     grown: AtomicU64,
-    /// The most that its allocator had in use when asked.
+    /// The largest in-use figure of its allocator, in bytes.
     most: AtomicU64,
 }
 
-/// What a run held. Prints as a line of the report.
+/// Memory use of a run. Prints as a line of the report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemoryReport {
     /// Data, then model.
     pub sides: [SideReport; 2],
-    /// Whether a baseline was taken; without one nothing was compared.
+    /// Whether a baseline was taken. Without one, growth is unknown.
     pub settled: bool,
 }
 
-/// One side of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SideReport {
-    /// Which one.
     pub side: Side,
-    /// The most that the run itself accounted for at once.
+    /// Peak of the memory that the run itself accounted for.
     pub accounted: Bytes,
-    /// The most that was in use when the allocator was asked; none where it never answered.
+    /// Largest sample of the allocator's in-use figure; none where it gave none.
     pub in_use: Option<Bytes>,
-    /// How often it had grown past a limit.
+    /// How often a growth limit was exceeded.
     pub grown: u64,
 }
 
-/// How both sides of these devices are asked. One device is asked once: the data side is then
-/// what its account says.
+/// Queries for both sides. A single device is queried once, for the model side; the data side then
+/// has only the accounting.
 pub fn queries(devices: &OpenDevices) -> [MemoryQuery; 2] {
     let (data, model) = (devices.data.clone(), devices.model.clone());
     let apart = devices.are_apart();
@@ -80,7 +77,7 @@ pub fn queries(devices: &OpenDevices) -> [MemoryQuery; 2] {
 }
 
 impl MemoryWatch {
-    /// Starts looking; compares nothing until [`MemoryWatch::settle`].
+    /// Starts sampling. Compares nothing until [`MemoryWatch::settle`].
     pub fn start(
         accounting: &MemoryAccounting,
         queries: [MemoryQuery; 2],
@@ -90,10 +87,10 @@ impl MemoryWatch {
         let settled = Arc::new(AtomicBool::new(false));
         let sides = [Arc::new(Seen::default()), Arc::new(Seen::default())];
         let names = [Side::Data, Side::Model];
-        let watched = names.into_iter().zip(queries).zip(&sides).map(|((side, ask), seen)| {
+        let watched = names.into_iter().zip(queries).zip(&sides).map(|((side, query), seen)| {
             Box::new(Watched {
-                ledger: accounting.of(side).clone(),
-                ask,
+                accounted: accounting.of(side).clone(),
+                query,
                 watch: None,
                 settled: settled.clone(),
                 seen: seen.clone(),
@@ -104,21 +101,20 @@ impl MemoryWatch {
         Ok(MemoryWatch { handle, settled, sides, accounting: accounting.clone() })
     }
 
-    /// From the next look on, what is held is compared with what is held then. Called after each
-    /// step with the shapes met and the shapes there are; costs a comparison.
-    pub fn after_step(&self, steps: u64, met: usize, shapes: usize) {
-        let usual = steps >= SETTLED_AFTER && met >= shapes;
-        if usual || steps >= SETTLED_AT_LATEST {
+    /// Settles after enough steps. Called after each step with the number of shapes seen so far and of
+    /// all shapes; costs a comparison.
+    pub fn after_step(&self, steps: u64, seen: usize, shapes: usize) {
+        let settled = steps >= SETTLED_AFTER && seen >= shapes;
+        if settled || steps >= SETTLED_AT_LATEST {
             self.settle();
         }
     }
 
-    /// The same at once.
+    /// Takes the baseline at the next sample.
     pub fn settle(&self) {
         self.settled.store(true, Ordering::Relaxed);
     }
 
-    /// Ends it.
     pub fn finish(self) -> MemoryReport {
         let MemoryWatch { handle, settled, sides, accounting } = self;
         drop(handle);
@@ -138,8 +134,8 @@ impl MemoryWatch {
 }
 
 struct Watched {
-    ledger: DeviceMemory,
-    ask: MemoryQuery,
+    accounted: DeviceMemory,
+    query: MemoryQuery,
     watch: Option<GrowthWatch>,
     settled: Arc<AtomicBool>,
     seen: Arc<Seen>,
@@ -148,11 +144,11 @@ struct Watched {
 
 impl Source for Watched {
     fn name(&self) -> &str {
-        self.ledger.side().name()
+        self.accounted.side().name()
     }
 
     fn sample(&mut self) -> Result<Option<DeviceSample>, SampleError> {
-        let figures = (self.ask)();
+        let figures = (self.query)();
         if let Some(figures) = figures {
             self.seen.most.fetch_max(figures.in_use.0, Ordering::Relaxed);
         }
@@ -160,10 +156,10 @@ impl Source for Watched {
             return Ok(None);
         }
         let Some(watch) = &mut self.watch else {
-            self.watch = Some(GrowthWatch::start(&self.ledger, figures));
+            self.watch = Some(GrowthWatch::start(&self.accounted, figures));
             return Ok(None);
         };
-        if let Some(growth) = watch.check(&self.ledger, figures) {
+        if let Some(growth) = watch.check(&self.accounted, figures) {
             self.seen.grown.fetch_add(1, Ordering::Relaxed);
             self.recorder.send(Warning { code: Growth::CODE.into(), text: growth.to_string() });
         }
@@ -182,7 +178,7 @@ impl fmt::Display for MemoryReport {
         }
         let grown: u64 = self.sides.iter().map(|side| side.grown).sum();
         match (self.settled, grown) {
-            (false, _) => f.write_str("; too few steps to tell whether it grows"),
+            (false, _) => f.write_str("; too few steps to measure growth"),
             (true, 0) => f.write_str("; no growth over the limits"),
             (true, 1) => f.write_str("; grew past a limit once"),
             (true, times) => write!(f, "; grew past a limit {times} times"),
@@ -203,92 +199,92 @@ mod tests {
         OpenDevices { data: Device::flex(), model: Device::flex() }
     }
 
-    /// A watch whose model side reads from a script: one figure a look, the last for ever.
-    struct Staged {
+    /// A watch whose model side reports the value of `in_use`, in MiB.
+    struct TestWatch {
         watch: MemoryWatch,
-        looks: Arc<AtomicU64>,
+        samples: Arc<AtomicU64>,
         in_use: Arc<Mutex<u64>>,
     }
 
-    fn staged(accounting: &MemoryAccounting, recorder: &Recorder) -> Staged {
-        let (looks, in_use) = (Arc::new(AtomicU64::new(0)), Arc::new(Mutex::new(1000)));
-        let (counted, told) = (looks.clone(), in_use.clone());
+    fn test_watch(accounting: &MemoryAccounting, recorder: &Recorder) -> TestWatch {
+        let (samples, in_use) = (Arc::new(AtomicU64::new(0)), Arc::new(Mutex::new(1000)));
+        let (counted, reported) = (samples.clone(), in_use.clone());
         let model: MemoryQuery = Box::new(move || {
             counted.fetch_add(1, Ordering::SeqCst);
-            let size = Bytes::mib(*told.lock().unwrap());
+            let size = Bytes::mib(*reported.lock().unwrap());
             Some(MemoryFigures { in_use: size, reserved: size })
         });
         let queries: [MemoryQuery; 2] = [Box::new(|| None), model];
         let every = Duration::from_millis(1);
         let watch = MemoryWatch::start(accounting, queries, recorder, every).unwrap();
-        Staged { watch, looks, in_use }
+        TestWatch { watch, samples, in_use }
     }
 
-    impl Staged {
-        /// Until both sides were looked at again, from beginning to end.
-        fn let_look(&self) {
-            let from = self.looks.load(Ordering::SeqCst);
+    impl TestWatch {
+        /// Waits until both sides were sampled again, from beginning to end.
+        fn wait_for_samples(&self) {
+            let from = self.samples.load(Ordering::SeqCst);
             let late = Instant::now() + Duration::from_secs(60);
-            while self.looks.load(Ordering::SeqCst) < from + 2 {
-                assert!(Instant::now() < late, "nobody looks");
+            while self.samples.load(Ordering::SeqCst) < from + 2 {
+                assert!(Instant::now() < late, "no sample in 60 s");
                 std::thread::yield_now();
             }
         }
     }
 
     #[test]
-    fn growth_over_the_limit_is_a_warning_that_names_its_owner() {
+    fn growth_over_the_limit_is_a_warning_that_names_the_owner() {
         let header = RunHeader::now("memory_watch", "0", serde_json::Value::Null);
         let (recording, _file) = Recording::in_memory(header).unwrap();
         let accounting = MemoryAccounting::new(None, &devices());
-        let staged = staged(&accounting, &recording.recorder());
-        let _usual = accounting.batch(Bytes::mib(20)).unwrap();
-        *staged.in_use.lock().unwrap() = 3000;
-        staged.let_look();
-        // What was before the run settled is no growth.
-        *staged.in_use.lock().unwrap() = 1000;
-        staged.watch.settle();
-        staged.let_look();
-        *staged.in_use.lock().unwrap() = 1499;
+        let test = test_watch(&accounting, &recording.recorder());
+        let _baseline = accounting.batch(Bytes::mib(20)).unwrap();
+        *test.in_use.lock().unwrap() = 3000;
+        test.wait_for_samples();
+        // Memory in use before the baseline does not count as growth.
+        *test.in_use.lock().unwrap() = 1000;
+        test.watch.settle();
+        test.wait_for_samples();
+        *test.in_use.lock().unwrap() = 1499;
         let _under = accounting.batch(Bytes::mib(199)).unwrap();
-        staged.let_look();
-        assert_eq!(staged.watch.sides.each_ref().map(|s| s.grown.load(Ordering::SeqCst)), [0, 0]);
-        *staged.in_use.lock().unwrap() = 1501;
+        test.wait_for_samples();
+        assert_eq!(test.watch.sides.each_ref().map(|s| s.grown.load(Ordering::SeqCst)), [0, 0]);
+        *test.in_use.lock().unwrap() = 1501;
         let _over = accounting.batch(Bytes::mib(2)).unwrap();
-        staged.let_look();
-        let report = staged.watch.finish();
-        assert_eq!(report.sides.each_ref().map(|side| side.grown), [1, 1], "each said once");
+        test.wait_for_samples();
+        let report = test.watch.finish();
+        assert_eq!(report.sides.each_ref().map(|side| side.grown), [1, 1], "one warning per side");
         assert_eq!(report.sides[1].in_use, Some(Bytes::mib(3000)));
         let text = "data side at most 221.0 MiB, model side at most 0 B accounted for and 2.9 GiB \
                     in use; grew past a limit 2 times";
         assert_eq!(report.to_string(), text);
         let warnings = recording.finish().summary.warnings;
-        let mut said: Vec<_> = warnings.iter().map(|w| (&*w.code, w.text.as_str())).collect();
-        said.sort();
+        let mut found: Vec<_> = warnings.iter().map(|w| (&*w.code, w.text.as_str())).collect();
+        found.sort();
         let data = "221.0 MiB are in use on the data device, 201.0 MiB more than at the start: \
                     batches grew by 201.0 MiB";
         let model = "1.5 GiB are in use on the model device, 501.0 MiB more than at the start: \
                      not the pipeline's batches, so tensors that the model keeps alive";
-        assert_eq!(said, [("memory_growth", data), ("memory_growth", model)]);
+        assert_eq!(found, [("memory_growth", data), ("memory_growth", model)]);
     }
 
     #[test]
-    fn a_run_settles_when_every_shape_was_met() {
+    fn a_run_settles_when_every_shape_was_used() {
         let accounting = MemoryAccounting::new(None, &devices());
-        let staged = staged(&accounting, &Recorder::off());
-        let settled = || staged.watch.settled.load(Ordering::SeqCst);
-        for (steps, met) in [(9, 3), (10, 2), (999, 2)] {
-            staged.watch.after_step(steps, met, 3);
-            assert!(!settled(), "{steps} steps, {met} shapes");
+        let test = test_watch(&accounting, &Recorder::off());
+        let settled = || test.watch.settled.load(Ordering::SeqCst);
+        for (steps, seen) in [(9, 3), (10, 2), (999, 2)] {
+            test.watch.after_step(steps, seen, 3);
+            assert!(!settled(), "{steps} steps, {seen} shapes");
         }
-        staged.watch.after_step(10, 3, 3);
+        test.watch.after_step(10, 3, 3);
         assert!(settled());
     }
 
     #[test]
-    fn the_processor_is_asked_once_for_both_sides() {
+    fn a_single_device_is_queried_once() {
         let [data, model] = queries(&devices());
         assert_eq!(data(), None);
-        assert!(model().expect("Linux tells").in_use > Bytes::mib(1));
+        assert!(model().expect("Linux reports resident memory").in_use > Bytes::mib(1));
     }
 }

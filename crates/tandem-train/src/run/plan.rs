@@ -1,7 +1,8 @@
-//! What is settled before the first step: which shapes will come, whether the largest fits, how many steps there are.
+//! What is decided before the first step: the shapes of the batch plan, whether the largest batch
+//! fits, the number of steps.
 //!
-//! In: a [`Job`] and where it begins. Out: figures, or an error before anything was trained. The steps that are tried here
-//! have no consequences.
+//! In: a [`Job`] and its [`RunStart`]. Out: figures, or an error before anything is trained. The
+//! steps that run here do not change the training state.
 
 use crate::TrainError;
 use crate::feed::{FeedSettings, Rows};
@@ -19,13 +20,14 @@ use tandem_telemetry::Recorder;
 use tandem_telemetry::event::Warning;
 use tandem_units::Epoch;
 
-/// Every fixed shape of a batch of this corpus, shortest first; none is larger where each has its own.
+/// Every shape of the batch plan, shortest first. Where each batch has its own shape, no batch is
+/// larger than these.
 pub(crate) fn planned_shapes(job: &Job) -> Result<Vec<BatchShape>, TrainError> {
     let rows = Rows::of(&job.prepared, job.feed.split);
     Ok(job.feed.batches(&rows)?.shapes().collect())
 }
 
-/// One real step, without consequences, on the largest batch that this corpus can give.
+/// Computes gradients on the largest batch of this corpus, and drops them.
 pub(crate) fn try_largest_batch(
     job: &Job,
     start: &RunStart,
@@ -41,8 +43,8 @@ pub(crate) fn try_largest_batch(
     })?)
 }
 
-/// A score is worth nothing beside one from other rows: where the rows to validate on are not
-/// those of before, the best one is looked for anew.
+/// Losses on different rows cannot be compared: where the validation rows changed, the best loss is
+/// reset.
 pub(crate) fn compare_validation(
     state: &mut RunState,
     validation: Option<&Prepared>,
@@ -55,15 +57,14 @@ pub(crate) fn compare_validation(
         return;
     }
     if state.best.is_some() {
-        let text = "the rows to validate on are not those of before: the best checkpoint is looked \
-                    for anew";
+        let text = "the validation rows changed since the checkpoint: the best loss is reset";
         recorder.send(Warning { code: "validation_changed".into(), text: text.into() });
     }
     (state.best, state.since_best, state.validation) = (None, 0, now);
 }
 
-/// One real step, without consequences, on every shape of the plan.
-pub(crate) fn meet_shapes(
+/// Warms up every shape of the plan, where the devices need it.
+pub(crate) fn warm_up_shapes(
     job: &Job,
     start: &RunStart,
     shapes: &[BatchShape],
@@ -82,17 +83,17 @@ pub(crate) fn meet_shapes(
         recorder: &job.recorder,
         cancel: &job.cancel,
     };
-    warm_up_model.meet(shapes)
+    warm_up_model.run(shapes)
 }
 
-/// Shapes as batches have them: frames are a whole number of patches there.
+/// Counts the distinct shapes after frames are padded to whole patches.
 pub(crate) fn distinct_shapes(shapes: &[BatchShape], patch: usize) -> usize {
     let batch =
         |shape: &BatchShape| BatchShape { frames: shape.frames.next_multiple_of(patch), ..*shape };
     shapes.iter().map(batch).collect::<HashSet<_>>().len()
 }
 
-/// Steps that these settings ask for; epochs are counted by the plan of the first one.
+/// Total number of steps. Every epoch is assumed to have as many batches as the first.
 pub fn total_steps(
     prepared: &Prepared,
     feed: &FeedSettings,

@@ -2,8 +2,8 @@
 //!
 //! In: the newest whole checkpoint of a directory, and the settings and corpus of now. Out:
 //! [`ResumedRun`]. Every setting that changes the arithmetic is compared. Each difference is one of three
-//! things: the run continues and says so, something missing is rebuilt and the run says so, or the
-//! run is refused with what to type. Next: [`crate::run::trainer`].
+//! things: the run continues with a warning, something missing is rebuilt with a warning, or the run is
+//! refused with a hint. Next: [`crate::run::trainer`].
 
 use crate::TrainError;
 use crate::feed::FeedSettings;

@@ -1,7 +1,7 @@
-//! How many distinct shapes a run has, and what meeting each for the first time costs.
+//! How many distinct shapes a run has, and what the first use of each costs.
 //!
-//! In: the shape of each batch and how long its step took. Out: a count, and the time that first
-//! meetings took over later ones: kernels compiled and tuned. Keeps no clock.
+//! In: the shape of each batch and how long its step took. Out: a count, and how much longer the
+//! first use took than later ones: the time to compile and tune kernels. Measures no time itself.
 
 use serde::Serialize;
 use std::collections::HashMap;
@@ -10,26 +10,25 @@ use std::time::Duration;
 use tandem_data::batch::BatchShape;
 use tandem_units::Seconds;
 
-/// Counts shapes and the cost of meeting them.
+/// Counts shapes and the time of their steps.
 #[derive(Clone, Debug, Default)]
 pub struct ShapeLog {
-    shapes: HashMap<BatchShape, Met>,
+    shapes: HashMap<BatchShape, ShapeTimes>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Met {
+struct ShapeTimes {
     first: Duration,
     later: Duration,
-    times: u32,
+    repeats: u32,
 }
 
-/// Whether a shape was met before.
+/// Whether a shape was used before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Meeting {
-    /// Kernels are compiled and tuned now.
+pub enum ShapeUse {
+    /// Kernels are compiled and tuned in this step.
     First,
-    /// They are there.
-    Again,
+    Repeated,
 }
 
 /// What a run's shapes cost.
@@ -37,64 +36,64 @@ pub enum Meeting {
 pub struct ShapeReport {
     /// Distinct shapes.
     pub shapes: usize,
-    /// All first meetings together.
+    /// Total time of the first uses.
     pub first: Seconds,
-    /// What they took over an ordinary step: on a GPU, compiling and tuning. None until some shape was met
-    /// a second time.
+    /// How much longer than ordinary steps they took: on a GPU, compiling and tuning. None until a shape
+    /// is used a second time.
     pub tuning: Option<Seconds>,
-    /// Mean of all later meetings.
+    /// Mean time of later uses.
     pub later: Option<Seconds>,
 }
 
 impl ShapeLog {
-    /// Whether a shape is new, before its step.
-    pub fn meeting(&self, shape: BatchShape) -> Meeting {
-        if self.shapes.contains_key(&shape) { Meeting::Again } else { Meeting::First }
+    /// The kind of the next use of a shape.
+    pub fn next_use(&self, shape: BatchShape) -> ShapeUse {
+        if self.shapes.contains_key(&shape) { ShapeUse::Repeated } else { ShapeUse::First }
     }
 
-    /// Enters a step on this shape.
-    pub fn enter(&mut self, shape: BatchShape, took: Duration) -> Meeting {
-        let meeting = self.meeting(shape);
-        let met = self.shapes.entry(shape).or_default();
-        match meeting {
-            Meeting::First => met.first = took,
-            Meeting::Again => {
-                met.later += took;
-                met.times += 1;
+    /// Adds a step on this shape.
+    pub fn add(&mut self, shape: BatchShape, took: Duration) -> ShapeUse {
+        let this_use = self.next_use(shape);
+        let times = self.shapes.entry(shape).or_default();
+        match this_use {
+            ShapeUse::First => times.first = took,
+            ShapeUse::Repeated => {
+                times.later += took;
+                times.repeats += 1;
             }
         }
-        meeting
+        this_use
     }
 
-    /// Shapes met so far.
+    /// Shapes used so far.
     pub fn distinct(&self) -> usize {
         self.shapes.len()
     }
 
-    /// What is known so far. A shape that was met once is compared with the mean of the others,
-    /// by its size.
+    /// The report so far. The ordinary time of a shape that was used once is estimated from the other
+    /// shapes, in proportion to its size.
     pub fn report(&self) -> ShapeReport {
-        let first: Duration = self.shapes.values().map(|met| met.first).sum();
-        let times: u32 = self.shapes.values().map(|met| met.times).sum();
-        let later: Duration = self.shapes.values().map(|met| met.later).sum();
+        let first: Duration = self.shapes.values().map(|times| times.first).sum();
+        let repeats: u32 = self.shapes.values().map(|times| times.repeats).sum();
+        let later: Duration = self.shapes.values().map(|times| times.later).sum();
         let tuning = self.ordinary_cost().map(|ordinary| (first.as_secs_f64() - ordinary).max(0.0));
         ShapeReport {
             shapes: self.shapes.len(),
             first: Seconds(first.as_secs_f64()),
             tuning: tuning.map(Seconds),
-            later: (times > 0).then(|| Seconds(later.as_secs_f64() / f64::from(times))),
+            later: (repeats > 0).then(|| Seconds(later.as_secs_f64() / f64::from(repeats))),
         }
     }
 
-    /// What one ordinary step on every shape would take.
+    /// Seconds that one ordinary step on every shape takes.
     fn ordinary_cost(&self) -> Option<f64> {
-        let again = || self.shapes.iter().filter(|(_, met)| met.times > 0);
-        let mean = |met: &Met| met.later.as_secs_f64() / f64::from(met.times);
+        let again = || self.shapes.iter().filter(|(_, times)| times.repeats > 0);
+        let mean = |times: &ShapeTimes| times.later.as_secs_f64() / f64::from(times.repeats);
         let frames: f64 = again().map(|(shape, _)| size(shape)).sum();
-        let seconds: f64 = again().map(|(_, met)| mean(met)).sum();
-        let cost = |(shape, met): (&BatchShape, &Met)| match met.times {
+        let seconds: f64 = again().map(|(_, times)| mean(times)).sum();
+        let cost = |(shape, times): (&BatchShape, &ShapeTimes)| match times.repeats {
             0 => seconds / frames * size(shape),
-            _ => mean(met),
+            _ => mean(times),
         };
         (frames > 0.0).then(|| self.shapes.iter().map(cost).sum())
     }
@@ -107,7 +106,7 @@ fn size(shape: &BatchShape) -> f64 {
 impl fmt::Display for ShapeReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let plural = if self.shapes == 1 { "shape" } else { "shapes" };
-        write!(f, "{} distinct {plural}; first meetings took {}", self.shapes, self.first)?;
+        write!(f, "{} distinct {plural}; first uses took {}", self.shapes, self.first)?;
         match (self.tuning, self.later) {
             (Some(tuning), Some(later)) => {
                 write!(f, ", {tuning} more than ordinary steps; later ones {later} each")
@@ -126,31 +125,31 @@ mod tests {
     }
 
     #[test]
-    fn the_first_meeting_of_a_shape_is_told_from_later_ones() {
+    fn the_first_use_of_a_shape_is_timed_separately() {
         let mut log = ShapeLog::default();
         let ms = Duration::from_millis;
-        assert_eq!(log.enter(shape(100), ms(1100)), Meeting::First);
-        assert_eq!(log.enter(shape(100), ms(90)), Meeting::Again);
-        assert_eq!(log.enter(shape(100), ms(110)), Meeting::Again);
-        assert_eq!(log.enter(shape(300), ms(800)), Meeting::First);
+        assert_eq!(log.add(shape(100), ms(1100)), ShapeUse::First);
+        assert_eq!(log.add(shape(100), ms(90)), ShapeUse::Repeated);
+        assert_eq!(log.add(shape(100), ms(110)), ShapeUse::Repeated);
+        assert_eq!(log.add(shape(300), ms(800)), ShapeUse::First);
         assert_eq!(
-            (log.meeting(shape(300)), log.meeting(shape(7))),
-            (Meeting::Again, Meeting::First)
+            (log.next_use(shape(300)), log.next_use(shape(7))),
+            (ShapeUse::Repeated, ShapeUse::First)
         );
         let report = log.report();
         assert_eq!((report.shapes, report.first), (2, Seconds(1.9)));
         // 100 frames cost 0.1 s, so 300 cost 0.3 s: 1.9 - 0.4.
         assert!((report.tuning.unwrap().0 - 1.5).abs() < 1e-9, "{report:?}");
-        let text = "2 distinct shapes; first meetings took 1.90 s, 1.50 s more than ordinary steps; \
+        let text = "2 distinct shapes; first uses took 1.90 s, 1.50 s more than ordinary steps; \
                     later ones 100.00 ms each";
         assert_eq!(report.to_string(), text);
     }
 
     #[test]
-    fn before_anything_is_met_twice_nothing_is_said_of_tuning() {
+    fn tuning_is_unknown_until_a_shape_is_used_twice() {
         let mut log = ShapeLog::default();
-        assert_eq!(log.report().to_string(), "0 distinct shapes; first meetings took 0 s");
-        log.enter(shape(5), Duration::from_secs(1));
-        assert_eq!(log.report().to_string(), "1 distinct shape; first meetings took 1.00 s");
+        assert_eq!(log.report().to_string(), "0 distinct shapes; first uses took 0 s");
+        log.add(shape(5), Duration::from_secs(1));
+        assert_eq!(log.report().to_string(), "1 distinct shape; first uses took 1.00 s");
     }
 }

@@ -1,8 +1,8 @@
-//! A training run as a checkpoint keeps it, and back.
+//! Converts a training run to the contents of a checkpoint, and back.
 //!
-//! In: the learner, the snapshots that coming steps need, where the data stands. Out:
-//! [`Contents`], and the same run again, to the last bit on the processor. What the state needs
-//! to fit (voice, corpus, settings) is compared before anything is used.
+//! In: training state, the aligner snapshots that coming steps need, the data position. Out:
+//! [`Contents`]; and from these the same run, bit for bit on the CPU. Whether the state fits the
+//! voice, the corpus and the settings is checked by [`crate::run::resume`] before it is used.
 
 use crate::TrainError;
 use crate::feed::{FeedSettings, Rows};
@@ -28,19 +28,18 @@ const STATE: &str = "state";
 /// The document with all settings of the run.
 pub const CONFIG: &str = "config";
 
-/// Where a run stands, besides its tensors.
+/// The state of a run, apart from its tensors.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunState {
-    /// Where the data goes on.
+    /// The next batch of the plan.
     pub position: Position,
     /// The number of the next batch, counted over the whole run.
     pub next_batch: u64,
-    /// What the corpus was made of.
     pub corpus: CorpusFacts,
     /// The lowest validation loss so far.
     pub best: Option<f64>,
-    /// Validations since then.
+    /// Validations since the best one.
     pub since_best: u32,
     /// The fingerprint of a second corpus to validate on, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -51,7 +50,7 @@ pub struct RunState {
 }
 
 impl RunState {
-    /// Before the first step of a run, or at this position of its plan.
+    /// The state before the first step, with the data at `position`.
     pub fn new(
         prepared: &Prepared,
         feed: &FeedSettings,
@@ -70,43 +69,38 @@ impl RunState {
     }
 }
 
-/// What a run must find again to go on as if nothing had happened.
+/// Must be equal for a run to resume without any change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CorpusFacts {
-    /// Rows to learn from.
+    /// Training rows.
     pub rows: usize,
-    /// Their lengths, texts and speakers, as one number.
+    /// Hash of their lengths, texts and speakers.
     pub fingerprint: String,
-    /// How rows become batches, as one number.
+    /// Hash of the batch settings.
     pub batches: String,
 }
 
-/// What a checkpoint is made from: clones of tensors, which cost nothing. Reading them back from
-/// the device happens where the checkpoint is written.
+/// Input of a checkpoint: clones of tensor handles, which copy no data. The checkpoint writer reads
+/// the values back from the device.
 pub struct Snapshot {
-    /// Steps done.
     pub step: u64,
-    /// Where the run stands.
     pub state: RunState,
-    /// What the voice is.
     pub document: Arc<VoiceDocument>,
-    /// Stretches of its speakers: `[frames, bands]` each.
+    /// Reference segments of the speakers: `[frames, bands]` each.
     pub speakers: Arc<Vec<Vec<f32>>>,
-    /// All settings, for people and for comparing.
+    /// All settings, for people and for comparison.
     pub config: serde_json::Value,
-    /// Weights as they are trained.
+    /// Trained weights, not their moving average.
     pub weights: Vec<Weight>,
-    /// The optimiser's tensors.
     pub optimizer: OptimizerState,
-    /// Readers that coming steps align with.
+    /// Text encoders that align coming steps, by step.
     pub aligner_snapshots: Vec<(u64, Encoder)>,
-    /// Its memory in the accounting of the run.
     pub memory: Charge,
 }
 
 impl Snapshot {
-    /// Everything on the host. Waits for the device.
+    /// Copies everything to the host. Waits for the device.
     pub fn contents(&self) -> Result<Contents, CheckpointError> {
         let mut contents = Contents::new(self.step);
         contents.add_document(VOICE, &*self.document)?;
@@ -149,29 +143,25 @@ fn prefixed<'a>(prefix: &'a str, weights: &'a [Weight]) -> impl Iterator<Item = 
     })
 }
 
-/// A run taken up again.
+/// A run read from a checkpoint.
 pub struct Resumed {
-    /// Steps done.
     pub step: u64,
-    /// Where it stands.
     pub state: RunState,
-    /// What the voice is.
     pub document: VoiceDocument,
-    /// Stretches of its speakers.
+    /// Reference segments of the speakers: `[frames, bands]` each.
     pub speakers: Vec<Vec<f32>>,
-    /// Its weights, trainable.
+    /// On the model device, with autodiff.
     pub voice: Voice,
-    /// Its optimiser.
     pub optimizer: Optimizer,
-    /// Readers by step.
+    /// Text encoders by step.
     pub aligner_snapshots: BTreeMap<u64, Encoder>,
-    /// The settings it was made with.
+    /// The settings of the run that wrote it.
     pub config: serde_json::Value,
 }
 
 impl Resumed {
     /// Reads a run's contents. `fresh` is a voice of the same shape on the model device, with
-    /// autodiff; aligner_snapshots go to the data device.
+    /// autodiff. Its weights are replaced.
     pub fn read(
         mut contents: Contents,
         document: VoiceDocument,
@@ -190,8 +180,8 @@ impl Resumed {
             &model_device,
         )?;
         let set = contents.take_tensors(SPEAKERS)?;
-        let stretch = |n: usize| host_values(&set, &n.to_string()).map_or(Vec::new(), |v| v.1);
-        let speakers = (0..document.speakers.len()).map(stretch).collect();
+        let segment = |n: usize| host_values(&set, &n.to_string()).map_or(Vec::new(), |v| v.1);
+        let speakers = (0..document.speakers.len()).map(segment).collect();
         let step = contents.step;
         Ok(Resumed { step, state, document, speakers, voice, optimizer, aligner_snapshots, config })
     }
@@ -252,15 +242,15 @@ fn read_aligner_snapshots(
     Ok(aligner_snapshots)
 }
 
-/// What a corpus is made of, to be compared when a run is resumed.
+/// Hashes of a corpus and its batch settings, compared when a run is resumed.
 pub fn corpus_facts(prepared: &Prepared, feed: &FeedSettings) -> CorpusFacts {
     let rows = Rows::of(prepared, feed.split);
     let mut hash = blake3::Hasher::new();
-    for (place, &number) in rows.cache_row.iter().enumerate() {
+    for (index, &number) in rows.cache_row.iter().enumerate() {
         let Some(row) = prepared.cache.row(number as usize) else { continue };
         hash.update(row.id.as_bytes());
-        hash.update(&rows.frames[place].to_le_bytes());
-        hash.update(&rows.speakers[place].to_le_bytes());
+        hash.update(&rows.frames[index].to_le_bytes());
+        hash.update(&rows.speakers[index].to_le_bytes());
         if let Some(text) = prepared.cache.text(row.record) {
             text.symbols().for_each(|symbol| {
                 hash.update(&symbol.to_le_bytes());

@@ -17,8 +17,8 @@ use crate::run::background::{on_training_pool, priority_on};
 use crate::run::job::{Ending, Job, Outcome, RunStart};
 use crate::run::memory_accounting::MemoryAccounting;
 use crate::run::plan::{
-    compare_validation, distinct_shapes, meet_shapes, planned_shapes, total_steps,
-    try_largest_batch,
+    compare_validation, distinct_shapes, planned_shapes, total_steps, try_largest_batch,
+    warm_up_shapes,
 };
 use crate::run::schedule::StepSchedule;
 use crate::run::services::{LastStep, ServiceInputs, Services};
@@ -58,7 +58,7 @@ pub fn train_on(job: Job, start: RunStart, source: BatchSource) -> Result<Outcom
         Some(_) => Some(try_largest_batch(&job, &start, &shapes)?),
         None => None,
     };
-    let warm_up = meet_shapes(&job, &start, &shapes)?;
+    let warm_up = warm_up_shapes(&job, &start, &shapes)?;
     let mut trainer = Trainer::new(job, start, &shapes)?;
     let mut batches = trainer.start_feed(source)?;
     let started = batches.wait_ready(trainer.feed.depth, trainer.start_delay);
@@ -319,7 +319,7 @@ impl Trainer {
         self.log.send(LogMessage::Scalars { step, values: scalars.collect() });
         let shape = batch.map(|batch| batch.shape);
         if let Some(shape) = shape {
-            self.shapes.enter(shape, took);
+            self.shapes.add(shape, took);
         }
         self.recorder.send(Step {
             step,

@@ -295,7 +295,7 @@ impl ValidationWorker {
         for Finding { fact, advice } in health.findings(&HealthLimits::default()) {
             let text = format!(
                 "alignment of held-out texts: {fact}; {advice}; `tandem analyze --alignments` with \
-                 this run's directory ranks the transcripts to look at"
+                 this run's directory ranks the transcripts to check"
             );
             self.recorder.send(Warning { code: "alignment_health".into(), text });
         }

@@ -1,4 +1,4 @@
-//! A small corpus that a test makes, changes and prepares.
+//! A small corpus that a test creates, changes and prepares.
 
 #![allow(dead_code, reason = "each test file uses its own part of the kit")]
 
@@ -8,21 +8,19 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tandem_data::corpus::Split;
 use tandem_pipeline::CancelToken;
-use tandem_train::prepare::row::{Features, Trust};
+use tandem_train::prepare::row::{ChangeCheck, Features};
 use tandem_train::{DataSettings, PrepareOptions, Prepared, TrainError, Watcher, prepare};
 
-/// A corpus on disk, gone with the test.
-pub struct Made {
+/// A corpus on disk, deleted at the end of the test.
+pub struct TestCorpus {
     folder: tempfile::TempDir,
-    /// Lines of its manifest.
+    /// Lines of the manifest.
     pub lines: Vec<String>,
-    /// How it is read.
     pub settings: DataSettings,
-    /// How it is prepared.
     pub options: PrepareOptions,
 }
 
-/// Everything that can be read of a row, in words and numbers.
+/// Everything the cache holds of a row, in plain types.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Content {
     pub id: String,
@@ -36,20 +34,20 @@ pub struct Content {
     pub mel: Option<Vec<f32>>,
 }
 
-impl Made {
-    /// So many rows, each with its own words and a clip of its own pitch and length.
-    pub fn with_rows(rows: usize) -> Made {
-        let folder = tempfile::tempdir().expect("a place for the test");
+impl TestCorpus {
+    /// A corpus of `rows` rows, each with its own text and a tone of its own pitch and length.
+    pub fn with_rows(rows: usize) -> TestCorpus {
+        let folder = tempfile::tempdir().expect("a temporary directory");
         fs::create_dir(folder.path().join("wavs")).expect("created");
         let settings = DataSettings::default();
         let options = PrepareOptions { workers: 2, ..PrepareOptions::default() };
-        let mut made = Made { folder, lines: Vec::new(), settings, options };
+        let mut corpus = TestCorpus { folder, lines: Vec::new(), settings, options };
         for row in 0..rows {
-            made.write_clip(&id(row), row);
-            made.lines.push(line(row));
+            corpus.write_clip(&id(row), row);
+            corpus.lines.push(line(row));
         }
-        made.write_manifest();
-        made
+        corpus.write_manifest();
+        corpus
     }
 
     pub fn root(&self) -> &Path {
@@ -70,14 +68,14 @@ impl Made {
         fs::write(self.root().join("metadata.csv"), text).expect("written");
     }
 
-    pub fn keep_features(mut self) -> Made {
+    pub fn cache_features(mut self) -> TestCorpus {
         self.options.features = Features::Cached;
         self
     }
 
     pub fn try_prepare(&self) -> Result<Prepared, TrainError> {
         let cancel = CancelToken::new();
-        prepare(self.root(), &self.settings, &self.options, &mut Unwatched, &cancel)
+        prepare(self.root(), &self.settings, &self.options, &mut NoProgress, &cancel)
     }
 
     #[track_caller]
@@ -90,19 +88,19 @@ impl Made {
         Arc::new(self.prepare())
     }
 
-    /// Reads and compares every byte.
+    /// Prepares with a comparison of all contents.
     #[track_caller]
     pub fn verify(&self) -> Prepared {
-        let options = PrepareOptions { trust: Trust::Bytes, ..self.options.clone() };
+        let options =
+            PrepareOptions { change_check: ChangeCheck::Contents, ..self.options.clone() };
         let cancel = CancelToken::new();
-        prepare(self.root(), &self.settings, &options, &mut Unwatched, &cancel).expect("prepared")
+        prepare(self.root(), &self.settings, &options, &mut NoProgress, &cancel).expect("prepared")
     }
 }
 
-/// Hears nothing.
-pub struct Unwatched;
+pub struct NoProgress;
 
-impl Watcher for Unwatched {
+impl Watcher for NoProgress {
     fn waiting_for(&mut self, _owner: &str) {}
     fn progress(&mut self, _done: usize, _rows: usize) {}
 }
@@ -140,7 +138,7 @@ pub fn line(row: usize) -> String {
     format!("{}|Row number {row} says {}.|", id(row), "la ".repeat(row % 5 + 1).trim())
 }
 
-/// A tone as the bytes of a 16-bit file.
+/// A tone as a 16-bit WAV file.
 pub fn tone(pitch: usize, samples: usize) -> Vec<u8> {
     let spec = hound::WavSpec {
         channels: 1,

@@ -23,7 +23,7 @@ use tandem_telemetry::event::{RunHeader, StartReason};
 use tandem_telemetry::stats::Figures;
 use tandem_telemetry::{Ending, RecordOptions, Recorder, Recording, Report, Rules, Spans};
 use tandem_train::measure::analyze::{Analysis, AnalyzeOptions, UNEVEN, analyze};
-use tandem_train::measure::rehearsal::{Consumer, LATE};
+use tandem_train::measure::feed_benchmark::{Consumer, LATE};
 use tandem_train::{FeedSettings, Prepared};
 use tandem_units::Seconds;
 

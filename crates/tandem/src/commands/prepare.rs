@@ -10,7 +10,7 @@ use owo_colors::OwoColorize;
 use serde::Serialize;
 use std::path::PathBuf;
 use tandem_data::corpus::RejectedRow;
-use tandem_train::prepare::row::Trust;
+use tandem_train::prepare::row::ChangeCheck;
 use tandem_train::{Prepared, Summary};
 use tandem_units::Seconds;
 
@@ -42,7 +42,7 @@ pub struct Args {
 pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     let mut settings = args.settings.resolve(&args.corpus)?;
     if args.verify {
-        settings.prepare.trust = Trust::Bytes;
+        settings.prepare.change_check = ChangeCheck::Contents;
     }
     let cancel = cancel_on_signals()?;
     let CorpusSettings { corpus, data, prepare, .. } = &settings;

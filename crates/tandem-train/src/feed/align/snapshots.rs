@@ -20,7 +20,7 @@ use tandem_model::network::voice::Encoder;
 use tandem_model::{Device, Module};
 use tandem_pipeline::CancelToken;
 
-/// How long a wait sleeps before it looks at the cancel token again.
+/// How long a wait sleeps before it checks the cancel token again.
 const POLL: Duration = Duration::from_millis(20);
 
 /// Encoders by step. Clones share them.

@@ -1,27 +1,26 @@
-//! How well one text lies over one recording: the path, and how healthy and how likely it is.
+//! How well one text fits one recording: the alignment, its health and its misfit.
 //!
-//! In: normalised mel frames, and what a reader says each symbol of the text sounds like. Out:
+//! In: normalised mel frames, and the frame that a text encoder predicts for each symbol. Out:
 //! [`TextFit`]. The same search as in training. Runs on the host, one utterance at a time. Used
-//! by [`crate::run::validator`], [`mod@crate::evaluate`] and [`crate::transcripts`].
+//! by [`crate::run::validator`] and the crate `tandem-eval`.
 
 use crate::feed::align::search_path;
 use tandem_model::alignment::{Aligner, log_likelihoods};
 use tandem_model::metrics::{AlignmentHealth, HealthLimits};
 
-/// A text over a recording.
+/// A text aligned to a recording.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TextFit {
     /// Frames of each symbol.
     pub durations: Vec<u32>,
-    /// Whether that is a path a speaker would take.
     pub health: AlignmentHealth,
-    /// How far the frames are from what their symbols should sound like: the mean squared
-    /// distance of a number, in the units of normalised frames.
+    /// Mean squared distance between the frames and the predicted frames of their symbols, per band,
+    /// in units of normalised frames.
     pub misfit: f64,
 }
 
-/// Lays a text over a recording. None where the text has more symbols than there are frames, or
-/// where a number is none. Shapes: `[frames, bands]`, `[symbols, bands]`.
+/// Aligns a text to a recording. None where the text has more symbols than the recording has frames,
+/// or where a value is NaN. Shapes: `[frames, bands]`, `[symbols, bands]`.
 pub fn fit_text(
     aligner: &mut Aligner,
     mel: &[f32],
@@ -35,13 +34,13 @@ pub fn fit_text(
     let misfit = misfit(&likelihoods, &durations, bands);
     let whole: Vec<usize> = durations.iter().map(|&frames| frames as usize).collect();
     let health = AlignmentHealth::of_durations(&whole, limits).ok()?;
-    let mut doubt = likelihoods;
-    doubt.chunks_exact_mut(symbols).for_each(to_shares);
-    let entropy = AlignmentHealth::of_soft(&doubt, symbols, limits).ok()?.entropy;
+    let mut shares = likelihoods;
+    shares.chunks_exact_mut(symbols).for_each(to_shares);
+    let entropy = AlignmentHealth::of_soft(&shares, symbols, limits).ok()?.entropy;
     Some(TextFit { durations, health: AlignmentHealth { entropy, ..health }, misfit })
 }
 
-/// Likelihoods are minus half the squared distance of a frame. Shape: `[frames, symbols]`.
+/// A log-likelihood is minus half the squared distance of a frame. Shape: `[frames, symbols]`.
 fn misfit(likelihoods: &[f32], durations: &[u32], bands: usize) -> f64 {
     let symbols = durations.len();
     let path = durations.iter().enumerate();
@@ -51,7 +50,7 @@ fn misfit(likelihoods: &[f32], durations: &[u32], bands: usize) -> f64 {
     sum / (likelihoods.len() / symbols * bands) as f64
 }
 
-/// Logarithms to shares of one, of a single frame.
+/// Softmax over the symbols of one frame.
 fn to_shares(scores: &mut [f32]) {
     let best = scores.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     scores.iter_mut().for_each(|score| *score = (*score - best).exp());
@@ -73,20 +72,20 @@ mod tests {
         let found = fit(&[0.0, 1.0, 4.0, 4.0]).unwrap();
         assert_eq!(found.durations, [2, 2]);
         assert!((found.misfit - 0.25).abs() < 1e-6, "{found:?}");
-        // The other way round at most one frame is where it should be: one symbol must come first.
+        // In the wrong order at most one frame fits, since the first symbol must come first.
         let wrong = fit(&[4.0, 4.0, 0.0, 0.0]).unwrap();
         assert!((wrong.misfit - 12.0).abs() < 1e-6, "{wrong:?}");
     }
 
     #[test]
-    fn frames_between_two_symbols_are_in_doubt() {
-        let (sure, torn) = (fit(&[0.0, 4.0]).unwrap(), fit(&[2.0, 2.0]).unwrap());
-        assert!(sure.health.entropy.unwrap() < 0.01, "{sure:?}");
-        assert!(torn.health.entropy.unwrap() > 0.99, "{torn:?}");
+    fn frames_between_two_symbols_have_a_high_entropy() {
+        let (clear, ambiguous) = (fit(&[0.0, 4.0]).unwrap(), fit(&[2.0, 2.0]).unwrap());
+        assert!(clear.health.entropy.unwrap() < 0.01, "{clear:?}");
+        assert!(ambiguous.health.entropy.unwrap() > 0.99, "{ambiguous:?}");
     }
 
     #[test]
-    fn a_text_longer_than_its_recording_has_no_fit() {
+    fn a_text_longer_than_its_recording_and_nan_frames_have_no_fit() {
         assert_eq!(fit(&[0.0]), None);
         assert_eq!(fit(&[f32::NAN, 0.0]), None);
     }

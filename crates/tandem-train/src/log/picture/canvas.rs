@@ -1,13 +1,13 @@
-//! A sheet of pixels, with an 8 x 8 font, so that it needs no font of the system.
+//! A pixel buffer with a built-in 8 x 8 font, so that no system font is needed.
 //!
-//! In: rectangles and letters. Out: the bytes of a PNG. What falls outside is not drawn.
+//! In: rectangles and text. Out: the bytes of a PNG. Pixels outside the canvas are not drawn.
 
 use font8x8::UnicodeFonts;
 
 pub(super) type Colour = [u8; 3];
 
-const PAPER: Colour = [255; 3];
-/// Letters, ticks and frames.
+const BACKGROUND: Colour = [255; 3];
+/// Colour of text, ticks and frames.
 pub(super) const INK: Colour = [40; 3];
 /// Width and height of a letter: the font at twice its size.
 pub(super) const LETTER: usize = 16;
@@ -20,7 +20,7 @@ pub(super) struct Canvas {
 
 impl Canvas {
     pub(super) fn new(width: usize, height: usize) -> Canvas {
-        Canvas { width, height, pixels: vec![PAPER; width * height] }
+        Canvas { width, height, pixels: vec![BACKGROUND; width * height] }
     }
 
     pub(super) fn png(&self) -> Result<Vec<u8>, png::EncodingError> {
@@ -33,7 +33,6 @@ impl Canvas {
         Ok(contents)
     }
 
-    /// A dot; what falls outside is not drawn.
     pub(super) fn set(&mut self, x: usize, y: usize, colour: Colour) {
         if x < self.width && y < self.height {
             self.pixels[y * self.width + x] = colour;
@@ -61,13 +60,13 @@ impl Canvas {
         self.letters(x, y, text, 1);
     }
 
-    /// Letters the font does not have become question marks.
+    /// Characters that the font does not have become question marks.
     fn letters(&mut self, x: usize, y: usize, text: &str, size: usize) {
-        for (place, letter) in text.chars().enumerate() {
+        for (position, letter) in text.chars().enumerate() {
             let glyph = font8x8::BASIC_FONTS.get(letter).or_else(|| font8x8::BASIC_FONTS.get('?'));
             for (row, bits) in glyph.unwrap_or_default().into_iter().enumerate() {
                 for column in (0..8).filter(|column| bits >> column & 1 == 1) {
-                    let left = x + (place * 8 + column) * size;
+                    let left = x + (position * 8 + column) * size;
                     self.fill(left, y + row * size, size, size, INK);
                 }
             }

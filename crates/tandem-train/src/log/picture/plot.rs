@@ -1,7 +1,7 @@
-//! A table of numbers as colours, time to the right: what all our pictures share.
+//! A heat map with a time axis, the common part of all pictures.
 //!
-//! In: rows times frames of numbers, asked for one by one. Out: a [`Canvas`] with frame, seconds below
-//! and a scale of colours at the right; whoever calls adds what the rows mean.
+//! In: a function that returns the value of a row and a frame. Out: a [`Canvas`] with frame, time axis
+//! and colour scale. The caller adds the labels of the rows.
 
 use super::canvas::{Canvas, Colour, INK, LETTER};
 use tandem_data::audio::mel::MelConfig;
@@ -12,25 +12,25 @@ pub(super) const MARGIN: [usize; 4] = [88, 56, 96, 56];
 pub(super) const NARROWEST: usize = 640;
 pub(super) const WIDEST: usize = 4000;
 const TALLEST: usize = 480;
-/// Dark to bright in even steps to the eye: five points of the viridis map (van der Walt, Smith).
+/// Five points of the perceptually uniform viridis colour map (van der Walt, Smith).
 const MAP: [Colour; 5] =
     [[68, 1, 84], [59, 82, 139], [33, 145, 140], [94, 201, 98], [253, 231, 37]];
 
-/// What is drawn.
+/// The values to draw.
 pub(super) struct Table<'a> {
     pub(super) rows: usize,
     pub(super) frames: usize,
-    /// Which numbers the darkest and the brightest colour stand for.
+    /// Values of the darkest and the brightest colour.
     pub(super) range: Range,
-    /// The number in a row and a frame; row 0 is at the bottom.
+    /// The value of a row and a frame; row 0 is at the bottom.
     pub(super) value: &'a dyn Fn(usize, usize) -> f32,
-    /// What the numbers are.
+    /// Unit of the values.
     pub(super) unit: &'static str,
     /// Two lines above the plot.
     pub(super) title: [&'a str; 2],
 }
 
-/// A finished plot, for those who add to it.
+/// A drawn plot, to which the caller adds labels.
 pub(super) struct Plot {
     pub(super) canvas: Canvas,
     pub(super) rows: usize,
@@ -41,7 +41,7 @@ impl Plot {
     pub(super) fn draw(table: &Table<'_>, settings: &MelConfig) -> Plot {
         let [left, top, right, bottom] = MARGIN;
         let (frames, rows) = (table.frames, table.rows);
-        // Long recordings share columns; short ones get wide ones.
+        // Frames of long recordings share pixel columns; those of short ones are several pixels wide.
         let width = if frames >= NARROWEST { frames.min(WIDEST) } else { NARROWEST };
         let height = (TALLEST / rows).max(1) * rows;
         let mut canvas = Canvas::new(left + width + right, top + height + bottom);
@@ -61,20 +61,20 @@ impl Plot {
         Plot { canvas, rows, height }
     }
 
-    /// A tick and a number at every fourth part of the rows; gives each with its height.
+    /// Draws about four ticks with row numbers. Returns the row and the y coordinate of each.
     pub(super) fn number_rows(&mut self, what: &str) -> Vec<(usize, usize)> {
         let [left, top, ..] = MARGIN;
-        let mut places = Vec::new();
+        let mut ticks = Vec::new();
         for row in (0..self.rows).step_by((self.rows / 4).max(1)) {
             let y = top + self.height - 1 - (2 * row + 1) * self.height / (2 * self.rows);
             self.canvas.fill(left - 6, y, 6, 1, INK);
             let label = format!("{row}");
             let x = left - 10 - label.len() * LETTER;
             self.canvas.text(x, y.saturating_sub(LETTER / 2), &label);
-            places.push((row, y));
+            ticks.push((row, y));
         }
         self.canvas.small_text(4, top - 14, what);
-        places
+        ticks
     }
 }
 
@@ -97,7 +97,7 @@ fn draw_seconds(
     canvas.text(left + width / 2 - 7 * LETTER / 2, top + height + 8 + LETTER + 4, "seconds");
 }
 
-/// What the colours mean, at the right.
+/// The colour scale at the right.
 fn draw_scale(canvas: &mut Canvas, [width, height]: [usize; 2], range: &Range, unit: &str) {
     let x = MARGIN[0] + width + 16;
     let top = MARGIN[1];
@@ -112,7 +112,7 @@ fn draw_scale(canvas: &mut Canvas, [width, height]: [usize; 2], range: &Range, u
     canvas.small_text(x + 20, top + height / 2, unit);
 }
 
-/// 1, 2 or 5 times a power of ten, not below `least`.
+/// 1, 2 or 5 times a power of ten, at least `least`.
 fn tidy_step(least: f64) -> f64 {
     let power = 10f64.powf(least.max(0.1).log10().floor());
     [1.0, 2.0, 5.0, 10.0]
@@ -128,14 +128,13 @@ pub(super) struct Range {
 }
 
 impl Range {
-    /// From the lowest to the highest of these.
     pub(super) fn of(values: &[f32]) -> Range {
         let values = values.iter().copied();
         let lowest = values.clone().fold(f32::INFINITY, f32::min);
         Range { lowest, highest: values.fold(f32::NEG_INFINITY, f32::max) }
     }
 
-    /// From 0 for the lowest value to 1 for the highest; silence is dark.
+    /// 0 for the lowest value, 1 for the highest.
     fn share(&self, value: f32) -> f32 {
         let width = self.highest - self.lowest;
         if width > 0.0 { (value - self.lowest) / width } else { 0.0 }
@@ -143,9 +142,9 @@ impl Range {
 }
 
 fn colour(share: f32) -> Colour {
-    let place = share.clamp(0.0, 1.0) * (MAP.len() - 1) as f32;
-    let index = (place as usize).min(MAP.len() - 2);
-    let part = place - index as f32;
+    let position = share.clamp(0.0, 1.0) * (MAP.len() - 1) as f32;
+    let index = (position as usize).min(MAP.len() - 2);
+    let part = position - index as f32;
     let (from, to) = (MAP[index], MAP[index + 1]);
     [0, 1, 2].map(|c| (f32::from(from[c]) * (1.0 - part) + f32::from(to[c]) * part).round() as u8)
 }
@@ -155,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ticks_are_at_tidy_seconds() {
+    fn tick_steps_are_round_numbers() {
         for (least, step) in [(0.02, 0.1), (0.3, 0.5), (0.7, 1.0), (1.4, 2.0), (30.0, 50.0)] {
             assert!((tidy_step(least) - step).abs() < 1e-9, "{least}: {}", tidy_step(least));
         }

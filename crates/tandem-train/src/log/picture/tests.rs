@@ -10,7 +10,7 @@ fn features(signal: &[f32]) -> Vec<f32> {
     MelExtractor::new(SETTINGS).unwrap().extract(Sound::F32(signal)).unwrap().into_values()
 }
 
-/// How bright a point of the plot is; both shares from 0 to 1, from the left and from the bottom.
+/// Brightness of a point of the plot. Coordinates from 0 to 1, from the left and from the bottom.
 fn brightness(canvas: &Canvas, across: f64, up: f64) -> u32 {
     let [left, top, right, bottom] = MARGIN;
     let (width, height) = (canvas.width - left - right, canvas.height - top - bottom);
@@ -53,7 +53,7 @@ fn a_path_climbs_from_the_lower_left_to_the_upper_right() {
 }
 
 #[test]
-fn weights_draw_what_the_path_of_the_same_frames_draws() {
+fn a_soft_alignment_with_hard_weights_looks_like_its_path() {
     let path = Alignment::Path(vec![2, 3]);
     let weights = vec![1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0];
     let soft = Alignment::Soft { symbols: 2, weights };
@@ -66,16 +66,16 @@ fn weights_draw_what_the_path_of_the_same_frames_draws() {
 }
 
 #[test]
-fn more_symbols_than_pixels_grow_the_picture() {
+fn a_picture_is_as_high_as_its_symbols_need() {
     let many = alignment("x", &Alignment::Path(vec![1; 1000]), &SETTINGS).unwrap();
     assert_eq!(many.height as usize, 1000 + MARGIN[1] + MARGIN[3]);
 }
 
 #[test]
-fn numbers_that_make_no_picture_are_an_error() {
+fn values_that_cannot_be_drawn_are_an_error() {
     assert!(matches!(mel("x", &[], &SETTINGS), Err(PictureError::Empty { .. })));
     let odd = mel("x", &[0.0; 81], &SETTINGS).unwrap_err();
-    assert_eq!(odd.to_string(), "81 numbers do not make rows of 80");
+    assert_eq!(odd.to_string(), "81 values cannot be divided into rows of 80");
     let soft = |symbols, count| Alignment::Soft { symbols, weights: vec![0.0; count] };
     let soft = [soft(0, 3), soft(3, 0), soft(3, 2), soft(3, 8)];
     for bad in soft.into_iter().chain([vec![], vec![0, 0]].map(Alignment::Path)) {
@@ -84,7 +84,7 @@ fn numbers_that_make_no_picture_are_an_error() {
 }
 
 #[test]
-fn a_model_gone_wrong_still_gives_a_picture() {
+fn non_finite_values_still_give_a_picture() {
     for value in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
         let mut values = vec![0.0; 160];
         values[3] = value;

@@ -113,7 +113,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(4000))]
 
     /// Batches are skipped at random and the run is interrupted at random steps. The aligner never
-    /// waits for a snapshot that nobody will publish, every step number comes once and in order, and
+    /// waits for a snapshot that is never published, every step number comes once and in order, and
     /// the interrupted run equals the one that was left alone.
     #[test]
     fn skips_and_interruptions_change_no_number(

@@ -5,7 +5,7 @@ use tandem_page::run_page::{add_sections, subtitle};
 use tandem_page::{Lang, RunView};
 use tandem_telemetry::stats::Figures;
 use tandem_train::measure::analyze::{Analysis, UNEVEN};
-use tandem_train::measure::rehearsal::LATE;
+use tandem_train::measure::feed_benchmark::LATE;
 
 /// The page of an analysis and its run; `name` is the corpus.
 pub fn page(analysis: &Analysis, view: &RunView, name: &str, lang: Lang) -> Page {

@@ -15,7 +15,7 @@ use tandem_model::{Device, Module};
 use tandem_pipeline::{CancelToken, Stage};
 use tandem_telemetry::Recorder;
 use tandem_train::feed::align::Align;
-use tandem_train::feed::align::flat_start::learn_first_alignment;
+use tandem_train::feed::align::flat_start::estimate_flat_start;
 use tandem_train::feed::align::snapshots::AlignerSnapshots;
 use tandem_train::feed::mel_scale::measure_mel_scale;
 use tandem_train::feed::{FeedSettings, feed};
@@ -74,8 +74,8 @@ fn learn_by_heart(corpus: &Path, batch_size: usize, out: &Printer) -> Result<Vec
     let alignment = AlignmentSettings { flat_start: STEPS, ..AlignmentSettings::default() };
     let encoder = voice.encoder.valid();
     let mut align = Align {
-        first: Some(learn_first_alignment(&prepared, &settings, &scale, &cancel)?),
-        first_steps: alignment.flat_start,
+        flat_start: Some(estimate_flat_start(&prepared, &settings, &scale, &cancel)?),
+        flat_start_steps: alignment.flat_start,
         snapshots: AlignerSnapshots::new(alignment, [(0, encoder)].into()),
         device: device.clone(),
         scale,

@@ -1,10 +1,11 @@
-//! The feed in front of a consumer that works for a set time on each batch.
+//! Runs the feed with a simulated consumer that takes a fixed time per batch.
 //!
-//! In: a prepared corpus, the feed's settings, a step time. Out: [`BatchCost`]: waits, idle time,
-//! what the data side can deliver; and, through the recorder, the same events a training run
-//! sends. Stands in for the model until there is one; everything before it is the real thing.
+//! In: a prepared corpus, the feed's settings, a step time. Out: [`BatchCost`]: waits, idle time and
+//! the throughput of the data side; and, through the recorder, the events of a training run. Only
+//! the model is simulated; the feed is that of training.
 
 use crate::TrainError;
+use crate::feed::mel::Ready;
 use crate::feed::{FeedSettings, feed};
 use crate::prepare::Prepared;
 use serde::Serialize;
@@ -16,47 +17,43 @@ use tandem_telemetry::event::{Final, RunOutcome, Started, Step};
 use tandem_telemetry::stats::{Figures, Stats};
 use tandem_units::Seconds;
 
-use crate::feed::mel::Ready;
-
 /// A consumer that waits longer than this for a batch is starved.
 pub const LATE: Duration = Duration::from_millis(10);
 
-/// The stand-in for a model.
+/// The simulated model.
 #[derive(Clone, Debug)]
 pub struct Consumer {
-    /// Batches to take.
     pub batches: usize,
-    /// How long it works on one.
+    /// Time per batch.
     pub step: Duration,
-    /// The longest it waits for the first slots to be ready.
+    /// Maximum wait for the slots to fill before the first batch.
     pub start_delay: Duration,
 }
 
-/// What reaches a consumer.
+/// Waits and throughput of the batches.
 #[derive(Clone, Debug, Serialize)]
 pub struct BatchCost {
-    /// Batches taken.
+    /// Number of batches.
     pub count: usize,
-    /// Utterances in them.
     pub utterances: usize,
-    /// Work on a batch.
+    /// Time per batch of the consumer.
     pub step: Seconds,
-    /// The controlled start: how long it waited, and why it began.
+    /// How long the start waited for the slots to fill, and why it ended.
     pub started: Started,
-    /// Wait for a batch.
+    /// Seconds of waiting per batch.
     pub wait: Figures,
-    /// Batches that came later than [`LATE`].
+    /// Batches with a wait longer than [`LATE`].
     pub late: usize,
-    /// Share of the time the consumer waited.
+    /// Share of the time that the consumer waited.
     pub idle: f64,
-    /// Batches a second when nobody works on them: what the data side can deliver.
+    /// Batches per second of the data side, with a consumer that takes no time.
     pub deliverable: f64,
-    /// Workers and slots at the end, as flags to type next time.
+    /// Workers and slots at the end, as command-line flags.
     pub flags: Vec<String>,
 }
 
-/// Takes batches twice: as fast as they come, unrecorded, then at the consumer's pace.
-pub fn rehearse(
+/// Runs the feed twice: first as fast as possible, unrecorded, then with the consumer's step time.
+pub fn benchmark_feed(
     prepared: &Arc<Prepared>,
     settings: &FeedSettings,
     consumer: &Consumer,
@@ -73,35 +70,35 @@ pub fn rehearse(
     };
     let mut batches = feed(prepared, settings, recorder, cancel)?;
     let started = batches.wait_ready(settings.depth, consumer.start_delay);
-    let paced = take_at_pace(&mut batches, consumer, recorder)?;
+    let timed = consume(&mut batches, consumer, recorder)?;
     let flags = batches.close().flags;
-    let steps = paced.wait.count;
+    let steps = timed.wait.count;
     recorder.send(Final { outcome: RunOutcome::Done, why: None, steps, flags: flags.clone() });
     Ok(BatchCost {
         count: steps as usize,
-        utterances: paced.utterances,
+        utterances: timed.utterances,
         step: Seconds(consumer.step.as_secs_f64()),
         started,
-        late: paced.late,
-        idle: paced.wait.mean * steps as f64 / paced.total.as_secs_f64(),
-        wait: paced.wait,
+        late: timed.late,
+        idle: timed.wait.mean * steps as f64 / timed.total.as_secs_f64(),
+        wait: timed.wait,
         deliverable,
         flags,
     })
 }
 
-struct Paced {
+struct TimedRun {
     wait: Figures,
     late: usize,
     utterances: usize,
     total: Duration,
 }
 
-fn take_at_pace(
+fn consume(
     batches: &mut Feed<Ready>,
     consumer: &Consumer,
     recorder: &Recorder,
-) -> Result<Paced, TrainError> {
+) -> Result<TimedRun, TrainError> {
     let mut wait = Stats::default();
     let (mut late, mut utterances) = (0, 0);
     let start = Instant::now();
@@ -118,7 +115,7 @@ fn take_at_pace(
         last = now;
     }
     let wait = wait.figures().ok_or(TrainError::NothingMeasured)?;
-    Ok(Paced { wait, late, utterances, total: start.elapsed() })
+    Ok(TimedRun { wait, late, utterances, total: start.elapsed() })
 }
 
 fn as_step(step: u64, ready: &Ready, took: Duration, waited: Duration) -> Step {
