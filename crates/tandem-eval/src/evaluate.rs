@@ -1,17 +1,17 @@
-//! How good a voice is: it says what it never learned, and is held against the recordings.
+//! How good a voice is: it synthesizes held-out texts, which are compared with the recordings.
 //!
-//! In: a trained voice and a corpus. Out: [`Evaluation`]: every utterance's scores, their means by
-//! language and speaker, and advice. The voice is given another utterance of the same speaker to
-//! imitate, never the one it is judged by. Writes nothing, starts no thread.
+//! In: a trained voice and a corpus. Out: [`Evaluation`]: the scores of every utterance, their means
+//! by language and speaker, and advice. The reference of the voice is another utterance of the same
+//! speaker, never the recording it is compared with. Writes nothing, starts no thread.
 
 mod error;
-mod judge;
+mod scorer;
 mod word_timings;
 
 pub use error::EvaluateError;
 pub use word_timings::{TimingError, WordTimings};
 
-use judge::Judge;
+use scorer::Scorer;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -24,19 +24,18 @@ use tandem_model::synthesis::text::Synthesizer;
 use tandem_pipeline::CancelToken;
 use tandem_units::Seconds;
 
-/// Off by more than this share, a voice is hasty or slow.
-const PACE: f64 = 0.15;
-/// Off by more than this many semitones, a voice is another's.
-const PITCH: f64 = 3.0;
+/// A larger duration error, as a share, is a finding.
+const MAX_DURATION_BIAS: f64 = 0.15;
+/// A larger pitch error, in semitones, is a finding.
+const MAX_PITCH_ERROR: f64 = 3.0;
 
-/// What is judged.
+/// Which rows are evaluated, and how the voice speaks.
 #[derive(Clone, Debug)]
 pub struct EvaluateOptions {
-    /// Rows held out, or rows that were learned from.
+    /// Held-out rows or training rows.
     pub split: Split,
-    /// At most so many rows, spread over all.
+    /// Maximum number of rows, evenly spread over all.
     pub limit: Option<usize>,
-    /// How the voice speaks.
     pub sampling: SamplingOptions,
 }
 
@@ -46,99 +45,89 @@ impl Default for EvaluateOptions {
     }
 }
 
-/// What was found.
+/// The result of an evaluation.
 #[derive(Clone, Debug, Serialize)]
 pub struct Evaluation {
-    /// The checkpoint that spoke.
     pub checkpoint: PathBuf,
-    /// Steps it was trained.
+    /// Training steps of the checkpoint.
     pub step: u64,
-    /// What it was held against.
     pub corpus: PathBuf,
-    /// Which rows.
     pub split: Split,
     /// Means over all utterances.
     pub all: Tally,
-    /// How far starts of words are off when its texts are laid over the recordings; none where
-    /// the corpus does not say when words begin.
+    /// Errors of the word start times when the voice aligns texts to the recordings; none where the
+    /// corpus has no word timings.
     pub timing: Option<TimingError>,
     /// Means by language.
     pub languages: BTreeMap<String, Tally>,
     /// Means by speaker; empty where the corpus names none.
     pub speakers: BTreeMap<String, Tally>,
-    /// One by one, in the order of the corpus.
-    pub utterances: Vec<Judged>,
-    /// Rows that could not be judged.
-    pub skipped: Vec<Unjudged>,
-    /// What is out of bounds, and what to do about it.
+    /// In the order of the corpus.
+    pub utterances: Vec<ScoredRow>,
+    pub skipped: Vec<SkippedRow>,
+    /// Values outside their limits, with advice.
     pub findings: Vec<Finding>,
-    /// Speech that was made.
+    /// Length of the synthesized speech.
     pub spoken: Seconds,
-    /// How long all of it took.
     pub took: Seconds,
 }
 
-/// One utterance.
+/// The scores of one utterance.
 #[derive(Clone, Debug, Serialize)]
-pub struct Judged {
-    /// Its name in the corpus.
+pub struct ScoredRow {
     pub id: String,
-    /// The language it was read in.
     pub language: String,
-    /// Who speaks, where the corpus says so.
+    /// None where the corpus names no speaker.
     pub speaker: Option<String>,
     /// How suspicious its transcript is, from 0 up.
     pub suspicion: f64,
-    /// What was found.
     #[serde(flatten)]
     pub scores: Scores,
 }
 
-/// A row that could not be judged.
+/// A row that could not be scored.
 #[derive(Clone, Debug, Serialize)]
-pub struct Unjudged {
-    /// Its name in the corpus.
+pub struct SkippedRow {
     pub id: String,
-    /// What is wrong with it.
     pub why: String,
 }
 
-/// Judges a voice. `watch` hears how many rows are done, and of how many.
+/// Evaluates a voice. `progress` receives the number of finished rows and of all rows.
 pub fn evaluate(
     synthesizer: &mut Synthesizer,
     corpus: &Corpus,
     options: &EvaluateOptions,
-    watch: &mut dyn FnMut(usize, usize),
+    progress: &mut dyn FnMut(usize, usize),
     cancel: &CancelToken,
 ) -> Result<Evaluation, EvaluateError> {
-    let begun = Instant::now();
+    let started = Instant::now();
     let rows: Vec<&Utterance> = corpus.of(options.split).collect();
     if rows.is_empty() {
         let (corpus, split) = (corpus.root.clone(), options.split);
         return Err(EvaluateError::NoRows { corpus, split });
     }
     let rows = spread(&rows, options.limit.unwrap_or(rows.len()));
-    let mut judge = Judge::new(synthesizer, corpus, &options.sampling, cancel)?;
+    let mut scorer = Scorer::new(synthesizer, corpus, &options.sampling, cancel)?;
     let (mut utterances, mut skipped) = (Vec::new(), Vec::new());
     for (number, row) in rows.iter().enumerate() {
-        watch(number, rows.len());
+        progress(number, rows.len());
         if cancel.is_cancelled() {
             return Err(EvaluateError::cancelled());
         }
-        match judge.judge(row) {
-            Ok(judged) => utterances.push(judged),
-            Err(error) if error.is_of_one_row() => {
-                skipped.push(Unjudged { id: row.id.clone(), why: error.whole() });
+        match scorer.score(row) {
+            Ok(scored) => utterances.push(scored),
+            Err(error) if error.is_row_error() => {
+                skipped.push(SkippedRow { id: row.id.clone(), why: error.with_causes() });
             }
             Err(error) => return Err(error),
         }
     }
-    watch(rows.len(), rows.len());
-    let (spoken, timing) = (judge.spoken(), judge.timing());
-    let scores: Vec<Scores> = utterances.iter().map(|judged| judged.scores).collect();
+    progress(rows.len(), rows.len());
+    let (spoken, timing) = (scorer.spoken(), scorer.timing());
+    let scores: Vec<Scores> = utterances.iter().map(|scored| scored.scores).collect();
     let Some(all) = Tally::of(&scores) else {
         let first = skipped.first().map_or(String::new(), |row| row.why.clone());
-        return Err(EvaluateError::NothingJudged { rows: rows.len(), first });
+        return Err(EvaluateError::NothingScored { rows: rows.len(), first });
     };
     let trained = synthesizer.trained();
     Ok(Evaluation {
@@ -148,37 +137,37 @@ pub fn evaluate(
         split: options.split,
         all,
         timing,
-        languages: tallies(&utterances, |judged| Some(judged.language.clone())),
-        speakers: tallies(&utterances, |judged| judged.speaker.clone()),
+        languages: tallies(&utterances, |scored| Some(scored.language.clone())),
+        speakers: tallies(&utterances, |scored| scored.speaker.clone()),
         findings: findings(&all),
         utterances,
         skipped,
         spoken,
-        took: Seconds(begun.elapsed().as_secs_f64()),
+        took: Seconds(started.elapsed().as_secs_f64()),
     })
 }
 
-/// At most so many of a list, evenly spread over it.
+/// At most `most` items, evenly spread over the list.
 fn spread<'a, T>(all: &[&'a T], most: usize) -> Vec<&'a T> {
     let count = most.min(all.len());
-    (0..count).map(|place| all[place * all.len() / count]).collect()
+    (0..count).map(|index| all[index * all.len() / count]).collect()
 }
 
 fn tallies(
-    utterances: &[Judged],
-    group: impl Fn(&Judged) -> Option<String>,
+    utterances: &[ScoredRow],
+    group: impl Fn(&ScoredRow) -> Option<String>,
 ) -> BTreeMap<String, Tally> {
     let mut groups: BTreeMap<String, Vec<Scores>> = BTreeMap::new();
-    for judged in utterances {
-        if let Some(name) = group(judged) {
-            groups.entry(name).or_default().push(judged.scores);
+    for scored in utterances {
+        if let Some(name) = group(scored) {
+            groups.entry(name).or_default().push(scored.scores);
         }
     }
     let tally = |(name, scores): (String, Vec<Scores>)| Some((name, Tally::of(&scores)?));
     groups.into_iter().filter_map(tally).collect()
 }
 
-/// What is out of bounds in the means.
+/// Means outside their limits, with advice.
 fn findings(all: &Tally) -> Vec<Finding> {
     let mut found = Vec::new();
     let mut finding = |fact: String, advice| found.push(Finding { fact, advice });
@@ -188,27 +177,27 @@ fn findings(all: &Tally) -> Vec<Finding> {
                 "{:.1} dB from the recordings, the mean frame is {:.1} dB: nothing was learned",
                 all.distortion, all.baseline
             ),
-            "train on, and check with `tandem analyze` that transcripts fit their recordings",
+            "continue training, and check with `tandem analyze` that transcripts fit their recordings",
         );
     }
-    if all.duration_bias.abs() > PACE {
-        let way = if all.duration_bias < 0.0 { "shorter" } else { "longer" };
+    if all.duration_bias.abs() > MAX_DURATION_BIAS {
+        let direction = if all.duration_bias < 0.0 { "shorter" } else { "longer" };
         finding(
-            format!("speech is {:.0} % {way} than recorded", 100.0 * all.duration_bias.abs()),
-            "train on; until then `tandem synth --speed` makes up for it",
+            format!("speech is {:.0} % {direction} than recorded", 100.0 * all.duration_bias.abs()),
+            "continue training; until then, `tandem synth --speed` compensates for it",
         );
     }
-    if let Some(pitch) = all.pitch_error.filter(|pitch| *pitch > PITCH) {
+    if let Some(pitch) = all.pitch_error.filter(|pitch| *pitch > MAX_PITCH_ERROR) {
         finding(
             format!("the pitch is {pitch:.1} semitones off"),
-            "train on, with more clips of each speaker if there are few",
+            "continue training, with more recordings of each speaker if there are few",
         );
     }
     let limits = HealthLimits::default();
     if let Some(coverage) = all.coverage.filter(|coverage| *coverage < limits.coverage) {
         finding(
-            format!("{:.0} % of the symbols have a sane length of sound", 100.0 * coverage),
-            "look at the rows with the highest `suspicion` in `--json`: text and sound may differ",
+            format!("{:.0} % of the symbols have a plausible duration", 100.0 * coverage),
+            "check the rows with the highest `suspicion` in `--json`: text and recording may differ",
         );
     }
     found

@@ -1,25 +1,24 @@
-//! Which transcripts do not say what their recordings do, as a trained voice hears it.
+//! Finds transcripts that do not match their recordings, with a trained voice.
 //!
 //! In: a trained voice and a prepared corpus. Out: [`Ranking`]: rows by suspicion, with reasons
-//! and advice. Each text is laid over its recording as training does it, and so are a few other
-//! texts of about the same length: a text that explains its own recording no better than they do
-//! is likely the wrong one. A voice that has seen a wrong transcript often enough knows it by heart,
-//! so texts are also laid over by what their symbols sound like in all other rows. Writes nothing,
-//! starts no thread.
+//! and advice. Each text is aligned to its recording as in training, and so are a few other texts of
+//! about the same length. A text that explains its recording no better than they do is likely wrong.
+//! A voice may have memorized a wrong transcript. So texts are also aligned by the mean frames of
+//! their symbols in all other rows. Writes nothing, starts no thread.
 
-mod rivals; // which other texts a text is compared with
-mod sounds; // what symbols sound like in all other rows
-mod score; // how suspicious a row is, beside the others
+mod alternatives; // which other texts a text is compared with
+mod symbol_means; // mean frames of symbols in all other rows
+mod score; // how suspicious a row is, compared with the others
 
 pub use score::Typical;
 
-use rivals::{Rivals, Text};
+use alternatives::{AlternativeTexts, Text};
 use serde::Serialize;
-use sounds::{Part, Sounds, centred};
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
+use symbol_means::{RowSums, SymbolMeans, centred};
 use tandem_data::audio::mel::MelKernel;
 use tandem_data::batch::HostBatch;
 use tandem_data::corpus::Split;
@@ -42,15 +41,15 @@ use tandem_train::feed::worker_mel::WorkerMel;
 use tandem_train::prepare::Prepared;
 use tandem_units::{Seconds, Seed};
 
-/// Frames of another utterance of the same speaker, as in training.
+/// Length of the reference segment, as in training.
 const REFERENCE_FRAMES: usize = 128;
 
-/// What is ranked.
+/// Which rows are ranked.
 #[derive(Clone, Copy, Debug)]
 pub struct RankOptions {
-    /// Rows that were learned from, or those held out.
+    /// Training rows or held-out rows.
     pub split: Split,
-    /// At most so many rows, spread over all.
+    /// Maximum number of rows, evenly spread over all.
     pub limit: Option<usize>,
 }
 
@@ -60,108 +59,98 @@ impl Default for RankOptions {
     }
 }
 
-/// What was found.
+/// The result of a ranking.
 #[derive(Clone, Debug, Serialize)]
 pub struct Ranking {
-    /// The checkpoint that listened.
     pub checkpoint: PathBuf,
-    /// Steps it was trained.
+    /// Training steps of the checkpoint.
     pub step: u64,
-    /// What it listened to.
     pub corpus: PathBuf,
-    /// What is usual in this corpus: medians.
+    /// Medians over this corpus.
     pub typical: Typical,
-    /// Rows that should be looked at: the first of `rows`.
+    /// How many rows the user should check: the first ones of `rows`.
     pub suspicious: usize,
     /// All rows, most suspicious first.
     pub rows: Vec<Ranked>,
-    /// Rows that could not be laid over their recordings at all.
+    /// Rows that could not be aligned at all.
     pub unranked: Vec<Unranked>,
-    /// What the whole corpus or the voice shows, and what to do about it.
+    /// Findings about the whole corpus or the voice, with advice.
     pub findings: Vec<Finding>,
-    /// How long it took.
     pub took: Seconds,
 }
 
-/// One row.
 #[derive(Clone, Debug, Serialize)]
 pub struct Ranked {
-    /// Its name in the corpus.
     pub id: String,
-    /// The manifest it stands in.
     pub manifest: String,
-    /// Its line there.
+    /// Line in the manifest.
     pub line: u32,
-    /// The language it was read in.
     pub language: String,
-    /// What it is said to say, normalised.
+    /// The normalised transcript.
     pub text: String,
-    /// How suspicious it is, from 0 up; 1 and more should be looked at.
+    /// From 0 up; rows from 1 up should be checked.
     pub suspicion: f64,
-    /// Why, in words; empty where nothing is out of the ordinary.
+    /// Empty where the row is not suspicious.
     pub reasons: Vec<String>,
-    /// How healthy its alignment is.
     #[serde(flatten)]
     pub health: AlignmentHealth,
-    /// How far the frames are from what the text should sound like.
+    /// Mean squared distance between the frames and the frames that the voice predicts for the text.
     pub misfit: f64,
-    /// By which share its own text explains the frames better than the median of others of its
-    /// length, going by what symbols sound like in all other rows.
+    /// By which share its own text explains the frames better than the median of other texts of its
+    /// length, by the mean frames of symbols in all other rows.
     pub margin: Option<f64>,
-    /// By which share it explains them better than the best of the others, going by the voice.
+    /// By which share it explains them better than the best other text, by the voice.
     pub lead: Option<f64>,
-    /// The row with that best text, where it explains this recording better than its own.
+    /// The row of that other text, where it explains this recording better.
     pub better: Option<String>,
 }
 
 /// A row that could not be ranked.
 #[derive(Clone, Debug, Serialize)]
 pub struct Unranked {
-    /// Its name in the corpus.
     pub id: String,
-    /// What is wrong with it.
     pub why: String,
 }
 
-/// Ranks the transcripts of a corpus. `watch` hears how much is done, and of how much: every row
-/// is heard twice.
+/// Ranks the transcripts of a corpus. `progress` receives the finished work and all work; every row is
+/// processed twice.
 pub fn rank_transcripts(
     trained: &TrainedVoice,
     device: &Device,
     prepared: &Arc<Prepared>,
     options: &RankOptions,
-    watch: &mut dyn FnMut(usize, usize),
+    progress: &mut dyn FnMut(usize, usize),
     cancel: &CancelToken,
 ) -> Result<Ranking, TrainError> {
-    let begun = Instant::now();
-    let mut listener = Listener::new(trained, device, prepared, options.split)?;
-    let all = listener.rows.cache_row.len();
+    let started = Instant::now();
+    let mut ranker = Ranker::new(trained, device, prepared, options.split)?;
+    let all = ranker.rows.cache_row.len();
     let count = options.limit.unwrap_or(all).min(all);
     let mut done = 0;
-    let mut go_on = || {
-        watch(done, 2 * count);
+    let mut next_row = || {
+        progress(done, 2 * count);
         done += 1;
         if cancel.is_cancelled() { Err(PipelineError::Cancelled) } else { Ok(()) }
     };
-    let (mut heard, mut unranked) = (Vec::with_capacity(count), Vec::new());
-    for place in 0..count {
-        go_on()?;
-        let row = (place * all / count) as u32;
-        match listener.listen(row)? {
-            Ok(one) => heard.push(one),
-            Err(why) => unranked.push(Unranked { id: listener.id(row), why }),
+    let (mut by_voice, mut unranked) = (Vec::with_capacity(count), Vec::new());
+    for index in 0..count {
+        next_row()?;
+        let row = (index * all / count) as u32;
+        match ranker.score_by_voice(row)? {
+            Ok(score) => by_voice.push(score),
+            Err(why) => unranked.push(Unranked { id: ranker.id(row), why }),
         }
     }
-    let mut rows = Vec::with_capacity(heard.len());
-    for one in heard {
-        go_on()?;
-        let row = one.row;
-        match listener.compare(one) {
+    let mut rows = Vec::with_capacity(by_voice.len());
+    for score in by_voice {
+        next_row()?;
+        let row = score.row;
+        match ranker.score_by_means(score) {
             Ok(ranked) => rows.push(ranked),
-            Err(why) => unranked.push(Unranked { id: listener.id(row), why }),
+            Err(why) => unranked.push(Unranked { id: ranker.id(row), why }),
         }
     }
-    watch(2 * count, 2 * count);
+    progress(2 * count, 2 * count);
     let limits = HealthLimits::default();
     let typical = Typical::of(&rows);
     let suspicious = score::rank(&mut rows, &typical, &limits);
@@ -174,44 +163,44 @@ pub fn rank_transcripts(
         suspicious,
         rows,
         unranked,
-        took: Seconds(begun.elapsed().as_secs_f64()),
+        took: Seconds(started.elapsed().as_secs_f64()),
     })
 }
 
-/// What the voice makes of a row.
-struct Heard {
+/// How well the voice explains a row.
+struct VoiceScore {
     row: u32,
     fit: TextFit,
-    /// The other text that the voice finds likeliest: whose it is, and how far it is off.
-    best_rival: Option<(u32, f64)>,
+    /// The best other text: its row and its misfit.
+    best_alternative: Option<(u32, f64)>,
 }
 
-/// A voice that listens to rows, one after the other.
-struct Listener<'a> {
+/// Scores rows one after the other.
+struct Ranker<'a> {
     trained: &'a TrainedVoice,
     device: &'a Device,
     prepared: &'a Arc<Prepared>,
     rows: Arc<Rows>,
-    rivals: Rivals,
+    alternatives: AlternativeTexts,
     languages: Vec<i32>,
     load: Load,
     kernel: WorkerMel,
     /// The two longest rows of each speaker.
     longest: HashMap<u16, Vec<u32>>,
-    /// Normalised frames to imitate, by row.
+    /// Normalised reference frames, by row.
     references: HashMap<u32, Vec<f32>>,
-    sounds: Sounds,
+    means: SymbolMeans,
     aligner: Aligner,
     limits: HealthLimits,
 }
 
-impl<'a> Listener<'a> {
+impl<'a> Ranker<'a> {
     fn new(
         trained: &'a TrainedVoice,
         device: &'a Device,
         prepared: &'a Arc<Prepared>,
         split: Split,
-    ) -> Result<Listener<'a>, TrainError> {
+    ) -> Result<Ranker<'a>, TrainError> {
         let rows = Arc::new(Rows::of(prepared, split));
         if rows.cache_row.is_empty() {
             return Err(TrainError::NoRows { corpus: prepared.root.clone() });
@@ -219,18 +208,18 @@ impl<'a> Listener<'a> {
         let mel = prepared.settings.mel.clone();
         let kernel = WorkerMel::new(mel.clone(), MelKernel::best_for(&mel));
         let pool = Pool::new(1, move || HostBatch::new(&mel));
-        Ok(Listener {
+        Ok(Ranker {
             trained,
             device,
             prepared,
-            rivals: Rivals::of(prepared, &rows),
+            alternatives: AlternativeTexts::of(prepared, &rows),
             languages: language_numbers(prepared, &trained.document.languages)?,
             load: Load::new(prepared.clone(), rows.clone(), pool, Recorder::off()),
             rows,
             kernel,
             longest: HashMap::new(),
             references: HashMap::new(),
-            sounds: Sounds::new(trained.document.config.bands),
+            means: SymbolMeans::new(trained.document.config.bands),
             aligner: Aligner::default(),
             limits: HealthLimits::default(),
         })
@@ -241,8 +230,8 @@ impl<'a> Listener<'a> {
         self.prepared.cache.row(number).map_or_else(String::new, |row| row.id.to_string())
     }
 
-    /// One row as the voice hears it; the inner error is the row's own.
-    fn listen(&mut self, row: u32) -> Result<Result<Heard, String>, TrainError> {
+    /// First pass: aligns a row by the voice. The inner error concerns only this row.
+    fn score_by_voice(&mut self, row: u32) -> Result<Result<VoiceScore, String>, TrainError> {
         let frames = match self.frames_of(row) {
             Ok(frames) => frames,
             Err(why) => return Ok(Err(why)),
@@ -255,34 +244,34 @@ impl<'a> Listener<'a> {
         };
         let reference = self.reference_for(row);
         let fits = self.align_by_prior(&texts, &frames, &reference)?;
-        let rivals = texts.iter().zip(&fits).skip(1);
-        let rivals = rivals.filter_map(|(text, fit)| Some((text.row, fit.as_ref()?.misfit)));
-        let best_rival = rivals.min_by(|a, b| a.1.total_cmp(&b.1));
+        let others = texts.iter().zip(&fits).skip(1);
+        let others = others.filter_map(|(text, fit)| Some((text.row, fit.as_ref()?.misfit)));
+        let best_alternative = others.min_by(|a, b| a.1.total_cmp(&b.1));
         let Some(Some(fit)) = fits.into_iter().next() else {
-            return Ok(Err("the voice gives no numbers for it".into()));
+            return Ok(Err("the voice gives no finite values for it".into()));
         };
-        self.sounds.add(&part_of(&texts[0], &fit.durations, &frames, bands));
-        Ok(Ok(Heard { row, fit, best_rival }))
+        self.means.add(&row_sums(&texts[0], &fit.durations, &frames, bands));
+        Ok(Ok(VoiceScore { row, fit, best_alternative }))
     }
 
-    /// The same row beside what its symbols sound like in all others.
-    fn compare(&mut self, heard: Heard) -> Result<Ranked, String> {
-        let Heard { row, fit, best_rival } = heard;
+    /// Second pass: aligns the row by the mean frames of its symbols in all other rows.
+    fn score_by_means(&mut self, score: VoiceScore) -> Result<Ranked, String> {
+        let VoiceScore { row, fit, best_alternative } = score;
         let (frames, bands) = (self.frames_of(row)?, self.bands());
         let texts = self.texts_for(row, frames.len() / bands)?;
-        let own = part_of(&texts[0], &fit.durations, &frames, bands);
+        let own = row_sums(&texts[0], &fit.durations, &frames, bands);
         let frames = centred(&frames, bands);
         let mut misfit = |text: &Text| {
-            let means = self.sounds.without(&own, &text.symbols);
+            let means = self.means.without(&own, &text.symbols);
             let fit = fit_text(&mut self.aligner, &frames, &means, bands, &self.limits);
             fit.map(|fit| fit.misfit)
         };
-        let mine = misfit(&texts[0]);
+        let own_misfit = misfit(&texts[0]);
         let others = texts.iter().skip(1).filter(|text| text.of_same_length);
         let others: Vec<f64> = others.filter_map(&mut misfit).collect();
-        let lead = best_rival.map(|(_, rival)| score::ahead(fit.misfit, rival));
-        let better = best_rival.filter(|(_, rival)| *rival < fit.misfit);
-        let margin = mine.and_then(|mine| score::margin(mine, others));
+        let lead = best_alternative.map(|(_, other)| score::ahead(fit.misfit, other));
+        let better = best_alternative.filter(|(_, other)| *other < fit.misfit);
+        let margin = own_misfit.and_then(|own| score::margin(own, others));
         let better = better.map(|(row, _)| self.id(row));
         Ok(Ranked { margin, lead, better, ..self.describe(row, &fit) })
     }
@@ -291,20 +280,20 @@ impl<'a> Listener<'a> {
         self.trained.document.config.bands
     }
 
-    /// A row's own text, then the others.
+    /// A row's own text, followed by the alternatives.
     fn texts_for(&self, row: u32, frames: usize) -> Result<Vec<Text>, String> {
-        let own = self.rivals.text(self.prepared, &self.rows, row);
+        let own = self.alternatives.text(self.prepared, &self.rows, row);
         let own = own.ok_or("its text in the cache is damaged")?;
         if own.symbols.len() > frames {
             let symbols = own.symbols.len();
             return Err(format!("{symbols} symbols cannot be spoken in {frames} frames"));
         }
         let mut texts = vec![own];
-        texts.extend(self.rivals.of_row(self.prepared, &self.rows, row, frames));
+        texts.extend(self.alternatives.of_row(self.prepared, &self.rows, row, frames));
         Ok(texts)
     }
 
-    /// Every text over the same frames.
+    /// Aligns every text to the same frames.
     fn align_by_prior(
         &mut self,
         texts: &[Text],
@@ -313,9 +302,9 @@ impl<'a> Listener<'a> {
     ) -> Result<Vec<Option<TextFit>>, TrainError> {
         let bands = self.trained.document.config.bands;
         let languages = texts.iter().map(|text| self.languages[text.language]).collect();
-        let batch = lesson_of(texts, languages, reference, bands);
+        let batch = encoder_batch(texts, languages, reference, bands);
         let encoder = &self.trained.voice.encoder;
-        let priors = guarded("reading texts", || priors(encoder, &batch, self.device))?;
+        let priors = guarded("encoding texts", || priors(encoder, &batch, self.device))?;
         let (aligner, limits) = (&mut self.aligner, &self.limits);
         let fits = texts.iter().zip(priors.chunks_exact(batch.symbols * bands));
         let fits = fits.map(|(text, prior)| {
@@ -351,7 +340,7 @@ impl<'a> Listener<'a> {
         Ok(self.trained.document.scale.normalised(&mel))
     }
 
-    /// The beginning of the speaker's longest other utterance; nothing where there is none.
+    /// The start of the speaker's longest other utterance; empty where there is none.
     fn reference_for(&mut self, row: u32) -> Vec<f32> {
         let speaker = self.rows.speakers[row as usize];
         let longest =
@@ -360,7 +349,7 @@ impl<'a> Listener<'a> {
         if let Some(known) = self.references.get(&other) {
             return known.clone();
         }
-        // One that cannot be heard is named when its own turn comes.
+        // An unreadable utterance is reported when it is ranked itself.
         let mut frames = self.frames_of(other).unwrap_or_default();
         frames.truncate(REFERENCE_FRAMES * self.trained.document.config.bands);
         self.references.insert(other, frames.clone());
@@ -368,8 +357,8 @@ impl<'a> Listener<'a> {
     }
 }
 
-fn part_of(text: &Text, durations: &[u32], frames: &[f32], bands: usize) -> Part {
-    Part::of(text.language, &text.symbols, durations, &centred(frames, bands), bands)
+fn row_sums(text: &Text, durations: &[u32], frames: &[f32], bands: usize) -> RowSums {
+    RowSums::of(text.language, &text.symbols, durations, &centred(frames, bands), bands)
 }
 
 fn two_longest(rows: &Rows, speaker: u16) -> Vec<u32> {
@@ -379,8 +368,13 @@ fn two_longest(rows: &Rows, speaker: u16) -> Vec<u32> {
     same
 }
 
-/// What the encoder needs of a batch: texts and one reference for all of them.
-fn lesson_of(texts: &[Text], languages: Vec<i32>, reference: &[f32], bands: usize) -> AlignedBatch {
+/// Input of the text encoder: texts, and one reference for all of them.
+fn encoder_batch(
+    texts: &[Text],
+    languages: Vec<i32>,
+    reference: &[f32],
+    bands: usize,
+) -> AlignedBatch {
     let rows = texts.len();
     let symbols = texts.iter().map(|text| text.symbols.len()).max().unwrap_or_default();
     let mut symbol_ids = Vec::with_capacity(rows * symbols);
@@ -388,8 +382,8 @@ fn lesson_of(texts: &[Text], languages: Vec<i32>, reference: &[f32], bands: usiz
         symbol_ids.extend_from_slice(&text.symbols);
         symbol_ids.resize((row + 1) * symbols, 0);
     }
-    let mut heard = reference.to_vec();
-    heard.resize(REFERENCE_FRAMES * bands, 0.0);
+    let mut padded = reference.to_vec();
+    padded.resize(REFERENCE_FRAMES * bands, 0.0);
     AlignedBatch {
         rows,
         symbols,
@@ -399,7 +393,7 @@ fn lesson_of(texts: &[Text], languages: Vec<i32>, reference: &[f32], bands: usiz
         symbol_ids,
         languages,
         reference_frames: REFERENCE_FRAMES,
-        reference: heard.repeat(rows),
+        reference: padded.repeat(rows),
         reference_counts: vec![reference.len() / bands; rows],
         seed: Seed(0),
         ..AlignedBatch::default()

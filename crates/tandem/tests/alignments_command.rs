@@ -34,7 +34,7 @@ fn an_untrained_voice_reports_that_it_cannot_rank_transcripts() {
     let table = dir.run(&[&ask[..], &["--top", "3", "--held-out"]].concat());
     assert_eq!(table.code, Some(1), "{table:?}");
     assert!(table.out.contains("margin") && table.out.contains("cannot tell"), "{table:?}");
-    assert!(table.out.contains("train on"), "{table:?}");
+    assert!(table.out.contains("continue training"), "{table:?}");
     assert!(table.err.contains("step 1 of `run/step-00000001`"), "{table:?}");
 }
 

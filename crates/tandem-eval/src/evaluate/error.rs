@@ -1,4 +1,4 @@
-//! What can go wrong while a voice is judged.
+//! Errors of an evaluation, each with a hint.
 
 use std::path::PathBuf;
 use tandem_data::audio::AudioError;
@@ -11,77 +11,56 @@ use tandem_model::synthesis::text::SynthesisError;
 use tandem_pipeline::PipelineError;
 use tandem_units::Hint;
 
-/// Why a voice or a row is not judged.
+/// Why a voice or a row cannot be evaluated.
 #[derive(Debug, thiserror::Error)]
 pub enum EvaluateError {
-    /// The corpus has no rows of this kind.
     #[error("`{}` has no {} rows", corpus.display(), name(*split))]
-    NoRows {
-        /// Which corpus.
-        corpus: PathBuf,
-        /// Which rows.
-        split: Split,
-    },
-    /// Not one row could be judged.
-    #[error("not one of {rows} rows could be judged; the first: {first}")]
-    NothingJudged {
-        /// How many there are.
+    NoRows { corpus: PathBuf, split: Split },
+    #[error("none of {rows} rows could be evaluated; the first: {first}")]
+    NothingScored {
         rows: usize,
-        /// What is wrong with the first.
+        /// The error of the first row.
         first: String,
     },
-    /// A recording cannot be read.
-    #[error("cannot hear `{id}`")]
+    #[error("cannot read the recording of `{id}`")]
     Recording {
-        /// Its name in the corpus.
         id: String,
-        /// What is wrong with it.
         #[source]
         source: AudioError,
     },
-    /// A text cannot be read.
     #[error("cannot read the text of `{id}`")]
     Text {
-        /// Its name in the corpus.
         id: String,
-        /// What is wrong with it.
         #[source]
         source: TextError,
     },
-    /// The list of when words begin cannot be read.
+    /// The file of word start times cannot be read.
     #[error("cannot read `{}`", path.display())]
     Timings {
-        /// The file.
         path: PathBuf,
-        /// Why.
         #[source]
         source: std::io::Error,
     },
-    /// The voice cannot speak.
     #[error(transparent)]
     Voice(#[from] SynthesisError),
-    /// Two things cannot be compared.
     #[error(transparent)]
     Metric(#[from] MetricError),
-    /// No mel frames.
     #[error(transparent)]
     Mel(#[from] MelError),
-    /// The device failed.
     #[error(transparent)]
     Device(#[from] DeviceError),
     /// The user stopped it.
-    #[error("the voice was not judged to the end")]
+    #[error("the evaluation was stopped")]
     Stopped(#[source] PipelineError),
 }
 
 impl EvaluateError {
-    /// As the user asked.
     pub(super) fn cancelled() -> EvaluateError {
         EvaluateError::Stopped(PipelineError::Cancelled)
     }
 
-    /// Whether other rows may still be judged.
-    pub(super) fn is_of_one_row(&self) -> bool {
+    /// Whether only this row fails, so that the evaluation can continue.
+    pub(super) fn is_row_error(&self) -> bool {
         match self {
             Self::Recording { .. } | Self::Metric(_) => true,
             Self::Text { source, .. } => !source.stops_the_run(),
@@ -92,8 +71,8 @@ impl EvaluateError {
         }
     }
 
-    /// The fact with its causes, on one line.
-    pub(super) fn whole(&self) -> String {
+    /// The error with its causes, on one line.
+    pub(super) fn with_causes(&self) -> String {
         let mut text = self.to_string();
         let mut cause = std::error::Error::source(self);
         while let Some(error) = cause {
@@ -108,10 +87,10 @@ impl Hint for EvaluateError {
     fn hint(&self) -> Option<String> {
         match self {
             Self::NoRows { split: Split::Eval, .. } => Some(
-                "name them in `metadata_eval.csv`, or judge training rows with `--train`".into(),
+                "list them in `metadata_eval.csv`, or evaluate training rows with `--train`".into(),
             ),
-            Self::NoRows { .. } => Some("name another corpus".into()),
-            Self::NothingJudged { .. } => {
+            Self::NoRows { .. } => Some("use another corpus".into()),
+            Self::NothingScored { .. } => {
                 Some("check that corpus and voice have a language in common".into())
             }
             Self::Timings { .. } => Some("make it readable, or move it out of the corpus".into()),

@@ -1,4 +1,4 @@
-//! The demo corpus, said by a small voice that has learned nothing.
+//! Evaluates a small untrained voice on the demo corpus.
 
 use super::*;
 use std::path::Path;
@@ -60,7 +60,7 @@ fn run(synthesizer: &mut Synthesizer, limit: usize) -> Result<Evaluation, Evalua
 }
 
 #[test]
-fn a_voice_that_learned_nothing_is_judged_and_told_so() {
+fn an_untrained_voice_is_scored() {
     let found = run(&mut synthesizer(&["en", "fa"]), 4).unwrap();
     assert_eq!((found.all.utterances, found.step, found.skipped.len()), (4, 3, 0));
     assert_eq!(found.languages.keys().collect::<Vec<_>>(), ["en", "fa"]);
@@ -69,9 +69,9 @@ fn a_voice_that_learned_nothing_is_judged_and_told_so() {
     // NumPy over all training rows and all held-out ones gives 12.37 dB.
     assert!((11.0..14.0).contains(&found.all.baseline), "{}", found.all.baseline);
     assert!(found.all.distortion > 5.0, "{}", found.all.distortion);
-    for judged in &found.utterances {
-        let health = judged.scores.alignment.unwrap();
-        assert_eq!(health.monotonic, 1.0, "the search goes through all symbols");
+    for row in &found.utterances {
+        let health = row.scores.alignment.unwrap();
+        assert_eq!(health.monotonic, 1.0, "the path visits all symbols");
         assert!((0.0..=1.0).contains(&health.entropy.unwrap()));
     }
     assert!(found.spoken.0 > 0.1);
@@ -80,17 +80,17 @@ fn a_voice_that_learned_nothing_is_judged_and_told_so() {
 }
 
 #[test]
-fn rows_that_cannot_be_said_are_listed_and_a_corpus_of_them_is_an_error() {
+fn rows_in_an_unknown_language_are_skipped_and_a_corpus_of_them_is_an_error() {
     let found = run(&mut synthesizer(&["en"]), 4).unwrap();
     assert_eq!((found.all.utterances, found.skipped.len()), (2, 2));
     assert!(found.skipped[0].why.contains("does not speak `fa`"), "{:?}", found.skipped);
     let error = run(&mut synthesizer(&["de"]), 2).unwrap_err();
-    assert!(matches!(error, EvaluateError::NothingJudged { rows: 2, .. }), "{error}");
+    assert!(matches!(error, EvaluateError::NothingScored { rows: 2, .. }), "{error}");
     assert!(error.hint().is_some());
 }
 
 #[test]
-fn stopping_it_is_no_result() {
+fn a_cancelled_evaluation_is_an_error() {
     let cancel = CancelToken::new();
     cancel.cancel();
     let mut synthesizer = synthesizer(&["en", "fa"]);
@@ -122,7 +122,7 @@ fn advice_follows_from_the_means() {
 }
 
 #[test]
-fn a_limit_spreads_over_the_whole_list() {
+fn a_limit_is_spread_over_the_whole_list() {
     let all = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9];
     let all: Vec<&i32> = all.iter().collect();
     assert_eq!(spread(&all, 4), [&0, &2, &5, &7]);

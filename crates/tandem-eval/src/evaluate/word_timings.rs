@@ -1,7 +1,7 @@
-//! When each word of a recording begins, where the corpus says so, and how far an alignment is off.
+//! Known start times of words, and the errors of an alignment against them.
 //!
-//! In: `words.tsv` beside the manifests (`id`, `start_s`, `end_s`, `word`), an alignment. Out:
-//! distances in frames. A text whose words cannot be counted like the file's is left out.
+//! In: `words.tsv` in the corpus directory (`id`, `start_s`, `end_s`, `word`), an alignment. Out:
+//! errors in frames. An utterance with another number of words than the file is left out.
 
 use super::EvaluateError;
 use serde::Serialize;
@@ -12,25 +12,24 @@ use tandem_data::text::{SymbolId, SymbolTable, ZWNJ};
 /// The file, in the corpus directory.
 const FILE: &str = "words.tsv";
 
-/// Starts of words, in seconds, by utterance.
+/// Start times of words, in seconds, by utterance.
 #[derive(Debug, Default)]
 pub struct WordTimings {
     starts: HashMap<String, Vec<f64>>,
 }
 
-/// How far the starts of words are off, over all utterances with timings.
+/// Errors of word start times, over all utterances with timings.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct TimingError {
-    /// Words that were compared.
+    /// Number of compared words.
     pub words: usize,
-    /// The median, in frames.
     pub median_frames: f64,
-    /// Nine of ten are below, in frames.
+    /// The 90th percentile.
     pub p90_frames: f64,
 }
 
 impl WordTimings {
-    /// Those of a corpus; none where it has no such file.
+    /// Reads the timings of a corpus; empty where it has no such file.
     pub fn read(corpus: &Path) -> Result<WordTimings, EvaluateError> {
         let path = corpus.join(FILE);
         let text = match std::fs::read_to_string(&path) {
@@ -51,7 +50,7 @@ impl WordTimings {
         Ok(WordTimings { starts })
     }
 
-    /// How far each word of an utterance is off, in frames; nothing where they do not match.
+    /// The error of each word of an utterance, in frames; empty where the number of words differs.
     pub fn errors(
         &self,
         id: &str,
@@ -74,7 +73,7 @@ impl WordTimings {
 }
 
 impl TimingError {
-    /// Of all distances; none where there are none.
+    /// None where there are no errors.
     pub fn of(mut errors: Vec<f64>) -> Option<TimingError> {
         errors.sort_unstable_by(f64::total_cmp);
         let at = |share: f64| errors.get(((errors.len() - 1) as f64 * share).round() as usize);
@@ -111,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn words_begin_where_letters_follow_something_else() {
+    fn a_word_starts_at_the_first_letter_after_another_symbol() {
         let table = SymbolTable::standard();
         let symbols = ids("it's so, می‌روم.", &table);
         let durations = vec![2; symbols.len()];
@@ -119,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_frames_and_only_of_texts_that_match() {
+    fn errors_are_in_frames_and_need_the_same_number_of_words() {
         let table = SymbolTable::standard();
         let symbols = ids("a b", &table);
         let folder = tempfile::tempdir().unwrap();
@@ -134,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_corpus_without_timings_has_none_and_an_empty_list_no_error() {
+    fn a_corpus_without_timings_gives_no_error() {
         let folder = tempfile::tempdir().unwrap();
         assert!(WordTimings::read(folder.path()).unwrap().starts.is_empty());
         assert_eq!(TimingError::of(Vec::new()), None);

@@ -1,50 +1,49 @@
-//! How suspicious a row is, beside the others of its corpus.
+//! How suspicious a row is, compared with the others of its corpus.
 //!
-//! In: what was heard of each row. Out: suspicion with reasons, the order, and advice about the
-//! whole. How much better a right text should be depends on the corpus and on how far the voice
-//! has come, so a row is held against the median of all, in units of the usual deviation.
+//! In: the scores of each row. Out: suspicion with reasons, the order, and advice about the corpus.
+//! How much better a right text fits depends on the corpus and on the training of the voice. So a row
+//! is compared with the median of all rows, in units of a robust standard deviation.
 
 use super::Ranked;
 use serde::Serialize;
 use tandem_model::metrics::alignment::Finding;
 use tandem_model::metrics::{AlignmentHealth, HealthLimits};
 
-/// Usual deviations that make a row suspicious, all signs added up. In the demo corpus with ten
-/// swapped texts after 400 steps the ten have 4.4 and more, the 124 others at most 3.7; in the
-/// corpus as it is, two of 134 rows are above.
+/// Sum of deviations from which a row is suspicious. In the demo corpus with ten swapped texts, after
+/// 400 steps, the ten have 4.4 or more and the 124 others at most 3.7. In the unchanged corpus, two
+/// of 134 rows are above.
 const FAR: f64 = 4.3;
-/// How much an uneven pace counts beside the text itself.
+/// Weight of an uneven pace, compared with the text itself.
 const PACE_SHARE: f64 = 0.5;
-/// The least deviations that are counted with, so that a corpus of even rows accuses nobody: of
-/// evenness, margin and lead.
+/// Lower limits of the deviations of evenness, margin and lead, so that a uniform corpus has no
+/// suspicious rows.
 const LEAST_DEVIATIONS: [f64; 3] = [0.025, 0.1, 0.1];
-/// With a smaller median lead the voice cannot tell its texts apart. On the demo corpus it is 0.00
+/// With a smaller median lead the voice cannot distinguish texts. On the demo corpus it is 0.00
 /// after 100 steps, 0.07 after 200 and 0.2 after 400.
 const LEAST_LEAD: f64 = 0.05;
-/// Above this share of suspicious rows, the fault is likely not in single rows.
+/// Above this share of suspicious rows, the cause is likely not in single rows.
 const MANY: f64 = 0.2;
 
-/// What is usual in a corpus: medians over its rows.
+/// Medians over the rows of a corpus.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Typical {
-    /// Share of symbols with a sane length of sound.
+    /// Share of symbols with a plausible duration.
     pub coverage: f64,
     /// How even the pace is.
     pub diagonality: f64,
-    /// How unsure frames are of their symbol.
+    /// How ambiguous the symbol of a frame is.
     pub entropy: f64,
-    /// How far frames are from what the text should sound like.
+    /// Mean squared distance between frames and predicted frames.
     pub misfit: f64,
     /// By which share the own text explains frames better than others of its length.
     pub margin: Option<f64>,
-    /// By which share the own text is ahead of the best of the others.
+    /// By which share the own text explains frames better than the best other text.
     pub lead: Option<f64>,
-    /// The usual deviations of evenness, margin and lead.
+    /// Robust standard deviations of evenness, margin and lead.
     pub deviations: [f64; 3],
 }
 
 impl Typical {
-    /// Of these rows.
     pub fn of(rows: &[Ranked]) -> Typical {
         let all = |value: fn(&Ranked) -> Option<f64>| -> Vec<f64> {
             rows.iter().filter_map(value).collect()
@@ -63,7 +62,7 @@ impl Typical {
         }
     }
 
-    /// Whether the voice can tell a right text from a wrong one at all.
+    /// Whether the voice can distinguish right texts from wrong ones.
     pub fn can_tell(&self) -> bool {
         self.lead.is_some_and(|lead| lead >= LEAST_LEAD)
     }
@@ -80,8 +79,8 @@ pub fn ahead(own: f64, other: f64) -> f64 {
     if other > 0.0 { 1.0 - own / other } else { 0.0 }
 }
 
-/// Gives every row its suspicion and its reasons, and sorts them, the worst first. Returns how many
-/// should be looked at.
+/// Sets suspicion and reasons of every row, and sorts the most suspicious first. Returns how many
+/// should be checked.
 pub fn rank(rows: &mut [Ranked], typical: &Typical, limits: &HealthLimits) -> usize {
     for row in rows.iter_mut() {
         row.suspicion = suspicion(row, typical, limits);
@@ -114,8 +113,8 @@ fn reasons(row: &Ranked, typical: &Typical, limits: &HealthLimits) -> Vec<String
     if let Some((own, usual)) = row.margin.zip(typical.margin).filter(|(own, usual)| own < usual) {
         reasons.push(match own > 0.0 {
             true => format!(
-                "its text explains the recording {} better than other texts of its length, usual \
-                 are {}",
+                "its text explains the recording {} better than other texts of its length, \
+                 the median is {}",
                 percent(own),
                 percent(usual)
             ),
@@ -127,13 +126,13 @@ fn reasons(row: &Ranked, typical: &Typical, limits: &HealthLimits) -> Vec<String
     }
     if row.health.diagonality < typical.diagonality - 2.0 * typical.deviations[0] {
         let (own, usual) = (row.health.diagonality, typical.diagonality);
-        reasons.push(format!("its pace is uneven: {own:.2}, usual is {usual:.2}"));
+        reasons.push(format!("its pace is uneven: {own:.2}, the median is {usual:.2}"));
     }
     reasons.extend(row.health.findings(limits).into_iter().map(|finding| finding.fact));
     reasons
 }
 
-/// What the whole shows.
+/// Findings about the whole corpus.
 pub fn findings(
     typical: &Typical,
     limits: &HealthLimits,
@@ -146,28 +145,30 @@ pub fn findings(
     if !typical.can_tell() {
         finding(
             format!(
-                "the voice cannot tell right texts from wrong ones yet: they are ahead by {:.0} %, \
+                "the voice cannot tell right texts from wrong ones yet: right ones fit {:.0} % better, \
                  {:.0} % are needed",
                 100.0 * typical.lead.unwrap_or_default(),
                 100.0 * LEAST_LEAD
             ),
-            "train on for some hundred steps, then ask again; the order is a guess until then",
+            "continue training for some hundred steps and try again; until then, the order is unreliable",
         );
     } else if suspicious as f64 > MANY * rows as f64 {
         finding(
-            format!("{suspicious} of {rows} transcripts are suspicious: hardly each for itself"),
-            "check that the manifest's rows did not slip, and that its columns are the right ones",
+            format!(
+                "{suspicious} of {rows} transcripts are suspicious: too many for errors in single rows"
+            ),
+            "check that the rows of the manifest are not shifted, and that its columns are the right ones",
         );
     } else if suspicious > 0 {
         finding(
             format!("{suspicious} of {rows} transcripts hardly explain their recordings"),
-            "listen to them beside their text; correct or remove those rows, and train anew",
+            "listen to these recordings and compare the text; correct or remove those rows, and train again",
         );
     }
     if unranked > 0 {
         finding(
-            format!("{unranked} rows cannot be laid over their recordings at all"),
-            "mend or remove them: training leaves them out",
+            format!("{unranked} rows cannot be aligned to their recordings"),
+            "repair or remove them: training skips them",
         );
     }
     let health = AlignmentHealth {
@@ -180,7 +181,7 @@ pub fn findings(
     found
 }
 
-/// The usual deviation: that of a normal distribution is 1.4826 times the median distance.
+/// Robust standard deviation: 1.4826 times the median absolute deviation.
 fn deviation(values: &[f64]) -> f64 {
     let middle = median(values.to_vec());
     1.4826 * median(values.iter().map(|value| (value - middle).abs()).collect())
@@ -218,8 +219,8 @@ mod tests {
         }
     }
 
-    /// Thirty rows as the demo corpus has them.
-    fn usual() -> Vec<Ranked> {
+    /// Thirty rows with scores like those of the demo corpus.
+    fn typical_rows() -> Vec<Ranked> {
         let wave = |number: usize| ((number * 7) % 11) as f64 / 11.0 - 0.5;
         (0..30)
             .map(|n| {
@@ -235,8 +236,8 @@ mod tests {
     }
 
     #[test]
-    fn rows_whose_text_is_no_better_than_others_come_first_and_say_why() {
-        let mut rows = usual();
+    fn rows_whose_text_fits_no_better_than_others_come_first_with_reasons() {
+        let mut rows = typical_rows();
         rows.insert(11, row(40, -0.02, -0.1, 0.9));
         rows.insert(23, row(41, 0.01, -0.2, 0.93));
         let (suspicious, findings) = ranked(&mut rows);
@@ -250,14 +251,14 @@ mod tests {
     }
 
     #[test]
-    fn an_even_corpus_accuses_nobody() {
-        let mut rows = usual();
+    fn a_uniform_corpus_has_no_suspicious_rows() {
+        let mut rows = typical_rows();
         assert_eq!(ranked(&mut rows), (0, Vec::new()));
         assert!(rows.iter().all(|row| row.reasons.is_empty()), "{rows:?}");
     }
 
     #[test]
-    fn a_voice_that_cannot_tell_accuses_nobody_and_says_so() {
+    fn an_undertrained_voice_gives_no_suspicious_rows_but_a_finding() {
         let mut rows: Vec<Ranked> = (0..9).map(|n| row(n, 0.02, 0.001, 0.95)).collect();
         rows.push(row(9, -0.9, -0.9, 0.95));
         let (suspicious, findings) = ranked(&mut rows);

@@ -1,6 +1,8 @@
-//! One row: the recording, what the voice makes of its text, and how far the two are apart.
+//! Scores one row: synthesizes its text and compares the result with the recording.
+//!
+//! In: a row of the corpus. Out: [`ScoredRow`]. Writes nothing.
 
-use super::{EvaluateError, Judged, TimingError, WordTimings, spread};
+use super::{EvaluateError, ScoredRow, TimingError, WordTimings, spread};
 use std::collections::HashMap;
 use tandem_data::audio::mel::{Mel, MelExtractor};
 use tandem_data::audio::{AudioLimits, Decoder, FileReader};
@@ -22,19 +24,18 @@ use tandem_train::feed::align::priors;
 use tandem_train::feed::align::text_fit::fit_text;
 use tandem_units::{Samples, Seconds, Seed};
 
-/// Training rows that the mean frame is taken of.
+/// Training rows for the mean frame.
 const ROWS_OF_MEAN: usize = 300;
-/// The reference encoder takes frames by fours.
-const BY_FOURS: usize = 4;
+/// The reference encoder needs a multiple of this many frames.
+const REFERENCE_STRIDE: usize = 4;
 
-/// Judges row after row.
-pub struct Judge<'a> {
+pub struct Scorer<'a> {
     synthesizer: &'a mut Synthesizer,
     corpus: &'a Corpus,
     sampling: SamplingOptions,
-    ears: Ears,
+    reader: RecordingReader,
     mean: MeanMel,
-    /// Frames to imitate, by the id of the utterance they are of.
+    /// References by the id of their utterance.
     references: HashMap<String, Reference>,
     aligner: Aligner,
     pitch: PitchConfig,
@@ -45,65 +46,65 @@ pub struct Judge<'a> {
     words_off: Vec<f64>,
 }
 
-/// A recording as samples and frames.
-struct Heard {
+/// A decoded recording.
+struct Recording {
     samples: Vec<f32>,
     mel: Mel,
 }
 
-/// What turns files into that.
-struct Ears {
+/// Reads recordings.
+struct RecordingReader {
     file: FileReader,
     decoder: Decoder,
     extractor: MelExtractor,
 }
 
-impl Ears {
-    fn hear(&mut self, corpus: &Corpus, row: &Utterance) -> Result<Heard, EvaluateError> {
+impl RecordingReader {
+    fn read(&mut self, corpus: &Corpus, row: &Utterance) -> Result<Recording, EvaluateError> {
         let path = corpus.audio_path(row);
         let failed = |source| EvaluateError::Recording { id: row.id.clone(), source };
         let limits = AudioLimits::default();
         let bytes = self.file.read(&path, &limits).map_err(failed)?;
-        let ending = path.extension().and_then(|ending| ending.to_str());
-        let sound = self.decoder.decode(bytes, ending).map_err(failed)?;
+        let extension = path.extension().and_then(|extension| extension.to_str());
+        let sound = self.decoder.decode(bytes, extension).map_err(failed)?;
         let mel = self.extractor.extract(sound)?;
-        Ok(Heard { samples: sound.to_f32(), mel })
+        Ok(Recording { samples: sound.to_f32(), mel })
     }
 }
 
-impl<'a> Judge<'a> {
-    /// Hears training rows for the mean frame; where there are none, those that are judged.
+impl<'a> Scorer<'a> {
+    /// Computes the mean frame from training rows, or from all rows where there are none.
     pub fn new(
         synthesizer: &'a mut Synthesizer,
         corpus: &'a Corpus,
         sampling: &SamplingOptions,
         cancel: &CancelToken,
-    ) -> Result<Judge<'a>, EvaluateError> {
+    ) -> Result<Scorer<'a>, EvaluateError> {
         let mel = synthesizer.trained().document.mel.clone();
-        let mut ears = Ears {
+        let mut reader = RecordingReader {
             file: FileReader::default(),
             decoder: Decoder::new(mel.rate, AudioLimits::default()),
             extractor: MelExtractor::new(mel.clone())?,
         };
-        let learned: Vec<&Utterance> = corpus.of(Split::Train).collect();
+        let trained: Vec<&Utterance> = corpus.of(Split::Train).collect();
         let all: Vec<&Utterance> = corpus.utterances.iter().collect();
-        let rows = if learned.is_empty() { &all } else { &learned };
+        let rows = if trained.is_empty() { &all } else { &trained };
         let mut mean = MeanMel::new(mel.bands);
         for row in spread(rows, ROWS_OF_MEAN) {
             if cancel.is_cancelled() {
                 return Err(EvaluateError::cancelled());
             }
-            // One that cannot be heard is no part of the mean; if it is judged, that is said.
-            if let Ok(heard) = ears.hear(corpus, row) {
-                mean.add(MelFrames::of(&heard.mel)?)?;
+            // An unreadable recording is left out of the mean. If it is scored, its error is reported.
+            if let Ok(recording) = reader.read(corpus, row) {
+                mean.add(MelFrames::of(&recording.mel)?)?;
             }
         }
         let pitch = PitchConfig { rate: mel.rate, hop: mel.hop, ..PitchConfig::SPEECH_22K };
-        Ok(Judge {
+        Ok(Scorer {
             synthesizer,
             corpus,
             sampling: *sampling,
-            ears,
+            reader,
             mean,
             references: HashMap::new(),
             aligner: Aligner::default(),
@@ -116,23 +117,23 @@ impl<'a> Judge<'a> {
         })
     }
 
-    /// Speech made so far.
+    /// Length of the synthesized speech so far.
     pub fn spoken(&self) -> Seconds {
         self.pitch.rate.seconds(self.spoken)
     }
 
-    /// How far starts of words were off so far.
+    /// Errors of word start times so far.
     pub fn timing(&self) -> Option<TimingError> {
         TimingError::of(self.words_off.clone())
     }
 
-    /// Has the voice say a row's text, and compares.
-    pub fn judge(&mut self, row: &Utterance) -> Result<Judged, EvaluateError> {
+    /// Synthesizes a row's text and compares it with the recording.
+    pub fn score(&mut self, row: &Utterance) -> Result<ScoredRow, EvaluateError> {
         let of_text = |source| EvaluateError::Text { id: row.id.clone(), source };
         let named = row.language.as_deref().map(str::parse::<Language>).transpose();
         let reading = self.synthesizer.read(&row.text, named.map_err(of_text)?).map_err(of_text)?;
         let symbols: Vec<i32> = reading.transcript.ids().iter().map(|id| i32::from(id.0)).collect();
-        let truth = self.ears.hear(self.corpus, row)?;
+        let truth = self.reader.read(self.corpus, row)?;
         let reference = self.reference_for(row)?;
         let spoken = self.synthesizer.synthesize_mel(
             &symbols,
@@ -142,9 +143,9 @@ impl<'a> Judge<'a> {
         )?;
         let scale = self.synthesizer.trained().document.scale;
         let own = Reference { mel: spoken.mel.clone() };
-        let mut said = spoken.mel;
-        scale.restore(&mut said);
-        let (found, wanted) = (self.frames(&said)?, MelFrames::of(&truth.mel)?);
+        let mut mel = spoken.mel;
+        scale.restore(&mut mel);
+        let (found, wanted) = (self.frames(&mel)?, MelFrames::of(&truth.mel)?);
         let normalised = scale.normalised(truth.mel.values());
         let alignment = self.align(row, &symbols, reading.language, &reference, &normalised)?;
         let scores = Scores {
@@ -153,9 +154,9 @@ impl<'a> Judge<'a> {
             duration: duration_error(found.frames() as f64, wanted.frames() as f64)?,
             alignment,
             speaker: self.speaker_distance(&own, &Reference { mel: normalised })?,
-            pitch: self.pitch_error(&said, &truth.samples)?,
+            pitch: self.pitch_error(&mel, &truth.samples)?,
         };
-        Ok(Judged {
+        Ok(ScoredRow {
             id: row.id.clone(),
             language: reading.language.tag().to_owned(),
             speaker: row.speaker.clone(),
@@ -168,26 +169,27 @@ impl<'a> Judge<'a> {
         Ok(MelFrames::new(mel, self.synthesizer.trained().document.mel.bands)?)
     }
 
-    /// Another utterance of the same speaker, learned from if possible; nobody's where it has none.
+    /// Another utterance of the same speaker, from the training rows if possible; empty where there is
+    /// none.
     fn reference_for(&mut self, row: &Utterance) -> Result<Reference, EvaluateError> {
         let same = |other: &&Utterance| {
             other.id != row.id && other.speaker == row.speaker && other.language == row.language
         };
-        let learned = self.corpus.of(Split::Train).find(same);
-        let Some(other) = learned.or_else(|| self.corpus.of(Split::Eval).find(same)) else {
+        let trained = self.corpus.of(Split::Train).find(same);
+        let Some(other) = trained.or_else(|| self.corpus.of(Split::Eval).find(same)) else {
             return Ok(Reference::default());
         };
         if let Some(known) = self.references.get(&other.id) {
             return Ok(known.clone());
         }
-        let heard = self.ears.hear(self.corpus, other)?;
+        let recording = self.reader.read(self.corpus, other)?;
         let scale = self.synthesizer.trained().document.scale;
-        let reference = Reference { mel: scale.normalised(heard.mel.values()) };
+        let reference = Reference { mel: scale.normalised(recording.mel.values()) };
         self.references.insert(other.id.clone(), reference.clone());
         Ok(reference)
     }
 
-    /// Lays the text over the recording as training does; none where it does not fit.
+    /// Aligns the text to the recording as training does; none where it has too many symbols.
     fn align(
         &mut self,
         row: &Utterance,
@@ -202,7 +204,7 @@ impl<'a> Judge<'a> {
         let batch = one_row(symbols, language, reference, mel, bands);
         let (encoder, device) =
             (&self.synthesizer.trained().voice.encoder, self.synthesizer.device());
-        let priors = guarded("reading a text", || priors(encoder, &batch, device))?;
+        let priors = guarded("encoding a text", || priors(encoder, &batch, device))?;
         let Some(fit) = fit_text(&mut self.aligner, mel, &priors, bands, &self.limits) else {
             return Ok(None);
         };
@@ -212,7 +214,7 @@ impl<'a> Judge<'a> {
         Ok(Some(fit.health))
     }
 
-    /// How far the voice that is heard is from the one that was recorded, to the voice's own ears.
+    /// Distance of the speaker embeddings of the synthesized and the recorded speech.
     fn speaker_distance(
         &self,
         own: &Reference,
@@ -220,11 +222,11 @@ impl<'a> Judge<'a> {
     ) -> Result<Option<f64>, EvaluateError> {
         let (own, truth) =
             (self.synthesizer.speaker_embedding(own)?, self.synthesizer.speaker_embedding(truth)?);
-        // An encoder that has learned nothing may give no direction at all.
+        // An untrained encoder may give a zero vector.
         Ok(cosine_distance(&own, &truth).ok())
     }
 
-    /// Semitones above the recording; none where one of the two has no voice.
+    /// Semitones above the recording; none where one of the two has no voiced frames.
     fn pitch_error(&mut self, mel: &[f32], truth: &[f32]) -> Result<Option<f64>, EvaluateError> {
         let sound = self.synthesizer.vocode(mel)?;
         self.spoken += Samples(sound.len());
@@ -244,9 +246,9 @@ fn one_row(
 ) -> AlignedBatch {
     let (count, frames) = (symbols.len(), mel.len() / bands);
     let real = reference.mel.len() / bands;
-    let reference_frames = real.next_multiple_of(BY_FOURS).max(BY_FOURS);
-    let mut heard = reference.mel.clone();
-    heard.resize(reference_frames * bands, 0.0);
+    let reference_frames = real.next_multiple_of(REFERENCE_STRIDE).max(REFERENCE_STRIDE);
+    let mut reference_mel = reference.mel.clone();
+    reference_mel.resize(reference_frames * bands, 0.0);
     AlignedBatch {
         rows: 1,
         symbols: count,
@@ -260,7 +262,7 @@ fn one_row(
         durations: vec![0; count],
         mel: mel.to_vec(),
         reference_frames,
-        reference: heard,
+        reference: reference_mel,
         reference_counts: vec![real],
         seed: Seed(0),
     }

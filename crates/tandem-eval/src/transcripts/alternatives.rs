@@ -1,40 +1,37 @@
 //! Which other texts a text is compared with.
 //!
 //! In: the rows of a corpus. Out: for each, a few texts of the same language and nearly the same
-//! length, and those of the rows before and after it: a manifest that slipped by a line is the
-//! commonest fault of all. The same for the same corpus, every time.
+//! length, and those of the rows before and after it, since a manifest that is shifted by a line is
+//! the most common error. Deterministic for a given corpus.
 
 use tandem_train::feed::Rows;
 use tandem_train::prepare::Prepared;
 
-/// Texts of the same length on either side.
+/// Shorter and longer texts, of each.
 const EACH_SIDE: usize = 6;
-/// Rows before and after in the manifest.
+/// Rows before and after in the manifest, of each.
 const NEIGHBOURS: u32 = 2;
 
-/// One text.
 pub struct Text {
-    /// Whose it is, as a place in [`Rows`].
+    /// Index into [`Rows`].
     pub row: u32,
-    /// Its symbols.
     pub symbols: Vec<i32>,
-    /// Its language, by the corpus's number.
+    /// Language number of the corpus.
     pub language: usize,
-    /// Whether it was chosen for its length.
+    /// Whether it was chosen by its length.
     pub of_same_length: bool,
 }
 
-/// Rows by language and length of text.
-pub struct Rivals {
+/// Rows sorted by language and length of text.
+pub struct AlternativeTexts {
     order: Vec<u32>,
-    /// Where each row stands in that order.
-    places: Vec<u32>,
+    /// Position of each row in `order`.
+    positions: Vec<u32>,
     languages: Vec<u16>,
 }
 
-impl Rivals {
-    /// Sorts the rows.
-    pub fn of(prepared: &Prepared, rows: &Rows) -> Rivals {
+impl AlternativeTexts {
+    pub fn of(prepared: &Prepared, rows: &Rows) -> AlternativeTexts {
         let language = |&number: &u32| {
             let record = prepared.cache.record(number as usize);
             record.map_or(u16::MAX, |record| record.language)
@@ -42,11 +39,11 @@ impl Rivals {
         let languages: Vec<u16> = rows.cache_row.iter().map(language).collect();
         let mut order: Vec<u32> = (0..rows.cache_row.len() as u32).collect();
         order.sort_by_key(|&row| (languages[row as usize], rows.symbols[row as usize], row));
-        let mut places = vec![0; order.len()];
-        for (place, &row) in order.iter().enumerate() {
-            places[row as usize] = place as u32;
+        let mut positions = vec![0; order.len()];
+        for (position, &row) in order.iter().enumerate() {
+            positions[row as usize] = position as u32;
         }
-        Rivals { order, places, languages }
+        AlternativeTexts { order, positions, languages }
     }
 
     /// The text of a row; none where the cache is damaged.
@@ -57,16 +54,16 @@ impl Rivals {
         Some(Text { row, symbols, language, of_same_length: true })
     }
 
-    /// The texts to compare a row's with: other words, same language, and short enough to be said
-    /// in so many frames.
+    /// The texts to compare with the text of a row: different, in the same language, and with at most
+    /// `frames` symbols.
     pub fn of_row(&self, prepared: &Prepared, rows: &Rows, row: u32, frames: usize) -> Vec<Text> {
         let own = self.text(prepared, rows, row).map(|text| text.symbols).unwrap_or_default();
         let fits = |text: &Text| text.symbols.len() <= frames && text.symbols != own;
         let read = |other: u32| self.text(prepared, rows, other).filter(fits);
         let mut found: Vec<Text> = self.of_same_length(row).filter_map(read).collect();
-        let last = (self.places.len() as u32 - 1).min(row.saturating_add(NEIGHBOURS));
+        let last = (self.positions.len() as u32 - 1).min(row.saturating_add(NEIGHBOURS));
         for other in row.saturating_sub(NEIGHBOURS)..=last {
-            if self.speaks_as(row, other) && found.iter().all(|text| text.row != other) {
+            if self.is_same_language(row, other) && found.iter().all(|text| text.row != other) {
                 let neighbour = read(other).map(|text| Text { of_same_length: false, ..text });
                 found.extend(neighbour);
             }
@@ -75,14 +72,14 @@ impl Rivals {
     }
 
     fn of_same_length(&self, row: u32) -> impl Iterator<Item = u32> + '_ {
-        let place = self.places[row as usize] as usize;
-        let from = place.saturating_sub(EACH_SIDE);
-        let to = (place + EACH_SIDE + 1).min(self.order.len());
+        let position = self.positions[row as usize] as usize;
+        let from = position.saturating_sub(EACH_SIDE);
+        let to = (position + EACH_SIDE + 1).min(self.order.len());
         let around = self.order[from..to].iter().copied();
-        around.filter(move |&other| other != row && self.speaks_as(row, other))
+        around.filter(move |&other| other != row && self.is_same_language(row, other))
     }
 
-    fn speaks_as(&self, row: u32, other: u32) -> bool {
+    fn is_same_language(&self, row: u32, other: u32) -> bool {
         self.languages[row as usize] == self.languages[other as usize]
     }
 }
