@@ -265,7 +265,7 @@ mod tests {
                     batches grew by 201.0 MiB";
         let model = "1.5 GiB are in use on the model device, 501.0 MiB more than at the start: \
                      not the pipeline's batches, so tensors that the model keeps alive";
-        assert_eq!(found, [("memory_growth", data), ("memory_growth", model)]);
+        assert_eq!(found, [("memory_growth", model), ("memory_growth", data)]);
     }
 
     #[test]
