@@ -127,7 +127,7 @@ fn a_run_that_waits_for_a_lock_says_so_and_can_be_interrupted() {
     signal(&child, Signal::INT);
     words.clear();
     stderr.read_line(&mut words).unwrap();
-    assert!(words.contains("run the same command to go on"), "{words}");
+    assert!(words.contains("run the same command again to continue"), "{words}");
     assert_eq!(child.wait().unwrap().code(), Some(3));
     lock.unlock().unwrap();
     assert_eq!(dir.prepare(&[])["rebuilt"], 2);
@@ -143,7 +143,7 @@ fn an_interrupted_run_exits_with_3_and_continues_later() {
         signal(&child, Signal::INT);
         let output = CommandOutput::of(child.wait_with_output().unwrap());
         if output.code == Some(3) {
-            assert!(output.err.contains("run the same command to go on"), "{output:?}");
+            assert!(output.err.contains("run the same command again to continue"), "{output:?}");
             assert_eq!(output.out, "");
             let (rebuilt, recovered) = rebuilt_and_recovered(&prepare(&dir));
             assert_eq!(rebuilt + recovered, ROWS);

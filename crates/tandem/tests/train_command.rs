@@ -154,7 +154,7 @@ fn a_lost_device_costs_no_training_progress() {
     assert_eq!(lost.code, Some(2), "{lost:?}");
     assert!(lost.err.contains("the device was lost"), "{}", lost.err);
     assert!(lost.err.contains("transfer"), "the stage is named: {}", lost.err);
-    assert!(lost.err.contains("`--resume` goes on"), "{}", lost.err);
+    assert!(lost.err.contains("with `--resume` to continue"), "{}", lost.err);
     let rest = train(&dir, "run", &["--max-steps", "8", "--resume"]);
     assert_eq!(rest.code, Some(0), "{rest:?}");
     assert!(rest.err.contains("resumed at step"), "{}", rest.err);

@@ -91,8 +91,8 @@ fn ends(text: &str) -> Vec<usize> {
 /// Whether a new line begins a new sentence. It does not if a long line is followed by a lower-case letter.
 fn line_ends(before: &str, after: &str) -> bool {
     let line = before.rsplit('\n').next().unwrap_or(before).trim();
-    let goes_on = after.trim_start_matches([' ', '\t']).starts_with(char::is_lowercase);
-    !(goes_on && line.chars().count() >= FULL_LINE)
+    let continues = after.trim_start_matches([' ', '\t']).starts_with(char::is_lowercase);
+    !(continues && line.chars().count() >= FULL_LINE)
 }
 
 /// Whether these marks, with the quotes that close after them, end a sentence.

@@ -46,7 +46,7 @@ fn lines_are_taken_when_they_are_complete() {
 }
 
 #[test]
-fn a_run_that_is_taken_up_again_is_gone_on_with() {
+fn a_resumed_run_is_followed_into_its_next_record() {
     let folder = tempfile::tempdir().unwrap();
     append(&folder.path().join("run.jsonl"), &(header(1) + &step(1) + &step(2)));
     let mut follower = Follower::start(folder.path()).unwrap();
@@ -68,7 +68,7 @@ fn a_run_that_is_taken_up_again_is_gone_on_with() {
 }
 
 #[test]
-fn a_record_that_was_replaced_begins_anew() {
+fn a_replaced_record_is_read_from_its_start() {
     let folder = tempfile::tempdir().unwrap();
     let record = folder.path().join("run.jsonl");
     append(&record, &(header(1) + &step(1) + &step(2)));

@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_is_counted_and_left_out() {
+    fn a_non_finite_value_is_counted_and_left_out() {
         let mut series = Series::default();
         series.add(1.0, f64::NAN);
         series.add(2.0, 5.0);

@@ -25,7 +25,7 @@ fn add(view: &mut RunView, millis: u64, event: impl Into<Event>) {
 }
 
 #[test]
-fn a_run_taken_up_again_goes_on_in_the_same_curve() {
+fn a_resumed_run_continues_the_same_curve() {
     let mut view = RunView::default();
     (1..=10).for_each(|number| add(&mut view, number * 100, step(number, 5.0)));
     let values = [("total".to_string(), 4.0)].into();
