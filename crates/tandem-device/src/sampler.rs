@@ -9,6 +9,7 @@ mod cgroup;
 mod gpu;
 mod host;
 mod nvidia;
+mod placed_gpus; // which GPUs of a run are sampled
 mod processor_share;
 mod system_file;
 
@@ -17,14 +18,16 @@ pub use cgroup::Cgroup;
 pub use gpu::{GpuAddress, Silent, Vendor, WatchedGpu};
 pub use host::{Machine, Process};
 pub use nvidia::{Nvidia, NvidiaDriver};
+pub use placed_gpus::placed_gpus;
 
 use nvml_wrapper::error::NvmlError;
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tandem_telemetry::error::TelemetryError;
@@ -98,11 +101,30 @@ pub struct Sampler {
     sources: Vec<Watched>,
     recorder: Recorder,
     every: Duration,
+    latest: LatestSamples,
     stop: Arc<AtomicBool>,
+}
+
+/// The newest sample of every device, for the run itself: a report of a stuck step, a temperature limit. Clones
+/// share them. Reading never waits for a driver.
+#[derive(Clone, Debug, Default)]
+pub struct LatestSamples(Arc<Mutex<BTreeMap<String, DeviceSample>>>);
+
+impl LatestSamples {
+    /// One sample per device, sorted by name.
+    pub fn all(&self) -> Vec<DeviceSample> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
+    }
+
+    fn set(&self, sample: &DeviceSample) {
+        let mut samples = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        samples.insert(sample.device.to_string(), sample.clone());
+    }
 }
 
 /// Ends the sampling when it is dropped.
 pub struct SamplerHandle {
+    latest: LatestSamples,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
     // Its other end is dropped when the thread ends, however it ends.
@@ -125,7 +147,9 @@ impl Sampler {
         let stop = Arc::new(AtomicBool::new(false));
         let watched = |source| Watched { source, reported: false, rest: 0 };
         let sources = sources.into_iter().map(watched).collect();
-        let mut sampler = Sampler { sources, recorder, every, stop: Arc::clone(&stop) };
+        let latest = LatestSamples::default();
+        let mut sampler =
+            Sampler { sources, recorder, every, latest: latest.clone(), stop: Arc::clone(&stop) };
         let (end, ended): (SyncSender<()>, _) = sync_channel(0);
         let thread = std::thread::Builder::new()
             .name("tandem-sampler".into())
@@ -134,14 +158,14 @@ impl Sampler {
                 sampler.run();
             })
             .map_err(|source| TelemetryError::Thread { what: "samples the devices", source })?;
-        Ok(SamplerHandle { stop, thread: Some(thread), ended })
+        Ok(SamplerHandle { latest, stop, thread: Some(thread), ended })
     }
 
     fn run(&mut self) {
         let mut due = Instant::now();
         while !self.stop.load(Ordering::Acquire) {
             for watched in &mut self.sources {
-                watched.sample(&self.recorder);
+                watched.sample(&self.recorder, &self.latest);
             }
             // Missed intervals are skipped.
             while due <= Instant::now() {
@@ -158,13 +182,16 @@ impl Sampler {
 }
 
 impl Watched {
-    fn sample(&mut self, recorder: &Recorder) {
+    fn sample(&mut self, recorder: &Recorder, latest: &LatestSamples) {
         if self.rest > 0 {
             self.rest -= 1;
             return;
         }
         match self.source.sample() {
-            Ok(sample) => sample.into_iter().for_each(|sample| recorder.send(sample)),
+            Ok(sample) => sample.into_iter().for_each(|sample| {
+                latest.set(&sample);
+                recorder.send(sample);
+            }),
             Err(error) => {
                 self.rest = REST;
                 if !self.reported {
@@ -184,6 +211,13 @@ fn with_causes(error: &dyn Error) -> String {
     causes.map(ToString::to_string).fold(error.to_string(), |text, cause| {
         if text.ends_with(&cause) { text } else { format!("{text}: {cause}") }
     })
+}
+
+impl SamplerHandle {
+    /// The newest samples; they stay readable after the sampling has ended.
+    pub fn latest(&self) -> LatestSamples {
+        self.latest.clone()
+    }
 }
 
 impl Drop for SamplerHandle {

@@ -378,3 +378,20 @@ fn a_machine_without_the_nvidia_library_gets_an_error() {
     let text = &warnings[0].text;
     assert_eq!(text.matches("cannot open shared object file").count(), 1, "{text}");
 }
+
+#[test]
+fn the_newest_sample_of_a_device_can_be_read_during_a_run() {
+    let (fake, looks) = Fake::new(0..0);
+    let recording = recording();
+    let every = Duration::from_millis(1);
+    let handle = Sampler::start(vec![Box::new(fake)], recording.recorder(), every).unwrap();
+    let latest = handle.latest();
+    let began = Instant::now();
+    while latest.all().is_empty() && began.elapsed() < Duration::from_secs(30) {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let samples = latest.all();
+    assert_eq!(samples.len(), 1);
+    assert_eq!((&*samples[0].device, samples[0].utilisation), ("fake", Some(0.5)));
+    assert!(looks.load(Ordering::SeqCst) > 0);
+}

@@ -23,7 +23,6 @@ mod page_args; // flags of commands that write an HTML page
 mod train_args; // flags of a training run
 mod train_plan; // the resolved settings of a training run
 mod train_advice; // advice before a run starts
-mod watched; // which GPUs of a run are sampled
 mod npy; // mel frames as NumPy files
 mod printer; // results to stdout, messages and progress to stderr
 mod speaking_args; // flags of commands that synthesize speech

@@ -261,7 +261,7 @@ impl Session {
             feed: feed.clone(),
             settings: self.plan.train.clone(),
             devices: self.devices.clone(),
-            watched: crate::watched::gpus(&self.placement),
+            watched: tandem_device::sampler::placed_gpus(&self.placement),
             limits: self.placement.limits,
             start_delay: Duration::from_secs_f64(self.plan.start_delay.0),
             steps,

@@ -189,7 +189,14 @@ impl Validator {
 
 impl ValidationWorker {
     fn run(&self, requests: &Receiver<ValidationRequest>) {
-        let mut vocoder = VocoderChoice::default().open(&self.document.mel).ok();
+        let mut vocoder = match VocoderChoice::default().open(&self.document.mel) {
+            Ok(vocoder) => Some(vocoder),
+            Err(error) => {
+                let text = format!("samples have pictures, but no audio: {error}");
+                self.recorder.send(Warning { code: "samples_silent".into(), text });
+                None
+            }
+        };
         for request in requests {
             let validated = guarded("validating the voice", || {
                 self.pool.run(|| self.validate(&request, &mut vocoder));

@@ -22,14 +22,15 @@ use std::time::Duration;
 use tandem_device::inventory::Inventory;
 use tandem_device::memory::MemoryBaseline;
 use tandem_device::placement::{OpenDevices, Placement};
-use tandem_device::sampler::{Sampler, standard_sources};
+use tandem_device::sampler::{LatestSamples, Sampler, placed_gpus, standard_sources};
 use tandem_disk::replace_file::replace_file;
 use tandem_model::Module;
 use tandem_model::checkpoint::{Checkpoints, Keep};
 use tandem_page::follow::Follower;
 use tandem_page::{Dashboard, DashboardOptions, Doorway, run_page};
-use tandem_pipeline::{CancelToken, Frozen, PipelineError, Slowdowns};
-use tandem_telemetry::event::{RunHeader, Warning};
+use tandem_pipeline::watchdog::OnFrozen;
+use tandem_pipeline::{CancelToken, PipelineError, Slowdowns};
+use tandem_telemetry::event::{DeviceSample, RunHeader, Warning};
 use tandem_telemetry::record::{Closed, RecordOptions, Recording};
 use tandem_telemetry::report::Report;
 use tandem_telemetry::run_parts::new_part;
@@ -314,7 +315,7 @@ impl TrainingRun {
             RunLogSettings { first_step, ..RunLogSettings::new(self.plan.data.mel.clone()) };
         let log = RunLog::start(directory, settings, recorder.clone())
             .context("cannot start the run's log")?;
-        let sources = standard_sources(&crate::watched::gpus(&self.placement));
+        let sources = standard_sources(&placed_gpus(&self.placement));
         let sampler = Sampler::start(sources, recorder.clone(), Duration::from_secs(1))
             .context("cannot start the device sampler")?;
         let job = Job {
@@ -332,7 +333,7 @@ impl TrainingRun {
             log: log.sender(),
             recorder,
             cancel: cancel.clone(),
-            on_frozen: Some(Arc::new(end_frozen_run)),
+            on_frozen: Some(end_frozen_run(sampler.latest())),
         };
         let outcome = train(job, start);
         drop(sampler);
@@ -416,16 +417,31 @@ pub fn machine_facts(placement: &Placement, found: &Inventory) -> MachineFacts {
 
 /// A training step that does not return from its device cannot be stopped from outside: the program
 /// ends, and the newest checkpoint on disk is what can be resumed. A frozen stage ends its run by itself.
-fn end_frozen_run(frozen: &Frozen) {
-    if frozen.stage != "train" {
-        return;
-    }
-    let failed: Result<()> = Err(PipelineError::Frozen(frozen.clone()))
-        .context("the training step does not end; `--resume` continues from the newest checkpoint");
-    let Err(error) = failed else { return };
-    // The terminal belongs to the progress bar of a thread that may be the frozen one.
-    let _ = writeln!(std::io::stderr(), "{}", crate::failure::explain(&error));
-    std::process::exit(ExitStatus::Failed as i32);
+fn end_frozen_run(latest: LatestSamples) -> OnFrozen {
+    Arc::new(move |frozen| {
+        if frozen.stage != "train" {
+            return;
+        }
+        let failed: Result<()> = Err(PipelineError::Frozen(frozen.clone())).context(
+            "the training step does not end; `--resume` continues from the newest checkpoint",
+        );
+        let Err(error) = failed else { return };
+        // The printer may belong to the frozen thread.
+        let mut stderr = std::io::stderr();
+        let _ = writeln!(stderr, "{}", crate::failure::explain(&error));
+        for sample in latest.all() {
+            let _ = writeln!(stderr, "{}", describe_sample(&sample));
+        }
+        std::process::exit(ExitStatus::Failed as i32);
+    })
+}
+
+fn describe_sample(sample: &DeviceSample) -> String {
+    let busy = sample.utilisation.map(|share| format!("{:.0} % busy", 100.0 * share));
+    let memory = sample.memory_used.map(|bytes| format!("{bytes} in use"));
+    let heat = sample.temperature.map(|degrees| format!("{degrees:.0} degrees"));
+    let facts: Vec<String> = [busy, memory, heat].into_iter().flatten().collect();
+    format!("device {}: {}", sample.device, facts.join(", "))
 }
 
 fn parse_slow(text: &str) -> std::result::Result<(String, Duration), String> {

@@ -1,13 +1,13 @@
 //! Which GPUs of a run the device sampler reads.
 
-use tandem_device::backend::Backend;
-use tandem_device::inventory::FoundDevice;
-use tandem_device::placement::{Mode, Placement};
-use tandem_device::sampler::{GpuAddress, Vendor, WatchedGpu};
+use super::{GpuAddress, Vendor, WatchedGpu};
+use crate::backend::Backend;
+use crate::inventory::FoundDevice;
+use crate::placement::{Mode, Placement};
 use tandem_telemetry::event::DeviceRole;
 
 /// The data GPU and the model GPU, or the one that is both.
-pub fn gpus(placement: &Placement) -> Vec<WatchedGpu> {
+pub fn placed_gpus(placement: &Placement) -> Vec<WatchedGpu> {
     match placement.mode {
         Mode::Cpu => Vec::new(),
         Mode::SingleGpu => vec![watched(&placement.model, DeviceRole::Model)],
