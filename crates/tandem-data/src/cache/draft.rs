@@ -9,7 +9,7 @@ use crate::cache::index::{self, Meta, RECORDS_AT, SegmentUse};
 use crate::cache::segment::{self, EntryLocation, SegmentKind, SegmentWriter};
 use crate::cache::store::{Cache, Found};
 use crate::cache::text_entry::CachedText;
-use crate::cache::{Fingerprint, Record};
+use crate::cache::{EntryBuffer, Fingerprint, Record};
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
@@ -216,15 +216,15 @@ impl Draft {
 
     fn move_from_sparse(&mut self, record: &mut Record, old: &Cache) -> Result<(), DataError> {
         if self.sparse.contains(&(SegmentKind::Text, record.text_segment))
-            && let Some(text) = old.text(record)
+            && let Some(text) = old.text(record, &mut EntryBuffer::default())
         {
             let location = self.add_text(record.key(), &text)?;
             (record.text_segment, record.text_offset) = (location.segment, location.offset);
         }
         if self.sparse.contains(&(SegmentKind::Mel, record.mel_segment))
-            && let Some(mel) = old.mel_of_record(record)
+            && let Some(mel) = old.mel(record)
         {
-            let location = self.add_mel(record.key(), mel)?;
+            let location = self.add_mel(record.key(), &mel)?;
             (record.mel_segment, record.mel_offset) = (location.segment, location.offset);
         }
         Ok(())
