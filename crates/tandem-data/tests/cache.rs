@@ -204,6 +204,26 @@ fn mostly_unused_segments_are_compacted() {
 }
 
 #[test]
+fn a_corpus_that_grows_row_by_row_does_not_get_a_segment_for_each() {
+    let dir = tempfile::tempdir().unwrap();
+    let all = clips(80);
+    for (count, clip) in all.iter().enumerate() {
+        let old = open(dir.path());
+        let mut draft = begin(dir.path(), old.as_ref());
+        for row in 0..count {
+            let found = old.as_ref().unwrap().row(row).unwrap();
+            let row = NewRow { record: *found.record, id: found.id, audio: "", note: "" };
+            draft.push(row, old.as_ref()).unwrap();
+        }
+        add(&mut draft, clip);
+        draft.commit(meta()).unwrap();
+    }
+    let cache = open(dir.path()).unwrap();
+    assert_eq!(check_readable_rows(&cache, &all), 80);
+    assert!(cache.meta().segments.len() <= 2 * 64, "{}", cache.meta().segments.len());
+}
+
+#[test]
 fn a_rejected_row_keeps_its_reason() {
     let dir = tempfile::tempdir().unwrap();
     let mut draft = begin(dir.path(), None);
