@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# Runs tests of `unsafe` code under Miri: the SIMD lanes, the mel kernels that use them, and the code around the
-# memory-mapped cache files. Miri supports no memory-mapped files, GPU drivers or foreign allocators, so those blocks
-# are not covered. Needs a nightly toolchain with `miri` and `rust-src`.
+# Runs tests of `unsafe` code under Miri: the SIMD lanes, the mel kernels that use them, and the decoding of
+# cache entries. Miri supports no GPU drivers or foreign allocators, so those blocks are not covered. Needs a nightly toolchain with `miri` and `rust-src`.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 toolchain="${TANDEM_NIGHTLY:-nightly}"

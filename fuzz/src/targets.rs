@@ -11,7 +11,7 @@ mod config;
 use std::fs;
 use std::sync::LazyLock;
 use tandem_data::audio::{AudioLimits, Decoder};
-use tandem_data::cache::{Cache, Fingerprint, Found};
+use tandem_data::cache::{Cache, EntryBuffer, Fingerprint, Found};
 use tandem_data::corpus::{Corpus, CorpusConfig};
 use tandem_telemetry::Rules;
 use tandem_telemetry::reader::RunRecord;
@@ -58,8 +58,8 @@ pub fn cache_index(bytes: &[u8]) {
     if let Found::Ready(cache) = Cache::open(DIR.path(), Fingerprint(*settings)) {
         for number in 0..cache.len().min(1000) {
             if let Some(row) = cache.row(number) {
-                let _ = cache.text(row.record);
-                let _ = cache.mel(number, row.record);
+                let _ = cache.text(row.record, &mut EntryBuffer::default());
+                let _ = cache.mel(row.record);
             }
         }
     }

@@ -17,6 +17,7 @@
 pub mod fingerprint; // 1. content hashes and file stamps
 pub mod location; // 2. which directory holds the cache
 pub mod segment; // 3. append-only files of entries with checksums
+mod entry_buffer; // memory for the entries that are read
 pub mod text_entry; // 4. a row's text as bytes
 pub mod record; // 5. one row, fixed size
 pub mod index; // 6. all rows, with a checksum per block
@@ -24,6 +25,7 @@ pub mod draft; // 7. writes the next state
 pub mod store; // 8. reads the current state
 
 pub use draft::{Draft, Leftovers, NewRow};
+pub use entry_buffer::EntryBuffer;
 pub use fingerprint::{Fingerprint, Stamp};
 pub use index::Meta;
 pub use location::CacheLocation;

@@ -22,8 +22,77 @@ fn a_committed_cache_is_read_back_after_a_restart() {
     let cache = open(dir.path()).unwrap();
     assert_eq!(cache.len(), 3000);
     assert_eq!(check_readable_rows(&cache, &clips), 3000);
-    // The second read of a mel skips its hash; it must be the same.
     assert_eq!(check_readable_rows(&cache, &clips), 3000);
+}
+
+#[test]
+fn a_cache_that_is_truncated_while_it_is_open_loses_rows_and_returns_no_wrong_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let clips = clips(3000);
+    let cache = build(dir.path(), &clips);
+    assert_eq!(check_readable_rows(&cache, &clips), 3000);
+    for (file, percent, left) in [
+        // The index is in memory; the rows depend on the segments only.
+        ("index", 50, 3000..=3000),
+        ("index", 0, 3000..=3000),
+        ("mel-000001.seg", 50, 1300..=1700),
+        ("text-000001.seg", 25, 600..=900),
+        ("mel-000001.seg", 0, 0..=0),
+        ("text-000001.seg", 0, 0..=0),
+    ] {
+        let file = settings_dir(dir.path()).join(file);
+        let file = fs::OpenOptions::new().write(true).open(file).unwrap();
+        let length = file.metadata().unwrap().len();
+        file.set_len(length * percent / 100).unwrap();
+        let whole = check_readable_rows(&cache, &clips);
+        assert!(left.contains(&whole), "{whole} of {left:?} rows left");
+    }
+}
+
+#[test]
+fn bytes_that_are_overwritten_while_the_cache_is_open_are_never_returned() {
+    let dir = tempfile::tempdir().unwrap();
+    let clips = clips(3000);
+    let cache = build(dir.path(), &clips);
+    assert_eq!(check_readable_rows(&cache, &clips), 3000);
+    for (file, left) in [("index", 3000..=3000), ("mel-000001.seg", 2..=2999)] {
+        let path = settings_dir(dir.path()).join(file);
+        let middle = path.metadata().unwrap().len() / 2;
+        let file = fs::OpenOptions::new().write(true).open(path).unwrap();
+        std::os::unix::fs::FileExt::write_all_at(&file, &[0xff; 10_000], middle).unwrap();
+        let whole = check_readable_rows(&cache, &clips);
+        assert!(left.contains(&whole), "{whole} of {left:?} rows left");
+    }
+}
+
+#[test]
+fn an_open_cache_stays_whole_when_its_files_are_replaced_by_others() {
+    let dir = tempfile::tempdir().unwrap();
+    let clips = clips(300);
+    let cache = build(dir.path(), &clips);
+    for path in files(dir.path()) {
+        let other = path.with_extension("other");
+        fs::write(&other, b"of another program").unwrap();
+        fs::rename(&other, &path).unwrap();
+    }
+    assert_eq!(check_readable_rows(&cache, &clips), 300);
+}
+
+#[test]
+fn a_read_that_fails_for_a_moment_costs_no_row_and_one_that_keeps_failing_costs_its_own() {
+    let dir = tempfile::tempdir().unwrap();
+    let clips = clips(1);
+    let cache = build(dir.path(), &clips);
+    for (failures, left) in [(2, 1), (u32::MAX, 0)] {
+        let count = AtomicU32::new(0);
+        let fails = move |access: &Access<'_>| {
+            let fails =
+                access.kind == AccessKind::Read && count.fetch_add(1, Ordering::Relaxed) < failures;
+            if fails { Err(std::io::Error::from_raw_os_error(5)) } else { Ok(()) }
+        };
+        let _watch = tandem_disk::watch_reads(dir.path(), Arc::new(fails));
+        assert_eq!(check_readable_rows(&cache, &clips), left);
+    }
 }
 
 #[test]
@@ -132,6 +201,26 @@ fn mostly_unused_segments_are_compacted() {
     assert_eq!(check_readable_rows(&cache, &all), 4);
     let first = settings_dir(dir.path()).join("text-000001.seg");
     assert!(!first.exists(), "the sparse segment is gone: {:?}", files(dir.path()));
+}
+
+#[test]
+fn a_corpus_that_grows_row_by_row_does_not_get_a_segment_for_each() {
+    let dir = tempfile::tempdir().unwrap();
+    let all = clips(80);
+    for (count, clip) in all.iter().enumerate() {
+        let old = open(dir.path());
+        let mut draft = begin(dir.path(), old.as_ref());
+        for row in 0..count {
+            let found = old.as_ref().unwrap().row(row).unwrap();
+            let row = NewRow { record: *found.record, id: found.id, audio: "", note: "" };
+            draft.push(row, old.as_ref()).unwrap();
+        }
+        add(&mut draft, clip);
+        draft.commit(meta()).unwrap();
+    }
+    let cache = open(dir.path()).unwrap();
+    assert_eq!(check_readable_rows(&cache, &all), 80);
+    assert!(cache.meta().segments.len() <= 2 * 64, "{}", cache.meta().segments.len());
 }
 
 #[test]

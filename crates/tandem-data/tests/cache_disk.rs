@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tandem_data::DataError;
-use tandem_data::cache::{Cache, CachedText, Draft, NewRow, Record};
+use tandem_data::cache::{Cache, CachedText, Draft, EntryBuffer, NewRow, Record};
 use tandem_disk::directory_lock::{Attempt, DirectoryLock};
 use tandem_disk::power_loss::{Recorder, State};
 
@@ -74,10 +74,10 @@ fn push_all(draft: &mut Draft, old: Option<&Cache>, clips: &[Clip]) -> Result<()
 }
 
 fn whole_row(old: &Cache, wanted: &Record) -> Option<Record> {
-    let found = (0..old.len()).filter_map(|row| Some((row, *old.row(row)?.record)));
-    let mut same = found.filter(|(_, record)| record.key() == wanted.key());
-    same.find(|(row, record)| old.text(record).is_some() && old.mel(*row, record).is_some())
-        .map(|(_, record)| record)
+    let found = (0..old.len()).filter_map(|row| Some(*old.row(row)?.record));
+    let mut same = found.filter(|record| record.key() == wanted.key());
+    let mut buffer = EntryBuffer::default();
+    same.find(|record| old.text(record, &mut buffer).is_some() && old.mel(record).is_some())
 }
 
 /// Three versions of a corpus: rows are added, most are removed, others are added.

@@ -73,7 +73,7 @@ impl<'p> ReadFile<'p> {
         self.len
     }
 
-    /// The plain file, for a memory map.
+    /// The plain file, without hooks.
     pub fn into_inner(self) -> fs::File {
         self.inner
     }

@@ -21,6 +21,7 @@ use std::time::Instant;
 use symbol_means::{RowSums, SymbolMeans, centred};
 use tandem_data::audio::mel::MelKernel;
 use tandem_data::batch::HostBatch;
+use tandem_data::cache::EntryBuffer;
 use tandem_data::corpus::Split;
 use tandem_device::backend::guarded;
 use tandem_model::Device;
@@ -319,12 +320,14 @@ impl<'a> Ranker<'a> {
         let meta = cache.meta();
         let record = cache.record(number).copied().unwrap_or_default();
         let manifest = meta.sources.get(usize::from(record.manifest));
+        let mut buffer = EntryBuffer::default();
+        let text = cache.text(&record, &mut buffer);
         Ranked {
             id: self.id(row),
             manifest: manifest.map(|source| source.path.clone()).unwrap_or_default(),
             line: record.line,
             language: meta.languages.get(usize::from(record.language)).cloned().unwrap_or_default(),
-            text: cache.text(&record).map(|text| text.normalized.to_string()).unwrap_or_default(),
+            text: text.map(|text| text.normalized.to_string()).unwrap_or_default(),
             suspicion: 0.0,
             reasons: Vec::new(),
             health: fit.health,

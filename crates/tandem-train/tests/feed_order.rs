@@ -5,7 +5,7 @@ mod kit;
 
 use kit::{SPLITS, TestCorpus, id, tone};
 use proptest::prelude::*;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::sync::Arc;
 use tandem_data::batch::{BatchConfig, Position};
@@ -35,6 +35,16 @@ fn settings(batch_size: usize, seed: u64, workers: usize) -> FeedSettings {
 }
 
 fn drain(prepared: &Arc<Prepared>, settings: &FeedSettings, recorder: &Recorder) -> Vec<Seen> {
+    drain_with(prepared, settings, recorder, |_| {})
+}
+
+/// [`drain`], which calls `after` with the number of batches after each one.
+fn drain_with(
+    prepared: &Arc<Prepared>,
+    settings: &FeedSettings,
+    recorder: &Recorder,
+    mut after: impl FnMut(usize),
+) -> Vec<Seen> {
     let mut batches = feed(prepared, settings, recorder, &CancelToken::new()).expect("started");
     let mut seen = Vec::new();
     while let Some(ready) = batches.next().expect("no error") {
@@ -47,6 +57,7 @@ fn drain(prepared: &Arc<Prepared>, settings: &FeedSettings, recorder: &Recorder)
             frame_counts: ready.batch.frame_counts().to_vec(),
             symbol_counts: ready.batch.symbol_counts().to_vec(),
         });
+        after(seen.len());
     }
     seen
 }
@@ -135,6 +146,60 @@ fn damaged_frames_are_computed_from_the_recording_with_a_warning() {
     assert!(damaged == whole);
     assert_eq!(summary.warning_count, 1, "{:?}", summary.warnings);
     assert_eq!(summary.warnings[0].code, "cache_damage");
+}
+
+#[test]
+fn features_truncated_or_overwritten_during_the_run_are_computed_from_the_recordings() {
+    let corpus = TestCorpus::with_rows(60).cache_features();
+    let prepared = corpus.prepare_shared();
+    let settings = FeedSettings { epochs: Some(2), ..settings(4, 1, 2) };
+    let whole = seen(&prepared, &settings);
+    let segment = prepared.cache.directory().join("mel-000001.seg");
+    let bytes = fs::read(&segment).unwrap();
+    let truncated = &bytes[..bytes.len() / 3];
+    let zeros = [&bytes[..bytes.len() / 3], &vec![0; bytes.len() - bytes.len() / 3]].concat();
+    for damaged in [truncated, &zeros] {
+        // Writes to the same inode, which the feed has open.
+        fs::write(&segment, &bytes).unwrap();
+        let header = RunHeader::now("feed_order", "0", serde_json::Value::Null);
+        let (recording, _file) = Recording::in_memory(header).expect("a record");
+        let mut middle = Some(|| fs::write(&segment, damaged).unwrap());
+        let after = |batches: usize| {
+            if batches == whole.len() / 2 {
+                middle.take().expect("once")();
+            }
+        };
+        let seen = drain_with(&prepared, &settings, &recording.recorder(), after);
+        assert!(seen == whole);
+        let summary = recording.finish().summary;
+        assert!(summary.warning_count > 0, "no damaged row was noticed");
+        assert!(summary.warnings.iter().all(|warning| warning.code == "cache_damage"));
+        assert_eq!(summary.skips.count, 0);
+    }
+}
+
+#[test]
+fn a_row_whose_features_and_recording_are_both_lost_is_skipped_alone() {
+    /// The mel frames of each row, with padding.
+    fn by_row(seen: &[Seen]) -> BTreeMap<u32, &[u32]> {
+        let rows = seen.iter().flat_map(|batch| {
+            let length = batch.mel.len() / batch.frame_counts.len();
+            batch.rows.iter().copied().zip(batch.mel.chunks(length))
+        });
+        rows.collect()
+    }
+    let corpus = TestCorpus::with_rows(24).cache_features();
+    let prepared = corpus.prepare_shared();
+    let whole = seen(&prepared, &settings(4, 2, 2));
+    let lost = whole[1].rows[0];
+    let id = ids(&prepared, Split::Train, &whole[1..2]).swap_remove(0);
+    fs::write(prepared.cache.directory().join("mel-000001.seg"), b"").unwrap();
+    fs::remove_file(corpus.root().join("wavs").join(format!("{id}.wav"))).unwrap();
+    let (seen, skipped) = seen_and_skipped(&prepared, &settings(4, 2, 2));
+    assert_eq!(skipped.iter().map(|skip| skip.id.as_deref()).collect::<Vec<_>>(), [Some(&*id)]);
+    let mut expected = by_row(&whole);
+    assert!(expected.remove(&lost).is_some());
+    assert!(by_row(&seen) == expected);
 }
 
 #[test]

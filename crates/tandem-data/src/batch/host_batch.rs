@@ -102,6 +102,14 @@ impl HostBatch {
         RowMut { mel, symbols }
     }
 
+    /// Removes the utterance that was added last, because it could not be loaded after all.
+    pub fn pop_row(&mut self) {
+        self.row_ids.pop();
+        for list in self.lists_mut() {
+            list.pop();
+        }
+    }
+
     /// The rows added so far, each with its own memory, so that several threads can fill them at
     /// once.
     pub fn rows_mut(&mut self) -> impl Iterator<Item = RowMut<'_>> {
@@ -259,6 +267,22 @@ mod tests {
         assert_eq!((used.frame_counts(), used.row_ids()), (fresh.frame_counts(), fresh.row_ids()));
         assert_eq!(used.size(), size, "a smaller batch keeps the larger one's memory");
         assert!(size >= Bytes(4 * 5 * 9 * 2 + 4 * 5 * 9));
+    }
+
+    #[test]
+    fn a_removed_row_leaves_nothing_behind() {
+        let (mut removed, mut fresh) = (two_bands(), two_bands());
+        removed.reset(SHAPE);
+        removed.push_row(info(1, 2, 2)).mel.fill(1.0);
+        removed.push_row(info(2, 4, 5)).mel.fill(2.0);
+        removed.pop_row();
+        fresh.reset(SHAPE);
+        fresh.push_row(info(1, 2, 2)).mel.fill(1.0);
+        for batch in [&mut removed, &mut fresh] {
+            batch.finish();
+        }
+        assert_eq!((removed.mel(), removed.symbols()), (fresh.mel(), fresh.symbols()));
+        assert_eq!((removed.row_ids(), removed.speakers()), (fresh.row_ids(), fresh.speakers()));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::cache::index::{self, Meta, RECORDS_AT, SegmentUse};
 use crate::cache::segment::{self, EntryLocation, SegmentKind, SegmentWriter};
 use crate::cache::store::{Cache, Found};
 use crate::cache::text_entry::CachedText;
-use crate::cache::{Fingerprint, Record};
+use crate::cache::{EntryBuffer, Fingerprint, Record};
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
@@ -20,6 +20,10 @@ use tandem_disk::replace_file::{self, draft_path};
 
 /// Segments with a smaller share of entries in use are compacted into new ones.
 const MIN_LIVE_SHARE: f64 = 0.5;
+
+/// From so many segments of a kind on, the smaller half is compacted too: each is an open file while
+/// the cache is in use, and a process may open 1024 by default.
+const MAX_SEGMENTS: usize = 64;
 
 /// Temporary file for the names until all records are written.
 const NAMES: &str = "names";
@@ -101,6 +105,14 @@ impl Draft {
             draft.uses.insert(id, SegmentUse { live: 0, ..*used });
             if (used.live as f64) < MIN_LIVE_SHARE * used.written as f64 {
                 draft.sparse.insert(id);
+            }
+        }
+        for kind in [SegmentKind::Text, SegmentKind::Mel] {
+            let all = old.iter().flat_map(|cache| &cache.meta().segments);
+            let mut all: Vec<_> = all.filter(|used| used.kind == kind).collect();
+            if all.len() >= MAX_SEGMENTS {
+                all.sort_by_key(|used| (used.live, used.number));
+                draft.sparse.extend(all[..MAX_SEGMENTS / 2].iter().map(|used| (kind, used.number)));
             }
         }
         let path = draft.index_draft();
@@ -216,15 +228,15 @@ impl Draft {
 
     fn move_from_sparse(&mut self, record: &mut Record, old: &Cache) -> Result<(), DataError> {
         if self.sparse.contains(&(SegmentKind::Text, record.text_segment))
-            && let Some(text) = old.text(record)
+            && let Some(text) = old.text(record, &mut EntryBuffer::default())
         {
             let location = self.add_text(record.key(), &text)?;
             (record.text_segment, record.text_offset) = (location.segment, location.offset);
         }
         if self.sparse.contains(&(SegmentKind::Mel, record.mel_segment))
-            && let Some(mel) = old.mel_of_record(record)
+            && let Some(mel) = old.mel(record)
         {
-            let location = self.add_mel(record.key(), mel)?;
+            let location = self.add_mel(record.key(), &mel)?;
             (record.mel_segment, record.mel_offset) = (location.segment, location.offset);
         }
         Ok(())

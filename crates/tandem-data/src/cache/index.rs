@@ -1,27 +1,28 @@
-//! All rows of a prepared corpus in one memory-mapped file, with a checksum per block.
+//! All rows of a prepared corpus in one file, with a checksum per block.
 //!
 //! ```text
 //! header | records, 128 bytes each | names | meta (JSON) | one checksum per 64 KiB | their checksum
 //! ```
 //!
 //! A block whose checksum does not match loses only its own rows. If the header, meta or checksum
-//! table is damaged, the whole index is unusable and the segments are scanned instead.
+//! table is damaged, the whole index is unusable and the segments are scanned instead. The file is read
+//! to memory once: what happens to it later cannot change the rows of a run.
 
 use crate::DataError;
 use crate::cache::segment::SegmentKind;
 use crate::cache::{Fingerprint, Record, Stamp};
 use bytemuck::{Pod, Zeroable};
-use memmap2::Mmap;
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::path::Path;
+use tandem_disk::retry::RetryRead;
 use tandem_disk::{ReadFile, retry};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// File name inside the settings directory.
 pub const FILE_NAME: &str = "index";
-/// Offset of the first record: one page, so that records are aligned in the mapped file.
+/// Offset of the first record: a multiple of its alignment.
 pub const RECORDS_AT: u64 = 4096;
 
 const MAGIC: [u8; 8] = *b"TANDIDX1";
@@ -93,7 +94,8 @@ impl Header {
 
 #[derive(Debug)]
 pub struct Index {
-    map: Mmap,
+    /// The file. Words, so that records are aligned.
+    words: Vec<u64>,
     rows: usize,
     names_at: usize,
     names_end: usize,
@@ -105,19 +107,29 @@ impl Index {
     /// Opens an index; the error is a sentence that describes the fault.
     pub fn open(directory: &Path, settings: Fingerprint) -> Result<Index, String> {
         let path = directory.join(FILE_NAME);
-        let file = retry(|| ReadFile::open(&path)).map_err(|e| e.to_string())?.into_inner();
-        // SAFETY: an index is written as a draft and renamed, never changed in place; all of it is
-        // checked below before anything is used.
-        let map = unsafe { Mmap::map(&file) }.map_err(|e| e.to_string())?;
-        let header = read_header(&map, settings)?;
-        let [names_at, meta_at, checks_at] = sections(&header, map.len())?;
-        let damaged = check_blocks(&map, checks_at)?;
+        let file = retry(|| ReadFile::open(&path)).map_err(|e| e.to_string())?;
+        let length = usize::try_from(file.size()).map_err(|e| e.to_string())?;
+        let mut file = RetryRead(file);
+        let mut head = [0; size_of::<Header>()];
+        file.read_exact(&mut head).map_err(cut_short)?;
+        let header = read_header(&head, settings)?;
+        let [names_at, meta_at, checks_at] = sections(&header, length)?;
+        // Only now: the length of a file that is not an index is no reason to take memory.
+        let mut words = vec![0u64; length.div_ceil(size_of::<u64>())];
+        let bytes = &mut bytemuck::cast_slice_mut(&mut words)[..length];
+        bytes[..head.len()].copy_from_slice(&head);
+        file.read_exact(&mut bytes[head.len()..]).map_err(cut_short)?;
+        let damaged = check_blocks(bytes, checks_at)?;
         if touches(&damaged, &(meta_at..checks_at)) || touches(&damaged, &(0..RECORDS_AT as usize))
         {
             return Err("its description is damaged".into());
         }
-        let meta = serde_json::from_slice(&map[meta_at..checks_at]).map_err(|e| e.to_string())?;
-        Ok(Index { rows: header.rows as usize, names_at, names_end: meta_at, meta, damaged, map })
+        let meta = serde_json::from_slice(&bytes[meta_at..checks_at]).map_err(|e| e.to_string())?;
+        Ok(Index { rows: header.rows as usize, names_at, names_end: meta_at, meta, damaged, words })
+    }
+
+    fn bytes(&self) -> &[u8] {
+        bytemuck::cast_slice(&self.words)
     }
 
     /// Number of rows, with damaged ones.
@@ -137,7 +149,7 @@ impl Index {
         if row >= self.rows || touches(&self.damaged, &range) {
             return None;
         }
-        bytemuck::try_from_bytes(&self.map[range]).ok()
+        bytemuck::try_from_bytes(&self.bytes()[range]).ok()
     }
 
     /// Id, audio path and note of a record.
@@ -149,7 +161,7 @@ impl Index {
         if end > self.names_end || touches(&self.damaged, &(start..end)) {
             return None;
         }
-        let text = |range: Range<usize>| std::str::from_utf8(&self.map[range]).ok();
+        let text = |range: Range<usize>| std::str::from_utf8(&self.bytes()[range]).ok();
         Some([text(start..id_end)?, text(id_end..audio_end)?, text(audio_end..end)?])
     }
 
@@ -208,8 +220,15 @@ fn block_checks(file: &mut tandem_disk::File) -> io::Result<Vec<u64>> {
     }
 }
 
-fn read_header(map: &[u8], settings: Fingerprint) -> Result<Header, String> {
-    let bytes = map.get(..size_of::<Header>()).ok_or("it is cut short")?;
+/// The reason why a file could not be read as far as its length.
+fn cut_short(error: io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::UnexpectedEof => "it is cut short".into(),
+        _ => error.to_string(),
+    }
+}
+
+fn read_header(bytes: &[u8], settings: Fingerprint) -> Result<Header, String> {
     let header: Header = bytemuck::pod_read_unaligned(bytes);
     if header.magic != MAGIC {
         return Err("it is of another version or another program".into());
@@ -234,8 +253,8 @@ fn sections(header: &Header, length: usize) -> Result<[usize; 3], String> {
     }
 }
 
-fn check_blocks(map: &[u8], checks_at: usize) -> Result<Vec<bool>, String> {
-    let table = &map[checks_at..];
+fn check_blocks(bytes: &[u8], checks_at: usize) -> Result<Vec<bool>, String> {
+    let table = &bytes[checks_at..];
     let blocks = checks_at.div_ceil(BLOCK);
     if table.len() != (blocks + 1) * 8 {
         return Err("it is cut short".into());
@@ -244,7 +263,7 @@ fn check_blocks(map: &[u8], checks_at: usize) -> Result<Vec<bool>, String> {
     if xxh3_64(&table[..blocks * 8]) != stored(blocks) {
         return Err("its checksums are damaged".into());
     }
-    let blocks = map[..checks_at].chunks(BLOCK).enumerate();
+    let blocks = bytes[..checks_at].chunks(BLOCK).enumerate();
     Ok(blocks.map(|(n, block)| xxh3_64(block) != stored(n)).collect())
 }
 

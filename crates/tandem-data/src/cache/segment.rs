@@ -1,24 +1,31 @@
 //! Append-only files of entries with checksums.
 //!
-//! In: payloads with keys. Out: payloads, memory-mapped. An entry is a 64-byte header (length, key,
-//! checksum) and its payload, padded to 64 bytes so that features can be used in location. An entry is
-//! used only if key, length and checksum match. After a crash [`scan`] finds every complete entry.
+//! In: payloads with keys. Out: payloads, copied to the caller's memory. An entry is a 64-byte header
+//! (length, key, checksum) and its payload, padded to 64 bytes. An entry is used only if key, length
+//! and checksum of the copy match. After a crash [`scan`] finds every complete entry.
+//!
+//! Never memory-mapped: another program may truncate or overwrite the file during a run. A read then
+//! returns too few bytes or wrong ones, which the check of the copy notices; a mapping would raise
+//! SIGBUS, or change under the reader after it was checked.
 
 use crate::DataError;
-use crate::cache::Fingerprint;
+use crate::cache::{EntryBuffer, Fingerprint};
 use bytemuck::{Pod, Zeroable};
-use memmap2::{Mmap, UncheckedAdvice};
 use serde::{Deserialize, Serialize};
+use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use tandem_disk::read::look_up;
 use tandem_disk::retry::RetryRead;
-use tandem_disk::{ReadFile, retry};
+use tandem_disk::{AccessKind, ReadFile, retry};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64, xxh3_64_with_seed};
 
 const ALIGN: u64 = 64;
 const FILE_MAGIC: [u8; 8] = *b"TANDSEG1";
 const ENTRY_MAGIC: u32 = 0x5444_4E45;
-// Entries are used in location: a big-endian machine must not open them.
+// Entries are not converted after reading: a big-endian machine must not open them.
 const _: () = assert!(cfg!(target_endian = "little"), "the cache is little-endian");
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -65,6 +72,10 @@ impl EntryHeader {
     /// The checksum covers key and length too, so that a payload under another key does not match.
     fn seed(length: u64, key: &Fingerprint) -> u64 {
         xxh3_64_with_seed(&key.0, length)
+    }
+
+    fn is_of(&self, key: &Fingerprint) -> bool {
+        self.magic == ENTRY_MAGIC && self.key == *key
     }
 
     fn matches(&self, key: Option<&Fingerprint>, payload: &[u8]) -> bool {
@@ -178,10 +189,15 @@ impl SegmentWriter {
     }
 }
 
-/// A segment open for reading.
+/// A segment open for reading. Any number of threads may read it at once.
 #[derive(Debug)]
 pub struct SegmentFile {
-    map: Mmap,
+    file: File,
+    path: PathBuf,
+    /// Length when the file was opened.
+    pub(super) length: u64,
+    /// Differs between any two open segments of this process.
+    pub(super) id: u64,
 }
 
 impl SegmentFile {
@@ -192,50 +208,80 @@ impl SegmentFile {
         number: u32,
         settings: Fingerprint,
     ) -> Option<SegmentFile> {
+        static OPENED: AtomicU64 = AtomicU64::new(1);
         let path = directory.join(file_name(kind, number));
-        let file = retry(|| ReadFile::open(&path)).ok()?.into_inner();
-        // SAFETY: segments are only appended to and then left alone; every entry is checked
-        // against its checksum before use. Only truncation by another program while the file is
-        // mapped could fault, which no user of mapped files can prevent.
-        let map = unsafe { Mmap::map(&file) }.ok()?;
-        let expected = header(kind, number, settings);
-        (map.get(..ALIGN as usize)? == bytemuck::bytes_of(&expected)).then_some(SegmentFile { map })
+        let file = retry(|| ReadFile::open(&path)).ok()?;
+        let (length, file) = (file.size(), file.into_inner());
+        let id = OPENED.fetch_add(1, Ordering::Relaxed);
+        let segment = SegmentFile { file, path, length, id };
+        let mut found = [0; ALIGN as usize];
+        segment.fill(&mut found, 0)?;
+        (found == bytemuck::bytes_of(&header(kind, number, settings))).then_some(segment)
     }
 
     /// The payload of an entry, if it is complete and has this key.
-    pub fn get(&self, offset: u64, key: &Fingerprint) -> Option<&[u8]> {
-        let (header, payload) = self.entry(offset)?;
-        header.matches(Some(key), payload).then_some(payload)
+    pub fn get<'b>(
+        &self,
+        offset: u64,
+        key: &Fingerprint,
+        buffer: &'b mut EntryBuffer,
+    ) -> Option<&'b [u8]> {
+        let head: EntryHeader =
+            bytemuck::pod_read_unaligned(buffer.read(self, offset, ALIGN as usize)?);
+        if !head.is_of(key) || !self.contains_range(offset, head.length) {
+            return None;
+        }
+        // The header is read again with the payload: the file may change between two reads.
+        let length = ALIGN as usize + usize::try_from(head.length).ok()?;
+        let (head, payload) = buffer.read(self, offset, length)?.split_at(ALIGN as usize);
+        let head: EntryHeader = bytemuck::pod_read_unaligned(head);
+        head.matches(Some(key), payload).then_some(payload)
     }
 
-    /// The payload of an entry that [`SegmentFile::get`] has verified before: the header is still
-    /// compared, but the payload is not hashed again.
-    pub fn get_verified(&self, offset: u64, key: &Fingerprint) -> Option<&[u8]> {
-        let (header, payload) = self.entry(offset)?;
-        (header.magic == ENTRY_MAGIC && header.key == *key).then_some(payload)
+    /// Copies the payload of an entry whose length is known. Returns whether it is complete and has
+    /// this key; otherwise the contents of `payload` are undefined.
+    pub fn copy_to(&self, offset: u64, key: &Fingerprint, payload: &mut [u8]) -> bool {
+        let mut copied = || {
+            let mut head = [0; ALIGN as usize];
+            self.fill(&mut head, offset)?;
+            let head: EntryHeader = bytemuck::pod_read_unaligned(&head);
+            if !head.is_of(key) || head.length != payload.len() as u64 {
+                return None;
+            }
+            self.fill(payload, offset.checked_add(ALIGN)?)?;
+            head.matches(Some(key), payload).then_some(())
+        };
+        copied().is_some()
     }
 
-    /// Whether an entry of this length would be inside the file; reads nothing.
+    /// Whether an entry of this length was inside the file when it was opened; reads nothing.
     pub fn contains_range(&self, offset: u64, length: u64) -> bool {
         let end = offset.checked_add(ALIGN).and_then(|body| body.checked_add(length));
-        end.is_some_and(|end| end <= self.map.len() as u64)
+        end.is_some_and(|end| end <= self.length)
     }
 
-    /// Releases the memory of the pages that were read; they are read again when needed.
-    pub fn release_pages(&self) {
-        // SAFETY: the mapping is read-only and backed by its file, so dropped pages come back with
-        // the same contents at the next access.
-        let advised = unsafe { self.map.unchecked_advise(UncheckedAdvice::DontNeed) };
-        // Not an error: a system that cannot do it only keeps the pages in memory.
-        let _ = advised;
+    /// Fills `bytes` from an offset; `None` if the file ends before, or cannot be read.
+    fn fill(&self, bytes: &mut [u8], offset: u64) -> Option<()> {
+        (self.read_at(bytes, offset) == bytes.len()).then_some(())
     }
 
-    fn entry(&self, offset: u64) -> Option<(EntryHeader, &[u8])> {
-        let start = usize::try_from(offset).ok()?;
-        let body = start.checked_add(ALIGN as usize)?;
-        let header: EntryHeader = bytemuck::pod_read_unaligned(self.map.get(start..body)?);
-        let end = body.checked_add(usize::try_from(header.length).ok()?)?;
-        Some((header, self.map.get(body..end)?))
+    /// Reads as many bytes as there are from an offset; none if the file cannot be read.
+    pub(super) fn read_at(&self, bytes: &mut [u8], offset: u64) -> usize {
+        let mut done = 0;
+        while done < bytes.len() {
+            let read = retry(|| {
+                look_up(AccessKind::Read, &self.path, || {
+                    self.file.read_at(&mut bytes[done..], offset + done as u64)
+                })
+            });
+            match read {
+                Ok(0) => break,
+                Ok(count) => done += count,
+                // The caller treats the entry as damaged, and makes it from its sources.
+                Err(_) => return 0,
+            }
+        }
+        done
     }
 }
 
@@ -348,8 +394,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let locations = write(dir.path(), &[b"one".to_vec(), b"two".to_vec()]);
         let segment = open(dir.path()).unwrap();
-        assert!(segment.get(locations[0].offset, &Fingerprint::of(b"one")).is_some());
-        assert!(segment.get(locations[0].offset, &Fingerprint::of(b"two")).is_none());
+        let mut buffer = EntryBuffer::default();
+        assert!(segment.get(locations[0].offset, &Fingerprint::of(b"one"), &mut buffer).is_some());
+        assert!(segment.get(locations[0].offset, &Fingerprint::of(b"two"), &mut buffer).is_none());
     }
 
     proptest! {
@@ -362,7 +409,7 @@ mod tests {
             let dir = tempfile::tempdir().unwrap();
             let locations = write(dir.path(), &payloads);
             let segment = open(dir.path()).unwrap();
-            let mut scanned = Vec::new();
+            let (mut scanned, mut buffer) = (Vec::new(), EntryBuffer::default());
             scan(dir.path(), SegmentKind::Text, 1, SETTINGS, |_, location, body| {
                 scanned.push((location, body.to_vec()));
             });
@@ -370,8 +417,12 @@ mod tests {
             for (payload, (location, (found, body))) in
                 payloads.iter().zip(locations.iter().zip(&scanned))
             {
-                let read = segment.get(location.offset, &Fingerprint::of(payload));
-                prop_assert_eq!(read, Some(&payload[..]));
+                let key = Fingerprint::of(payload);
+                prop_assert_eq!(segment.get(location.offset, &key, &mut buffer), Some(&payload[..]));
+                let mut copy = vec![0; payload.len()];
+                prop_assert!(segment.copy_to(location.offset, &key, &mut copy));
+                prop_assert_eq!(&copy, payload);
+                prop_assert!(!segment.copy_to(location.offset, &key, &mut [0; 400]));
                 prop_assert_eq!((found, body), (location, payload));
             }
         }
@@ -390,8 +441,9 @@ mod tests {
             bytes[at] ^= 1 << bit;
             std::fs::write(&path, &bytes).unwrap();
             for (payload, location) in payloads.iter().zip(&locations) {
-                let found = open(dir.path())
-                    .and_then(|s| s.get(location.offset, &Fingerprint::of(payload)).map(<[u8]>::to_vec));
+                let (key, mut buffer) = (Fingerprint::of(payload), EntryBuffer::default());
+                let segment = open(dir.path());
+                let found = segment.and_then(|s| s.get(location.offset, &key, &mut buffer).map(<[u8]>::to_vec));
                 // Damage elsewhere leaves an entry readable; a returned entry is always correct.
                 prop_assert!(found.is_none() || found.as_ref() == Some(payload));
             }

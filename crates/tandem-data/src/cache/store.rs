@@ -1,26 +1,21 @@
 //! Reads the current state of a prepared corpus.
 //!
 //! In: a cache directory. Out: [`Cache`], with text and mel frames by row. Opening costs one pass over
-//! the index; text and mel frames are in memory-mapped segments. A mel entry is verified at its first
-//! use, so that later epochs only copy it.
+//! the index, which stays in memory; text and mel frames are read from the segments. Every copy is
+//! verified: a file that another program damages during a run costs its rows, never a wrong one.
 
 use crate::DataError;
 use crate::cache::index::{self, Index, Meta};
 use crate::cache::segment::{SegmentFile, SegmentKind};
 use crate::cache::text_entry::CachedText;
-use crate::cache::{Fingerprint, Record, RowState, Stamp};
+use crate::cache::{EntryBuffer, Fingerprint, Record, RowState, Stamp};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 use tandem_disk::read::look_up;
 use tandem_disk::{AccessKind, retry};
-
-/// Rows that are checked before the memory of their texts is released: a check of a million rows
-/// would otherwise keep half a gigabyte in memory.
-const ROWS_PER_RELEASE: usize = 1 << 14;
 
 /// A prepared corpus. Any number of threads may read it at once.
 #[derive(Debug)]
@@ -29,7 +24,6 @@ pub struct Cache {
     index: Index,
     text: HashMap<u32, SegmentFile>,
     mel: HashMap<u32, SegmentFile>,
-    mel_checked: Vec<AtomicBool>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -81,7 +75,6 @@ impl Cache {
             directory: directory.to_path_buf(),
             text: open(SegmentKind::Text),
             mel: open(SegmentKind::Mel),
-            mel_checked: (0..index.rows()).map(|_| AtomicBool::new(false)).collect(),
             index,
         }
     }
@@ -121,67 +114,67 @@ impl Cache {
     }
 
     /// The text of a usable row; `None` if it is damaged.
-    pub fn text(&self, record: &Record) -> Option<CachedText<'_>> {
+    pub fn text<'b>(&self, record: &Record, buffer: &'b mut EntryBuffer) -> Option<CachedText<'b>> {
         let segment = self.text.get(&record.text_segment)?;
-        CachedText::decode(segment.get(record.text_offset, &record.key())?)
+        CachedText::decode(segment.get(record.text_offset, &record.key(), buffer)?)
+    }
+
+    /// Copies the mel frames of a row, `[frames, bands]`, to memory of that size. Returns false if
+    /// there are none, they are damaged or of another size; the contents of `frames` are then
+    /// undefined.
+    pub fn copy_mel(&self, record: &Record, frames: &mut [f32]) -> bool {
+        let segment = self.mel.get(&record.mel_segment);
+        frames.len() == record.frames as usize * self.meta().bands as usize
+            && segment.is_some_and(|segment| {
+                segment.copy_to(record.mel_offset, &record.key(), bytemuck::cast_slice_mut(frames))
+            })
     }
 
     /// The mel frames of a row, `[frames, bands]`; `None` if there are none or they are damaged.
-    pub fn mel(&self, row: usize, record: &Record) -> Option<&[f32]> {
-        let segment = self.mel.get(&record.mel_segment)?;
-        let key = record.key();
-        let checked = &self.mel_checked[row];
-        let payload = if checked.load(Ordering::Relaxed) {
-            segment.get_verified(record.mel_offset, &key)?
-        } else {
-            let payload = segment.get(record.mel_offset, &key)?;
-            checked.store(true, Ordering::Relaxed);
-            payload
-        };
-        let frames: &[f32] = bytemuck::try_cast_slice(payload).ok()?;
-        let expected = record.frames as usize * self.meta().bands as usize;
-        (frames.len() == expected).then_some(frames)
+    pub fn mel(&self, record: &Record) -> Option<Vec<f32>> {
+        if !self.has_mel(record) {
+            return None;
+        }
+        let mut frames = vec![0.0; record.frames as usize * self.meta().bands as usize];
+        self.copy_mel(record, &mut frames).then_some(frames)
     }
 
     /// Whether the file of a row's mel frames exists and is long enough. Their bytes are verified
     /// when they are used: a check here would read the whole cache.
     pub fn has_mel(&self, record: &Record) -> bool {
-        let length = u64::from(record.frames) * u64::from(self.meta().bands) * 4;
+        let length = (u64::from(record.frames) * u64::from(self.meta().bands)).saturating_mul(4);
         let segment = self.mel.get(&record.mel_segment);
         segment.is_some_and(|segment| segment.contains_range(record.mel_offset, length))
-    }
-
-    /// The mel frames of a record without a row number, always verified.
-    pub(super) fn mel_of_record(&self, record: &Record) -> Option<&[f32]> {
-        let segment = self.mel.get(&record.mel_segment)?;
-        bytemuck::try_cast_slice(segment.get(record.mel_offset, &record.key())?).ok()
     }
 
     /// Whether every row of a range can be used without work: its index entry and text are complete,
     /// its mel frames exist if it has any, and its recording is unchanged. `root` is the corpus.
     pub fn all_fresh(&self, root: &File, rows: Range<usize>) -> Result<bool, DataError> {
+        let mut buffer = EntryBuffer::default();
         for row in rows {
-            if !self.is_fresh(root, row)? {
+            if !self.is_fresh(root, row, &mut buffer)? {
                 return Ok(false);
             }
-            if row.is_multiple_of(ROWS_PER_RELEASE) {
-                self.text.values().for_each(SegmentFile::release_pages);
-            }
         }
-        self.text.values().for_each(SegmentFile::release_pages);
         Ok(true)
     }
 
-    fn is_fresh(&self, root: &File, row: usize) -> Result<bool, DataError> {
+    fn is_fresh(
+        &self,
+        root: &File,
+        row: usize,
+        buffer: &mut EntryBuffer,
+    ) -> Result<bool, DataError> {
         let Some(Row { record, audio, .. }) = self.row(row) else { return Ok(false) };
         if !audio.is_empty() && Stamp::at(root, Path::new(audio))? != record.audio {
             return Ok(false);
         }
-        let text = || {
+        let mut text = || {
             let segment = self.text.get(&record.text_segment);
-            segment.is_some_and(|text| text.get(record.text_offset, &record.key()).is_some())
+            segment
+                .is_some_and(|text| text.get(record.text_offset, &record.key(), buffer).is_some())
         };
-        let complete = || text() && (record.mel_segment == 0 || self.has_mel(record));
+        let mut complete = || text() && (record.mel_segment == 0 || self.has_mel(record));
         Ok(record.state() == RowState::Rejected || complete())
     }
 }

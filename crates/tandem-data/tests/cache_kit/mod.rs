@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use tandem_data::cache::{
-    Cache, CachedText, Draft, Fingerprint, Found, Meta, NewRow, Record, Stamp,
+    Cache, CachedText, Draft, EntryBuffer, Fingerprint, Found, Meta, NewRow, Record, Stamp,
 };
 use tandem_disk::directory_lock::{Attempt, DirectoryLock};
 
@@ -81,18 +81,18 @@ pub fn open(dir: &Path) -> Option<Cache> {
 
 /// Compares everything readable with the expected values; returns the number of complete rows.
 pub fn check_readable_rows(cache: &Cache, clips: &[Clip]) -> usize {
-    let mut whole = 0;
+    let (mut whole, mut buffer) = (0, EntryBuffer::default());
     for (row, clip) in clips.iter().enumerate().take(cache.len()) {
         let Some(found) = cache.row(row) else { continue };
         assert_eq!(found.id, clip.id);
-        let text = cache.text(found.record);
+        let text = cache.text(found.record, &mut buffer);
         if let Some(text) = text {
             assert_eq!(text.normalized, clip.text);
             assert_eq!(text.symbols().collect::<Vec<_>>(), clip.symbols);
         }
-        let mel = cache.mel(row, found.record);
-        if let Some(mel) = mel {
-            assert_eq!(mel, clip.mel);
+        let mel = cache.mel(found.record);
+        if let Some(mel) = &mel {
+            assert_eq!(*mel, clip.mel);
         }
         whole += usize::from(text.is_some() && mel.is_some());
     }

@@ -4,6 +4,7 @@
 //! length, and those of the rows before and after it, since a manifest that is shifted by a line is
 //! the most common error. Deterministic for a given corpus.
 
+use tandem_data::cache::EntryBuffer;
 use tandem_train::feed::Rows;
 use tandem_train::prepare::Prepared;
 
@@ -49,7 +50,9 @@ impl AlternativeTexts {
     /// The text of a row; none where the cache is damaged.
     pub fn text(&self, prepared: &Prepared, rows: &Rows, row: u32) -> Option<Text> {
         let record = prepared.cache.record(rows.cache_row[row as usize] as usize)?;
-        let symbols = prepared.cache.text(record)?.symbols().map(i32::from).collect();
+        let mut buffer = EntryBuffer::default();
+        let text = prepared.cache.text(record, &mut buffer)?;
+        let symbols = text.symbols().map(i32::from).collect();
         let language = usize::from(record.language);
         Some(Text { row, symbols, language, of_same_length: true })
     }

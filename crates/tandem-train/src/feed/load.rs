@@ -15,7 +15,7 @@ use std::path::Path;
 use std::sync::Arc;
 use tandem_data::audio::{Decoder, FileReader, Sound};
 use tandem_data::batch::{HostBatch, Position, RowInfo};
-use tandem_data::cache::{Fingerprint, Record, Stamp};
+use tandem_data::cache::{EntryBuffer, Fingerprint, Record, Stamp};
 use tandem_pipeline::{Outlet, Payload, Pool, Pooled, Stage, Trouble};
 use tandem_telemetry::Recorder;
 use tandem_telemetry::event::{Skipped, Warning};
@@ -91,6 +91,7 @@ pub struct Load {
     recorder: Recorder,
     file: FileReader,
     decoder: Decoder,
+    text: EntryBuffer,
     seed: Seed,
     reference_frames: usize,
     failures: RowFailures,
@@ -115,6 +116,7 @@ impl Load {
             recorder,
             file,
             decoder,
+            text: EntryBuffer::default(),
             seed,
             reference_frames,
             failures,
@@ -147,8 +149,8 @@ impl Load {
         let Some(row) = prepared.cache.row(number) else {
             return loaded.references.push_none();
         };
-        match prepared.cache.mel(number, row.record) {
-            Some(mel) => loaded.references.push_frames(mel, choice.at),
+        match prepared.cache.mel(row.record) {
+            Some(mel) => loaded.references.push_frames(&mel, choice.at),
             None => match self.read_clip(row.audio, row.record, on_file) {
                 Ok(clip) => loaded.references.push_clip(clip, choice.at),
                 // The row is trained without a reference; the run record lists it.
@@ -194,17 +196,8 @@ impl Load {
         let prepared = self.prepared.clone();
         let number = self.rows.cache_row[planned as usize] as usize;
         let row = prepared.cache.row(number).ok_or("its part of the cache is damaged")?;
-        let text = prepared.cache.text(row.record).ok_or("its text in the cache is damaged")?;
-        let mel = prepared.cache.mel(number, row.record);
-        let clip = match mel {
-            Some(_) => None,
-            None => {
-                if row.record.mel_segment != 0 {
-                    self.warn_of_damage(row.id);
-                }
-                Some(self.read_clip(row.audio, row.record, on_file)?)
-            }
-        };
+        let text = prepared.cache.text(row.record, &mut self.text);
+        let text = text.ok_or("its text in the cache is damaged")?;
         let info = RowInfo {
             row: planned,
             frames: row.record.frames as usize,
@@ -212,14 +205,20 @@ impl Load {
             speaker: u32::from(row.record.speaker),
             language: u32::from(row.record.language),
         };
-        let row = loaded.batch.push_row(info);
-        for (target, symbol) in row.symbols.iter_mut().zip(text.symbols()) {
-            *target = i32::from(symbol);
+        let target = loaded.batch.push_row(info);
+        for (place, symbol) in target.symbols.iter_mut().zip(text.symbols()) {
+            *place = i32::from(symbol);
         }
-        if let Some(mel) = mel {
-            row.mel.copy_from_slice(mel);
+        if row.record.mel_segment != 0 {
+            if prepared.cache.copy_mel(row.record, target.mel) {
+                loaded.sounds.push(None);
+                return Ok(());
+            }
+            self.warn_of_damage(row.id);
         }
-        loaded.sounds.push(clip);
+        let clip = self.read_clip(row.audio, row.record, on_file);
+        let clip = clip.inspect_err(|_| loaded.batch.pop_row())?;
+        loaded.sounds.push(Some(clip));
         Ok(())
     }
 
@@ -228,8 +227,8 @@ impl Load {
         let prepared = self.prepared.clone();
         let number = self.rows.cache_row[planned as usize] as usize;
         let row = prepared.cache.row(number).ok_or("its part of the cache is damaged")?;
-        if let Some(mel) = prepared.cache.mel(number, row.record) {
-            return Ok(mel.to_vec());
+        if let Some(mel) = prepared.cache.mel(row.record) {
+            return Ok(mel);
         }
         let clip = self.read_clip(row.audio, row.record, &mut |_| {})?;
         kernel.extract(clip.as_sound()).map_err(|error| in_one_line(&error))

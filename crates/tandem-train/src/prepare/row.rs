@@ -14,7 +14,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tandem_data::audio::mel::MelKernel;
 use tandem_data::audio::{AudioError, Decoder, FileReader, Sound};
-use tandem_data::cache::{Cache, Fingerprint, Leftovers, Record, Row, RowState, Stamp};
+use tandem_data::cache::{
+    Cache, EntryBuffer, Fingerprint, Leftovers, Record, Row, RowState, Stamp,
+};
 use tandem_data::corpus::{RejectReason, Split, Utterance};
 use tandem_data::text::{FrontEnd, Language, Memo, ProcessedText, TextError};
 use tandem_pipeline::{Outlet, Payload, Stage, Trouble};
@@ -76,9 +78,9 @@ impl OldRows {
         OldRows { cache, rows }
     }
 
-    fn find(&self, id: &str) -> Option<(usize, Row<'_>)> {
+    fn find(&self, id: &str) -> Option<Row<'_>> {
         let number = *self.rows.get(&hash_id(id))? as usize;
-        self.cache.row(number).filter(|row| row.id == id).map(|row| (number, row))
+        self.cache.row(number).filter(|row| row.id == id)
     }
 }
 
@@ -262,30 +264,29 @@ impl ProcessRows {
     /// The row in the current cache, if it has the same text and is undamaged.
     fn find_old(&self, row: &Utterance, source: &Fingerprint) -> Option<(Record, String)> {
         let old = self.context.old.as_ref()?;
-        let (number, found) = old.find(&row.id)?;
+        let found = old.find(&row.id)?;
         if found.record.source != *source {
             return None;
         }
         let cache = &old.cache;
         let record = found.record;
+        let has_text = || cache.text(record, &mut EntryBuffer::default()).is_some();
         let whole = match record.state() {
             RowState::Rejected => true,
-            RowState::Usable => {
-                cache.text(record).is_some() && self.has_features(cache, number, record)
-            }
+            RowState::Usable => has_text() && self.has_features(cache, record),
         };
         // Features that were never cached are missing, not damaged.
-        if !whole && (record.mel_segment != 0 || cache.text(record).is_none()) {
+        if !whole && (record.mel_segment != 0 || !has_text()) {
             self.context.damaged.fetch_add(1, Ordering::Relaxed);
         }
         whole.then(|| (*record, found.note.to_string()))
     }
 
-    fn has_features(&self, cache: &Cache, number: usize, record: &Record) -> bool {
+    fn has_features(&self, cache: &Cache, record: &Record) -> bool {
         match (self.context.features, self.context.change_check) {
             (Features::OnTheFly, _) => true,
             (Features::Cached, ChangeCheck::Stamps) => cache.has_mel(record),
-            (Features::Cached, ChangeCheck::Contents) => cache.mel(number, record).is_some(),
+            (Features::Cached, ChangeCheck::Contents) => cache.mel(record).is_some(),
         }
     }
 

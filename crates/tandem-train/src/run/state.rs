@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tandem_data::batch::Position;
+use tandem_data::cache::EntryBuffer;
 use tandem_device::memory::Charge;
 use tandem_model::checkpoint::{CheckpointError, Contents, TensorSet, Values};
 use tandem_model::network::voice::{Encoder, Voice};
@@ -246,12 +247,13 @@ fn read_aligner_snapshots(
 pub fn corpus_facts(prepared: &Prepared, feed: &FeedSettings) -> CorpusFacts {
     let rows = Rows::of(prepared, feed.split);
     let mut hash = blake3::Hasher::new();
+    let mut buffer = EntryBuffer::default();
     for (index, &number) in rows.cache_row.iter().enumerate() {
         let Some(row) = prepared.cache.row(number as usize) else { continue };
         hash.update(row.id.as_bytes());
         hash.update(&rows.frames[index].to_le_bytes());
         hash.update(&rows.speakers[index].to_le_bytes());
-        if let Some(text) = prepared.cache.text(row.record) {
+        if let Some(text) = prepared.cache.text(row.record, &mut buffer) {
             text.symbols().for_each(|symbol| {
                 hash.update(&symbol.to_le_bytes());
             });

@@ -6,6 +6,7 @@ use std::fs;
 use std::io::Cursor;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use tandem_data::cache::EntryBuffer;
 use tandem_data::corpus::Split;
 use tandem_pipeline::CancelToken;
 use tandem_train::prepare::row::{ChangeCheck, Features};
@@ -108,11 +109,12 @@ impl Watcher for NoProgress {
 /// All usable rows of a prepared corpus, by id.
 pub fn contents(prepared: &Prepared) -> Vec<Content> {
     let cache = &prepared.cache;
+    let mut buffer = EntryBuffer::default();
     let mut all: Vec<Content> = (0..cache.len())
-        .filter_map(|number| cache.row(number).map(|row| (number, row)))
-        .filter(|(_, row)| row.note.is_empty())
-        .map(|(number, row)| {
-            let text = cache.text(row.record).expect("a prepared row has its text");
+        .filter_map(|number| cache.row(number))
+        .filter(|row| row.note.is_empty())
+        .map(|row| {
+            let text = cache.text(row.record, &mut buffer).expect("a prepared row has its text");
             Content {
                 id: row.id.to_string(),
                 line: row.record.line,
@@ -122,7 +124,7 @@ pub fn contents(prepared: &Prepared) -> Vec<Content> {
                 language: cache.meta().languages[usize::from(row.record.language)].clone(),
                 speaker: cache.meta().speakers[usize::from(row.record.speaker)].clone(),
                 split: row.record.split,
-                mel: cache.mel(number, row.record).map(<[f32]>::to_vec),
+                mel: cache.mel(row.record),
             }
         })
         .collect();
