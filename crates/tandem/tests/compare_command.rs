@@ -121,7 +121,7 @@ fn a_truncated_record_is_used_with_a_warning() {
     let output = compared(&dir, &["a", "cut.jsonl"]);
     assert_eq!(output.code, Some(0), "{output:?}");
     assert!(output.err.contains("its last line was cut off; the rest is used"), "{}", output.err);
-    assert!(output.err.contains("has no ending"), "{}", output.err);
+    assert!(output.err.contains("has no final event"), "{}", output.err);
     assert!(output.out.contains("total times are not comparable"), "{}", output.out);
 }
 

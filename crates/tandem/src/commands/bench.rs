@@ -25,12 +25,10 @@ enum Part {
     /// Overlap, stall, overhead and memory of the pipeline, against targets
     Pipeline(pipeline::Args),
     /// Whether `tandem profile` names a stage that is slowed on purpose (a test of Tandem itself)
-    #[command(hide = true)]
     Profile(Box<profile::Args>),
     /// Duration of a training step and its parts
     Step(step::Args),
     /// What the pipeline costs a step, against the model alone (a test of Tandem itself)
-    #[command(hide = true)]
     Feed(Box<feed::Args>),
     /// Whether training learns the text, against a control with shuffled texts
     Learn(learn::Args),
