@@ -111,7 +111,7 @@ fn presets_match_the_documentation_and_invalid_arguments_are_refused() {
     );
     dir.run(&["plan", "--preset", "13"]).assert_failed(&["13 GB", "12, 16 or 24"]);
     dir.run(&["plan"]).assert_failed(&["no profile", "tandem profile --record"]);
-    dir.run(&["plan", "--slow", "3"]).assert_failed(&["nothing is checked", "--check"]);
+    dir.run(&["plan", "--slow", "3"]).assert_failed(&["no effect", "--check"]);
     dir.run(&["plan", "nowhere"]).assert_failed(&["nowhere", "tandem profile"]);
     profile(&dir, &["--data-gpu", "0", "--model-gpu", "1"])
         .assert_failed(&["insufficient GPUs for multi-GPU mode"]);

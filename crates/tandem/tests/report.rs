@@ -74,7 +74,7 @@ fn a_trace_without_spans_is_written_with_a_note() {
     let output = dir.run(&["report", "run/run.jsonl", "--trace", "run.pftrace"]);
     assert_eq!(output.code, Some(0));
     assert!(dir.path("run.pftrace").metadata().unwrap().len() > 500);
-    assert!(output.err.contains("kept no spans"), "{output:?}");
+    assert!(output.err.contains("has no spans"), "{output:?}");
 }
 
 #[test]

@@ -61,7 +61,7 @@ fn a_run_on_a_full_disk_keeps_its_checkpoints_and_resumes_when_there_is_space() 
         dir.run(&args.concat())
     };
     let output = train(&[]);
-    output.assert_failed(&["No space left", "disk/run/", "older ones are intact", "disk space"]);
+    output.assert_failed(&["No space left", "disk/run/", "checkpoints are intact", "disk space"]);
     let last = newest(&dir.path("disk/run")).expect("the first checkpoints fit");
     assert!(last < 30, "the disk was too large: {last}");
     disk.grow("200m");

@@ -208,10 +208,10 @@ fn an_existing_run_is_not_overwritten_and_a_different_run_is_not_resumed() {
     let small = ["--resume", "--model-size", "small", "--max-steps", "2"];
     train(&dir, "run", &small).assert_failed(&["size tiny", "--model-size small"]);
     let other = ["--resume", "--seed", "7", "--max-steps", "2"];
-    train(&dir, "run", &other).assert_failed(&["seed changed", "--allow-changes"]);
+    train(&dir, "run", &other).assert_failed(&["seed or fixed shapes changed", "--allow-changes"]);
     let allowed = train(&dir, "run", &[&other[..], &["--allow-changes"]].concat());
     assert_eq!(allowed.code, Some(0), "{allowed:?}");
-    assert!(allowed.err.contains("not the same run any more"), "{}", allowed.err);
+    assert!(allowed.err.contains("resumed with a difference"), "{}", allowed.err);
 }
 
 #[test]
@@ -291,10 +291,14 @@ fn a_checkpoint_that_cannot_be_written_is_a_warning_until_the_last_one() {
     command.args(["-c", limited, "bash", env!("CARGO_BIN_EXE_tandem")]);
     let output = CommandOutput::of(dir.with_test_env(command, &args).output().expect("bash runs"));
     // Every failed checkpoint is a warning; the last one makes the run fail, since its result is lost.
-    assert_eq!(output.err.matches("warning: the checkpoint was not kept").count(), 3, "{output:?}");
+    assert_eq!(
+        output.err.matches("warning: the checkpoint was not saved").count(),
+        3,
+        "{output:?}"
+    );
     output.assert_failed(&[
-        "came to step 5",
-        "last checkpoint could not be written",
+        "reached step 5",
+        "its last checkpoint is not on disk",
         "File too large",
     ]);
     // It trained to the end, and the earlier checkpoint is unchanged.

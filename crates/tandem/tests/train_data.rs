@@ -83,8 +83,8 @@ fn screen_record_and_report_name_what_is_rejected() {
         // The header is line 1 of the manifest.
         let place = format!("metadata_train.csv:{}", number + 2);
         let row = first.err.lines().find(|line| line.contains(id)).expect("a line of the row");
-        assert!(row.contains(&place) && row.contains("cannot read"), "{row}");
-        assert!(row.contains("check the path"), "the fix is in: {row}");
+        assert!(row.contains(&place) && row.contains("no recording"), "{row}");
+        assert!(row.contains("add the recording"), "the fix is in: {row}");
     }
     assert!(!first.err.contains(&removed[5]), "{}", first.err);
     assert!(first.err.contains("cache: built, 150 rows, in "), "{}", first.err);

@@ -63,7 +63,7 @@ fn a_voice_is_validated_on_all_rows_of_another_corpus() {
     let output = train(&dir, &["train", "--val-data", "val", "--max-steps", "2"]);
     assert_eq!(output.code, Some(0), "{output:?}");
     assert!(output.err.contains("validating on all 3 rows of val"), "{}", output.err);
-    assert!(output.err.contains("arash, mina are not trained on"), "{}", output.err);
+    assert!(output.err.contains("arash, mina are not in the training corpus"), "{}", output.err);
     let record = fs::read_to_string(dir.path("run/run.jsonl")).expect("a record");
     let validation = record.lines().find(|line| line.contains("\"event\":\"validation\""));
     let validation: serde_json::Value = serde_json::from_str(validation.expect("one")).unwrap();
@@ -97,7 +97,7 @@ fn a_validation_corpus_with_training_rows_or_unknown_languages_is_refused() {
     train(&dir, &["train", "--val-data", "leaky", "--max-steps", "1"]).assert_failed(&[
         "1 of 2 recordings",
         "en/en_jack_002",
-        "take those rows out",
+        "remove those rows",
     ]);
     train(&dir, &["train", "--val-data", "train", "--max-steps", "1"])
         .assert_failed(&["6 of 6 recordings", "leave out `--val-data`"]);

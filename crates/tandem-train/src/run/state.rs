@@ -10,6 +10,7 @@ use crate::prepare::Prepared;
 use crate::train_settings::TrainSettings;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use tandem_data::batch::Position;
 use tandem_data::cache::EntryBuffer;
@@ -65,7 +66,8 @@ impl RunState {
             best: None,
             since_best: 0,
             validation: None,
-            settings: Some(settings.clone()),
+            // Where a run is stored does not belong to its state.
+            settings: Some(TrainSettings { checkpoint_dir: PathBuf::new(), ..settings.clone() }),
         }
     }
 }
