@@ -5,6 +5,12 @@
 //! that ends is compared with an undisturbed run that skipped the same rows: weights, EMA, optimizer
 //! moments and aligner snapshots must be equal, bit for bit.
 
+#![allow(
+    clippy::print_stderr,
+    clippy::print_stdout,
+    reason = "a long campaign reports its progress"
+)]
+
 mod support;
 
 use std::fs;

@@ -139,6 +139,14 @@ impl LogWorker {
         written
     }
 
+    /// One level only: a run directory that was moved away must not appear again under its old name.
+    fn create_samples_directory(&self) -> io::Result<()> {
+        match tandem_disk::create_dir(&self.samples) {
+            Err(_) if self.samples.is_dir() => Ok(()),
+            created => created,
+        }
+    }
+
     /// A file under `samples/`, replaced whole.
     fn sample(
         &self,
@@ -148,8 +156,7 @@ impl LogWorker {
         contents: &[u8],
     ) -> Result<(), WriteError> {
         let path = self.samples.join(format!("step-{step:06}-{}{ending}", file_name(name)));
-        let written =
-            tandem_disk::create_dir_all(&self.samples).and_then(|()| replace_file(&path, contents));
+        let written = self.create_samples_directory().and_then(|()| replace_file(&path, contents));
         written.map_err(|source| WriteError::File { path, source })
     }
 

@@ -67,7 +67,7 @@ pub fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::mpsc::channel;
+    use std::sync::mpsc::sync_channel;
 
     fn spawn<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
         std::thread::Builder::new().name("test".into()).spawn(work).unwrap()
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn a_thread_without_progress_is_left_behind() {
-        let (hold, wait) = channel::<()>();
+        let (hold, wait) = sync_channel::<()>(0);
         let thread = spawn(move || wait.recv());
         let limit = Duration::from_millis(50);
         let joined = join_within(thread, &ProgressCounter::default(), limit);
