@@ -135,7 +135,8 @@ fn table_of(rejected: &[RejectedRow], most: usize) -> String {
 fn cache_state(s: &Summary) -> CacheState {
     match s.rebuilt {
         0 => CacheState::Read,
-        all if all == s.rows => CacheState::Built,
+        // A row that has no recording is rejected without being processed.
+        rebuilt if rebuilt + s.rejected >= s.rows => CacheState::Built,
         _ => CacheState::Updated,
     }
 }

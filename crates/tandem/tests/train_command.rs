@@ -44,6 +44,17 @@ fn checkpoint_files(dir: &TestDir, checkpoint: &str) -> BTreeMap<String, Vec<u8>
     names.into_iter().chain(["state.json".to_string()]).map(read).collect()
 }
 
+/// The first part of a run ends with a validation that the uninterrupted run does not have.
+fn without_best(bytes: &[u8]) -> Vec<u8> {
+    let Ok(mut state) = serde_json::from_slice::<serde_json::Value>(bytes) else {
+        return bytes.to_vec();
+    };
+    for key in ["best", "since_best"] {
+        state.as_object_mut().expect("a state").remove(key);
+    }
+    state.to_string().into_bytes()
+}
+
 #[test]
 fn an_interrupted_run_ends_with_the_same_weights_to_the_last_bit() {
     let dir = TestDir::new();
@@ -65,7 +76,7 @@ fn an_interrupted_run_ends_with_the_same_weights_to_the_last_bit() {
         checkpoint_files(&dir, "parts/step-00000006"),
     );
     for (name, bytes) in &whole {
-        assert!(bytes == &parts[name], "`{name}` differs");
+        assert!(without_best(bytes) == without_best(&parts[name]), "`{name}` differs");
     }
 }
 
@@ -211,7 +222,7 @@ fn an_existing_run_is_not_overwritten_and_a_different_run_is_not_resumed() {
     train(&dir, "run", &other).assert_failed(&["seed or fixed shapes changed", "--allow-changes"]);
     let allowed = train(&dir, "run", &[&other[..], &["--allow-changes"]].concat());
     assert_eq!(allowed.code, Some(0), "{allowed:?}");
-    assert!(allowed.err.contains("resumed with a difference"), "{}", allowed.err);
+    assert!(allowed.err.contains("resumed with a change"), "{}", allowed.err);
 }
 
 #[test]

@@ -196,7 +196,6 @@ impl TrainingRun {
         let feed = self.feed(out)?;
         let held = MemoryBaseline::measure(&self.devices);
         let (start, notes) = self.begin(&feed, &checkpoints, cancel)?;
-        notes.iter().for_each(|note| out.note(note));
         let text = effective_config(&self.plan)?;
         let config = directory.join("config.toml");
         replace_file(&config, text.as_bytes())
