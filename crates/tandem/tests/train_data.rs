@@ -95,7 +95,7 @@ fn screen_record_and_report_name_what_is_rejected() {
 
     let event = data_event(&place, "first");
     let counts = ["usable", "rejected", "eval", "rebuilt", "workers"];
-    assert_eq!(counts.map(|name| event[name].as_u64().unwrap()), [109, 25, 16, 150, 2]);
+    assert_eq!(counts.map(|name| event[name].as_u64().unwrap()), [109, 25, 16, 125, 2]);
     assert_eq!((event["cache"].as_str(), event["list"].as_str()), (Some("built"), Some(&*list)));
     assert!(event["seconds"].as_f64().unwrap() > 0.0);
 
