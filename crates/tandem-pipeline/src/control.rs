@@ -86,11 +86,6 @@ impl Control {
         });
         crews.chain([format!("--pipeline-depth {}", self.depth())]).collect()
     }
-
-    /// Time since the run was started.
-    pub fn running_for(&self) -> Duration {
-        self.0.started.elapsed()
-    }
 }
 
 fn totals(stage: &RunningStage) -> StageTotals {

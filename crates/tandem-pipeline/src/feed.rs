@@ -173,12 +173,18 @@ impl<T: Payload> Feed<T> {
         Ended { how, left_behind, stages, consumer, flags: self.control.flags() }
     }
 
-    fn end(&mut self) -> Vec<String> {
-        self.release();
-        self.control.0.consumer_meter.enter(Activity::Parked);
+    /// The consumer takes no more items. Stages that are ended from outside after this skip nothing: their
+    /// items are not wanted any more.
+    pub fn stop(&self) {
         if !self.over {
             self.control.0.stop.stop(Cause::ConsumerGone);
         }
+    }
+
+    fn end(&mut self) -> Vec<String> {
+        self.release();
+        self.control.0.consumer_meter.enter(Activity::Parked);
+        self.stop();
         self.threads.join(&self.control.0.stop, self.grace)
     }
 }

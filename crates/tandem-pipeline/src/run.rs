@@ -21,7 +21,7 @@ use crate::sync::{Condvar, Mutex, lock, wait_at_most};
 use crate::worker::Context;
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tandem_telemetry::Recorder;
 use tandem_telemetry::event::{Doing, SlotChange, Span};
 use tandem_telemetry::record::Spans;
@@ -55,7 +55,6 @@ pub(crate) struct Run {
     pub(crate) stop: Arc<Stop>,
     pub(crate) slots: Slots,
     pub(crate) recorder: Recorder,
-    pub(crate) started: Instant,
 }
 
 pub(crate) fn start<T: Payload>(
@@ -77,7 +76,6 @@ pub(crate) fn start<T: Payload>(
         stop,
         slots,
         recorder: setup.recorder.clone(),
-        started: Instant::now(),
     });
     let mut threads = Threads::default();
     if let Err(error) = threads.start_all(&run, bodies, &setup) {

@@ -253,6 +253,7 @@ impl Context {
     fn conclude(&self, ticket: Option<Ticket>, outcome: Outcome) -> Result<Done, Stopped> {
         match outcome {
             Ok(Ok(())) => Ok(Done::Finished),
+            Ok(Err(Trouble::SkipItem(_))) if self.stop.cause().is_some() => Err(Stopped),
             Ok(Err(Trouble::SkipItem(why))) => {
                 self.meter.count_skipped();
                 let (stage, why) = (self.stage.into(), chain(&*why));

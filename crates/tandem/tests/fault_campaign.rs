@@ -19,7 +19,7 @@ use std::process::{Child, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 use support::TestDir;
 use support::faults::{Fault, Random, Recordings};
-use support::runs::newest;
+use support::runs::{newest, steps};
 
 /// Faults of the test suite; `TANDEM_FAULTS` overrides.
 const FAULTS: usize = 12;
@@ -257,10 +257,20 @@ impl Campaign {
                 fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
             };
             if read("run") != read("undisturbed") {
-                self.fail(&format!("`{name}` differs from the undisturbed run"));
+                let step = self.first_difference();
+                self.fail(&format!("`{name}` differs from the undisturbed run: {step}"));
             }
         }
         totals.compared += 1;
+    }
+
+    /// The first step whose batch or losses differ, in both records, and the rows skipped until then.
+    fn first_difference(&self) -> String {
+        let (run, alone) = (steps(&self.dir.path("run")), steps(&self.dir.path("undisturbed")));
+        let first = alone.iter().find(|(step, line)| run.get(step) != Some(line));
+        let Some((step, line)) = first else { return "every recorded step is the same".into() };
+        let list = fs::read_to_string(self.dir.path("skipped.tsv")).unwrap_or_default();
+        format!("step {step}: {:?}\nundisturbed: {line:?}\nskipped:\n{list}", run.get(step))
     }
 
     fn fail(&self, why: &str) -> ! {

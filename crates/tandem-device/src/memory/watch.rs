@@ -55,11 +55,6 @@ impl GrowthWatch {
         GrowthWatch { side: memory.side(), limit, baseline, reported: 0 }
     }
 
-    /// The same with another limit.
-    pub fn with_limit(self, limit: Bytes) -> GrowthWatch {
-        GrowthWatch { limit: Bytes(limit.0.max(1)), ..self }
-    }
-
     /// Returns growth once for each further multiple of the limit that is exceeded.
     pub fn check(
         &mut self,

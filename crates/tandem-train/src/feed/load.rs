@@ -243,9 +243,10 @@ impl Load {
         let settings = &self.prepared.settings;
         let path = self.prepared.root.join(audio);
         on_file(&path);
-        let stamp = Stamp::of(&path).map_err(|error| in_one_line(&error))?;
         let read = self.file.read(&path, &settings.audio);
         let bytes = read.map_err(|error| in_one_line(&error))?;
+        // After the bytes: a file that is written to meanwhile has a new stamp by now.
+        let stamp = Stamp::of(&path).map_err(|error| in_one_line(&error))?;
         // The same bytes with a new stamp are unchanged. Other bytes may not match the prepared text.
         if stamp != record.audio && Fingerprint::of(bytes) != record.audio_hash {
             return Err("the recording changed since it was prepared".into());

@@ -66,6 +66,7 @@ pub fn train_on(job: Job, start: RunStart, source: BatchSource) -> Result<Outcom
     let close = CloseOnDrop(trainer.snapshots.clone());
     let ending =
         on_training_pool(priority_on(&trainer.devices), || trainer.train_loop(&mut batches));
+    batches.stop();
     drop(close);
     let flags = batches.close().flags;
     Ok(Outcome { worst, warm_up, ..trainer.finish(ending, started, flags) })
