@@ -6,6 +6,7 @@
 use crate::TrainError;
 use crate::feed::mel::Ready;
 use crate::feed::row_failures::RowFailures;
+use crate::feed::skip_list::SkipList;
 use crate::feed::{FeedSettings, feed};
 use crate::prepare::Prepared;
 use std::sync::Arc;
@@ -27,7 +28,9 @@ pub fn for_first_batches(
         epochs: Some(1),
         adapt: Adapt::Off,
         reference_frames: 0,
+        // Batches of this pass have numbers of their own.
         row_failures: RowFailures::default(),
+        skip_list: SkipList::default(),
         ..settings.clone()
     };
     let mut feed = feed(prepared, &settings, &Recorder::off(), cancel)?;

@@ -7,6 +7,7 @@ use crate::TrainError;
 use crate::feed::align::unaligned;
 use crate::feed::languages::language_numbers;
 use crate::feed::row_failures::RowFailures;
+use crate::feed::skip_list::SkipList;
 use crate::feed::{FeedSettings, Rows, feed};
 use crate::prepare::Prepared;
 use std::sync::Arc;
@@ -58,7 +59,9 @@ impl ValidationSet {
             first: 0,
             epochs: Some(1),
             adapt: Adapt::Off,
+            // Batches of this pass have numbers of their own.
             row_failures: RowFailures::default(),
+            skip_list: SkipList::default(),
             ..settings.clone()
         };
         let mut feed = feed(prepared, &settings, &Recorder::off(), cancel)?;
