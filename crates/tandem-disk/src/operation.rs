@@ -1,7 +1,7 @@
 //! One change of the disk, and the name by which a test selects it.
 //!
 //! In: a path and what is about to happen to it. Out: a name that is the same in every run. Changes
-//! nothing itself. Next: [`crate::watch`].
+//! nothing itself. Next: [`mod@crate::watch`].
 
 use std::path::{Path, PathBuf};
 

@@ -1,7 +1,7 @@
 //! Reads of the user's files, where a test can inject errors and delays.
 //!
 //! In: a path. Out: an open regular file, its bytes, or the result of a `stat`. A FIFO or a device
-//! is an error at once: it is never waited for. Retries nothing itself; see [`crate::retry`].
+//! is an error at once: it is never waited for. Retries nothing itself; see [`mod@crate::retry`].
 
 use crate::operation::short;
 use crate::watch::before_read;
