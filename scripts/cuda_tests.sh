@@ -1,0 +1,120 @@
+#!/usr/bin/env bash
+# Links the `cuda` build for real and runs the GPU tests on two stand-in CUDA devices, without a card; then the same
+# tests with feature `vulkan` on two software devices of Mesa 26. Both in a Debian sid system (scripts/sid_system.sh).
+#
+#   scripts/cuda_tests.sh                    both, within 20 minutes each after the build
+#   scripts/cuda_tests.sh cuda|vulkan|tools  one of them; `tools` tests the stand-in driver and its emulator, which need no system
+#   scripts/cuda_tests.sh cuda TEST...       only tests whose names contain a word
+#
+# CUDA_STAND_IN_CARDS names the cards (tools/cuda-stand-in/README.md; default: two RTX 4090).
+# Where root or packages are missing, it says what was not tested, and ends with 0; with STRICT=1, with 1.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. scripts/sid_system.sh
+stand_in_dir="${XDG_CACHE_HOME:-$HOME/.cache}/tandem/cuda-stand-in"
+limit=${LIMIT:-1200}
+
+not_tested() {
+    echo "NOT TESTED: $1" >&2
+    [ "${STRICT:-}" != 1 ] || exit 1
+}
+
+# get_nvcc: NVIDIA's ptxas and libdevice, from its Python package. They are not free to pass on: downloaded into the
+# cache, never part of the tree.
+get_nvcc() {
+    [ -x "$stand_in_dir/nvcc/bin/ptxas" ] && return 0
+    local wheels
+    wheels="$(mktemp -d)"
+    python3 -m pip download --quiet --no-deps --dest "$wheels" 'nvidia-cuda-nvcc-cu12==12.9.86' >&2 || return 1
+    rm -rf "$stand_in_dir/nvcc.draft"
+    mkdir -p "$stand_in_dir/nvcc.draft"
+    python3 -m zipfile -e "$wheels"/*.whl "$stand_in_dir/nvcc.draft"
+    chmod +x "$stand_in_dir/nvcc.draft/nvidia/cuda_nvcc/bin/ptxas"
+    rm -rf "$wheels" "$stand_in_dir/nvcc"
+    mv "$stand_in_dir/nvcc.draft/nvidia/cuda_nvcc" "$stand_in_dir/nvcc"
+    rm -rf "$stand_in_dir/nvcc.draft"
+}
+
+# make_stand_in: the driver, and one of CUDA 12.0, which lacks newer functions.
+make_stand_in() {
+    local sources=(tools/cuda-stand-in/*.c) flags=(-O2 -Wall -Wextra -Werror -shared -fPIC -fvisibility=hidden)
+    mkdir -p "$stand_in_dir/driver" "$stand_in_dir/driver-12.0" "$stand_in_dir/kernels"
+    in_sid gcc "${flags[@]}" -o "$stand_in_dir/driver/libcuda.so.1" "${sources[@]}"
+    in_sid gcc "${flags[@]}" -DSTAND_IN_VERSION=12000 -o "$stand_in_dir/driver-12.0/libcuda.so.1" "${sources[@]}"
+}
+
+# build_tests FEATURE: the test program; prints its path.
+build_tests() {
+    in_sid cargo test --profile gpu-tests --locked -p tandem-model --features "$1" --test gpu --no-run \
+        --message-format json-render-diagnostics |
+        sed -n 's/.*"executable":"\([^"]*gpu-[^"]*\)".*/\1/p' | tail -1
+}
+
+# on_cuda [NAME=VALUE]... -- COMMAND...: runs a command with the stand-in driver.
+on_cuda() {
+    local variables=()
+    while [ "$1" != -- ]; do variables+=("$1") && shift; done
+    shift
+    in_sid env LD_LIBRARY_PATH="$stand_in_dir/driver" CUDA_PATH="$stand_in_dir/nvcc" \
+        CUDA_STAND_IN_DIR="$stand_in_dir/kernels" CUDA_STAND_IN_PTXAS="$stand_in_dir/nvcc/bin/ptxas" \
+        CUDA_STAND_IN_TRANSLATOR="$PWD/tools/cuda-stand-in/ptx_to_c.py" \
+        CUDA_STAND_IN_CARDS="${CUDA_STAND_IN_CARDS:-rtx4090,rtx4090}" CUBECL_AUTOTUNE_LEVEL=minimal \
+        "${variables[@]}" timeout "$limit" "$@"
+}
+
+test_cuda() {
+    get_nvcc || { not_tested "cuda: the Python package nvidia-cuda-nvcc-cu12 (ptxas, libdevice) is not available"; return 0; }
+    make_stand_in
+    local program began=$SECONDS
+    program="$(build_tests cuda)"
+    echo "cuda: linked in $((SECONDS - began)) s: $program" >&2
+    : >"$stand_in_dir/kernels/calls.log"
+    began=$SECONDS
+    on_cuda -- "$program" --test-threads=1 --nocapture "$@"
+    echo "cuda: tests took $((SECONDS - began)) s; the driver: $(grep '^end: ' "$stand_in_dir/kernels/calls.log" | tail -1)" >&2
+}
+
+test_vulkan() {
+    local program began=$SECONDS drivers="$stand_in_dir/vulkan"
+    mkdir -p "$drivers"
+    program="$(build_tests vulkan)"
+    echo "vulkan: linked in $((SECONDS - began)) s: $program" >&2
+    # A copy of the driver with a manifest of its own is a second device, as in scripts/software_gpus.sh.
+    in_sid sh -eu -c '
+        library=$(echo /usr/lib/*/libvulkan_lvp.so)
+        cp --update "$library" "$1/second_lavapipe.so"
+        for path in "$library" "$1/second_lavapipe.so"; do
+            sed "s|\"library_path\": *\"[^\"]*\"|\"library_path\": \"$path\"|" /usr/share/vulkan/icd.d/lvp_icd*.json \
+                >"$1/$(basename "$path").json"
+        done' vulkan "$drivers"
+    began=$SECONDS
+    in_sid env VK_DRIVER_FILES="$drivers/libvulkan_lvp.so.json:$drivers/second_lavapipe.so.json" \
+        CUBECL_AUTOTUNE_LEVEL=minimal timeout "$limit" "$program" --test-threads=1 --nocapture "$@"
+    echo "vulkan: tests took $((SECONDS - began)) s" >&2
+}
+
+test_tools() {
+    python3 tools/cuda-stand-in/test_emulator.py
+    if [ -x "$stand_in_dir/nvcc/bin/ptxas" ]; then
+        CUDA_STAND_IN_PTXAS="$stand_in_dir/nvcc/bin/ptxas" python3 tools/cuda-stand-in/test_driver.py
+    else
+        python3 tools/cuda-stand-in/test_driver.py
+    fi
+}
+
+what=${1:-all}
+[ $# -eq 0 ] || shift
+case $what in tools | cuda | vulkan | all) ;; *) sed -n '2,12s/^# \?//p' "$0" >&2; exit 2 ;; esac
+if [ "$what" = tools ] || [ "$what" = all ]; then test_tools; fi
+[ "$what" != tools ] || exit 0
+mkdir -p "$stand_in_dir"
+export SID_BIND="$stand_in_dir"
+if ! make_sid; then
+    not_tested "cuda and vulkan: no Debian sid system"
+    exit 0
+fi
+case $what in
+    cuda) test_cuda "$@" ;;
+    vulkan) test_vulkan "$@" ;;
+    all) test_cuda && test_vulkan ;;
+esac

@@ -1,0 +1,242 @@
+// Kernels: PTX is checked by NVIDIA's ptxas, translated to C by ptx_to_c.py, compiled, and loaded. A launch is
+// checked against the limits of the card and then computed. What cannot be checked or translated is an error.
+#define _GNU_SOURCE
+#include "driver.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+// Runs a kernel on all blocks of a grid; NULL, or why it failed. See ptx_runtime.h.
+typedef const char *(*Run)(const unsigned *grid, const unsigned *block, unsigned shared, void **params,
+                           void (*range_of)(uint64_t, uint64_t *, uint64_t *));
+
+typedef struct {
+    uint64_t hash;
+    char name[256];
+    // What ptxas reports; registers are 0 without it.
+    int registers, shared, stack, spilled;
+    Run run;
+    // A translated kernel has static state.
+    pthread_mutex_t running;
+} Module;
+
+static Module **modules;
+static int modules_used, modules_room;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+// FNV-1a.
+static uint64_t hash_of(const char *text) {
+    uint64_t hash = 14695981039346656037ull;
+    for (; *text; text++) hash = (hash ^ (unsigned char)*text) * 1099511628211ull;
+    return hash;
+}
+
+static void path_of(char *path, size_t size, uint64_t hash, const char *ending) {
+    snprintf(path, size, "%s/%016lx%s", working_directory(), hash, ending);
+}
+
+// Replaces a file whole: other processes may write the same one.
+static int write_file(const char *path, const char *text) {
+    char draft[4200];
+    snprintf(draft, sizeof draft, "%s.%d", path, getpid());
+    FILE *file = fopen(draft, "w");
+    if (!file) return -1;
+    fputs(text, file);
+    return fclose(file) || rename(draft, path);
+}
+
+// The number before a phrase of ptxas, such as 16 in "Used 8 registers, 16 bytes smem".
+static int number_before(const char *line, const char *phrase) {
+    const char *at = strstr(line, phrase);
+    if (!at) return 0;
+    while (at > line && at[-1] >= '0' && at[-1] <= '9') at--;
+    return atoi(at);
+}
+
+static void read_report(Module *module, const char *path) {
+    char line[1024];
+    FILE *file = fopen(path, "r");
+    if (!file) return;
+    while (fgets(line, sizeof line, file)) {
+        const char *used = strstr(line, "Used ");
+        if (used) module->registers = atoi(used + 5), module->shared = number_before(line, " bytes smem");
+        if (strstr(line, " bytes spill stores")) {
+            module->stack = number_before(line, " bytes stack frame");
+            module->spilled = number_before(line, " bytes spill stores");
+        }
+    }
+    fclose(file);
+}
+
+// Whether ptxas accepts the module for the card. The architecture is the one that the PTX names, which must not be
+// newer than the card.
+static CUresult check_ptx(Module *module, const char *ptx) {
+    char target[32] = "", path[4096], report[4096], command[16384];
+    const char *named = strstr(ptx, ".target ");
+    int capability = card(current_context->device)->capability;
+    if (!named || sscanf(named, ".target %31[a-z_0-9]", target) != 1 || atoi(target + 3) > capability) {
+        fprintf(stderr, "cuda stand-in: PTX for `%s` on a card of sm_%d\n", target, capability);
+        return INVALID_PTX;
+    }
+    const char *ptxas = getenv("CUDA_STAND_IN_PTXAS");
+    if (!ptxas) return OK;
+    path_of(path, sizeof path, module->hash, ".ptx");
+    path_of(report, sizeof report, module->hash, ".ptxas");
+    if (access(report, F_OK)) {
+        int length = snprintf(command, sizeof command, "'%s' -arch=%s -v '%s' -o /dev/null >'%s.%d' 2>&1", ptxas, target, path,
+                              report, getpid());
+        char draft[4200];
+        snprintf(draft, sizeof draft, "%s.%d", report, getpid());
+        if (length >= (int)sizeof command || system(command)) {
+            note("ptxas refuses %s", path);
+            fprintf(stderr, "cuda stand-in: ptxas refuses %s, see %s\n", path, draft);
+            return INVALID_PTX;
+        }
+        if (rename(draft, report)) return INVALID_PTX;
+    }
+    read_report(module, report);
+    return OK;
+}
+
+// Translates and loads a module. TF32 rounding is compiled in, so both kinds have an object of their own.
+static CUresult translate(Module *module) {
+    const char *translator = getenv("CUDA_STAND_IN_TRANSLATOR"), *tf32 = getenv("CUDA_STAND_IN_TF32");
+    const char *ending = tf32 && !strcmp(tf32, "exact") ? ".exact.so" : ".so";
+    char path[4096], object[4096], command[16384];
+    if (!translator) {
+        fprintf(stderr, "cuda stand-in: set CUDA_STAND_IN_TRANSLATOR, or CUDA_STAND_IN_RUN=check\n");
+        return NOT_SUPPORTED;
+    }
+    path_of(path, sizeof path, module->hash, ".ptx");
+    path_of(object, sizeof object, module->hash, ending);
+    if (access(object, F_OK)) {
+        snprintf(command, sizeof command, "python3 '%s' '%s' '%s' >&2", translator, path, object);
+        if (system(command)) {
+            note("not translated: %s", path);
+            fprintf(stderr, "cuda stand-in: %s cannot be translated\n", path);
+            return NOT_SUPPORTED;
+        }
+    }
+    void *library = dlopen(object, RTLD_NOW | RTLD_LOCAL);
+    module->run = library ? (Run)dlsym(library, "run_kernel") : NULL;
+    if (!module->run) fprintf(stderr, "cuda stand-in: %s\n", dlerror());
+    return module->run ? OK : NOT_SUPPORTED;
+}
+
+static int is_executed(void) {
+    const char *run = getenv("CUDA_STAND_IN_RUN");
+    return !run || strcmp(run, "check");
+}
+
+static Module *loaded(uint64_t hash) {
+    for (int i = 0; i < modules_used; i++)
+        if (modules[i]->hash == hash) return modules[i];
+    return NULL;
+}
+
+static CUresult load(Module **result, const char *ptx) {
+    char path[4096];
+    uint64_t hash = hash_of(ptx);
+    if ((*result = loaded(hash))) return OK;
+    Module *module = calloc(1, sizeof *module);
+    module->hash = hash;
+    pthread_mutex_init(&module->running, NULL);
+    path_of(path, sizeof path, hash, ".ptx");
+    if (access(path, F_OK) && write_file(path, ptx)) return INVALID_PTX;
+    CUresult failure = check_ptx(module, ptx);
+    if (!failure && is_executed()) failure = translate(module);
+    if (failure) return free(module), failure;
+    if (modules_used == modules_room) {
+        modules_room = modules_room ? 2 * modules_room : 256;
+        modules = realloc(modules, modules_room * sizeof *modules);
+    }
+    modules[modules_used++] = *result = module;
+    count(COUNT_MODULE, 1);
+    return OK;
+}
+
+API cuModuleLoadData(void **module, const void *image) {
+    if (!current_context) return INVALID_CONTEXT;
+    pthread_mutex_lock(&lock);
+    CUresult result = load((Module **)module, image);
+    pthread_mutex_unlock(&lock);
+    return result;
+}
+
+API cuModuleUnload(void *module) {
+    (void)module;
+    return OK;
+}
+
+// One kernel for each module, as the compiler of the program writes them.
+API cuModuleGetFunction(void **function, void *handle, const char *name) {
+    Module *module = handle;
+    char path[4096], line[65536], entry[300];
+    snprintf(entry, sizeof entry, ".entry %s(", name);
+    path_of(path, sizeof path, module->hash, ".ptx");
+    FILE *file = fopen(path, "r");
+    int found = 0;
+    while (file && fgets(line, sizeof line, file)) found |= strstr(line, entry) != NULL;
+    if (file) fclose(file);
+    if (!found) return NOT_FOUND;
+    snprintf(module->name, sizeof module->name, "%s", name);
+    note("module %016lx %s registers %d shared %d stack %d spilled %d", module->hash, name, module->registers,
+         module->shared, module->stack, module->spilled);
+    *function = module;
+    return OK;
+}
+
+// Attribute 8: the largest dynamic shared memory.
+API cuFuncSetAttribute(void *function, int attribute, int value) {
+    Module *module = function;
+    if (!current_context) return INVALID_CONTEXT;
+    int limit = card(current_context->device)->shared_per_block;
+    return attribute == 8 && value + module->shared > limit ? INVALID_VALUE : OK;
+}
+
+// What CUDA's table of limits says about a launch.
+static CUresult check_launch(const Module *module, const unsigned *grid, const unsigned *block, unsigned shared) {
+    uint64_t threads = (uint64_t)block[0] * block[1] * block[2];
+    int limit = card(current_context->device)->shared_per_block;
+    if (!grid[0] || !grid[1] || !grid[2] || !threads) return INVALID_VALUE;
+    if (block[0] > 1024 || block[1] > 1024 || block[2] > 64 || threads > 1024) return INVALID_VALUE;
+    if (grid[0] > 2147483647u || grid[1] > 65535 || grid[2] > 65535) return INVALID_VALUE;
+    if ((int64_t)shared + module->shared > limit) return INVALID_VALUE;
+    // Registers are allocated by warp, in units of 256.
+    uint64_t warps = (threads + 31) / 32, each = ((uint64_t)module->registers * 32 + 255) / 256 * 256;
+    return warps * each > 65536 ? OUT_OF_RESOURCES : OK;
+}
+
+// Measurements of the tuner are loops of seconds on a card: they are counted, and not executed.
+static int is_measurement(const char *name) {
+    return strstr(name, "launch_overhead") || strstr(name, "throughput") || strstr(name, "prime_buffer");
+}
+
+API cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,
+                   unsigned block_z, unsigned shared, void *handle, void **params, void **extra) {
+    Module *module = function;
+    Stream *stream = handle;
+    (void)extra;
+    if (!current_context || (stream && stream->context != current_context)) return INVALID_CONTEXT;
+    unsigned grid[3] = {grid_x, grid_y, grid_z}, block[3] = {block_x, block_y, block_z};
+    count(COUNT_LAUNCH, 1);
+    note("launch device %d stream %d module %016lx %s grid %u %u %u block %u %u %u shared %u", current_context->device,
+         stream ? stream->id : 0, module->hash, module->name, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared);
+    CUresult failure = injected(COUNT_LAUNCH);
+    if (!failure) failure = check_launch(module, grid, block, shared);
+    if (failure) {
+        fprintf(stderr, "cuda stand-in: launch of %s fails with %d: grid %u %u %u, block %u %u %u, shared memory %u\n",
+                module->name, failure, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared);
+        return failure;
+    }
+    int measurement = is_measurement(module->name);
+    advance_clock(measurement ? 50.0 : 0.005);
+    if (measurement || !module->run) return OK;
+    pthread_mutex_lock(&module->running);
+    const char *fault = module->run(grid, block, shared, params, range_of);
+    if (fault) fprintf(stderr, "cuda stand-in: %s (%016lx): %s\n", module->name, module->hash, fault);
+    pthread_mutex_unlock(&module->running);
+    return fault ? ILLEGAL_ADDRESS : OK;
+}
