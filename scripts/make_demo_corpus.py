@@ -51,9 +51,9 @@ class Speaker:
 
 
 SPEAKERS = [
-    Speaker("emma", "en", "en+steph", 55, 170),
+    Speaker("emma", "en", "en-US+f2", 50, 160),
     Speaker("jack", "en", "en-US+adam", 75, 165),
-    Speaker("henry", "en", "en-US+m8", 40, 165),
+    Speaker("henry", "en", "en-US+klatt2", 30, 160),
     Speaker("mina", "fa", "fa+anika", 45, 110),
     Speaker("arash", "fa", "fa+klatt2", 75, 165),
     Speaker("darius", "fa", "fa+Denis", 40, 165),
