@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the browser tests: the HTML report and the dashboard in headless Chromium, which is installed if it is
+# Runs the browser tests: the HTML report, the dashboard and the speech page in headless Chromium, which is installed if it is
 # missing. Arguments go to the test program.
 set -euo pipefail
 cd "$(dirname "$0")/.."

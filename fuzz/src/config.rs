@@ -15,7 +15,7 @@ use format::Format;
 use place::place_of;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use tandem_data::audio::AudioLimits;
+use tandem_data::audio::AudioConfig;
 use tandem_data::audio::mel::MelConfig;
 use tandem_data::batch::BatchConfig;
 use tandem_data::corpus::CorpusConfig;
@@ -34,7 +34,7 @@ struct Settings {
     corpus: CorpusConfig,
     text: TextConfig,
     mel: MelConfig,
-    audio: AudioLimits,
+    audio: AudioConfig,
     batch: BatchConfig,
 }
 

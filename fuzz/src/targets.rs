@@ -10,7 +10,7 @@ mod config;
 
 use std::fs;
 use std::sync::LazyLock;
-use tandem_data::audio::{AudioLimits, Decoder};
+use tandem_data::audio::{AudioConfig, Decoder};
 use tandem_data::cache::{Cache, EntryBuffer, Fingerprint, Found};
 use tandem_data::corpus::{Corpus, CorpusConfig};
 use tandem_telemetry::Rules;
@@ -39,7 +39,7 @@ pub fn manifest(bytes: &[u8]) {
 
 /// A recording: gives audio within the limits or an error.
 pub fn audio(bytes: &[u8]) {
-    let limits = AudioLimits::default();
+    let limits = AudioConfig::default();
     let longest = limits.max_length;
     let mut decoder = Decoder::new(SampleRate(22050), limits);
     if let Ok(sound) = decoder.decode(bytes, None) {

@@ -4,7 +4,7 @@
 //! Out: [`Sound`], mono at the corpus rate; then [`mel`] frames. A broken file never ends the process:
 //! it is one [`AudioError`]. Starts no thread. Next on the path: [`crate::cache`].
 
-pub mod limits; // limits on a recording
+pub mod config; // limits on a recording, trimming and loudness
 pub mod error; // why a recording is refused, with a hint
 pub mod file; // path to bytes
 pub mod sniff; // bytes to format, by content
@@ -12,13 +12,15 @@ pub mod wav; // PCM WAV, without a copy if possible
 mod vorbis_setup; // memory limit for Vorbis codebooks
 pub mod compressed; // FLAC, MP3, OGG and the rest of WAV
 pub mod resample; // any rate to the corpus rate
+pub mod trim; // silence at both ends
+pub mod loudness; // EBU R128, one gain per recording
 pub mod decode; // all of the above, in order
 pub mod mel; // samples to mel frames
 
+pub use config::AudioConfig;
 pub use decode::Decoder;
 pub use error::AudioError;
 pub use file::FileReader;
-pub use limits::AudioLimits;
 
 use tandem_units::Samples;
 
@@ -47,6 +49,14 @@ impl Sound<'_> {
 
     pub fn is_empty(&self) -> bool {
         self.len() == Samples(0)
+    }
+
+    /// The samples from `range.start` to `range.end`.
+    fn part(self, range: std::ops::Range<usize>) -> Self {
+        match self {
+            Self::I16(samples) => Self::I16(&samples[range]),
+            Self::F32(samples) => Self::F32(&samples[range]),
+        }
     }
 
     /// The samples as floats, full scale at 1.0.

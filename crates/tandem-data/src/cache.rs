@@ -24,11 +24,12 @@ pub mod index; // 6. all rows, with a checksum per block
 pub mod draft; // 7. writes the next state
 pub mod store; // 8. reads the current state
 
-pub use draft::{Draft, Leftovers, NewRow};
+pub use draft::{Draft, LeftText, Leftovers, NewRow};
 pub use entry_buffer::EntryBuffer;
 pub use fingerprint::{Fingerprint, Stamp};
 pub use index::Meta;
 pub use location::CacheLocation;
 pub use record::{Record, RowState};
+pub use segment::EntryLocation;
 pub use store::{Cache, Found, Row};
 pub use text_entry::CachedText;

@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use tandem_units::Seed;
 
 /// Incremented when a manifest is interpreted differently than before: old caches are then rebuilt.
-pub const CORPUS_VERSION: u32 = 1;
+pub const CORPUS_VERSION: u32 = 2;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -76,7 +76,7 @@ pub struct Corpus {
 }
 
 /// One usable row: a text and its recording.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Utterance {
     /// Name of the clip: unique in the corpus, `/` between folders, no extension.
     pub id: String,
@@ -92,6 +92,8 @@ pub struct Utterance {
     pub speaker: Option<String>,
     /// The language from its column or from the configuration.
     pub language: Option<String>,
+    /// The phonemes from their column.
+    pub phonemes: Option<String>,
     pub split: Split,
 }
 

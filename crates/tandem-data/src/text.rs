@@ -8,6 +8,8 @@ mod detect; // language detection
 mod folding; // Unicode normalisation
 mod scan; // a cursor in a text
 mod numeral; // digits as written
+mod phone_groups; // phone numbers as written
+mod roman_numeral; // Roman numerals as written
 mod number_words; // digits as words, from the tables of a language
 mod spoken; // output with correct spaces
 mod english; // English normalisation
@@ -17,15 +19,18 @@ mod words; // sentences to words
 pub mod sentences; // long texts to sentences, before all of the above
 mod lexicon; // the user's spellings and pronunciations
 mod pronounce; // hook for ezafe and homographs
+mod pronunciation; // built-in phonemes
 mod phonemes; // espeak-ng
 mod symbols; // the symbol table of the model
 mod memo; // cache of repeated texts
 mod error; // errors with hints
 
 pub use error::{LexiconFault, TextError};
+pub use folding::fold;
 pub use language::{Language, Level, Script};
 pub use memo::Memo;
 pub use pronounce::Pronounce;
+pub use pronunciation::{Pronunciation, SymbolSource, Uncertain, WordCounts};
 pub use symbols::{SymbolId, SymbolTable, TABLE_VERSION, Transcript, ZWNJ};
 pub use words::{Sentence, Word};
 
@@ -37,7 +42,7 @@ use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 /// Incremented when a text is processed differently than before: old caches are then rebuilt.
-pub const TEXT_VERSION: u32 = 1;
+pub const TEXT_VERSION: u32 = 3;
 
 /// Settings of the text front end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,7 +50,10 @@ pub const TEXT_VERSION: u32 = 1;
 pub struct TextConfig {
     /// Languages of the corpus; the first one is used for texts without letters.
     pub languages: Vec<Language>,
-    pub symbols: SymbolMode,
+    /// What the symbols of each language are.
+    // The name up to version 2: configuration files and checkpoints may have it.
+    #[serde(alias = "symbols")]
+    pub pronunciation: Pronunciation,
     pub diacritics: DiacriticsPolicy,
     pub lexicon: Option<PathBuf>,
     /// Longer texts are an error.
@@ -56,23 +64,12 @@ impl Default for TextConfig {
     fn default() -> Self {
         Self {
             languages: vec![Language::English, Language::Persian],
-            symbols: SymbolMode::Characters,
+            pronunciation: Pronunciation::Auto,
             diacritics: DiacriticsPolicy::Strip,
             lexicon: None,
             max_symbols: 200,
         }
     }
-}
-
-/// What one symbol represents.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum SymbolMode {
-    /// A written letter.
-    #[default]
-    Characters,
-    /// A phoneme, in the IPA of espeak-ng.
-    Phonemes,
 }
 
 /// Whether vowel signs in Arabic script are removed.
@@ -107,8 +104,10 @@ pub struct ProcessedText {
     pub detected: Detection,
     /// The text with numbers and abbreviations as words.
     pub normalized: String,
-    /// IPA, in phoneme mode.
+    /// IPA, where the language has phonemes.
     pub phonemes: Option<String>,
+    /// Words whose built-in phonemes were guessed, or which have none.
+    pub uncertain: Uncertain,
     /// The input of the model.
     pub transcript: Transcript,
 }
@@ -119,12 +118,14 @@ pub struct FrontEnd {
     detector: Detector,
     lexicon: Lexicon,
     table: SymbolTable,
+    /// By [`Language::index`].
+    sources: [SymbolSource; Language::ALL.len()],
     espeak: Option<Espeak>,
     pronounce: Option<Box<dyn Pronounce>>,
 }
 
 impl FrontEnd {
-    /// Reads the lexicon, and in phoneme mode finds espeak-ng.
+    /// Reads the lexicon, and finds espeak-ng if it is needed.
     pub fn new(config: &TextConfig) -> Result<Self, TextError> {
         let table = SymbolTable::standard();
         let lexicon = match &config.lexicon {
@@ -145,15 +146,20 @@ impl FrontEnd {
     }
 
     fn build(config: &TextConfig, table: SymbolTable, lexicon: Lexicon) -> Result<Self, TextError> {
-        let espeak = match config.symbols {
-            SymbolMode::Phonemes => Some(Espeak::find()?),
-            SymbolMode::Characters => None,
+        let mut sources = [SymbolSource::Characters; Language::ALL.len()];
+        for language in &config.languages {
+            sources[language.index()] = config.pronunciation.source(*language)?;
+        }
+        let espeak = match config.pronunciation {
+            Pronunciation::Espeak => Some(Espeak::find()?),
+            _ => None,
         };
         Ok(Self {
             config: config.clone(),
             detector: Detector::new(&config.languages)?,
             lexicon,
             table,
+            sources,
             espeak,
             pronounce: None,
         })
@@ -175,14 +181,31 @@ impl FrontEnd {
         &self.table
     }
 
+    /// What the symbols of each configured language are.
+    pub fn sources(&self) -> impl Iterator<Item = (Language, SymbolSource)> {
+        self.config.languages.iter().map(|language| (*language, self.source(*language)))
+    }
+
+    fn source(&self, language: Language) -> SymbolSource {
+        self.sources[language.index()]
+    }
+
     pub fn max_symbols(&self) -> usize {
         self.config.max_symbols
     }
 
     /// Changes whenever a text may be processed differently; part of the cache key.
     pub fn fingerprint(&self) -> [u8; 16] {
-        let TextConfig { languages, symbols, diacritics, lexicon: _, max_symbols } = &self.config;
-        let settings = format!("{languages:?} {symbols:?} {diacritics:?} {max_symbols}");
+        let TextConfig { languages, pronunciation: _, diacritics, lexicon: _, max_symbols } =
+            &self.config;
+        // What is used counts, not whether it was asked for or chosen.
+        let sources: Vec<_> = self.sources().map(|(_, source)| source).collect();
+        let given = self.uses_given_phonemes();
+        let settings = format!("{languages:?} {sources:?} {given} {diacritics:?} {max_symbols}");
+        let built_in = match sources.contains(&SymbolSource::BuiltIn) {
+            true => pronunciation::fingerprint(),
+            false => [0; 3],
+        };
         let version = self.espeak.as_ref().map_or("", Espeak::version);
         let hook = self.pronounce.as_ref().map_or_else(String::new, |hook| hook.name());
         let fingerprint = Fingerprint::of_parts(&[
@@ -192,25 +215,23 @@ impl FrontEnd {
             self.table.contents().as_bytes(),
             version.as_bytes(),
             hook.as_bytes(),
+            bytemuck::bytes_of(&built_in),
         ]);
         fingerprint.0
     }
 
     /// Processes one text.
     pub fn read(&self, raw: &str, language: Option<Language>) -> Result<ProcessedText, TextError> {
-        let draft = self.draft(raw, language)?;
-        let phonemes = match (&self.espeak, &draft.plan) {
-            (Some(espeak), Some(plan)) => {
-                let clauses: Vec<_> = plan.clauses().map(str::to_owned).collect();
-                let answers = espeak.read(draft.language, &clauses)?;
-                Some(plan.join(&mut answers.into_iter()))
-            }
-            _ => None,
-        };
-        self.finish(draft, phonemes)
+        let mut draft = self.draft(raw, language)?;
+        if let (Some(espeak), Some(plan)) = (&self.espeak, &draft.plan) {
+            let clauses: Vec<_> = plan.clauses().map(str::to_owned).collect();
+            let answers = espeak.read(draft.language, &clauses)?;
+            draft.phonemes = Some(plan.join(&mut answers.into_iter()));
+        }
+        self.finish(draft)
     }
 
-    /// Processes many texts; phoneme mode starts one espeak-ng process per language. The outer error
+    /// Processes many texts; espeak-ng is started once per language. The outer error
     /// stops the run; an inner error is an unusable row.
     pub fn read_many(
         &self,
@@ -218,39 +239,80 @@ impl FrontEnd {
     ) -> Result<Vec<Result<ProcessedText, TextError>>, TextError> {
         let drafts = texts.iter().map(|(raw, language)| self.draft(raw, *language));
         let Some(espeak) = &self.espeak else {
-            return Ok(drafts.map(|draft| self.finish(draft?, None)).collect());
+            return Ok(drafts.map(|draft| self.finish(draft?)).collect());
         };
-        let drafts: Vec<_> = drafts.collect();
-        let mut phonemes: Vec<Option<String>> = vec![None; drafts.len()];
+        let mut drafts: Vec<_> = drafts.collect();
         for language in self.detector.languages() {
-            let of_language = drafts.iter().enumerate().filter_map(|(place, draft)| {
-                let draft = draft.as_ref().ok().filter(|draft| draft.language == *language)?;
-                Some((place, draft.plan.as_ref()?))
+            let of_language = drafts.iter_mut().filter_map(|draft| {
+                let draft = draft.as_mut().ok().filter(|draft| draft.language == *language)?;
+                Some((draft.plan.as_ref()?, &mut draft.phonemes))
             });
-            let plans: Vec<(usize, &Plan)> = of_language.collect();
+            let plans: Vec<(&Plan, &mut Option<String>)> = of_language.collect();
             let clauses: Vec<_> =
-                plans.iter().flat_map(|(_, plan)| plan.clauses()).map(str::to_owned).collect();
+                plans.iter().flat_map(|(plan, _)| plan.clauses()).map(str::to_owned).collect();
             let mut answers = espeak.read(*language, &clauses)?.into_iter();
-            for (place, plan) in plans {
-                phonemes[place] = Some(plan.join(&mut answers));
+            for (plan, phonemes) in plans {
+                *phonemes = Some(plan.join(&mut answers));
             }
         }
-        let finished = drafts.into_iter().zip(phonemes);
-        Ok(finished.map(|(draft, phonemes)| self.finish(draft?, phonemes)).collect())
+        Ok(drafts.into_iter().map(|draft| self.finish(draft?)).collect())
     }
 
-    /// All steps before the phonemes.
+    /// Whether phonemes that come with a text are used: not where characters were asked for.
+    pub fn uses_given_phonemes(&self) -> bool {
+        self.config.pronunciation != Pronunciation::Characters
+    }
+
+    /// Processes a text whose phonemes are given. They are its symbols as they are written, without
+    /// the slashes or brackets around them; the text gives the language only.
+    pub fn read_given(
+        &self,
+        raw: &str,
+        language: Option<Language>,
+        phonemes: &str,
+    ) -> Result<ProcessedText, TextError> {
+        let (language, detected) = self.language(raw, language)?;
+        let phonemes = bare(phonemes);
+        let transcript =
+            Transcript::parse(&phonemes, &self.table).map_err(|error| match error {
+                TextError::UnknownSymbol { symbol, position } => {
+                    TextError::UnknownPhoneme { symbol, position }
+                }
+                other => other,
+            })?;
+        self.finish(Draft {
+            language,
+            detected,
+            normalized: normalize(raw, language, self.config.diacritics),
+            transcript,
+            plan: None,
+            phonemes: Some(phonemes),
+            uncertain: Uncertain::default(),
+        })
+    }
+
+    /// All steps before the phonemes of espeak-ng.
     fn draft(&self, raw: &str, given: Option<Language>) -> Result<Draft, TextError> {
         if raw.trim().is_empty() {
             return Err(TextError::Empty);
         }
         let (language, detected) = self.language(raw, given)?;
         let mut normalized = normalize(raw, language, self.config.diacritics);
-        let mut plan = None;
-        if !self.lexicon.is_empty() || self.pronounce.is_some() || self.espeak.is_some() {
+        let source = self.source(language);
+        let (mut plan, mut phonemes, mut uncertain) = (None, None, Uncertain::default());
+        let changes_words = !self.lexicon.is_empty() || self.pronounce.is_some();
+        if changes_words || source != SymbolSource::Characters {
             let sentences = self.look_up(&normalized, language);
-            normalized = sentences.iter().map(Sentence::to_string).collect();
-            plan = self.espeak.as_ref().map(|_| Plan::of(&sentences));
+            if changes_words {
+                normalized = sentences.iter().map(Sentence::to_string).collect();
+            }
+            match source {
+                SymbolSource::Characters => {}
+                SymbolSource::Espeak => plan = Some(Plan::of(&sentences)),
+                SymbolSource::BuiltIn => {
+                    phonemes = Some(pronunciation::read(language, &sentences, &mut uncertain));
+                }
+            }
         }
         let nothing = || TextError::NothingToSay { text: raw.trim().chars().take(40).collect() };
         if normalized.is_empty() {
@@ -261,7 +323,7 @@ impl FrontEnd {
         if !normalized.chars().any(char::is_alphabetic) {
             return Err(nothing());
         }
-        Ok(Draft { language, detected, normalized, transcript, plan })
+        Ok(Draft { language, detected, normalized, transcript, plan, phonemes, uncertain })
     }
 
     fn language(
@@ -292,8 +354,8 @@ impl FrontEnd {
         sentences
     }
 
-    fn finish(&self, draft: Draft, phonemes: Option<String>) -> Result<ProcessedText, TextError> {
-        let transcript = match &phonemes {
+    fn finish(&self, draft: Draft) -> Result<ProcessedText, TextError> {
+        let transcript = match &draft.phonemes {
             Some(sounds) => Transcript::parse(sounds, &self.table)?,
             None => draft.transcript,
         };
@@ -302,8 +364,8 @@ impl FrontEnd {
         if symbols > limit {
             return Err(TextError::TooLong { symbols, limit });
         }
-        let Draft { language, detected, normalized, .. } = draft;
-        Ok(ProcessedText { language, detected, normalized, phonemes, transcript })
+        let Draft { language, detected, normalized, phonemes, uncertain, .. } = draft;
+        Ok(ProcessedText { language, detected, normalized, phonemes, uncertain, transcript })
     }
 }
 
@@ -313,8 +375,10 @@ struct Draft {
     detected: Detection,
     normalized: String,
     transcript: Transcript,
-    /// The input of espeak-ng, in phoneme mode.
+    /// The input of espeak-ng, if it is used.
     plan: Option<Plan>,
+    phonemes: Option<String>,
+    uncertain: Uncertain,
 }
 
 /// Writes raw text as it is spoken in `language`. Unknown signs stay in the text.
@@ -325,6 +389,15 @@ pub fn normalize(raw: &str, language: Language, policy: DiacriticsPolicy) -> Str
         Language::Persian => persian::normalize(&folded, policy),
         other => other::normalize(&folded, other, policy),
     }
+}
+
+/// Phonemes without `/.../` or `[...]` around them, and with single spaces.
+fn bare(phonemes: &str) -> String {
+    let inside = phonemes.trim();
+    let slashes = inside.strip_prefix('/').and_then(|rest| rest.strip_suffix('/'));
+    let brackets = inside.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+    let words = slashes.or(brackets).unwrap_or(inside).split_whitespace();
+    words.collect::<Vec<_>>().join(" ")
 }
 
 /// Translates an error in normalised text to the position in the raw text.

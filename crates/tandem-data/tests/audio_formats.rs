@@ -4,7 +4,7 @@
 use hound::{SampleFormat, WavSpec, WavWriter};
 use std::f64::consts::TAU;
 use std::io::Cursor;
-use tandem_data::audio::{AudioError, AudioLimits, Decoder, FileReader, Sound};
+use tandem_data::audio::{AudioConfig, AudioError, Decoder, FileReader, Sound};
 use tandem_units::{Hint, SampleRate, Seconds};
 
 const RATE: SampleRate = SampleRate(22_050);
@@ -15,7 +15,7 @@ fn sine(rate: u32, frame: usize) -> f64 {
 }
 
 fn decode(bytes: &[u8], hint: &str) -> Result<Vec<f32>, AudioError> {
-    let mut decoder = Decoder::new(RATE, AudioLimits::default());
+    let mut decoder = Decoder::new(RATE, AudioConfig::default());
     decoder.decode(bytes, Some(hint)).map(|sound| sound.to_f32())
 }
 
@@ -122,13 +122,13 @@ fn every_rate_is_resampled_to_the_right_speed() {
 #[test]
 fn sixteen_bit_mono_at_the_corpus_rate_is_not_copied() {
     let bytes = wav(RATE.0, 1, 16, SampleFormat::Int);
-    let mut decoder = Decoder::new(RATE, AudioLimits::default());
+    let mut decoder = Decoder::new(RATE, AudioConfig::default());
     let Sound::I16(samples) = decoder.decode(&bytes, None).unwrap() else { panic!("converted") };
     let expected = (sine(RATE.0, 1000) * 32767.0).round() as i16;
     assert_eq!(samples[1000], expected);
     // The same bytes at an odd address: copied, but the same.
     let shifted = [&[0u8][..], &bytes].concat();
-    let mut second = Decoder::new(RATE, AudioLimits::default());
+    let mut second = Decoder::new(RATE, AudioConfig::default());
     assert_eq!(second.decode(&shifted[1..], None).unwrap(), Sound::I16(samples));
 }
 
@@ -218,7 +218,7 @@ fn hours_of_sound_stop_at_the_limit_with_or_without_a_length_in_the_header() {
         &bytes,
         "still not at its end after 2.0 min of sound, the limit, from a file of 18.0 KiB",
     );
-    let short = AudioLimits { max_length: Seconds(0.4), ..AudioLimits::default() };
+    let short = AudioConfig { max_length: Seconds(0.4), ..AudioConfig::default() };
     let error =
         Decoder::new(RATE, short).decode(&wav(48_000, 2, 16, SampleFormat::Int), None).unwrap_err();
     assert_eq!(error.to_string(), "lasts 500.00 ms, the limit is 400.00 ms");
@@ -238,7 +238,7 @@ fn the_demo_corpus_is_read_whole() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../tandem/demo-corpus/wavs");
     let mut folders = vec![root];
     let mut reader = FileReader::default();
-    let mut decoder = Decoder::new(RATE, AudioLimits::default());
+    let mut decoder = Decoder::new(RATE, AudioConfig::default());
     let mut clips = 0;
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(folder).unwrap() {
@@ -247,7 +247,7 @@ fn the_demo_corpus_is_read_whole() {
                 folders.push(path);
                 continue;
             }
-            let bytes = reader.read(&path, &AudioLimits::default()).unwrap();
+            let bytes = reader.read(&path, &AudioConfig::default()).unwrap();
             let sound = decoder.decode(bytes, None).unwrap_or_else(|e| panic!("{path:?}: {e}"));
             let length = RATE.seconds(sound.len());
             assert!((1.0..8.0).contains(&length.0), "{path:?} lasts {length}");

@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
-use tandem_data::audio::{AudioError, AudioLimits, Decoder, FileReader};
+use tandem_data::audio::{AudioConfig, AudioError, Decoder, FileReader};
 use tandem_units::{SampleRate, Seconds};
 
 /// Counts the allocated bytes of the current thread, their peak, and the number of allocations.
@@ -54,7 +54,7 @@ const FIXTURES: [&[u8]; 7] = [
 ];
 
 fn decoder() -> Decoder {
-    let limits = AudioLimits { max_length: Seconds(2.0), ..AudioLimits::default() };
+    let limits = AudioConfig { max_length: Seconds(2.0), ..AudioConfig::default() };
     Decoder::new(SampleRate(22_050), limits)
 }
 
@@ -219,7 +219,7 @@ fn a_common_clip_is_read_and_decoded_without_allocation() {
     let path = folder.path().join("clip.wav");
     std::fs::write(&path, wav(22_050, 40_000)).unwrap();
     let (mut reader, mut decoder) = (FileReader::default(), decoder());
-    let limits = *decoder.limits();
+    let limits = *decoder.config();
     let mut round = || {
         let bytes = reader.read(&path, &limits).unwrap();
         assert_eq!(decoder.decode(bytes, None).unwrap().len().0, 40_000);

@@ -5,6 +5,7 @@
 //! Next on the path: [`crate::placement`], which chooses.
 
 mod bus;
+mod idle;
 mod links;
 mod processor;
 
@@ -12,7 +13,7 @@ pub use bus::{BusCard, cards_on_bus};
 pub use links::{Link, LinkKind, PciAddress, links_between};
 pub use processor::Processor;
 
-use crate::backend::{Backend, DeviceError, DeviceId, enumerate};
+use crate::backend::{Backend, DeviceError, DeviceId, enumerate, missing_library};
 use serde::Serialize;
 use std::fmt;
 use std::path::Path;
@@ -96,7 +97,7 @@ pub struct BackendReport {
     pub built: bool,
     /// In the order of their indices.
     pub devices: Vec<FoundDevice>,
-    /// Why there are none, if known.
+    /// Why there are none, if known; or why the listed ones cannot be opened.
     pub trouble: Option<String>,
     /// How to get them.
     pub hint: Option<String>,
@@ -117,12 +118,15 @@ pub struct Inventory {
 impl Inventory {
     /// Detects the devices of this machine.
     pub fn detect() -> Inventory {
+        Inventory::detect_in(Path::new("/sys"))
+    }
+
+    /// The same with the bus and the links below `sys` instead of `/sys`, for tests.
+    pub fn detect_in(sys: &Path) -> Inventory {
         let backends: Vec<_> = Backend::ALL.into_iter().map(detect_devices).collect();
-        let links = backends
-            .iter()
-            .flat_map(|report| links_between(&report.devices, Path::new("/sys")))
-            .collect();
-        let mut unused_cards = cards_on_bus(Path::new("/sys"));
+        let links =
+            backends.iter().flat_map(|report| links_between(&report.devices, sys)).collect();
+        let mut unused_cards = cards_on_bus(sys);
         let devices = || backends.iter().flat_map(|report| &report.devices);
         unused_cards.retain(|card| !devices().any(|device| device.pci == Some(card.pci)));
         // If a driver does not report PCI addresses, its devices would look unused.
@@ -165,7 +169,8 @@ fn detect_devices(backend: Backend) -> BackendReport {
     };
     let built = backend.is_built();
     let nothing = built && devices.is_empty() && error.is_none();
-    let error = error.or_else(|| {
+    let unusable = (!devices.is_empty()).then(|| missing_library(backend)).flatten();
+    let error = error.or(unusable).or_else(|| {
         nothing.then(|| DeviceError::NoDriver { backend, why: "it lists no device".into() })
     });
     let hint = error.as_ref().and_then(|error| match error {

@@ -9,4 +9,5 @@ pub mod backend; // which backends are built in, and how a device is opened
 pub mod inventory; // every device of this machine, and the links between them
 pub mod placement; // which device does data work, which one holds the model
 pub mod memory; // budgets, accounting by owner, growth
+pub mod cpu_use; // what this process used of the CPUs
 pub mod sampler; // utilisation and memory, once a second

@@ -21,9 +21,6 @@ use serde::Serialize;
 use std::fmt;
 use tandem_units::Bytes;
 
-/// The default number of samples in the buffer before the model.
-pub const DEFAULT_BUFFER: usize = 50;
-
 /// The device settings of the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceSettings {
@@ -32,8 +29,10 @@ pub struct DeviceSettings {
     pub data_gpu: Option<usize>,
     /// `--model-gpu`.
     pub model_gpu: Option<usize>,
-    /// Samples in the buffer before the model.
-    pub buffer_size: usize,
+    /// Data and model GPU of the second rank on this machine, and of those after it.
+    pub further_pairs: Vec<(usize, usize)>,
+    /// This process among the ranks of its machine.
+    pub local: LocalRank,
     /// Whether each device has a budget.
     pub isolation: Isolation,
     /// Whether batches are padded to a small fixed set of shapes.
@@ -48,12 +47,24 @@ impl Default for DeviceSettings {
             backend: BackendChoice::Auto,
             data_gpu: None,
             model_gpu: None,
-            buffer_size: DEFAULT_BUFFER,
+            further_pairs: Vec::new(),
+            local: LocalRank::ALONE,
             isolation: Isolation::Off,
             shapes: Shapes::Static,
             mel_on: MelOn::Auto,
         }
     }
+}
+
+/// One of the processes that train together on one machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LocalRank {
+    pub rank: usize,
+    pub ranks: usize,
+}
+
+impl LocalRank {
+    pub const ALONE: LocalRank = LocalRank { rank: 0, ranks: 1 };
 }
 
 /// Whether each device has a memory budget.
@@ -111,8 +122,6 @@ pub struct Placement {
     pub data: FoundDevice,
     /// Where weights, gradients and optimizer state are, and every step runs.
     pub model: FoundDevice,
-    /// Samples in the buffer before the model.
-    pub buffer_size: usize,
     /// Budgets of both devices; `None` without isolation.
     pub limits: Option<MemoryLimits>,
     /// How batches are padded.
@@ -142,10 +151,12 @@ impl Placement {
     pub fn decide(asked: &DeviceSettings, found: &Inventory) -> Result<Self, PlacementError> {
         let backend = choose_backend(asked, found)?;
         let gpus = offered(backend, asked.backend, found);
-        let (mode, data, model) = match (asked.data_gpu, asked.model_gpu) {
-            (None, None) => match gpus.first() {
+        let LocalRank { rank, ranks } = asked.local;
+        let (mode, data, model) = match error::pair_of_rank(asked, gpus)? {
+            (None, None) => match gpus.get(rank) {
                 Some(gpu) => (Mode::SingleGpu, gpu.clone(), gpu.clone()),
-                None => (Mode::Cpu, found.cpu(), found.cpu()),
+                None if gpus.is_empty() => (Mode::Cpu, found.cpu(), found.cpu()),
+                None => return Err(PlacementError::FewerGpus { ranks, found: gpus.to_vec() }),
             },
             (data, model) => {
                 let (data, model) = error::pair(data, model, gpus, asked.backend, found)?;
@@ -154,8 +165,7 @@ impl Placement {
         };
         let limits = MemoryLimits::decide(asked.isolation, &data, &model)?;
         let warning = found.link(data.id, model.id).and_then(|link| link.warning());
-        let DeviceSettings { buffer_size, shapes, .. } = *asked;
-        Ok(Placement { mode, data, model, buffer_size, limits, shapes, warning })
+        Ok(Placement { mode, data, model, limits, shapes: asked.shapes, warning })
     }
 
     pub fn open(&self) -> Result<OpenDevices, DeviceError> {
@@ -163,13 +173,12 @@ impl Placement {
     }
 }
 
-/// The banner: mode, both devices by name, buffer, memory limits; one line each.
+/// The banner: mode, both devices by name, memory limits; one line each.
 impl fmt::Display for Placement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "mode: {}", self.mode.name())?;
         writeln!(f, "data device: {}", self.data)?;
         writeln!(f, "model device: {}", self.model)?;
-        writeln!(f, "buffer: {} samples", self.buffer_size)?;
         match &self.limits {
             Some(limits) if self.data.id == self.model.id => {
                 let both = (limits.data.0 + limits.model.0) >> 20;

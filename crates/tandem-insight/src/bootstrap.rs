@@ -174,7 +174,7 @@ fn at_share(sorted: &[f64], share: f64) -> Option<f64> {
 
 /// The quantile of the standard normal distribution, for shares above a half: Abramowitz and
 /// Stegun 26.2.23, error below 4.5e-4.
-fn normal_quantile(share: f64) -> f64 {
+pub(crate) fn normal_quantile(share: f64) -> f64 {
     let t = (-2.0 * (1.0 - share).ln()).sqrt();
     let top = 2.515_517 + 0.802_853 * t + 0.010_328 * t * t;
     let bottom = 1.0 + 1.432_788 * t + 0.189_269 * t * t + 0.001_308 * t.powi(3);

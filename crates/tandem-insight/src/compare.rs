@@ -1,18 +1,20 @@
 //! Whether two runs differ by more than noise.
 //!
-//! In: two [`MeasuredRun`]s. Out: [`Comparison`]: a row for each measure with both values, their
+//! In: two [`MeasuredRun`]s, or any two [`RunSource`]s. Out: [`Comparison`]: a row for each measure with both values, their
 //! ratio, an interval around it and a judgement, then a verdict. A difference counts where the
 //! interval leaves out "no difference" and the difference is large enough to matter. Step times
 //! are compared shape by shape, so that a different mix of batches does not count. Runs nothing.
 
+mod figures; // where one of the two is a text log
 mod measures;
 
 use crate::bootstrap::{Draws, Interval};
 use crate::measured_run::MeasuredRun;
 use crate::profile_verdict::percent;
+use crate::run_source::RunSource;
 use measures::Pair;
 use serde::Serialize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use tandem_units::Hint;
 
 /// What counts as a difference.
@@ -145,6 +147,10 @@ pub enum Measure {
     Utilisation,
     /// The most memory in use, bytes.
     Memory,
+    /// Seconds of a step until a rank has trained its batches.
+    RankStep,
+    /// Seconds of a step in which the gradients of several ranks are summed.
+    Reduce,
     /// Seconds from the start of the run to its end.
     TotalTime,
 }
@@ -181,20 +187,38 @@ impl Hint for CompareError {
     }
 }
 
-/// Compares two runs; `b` is judged against `a`.
+/// Compares two runs of any kind; `b` is judged against `a`.
+pub fn compare_sources(
+    a: &RunSource,
+    b: &RunSource,
+    rules: &CompareRules,
+) -> Result<Comparison, CompareError> {
+    if let (RunSource::Record(a), RunSource::Record(b)) = (a, b) {
+        return compare(a, b, rules);
+    }
+    let [a, b] = [a, b].map(RunSource::figures);
+    for run in [&a, &b] {
+        check_steps(&run.path, run.steps, rules)?;
+    }
+    Ok(figures::compare_figures(&a, &b, rules))
+}
+
+fn check_steps(run: &Path, found: usize, rules: &CompareRules) -> Result<(), CompareError> {
+    let needed = rules.least_steps;
+    match found < needed {
+        true => Err(CompareError::TooFewSteps { run: run.to_path_buf(), found, needed }),
+        false => Ok(()),
+    }
+}
+
+/// Compares two records; `b` is judged against `a`.
 pub fn compare(
     a: &MeasuredRun,
     b: &MeasuredRun,
     rules: &CompareRules,
 ) -> Result<Comparison, CompareError> {
     for run in [a, b] {
-        if run.steps.len() < rules.least_steps {
-            return Err(CompareError::TooFewSteps {
-                run: run.path.clone(),
-                found: run.steps.len(),
-                needed: rules.least_steps,
-            });
-        }
+        check_steps(&run.path, run.steps.len(), rules)?;
     }
     let pair = Pair::new(a, b, rules);
     let rows = pair.rows();

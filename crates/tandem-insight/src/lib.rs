@@ -8,14 +8,18 @@ pub mod predict; // measured costs, other workers and depth -> predicted step ti
 pub mod profile; // several runs of one setting -> the profile
 mod profile_rules; // against the promised thresholds
 mod profile_verdict; // the bottleneck, in one sentence
+pub mod batch_advice; // batch size and memory, from runs of several sizes
 mod recommend; // recommended changes, by predicted gain
 pub mod plan; // profiles -> which mode, workers, depth and batch to use
+pub mod reduce_cost; // what a sum of gradients over several ranks costs
 mod plan_error; // what was not measured
 mod batch_fit; // batches of another size
 mod presets; // the configuration matrix
 pub mod plan_check; // predictions against runs
 pub mod plan_past; // predictions against finished runs
 pub mod measured_run; // what a record says about pace and devices, step by step
+pub mod run_log; // what a run printed
+pub mod run_source; // a run by its record, its directory or its output
 pub mod bootstrap; // confidence intervals for correlated series
 pub mod compare; // whether two runs differ
 pub mod readiness; // whether settings are ready for a run

@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use tandem_telemetry::event::{DeviceRole, Doing, Event, Span, Step};
-use tandem_telemetry::{Figures, Nanos, RunRecord, Stats, TelemetryError};
+use tandem_telemetry::step_sample::StepTime;
+use tandem_telemetry::{Figures, Nanos, RunRecord, Stats, TelemetryError, Variation, variation};
 use tandem_units::{Bytes, Hint};
 
 /// The parts of a batch's way, in order.
@@ -106,6 +107,9 @@ pub struct DeviceFigures {
 pub struct Measured {
     /// Time of a step, seconds; waiting included.
     pub step: Figures,
+    /// How much steps of the same shape differ; none where that cannot be judged.
+    #[serde(default)]
+    pub variation: Option<Variation>,
     pub batches: Vec<BatchCost>,
     /// Devices in the time of the measured steps.
     pub devices: Vec<DeviceFigures>,
@@ -198,8 +202,11 @@ impl Measured {
         let Some(step) = times.figures() else {
             return Err(MeasureError::NoSpans { path: path.to_path_buf() });
         };
+        let single: Vec<StepTime> =
+            measured.iter().map(|(_, step)| StepTime::from(*step)).collect();
         Ok(Measured {
             step,
+            variation: variation(&single),
             batches,
             devices: devices(record, from, until),
             events: record.events.len() as u64,
@@ -373,7 +380,7 @@ pub(crate) mod tests {
                 items: 2,
                 frames: 10,
                 shape: Some([2, 8, 100]),
-                losses: Vec::new(),
+                ..Step::default()
             };
             events.push(Stamped { at: at(now), event: step.into() });
         }

@@ -6,7 +6,9 @@
 
 use std::path::{Path, PathBuf};
 use tandem_telemetry::event::{DeviceRole, DeviceSample, Event, RunOutcome, Step};
+use tandem_telemetry::ranks::RankSums;
 use tandem_telemetry::reader::visit;
+use tandem_telemetry::step_sample::{StepSample, StepSize, StepTime};
 use tandem_telemetry::{Nanos, ReadNotes, TelemetryError};
 use tandem_units::{Bytes, Seconds};
 
@@ -21,8 +23,12 @@ pub struct MeasuredRun {
     pub steps: Vec<MeasuredStep>,
     /// The steps before them.
     pub warm_up: Vec<MeasuredStep>,
+    /// The steps that variation is judged by.
+    pub sample: StepSample,
     /// Devices in the order of their first sample.
     pub devices: Vec<DeviceSeries>,
+    /// The ranks of a data-parallel run.
+    pub ranks: Option<RankSums>,
     /// From the start to the last event.
     pub lasted: Seconds,
     /// How it ended; `None` where the record has no final event.
@@ -41,6 +47,8 @@ pub struct MeasuredStep {
     /// The padded shape, or the utterances alone where shapes were not recorded: steps of the
     /// same shape are the same work.
     pub shape: [u32; 3],
+    /// The padded size of all its batches; `None` where shapes were not recorded.
+    pub size: Option<StepSize>,
 }
 
 /// Samples of a device, in order.
@@ -69,6 +77,7 @@ impl MeasuredRun {
             match &stamped.event {
                 Event::Step(step) => run.add_step(step),
                 Event::Device(sample) => run.add_sample(sample),
+                Event::Ranks(interval) => run.ranks.get_or_insert_default().add(interval),
                 Event::Final(ending) => run.outcome = Some(ending.outcome),
                 _ => {}
             }
@@ -95,6 +104,11 @@ impl MeasuredRun {
         groups.max_by_key(|group| (group.len(), group[0])).map(|group| group[0])
     }
 
+    /// Processes that trained together.
+    pub fn rank_count(&self) -> usize {
+        self.ranks.as_ref().map_or(1, |sums| sums.busy.len().max(1))
+    }
+
     /// Times of the steps after the warm-up.
     pub fn times(&self) -> Vec<f64> {
         self.steps.iter().map(|step| step.took).collect()
@@ -118,12 +132,15 @@ impl MeasuredRun {
     }
 
     fn add_step(&mut self, step: &Step) {
+        let time = StepTime::from(step);
         let step = MeasuredStep {
             took: step.took.seconds().0,
             items: step.items,
             frames: step.frames,
             shape: step.shape.unwrap_or([step.items, 0, 0]),
+            size: time.size,
         };
+        self.sample.add(time);
         if self.warm_up.len() < Self::WARM_UP {
             self.warm_up.push(step);
         } else {

@@ -7,16 +7,21 @@
 
 pub mod keys;
 
-use keys::{KEYS, Key, Kind, Means};
+use keys::{IDLE_TABLES, KEYS, Key, Kind, Means};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-/// The tables of such a file.
-pub const TABLES: [&str; 3] = ["data", "training", "model"];
+/// What `trim_silence: true` becomes, in dB below the loudest part.
+const TRIM_LEVEL: f64 = -40.0;
+/// What a loudness switch without a number becomes, in LUFS: the level of EBU R128.
+const LOUDNESS: f64 = -23.0;
+
+/// The tables of such a file. One of the first three makes it one.
+pub const TABLES: [&str; 4] = ["data", "training", "model", "paths"];
 
 /// Whether a file is one of theirs: it has a table of theirs, and none of the tree is ours alone.
 pub fn is_myxtts(tree: &Value) -> bool {
-    TABLES.iter().any(|table| tree.get(table).is_some_and(Value::is_object))
+    TABLES[..3].iter().any(|table| tree.get(table).is_some_and(Value::is_object))
 }
 
 /// What became of a file.
@@ -39,6 +44,8 @@ pub struct Meaning {
     /// Our key, where there is one.
     pub here: Option<String>,
     pub became: Became,
+    /// Whether it does something else here than there, or nothing.
+    pub changed: bool,
     pub said: String,
 }
 
@@ -69,6 +76,10 @@ pub fn convert(tree: &Value, languages: &[&str]) -> Result<Conversion, WrongType
     let mut done = Conversion::default();
     let Some(root) = tree.as_object() else { return Ok(done) };
     for (table, contents) in root {
+        if let Some((_, why)) = IDLE_TABLES.iter().find(|(name, _)| name == table) {
+            done.leave_out_table(table, contents, why);
+            continue;
+        }
         let Some(entries) = contents.as_object().filter(|_| TABLES.contains(&table.as_str()))
         else {
             done.unknown.push(table.clone());
@@ -103,6 +114,7 @@ impl Conversion {
             found: describe(value),
             expected: key.kind.in_words(),
         })?;
+        let given = value.clone();
         let (became, here, said) = match key.means {
             Means::Is(ours) => self.set(ours, &value, languages),
             Means::Always(why) => {
@@ -112,8 +124,26 @@ impl Conversion {
             }
             Means::Nothing(why) => (Became::LeftOut, None, why.to_string()),
         };
-        self.meanings.push(Meaning { key: full, value, here, became, said });
+        let changed = match became {
+            Became::Set => here.as_deref().and_then(|ours| get(&self.config, ours)) != Some(&given),
+            Became::Always => false,
+            // Zero and an empty text ask for the default, which is what they get.
+            Became::LeftOut => !is_default_request(key, &given),
+            Became::AlwaysDespite => true,
+        };
+        self.meanings.push(Meaning { key: full, value, here, became, changed, said });
         Ok(())
+    }
+
+    fn leave_out_table(&mut self, table: &str, contents: &Value, why: &str) {
+        self.meanings.push(Meaning {
+            key: table.to_string(),
+            value: contents.clone(),
+            here: None,
+            became: Became::LeftOut,
+            changed: true,
+            said: why.to_string(),
+        });
     }
 
     /// Puts a value under our key, in our form.
@@ -156,6 +186,15 @@ impl Conversion {
                     "`{tag}` cannot be read here: languages are found from the text"
                 ));
             }
+            ("audio.trim_silence" | "audio.loudness", Value::Bool(false)) => {
+                return left_out("off here too unless it is set".into());
+            }
+            ("audio.trim_silence", Value::Bool(true)) => json!(TRIM_LEVEL),
+            // The number of `target_loudness_lufs`, if that came first.
+            ("audio.loudness", Value::Bool(true)) => {
+                more = "; by EBU R128, one gain for each recording".into();
+                get(&self.config, ours).cloned().unwrap_or(json!(LOUDNESS))
+            }
             (_, value) => value.clone(),
         };
         let said = format!("{ours} = {value}{more}");
@@ -177,13 +216,18 @@ impl Conversion {
                 "as a share of the highest rate",
             );
         }
-        if let Some(rate) = number(&self.config, "mel.rate") {
+        if let Some(rate) = number(&self.config, "mel.rate")
+            && get(&self.config, "mel.high").is_none()
+        {
             put(&mut self.config, "mel.high", json!(rate / 2.0));
         }
         if get(&self.config, "text.languages").is_none()
             && let Some(tag) = get(&self.config, "corpus.default_language").cloned()
         {
             put(&mut self.config, "text.languages", json!([tag]));
+        }
+        if self.switch("enable_loudness_normalization").is_some_and(|(_, on)| !on) {
+            self.leave_out("audio.loudness", "`enable_loudness_normalization` is false");
         }
         // A memory budget without isolation would be refused.
         let budgets = ["devices.data_gpu_memory", "devices.model_gpu_memory"];
@@ -193,9 +237,25 @@ impl Conversion {
         }
     }
 
+    /// Takes back a key of ours that another key of theirs switches off.
+    fn leave_out(&mut self, ours: &str, why: &str) {
+        for meaning in self.meanings.iter_mut().filter(|m| m.here.as_deref() == Some(ours)) {
+            (meaning.became, meaning.here, meaning.said) = (Became::LeftOut, None, why.into());
+        }
+        if let Some((table, name)) = ours.split_once('.')
+            && let Some(keys) = self.config.get_mut(table).and_then(Value::as_object_mut)
+        {
+            keys.remove(name);
+            if keys.is_empty() {
+                self.config.remove(table);
+            }
+        }
+    }
+
     fn replace(&mut self, ours: &str, value: Value, why: &str) {
         for meaning in self.meanings.iter_mut().filter(|m| m.here.as_deref() == Some(ours)) {
             meaning.said = format!("{ours} = {value}, {why}");
+            meaning.changed = true;
         }
         put(&mut self.config, ours, value);
     }
@@ -249,6 +309,11 @@ impl Kind {
             },
         }
     }
+}
+
+fn is_default_request(key: &Key, value: &Value) -> bool {
+    let empty = value.as_u64() == Some(0) || value.as_str() == Some("");
+    matches!(key.means, Means::Is(_)) && empty
 }
 
 fn describe(value: &Value) -> String {

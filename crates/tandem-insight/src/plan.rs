@@ -11,6 +11,7 @@ use crate::predict::{Item, Predicted, Setting, host_floor, items, joined, predic
 pub use crate::presets::{PRESETS, Preset};
 use crate::profile::{ProfileAnswer, Sharing};
 use crate::profile_verdict::percent;
+use crate::reduce_cost::ReduceCost;
 use serde::{Deserialize, Serialize};
 use tandem_telemetry::event::DeviceRole;
 use tandem_units::{Bytes, Seconds};
@@ -23,7 +24,7 @@ pub enum PlanMode {
     Single,
     /// A device each.
     Dual,
-    /// Two devices, each with the whole model and half of the batches.
+    /// Two ranks, each with a device, the whole model and half of the batches.
     DataParallel,
 }
 
@@ -53,8 +54,8 @@ pub struct PlanQuestion {
     pub depths: Vec<usize>,
     /// Batch sizes; none: that of the profile.
     pub batches: Vec<usize>,
-    /// Bandwidth between two devices, bytes per second; `None`: not measured.
-    pub link: Option<f64>,
+    /// What sums of gradients over two ranks cost; `None`: not measured.
+    pub reduce: Option<ReduceCost>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -87,9 +88,37 @@ pub struct PlanAnswer {
     pub advice: String,
     /// What cannot be predicted, and what would have to be measured.
     pub missing: Vec<Missing>,
+    /// Each mode in a line: its best row, or what is missing.
+    #[serde(default)]
+    pub modes: Vec<ModeLine>,
     pub presets: Vec<Preset>,
     /// The one for the model's device, where its memory is known.
     pub preset: Option<Preset>,
+}
+
+/// A mode at a glance.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ModeLine {
+    pub mode: PlanMode,
+    /// What to type for it.
+    pub flags: String,
+    /// Place of its best row; none where it cannot be predicted.
+    pub best: Option<usize>,
+    /// Whether its times were measured in a run of that mode, or joined from separate runs.
+    pub measured: bool,
+    /// What is missing to predict it.
+    pub missing: Option<Missing>,
+}
+
+impl PlanMode {
+    /// The flags that choose this mode.
+    pub fn flags(self) -> &'static str {
+        match self {
+            PlanMode::Single => "(none, or --backend)",
+            PlanMode::Dual => "--data-gpu 0 --model-gpu 1",
+            PlanMode::DataParallel => "mpirun -np 2",
+        }
+    }
 }
 
 /// A second GPU is worthwhile from this gain.
@@ -109,6 +138,7 @@ pub fn plan(profiles: &[ProfileAnswer], question: &PlanQuestion) -> Result<PlanA
     let depths = or_usual(&question.depths, base.subject.setting.depth, true);
     let batches = or_usual(&question.batches, base.subject.batch_size, false);
     let (mut rows, mut missing) = (Vec::new(), Vec::new());
+    let mut lacking_of: Vec<(PlanMode, Missing)> = Vec::new();
     for &mode in &question.modes {
         for &batch_size in &batches {
             let costs = match costs(profiles, mode, batch_size, question) {
@@ -117,6 +147,7 @@ pub fn plan(profiles: &[ProfileAnswer], question: &PlanQuestion) -> Result<PlanA
                     return Err(PlanError::NotMeasured(lacking));
                 }
                 Err(lacking) => {
+                    lacking_of.push((mode, lacking.clone()));
                     missing.push(lacking);
                     continue;
                 }
@@ -134,6 +165,13 @@ pub fn plan(profiles: &[ProfileAnswer], question: &PlanQuestion) -> Result<PlanA
         return Err(lacking.map_or(PlanError::NoProfile, PlanError::NotMeasured));
     }
     let (choice, advice) = choose(&rows, base);
+    let modes = question.modes.iter().map(|&mode| {
+        let lacking = lacking_of.iter().find(|(of, _)| *of == mode);
+        let (flags, missing) = (mode.flags().into(), lacking.map(|(_, missing)| missing.clone()));
+        let best = rows.iter().position(|row: &PlanRow| row.mode == mode);
+        ModeLine { mode, flags, best, measured: is_measured(profiles, mode), missing }
+    });
+    let modes = modes.collect();
     let card = base.devices.iter().find(|device| device.role == DeviceRole::Model);
     Ok(PlanAnswer {
         measured,
@@ -142,8 +180,18 @@ pub fn plan(profiles: &[ProfileAnswer], question: &PlanQuestion) -> Result<PlanA
         advice,
         rows,
         missing,
+        modes,
         presets: PRESETS.to_vec(),
         preset: card.and_then(|card| card.memory_total).and_then(Preset::for_card),
+    })
+}
+
+/// Whether a profile ran in this mode; otherwise its times are joined from separate runs.
+fn is_measured(profiles: &[ProfileAnswer], mode: PlanMode) -> bool {
+    profiles.iter().any(|profile| match mode {
+        PlanMode::Single => profile.subject.sharing != Sharing::TwoGpus,
+        PlanMode::Dual => profile.subject.sharing == Sharing::TwoGpus,
+        PlanMode::DataParallel => false,
     })
 }
 
@@ -155,10 +203,18 @@ struct ModeCosts {
     floor: f64,
     utterances: f64,
     memory: Option<Bytes>,
+    /// Processes that train together.
+    ranks: usize,
+    cores: usize,
 }
 
 fn row(costs: &ModeCosts, setting: Setting, measured: f64) -> PlanRow {
-    let predicted = predict(&costs.items, setting, costs.floor);
+    // Every rank has its own workers; more of them than cores share the cores.
+    let crowd = (costs.ranks * setting.workers) as f64 / costs.cores.max(1) as f64;
+    let crowd = if costs.ranks > 1 { crowd.max(1.0) } else { 1.0 };
+    let items: Vec<Item> =
+        costs.items.iter().map(|item| Item { assemble: crowd * item.assemble, ..*item }).collect();
+    let predicted = predict(&items, setting, costs.floor);
     let samples_per_second = costs.utterances / predicted.step.max(1e-12);
     PlanRow {
         mode: costs.mode,
@@ -208,23 +264,32 @@ fn costs(
     let scale = mean_train(&items) / mean_train(&joined_or(runs, whole)).max(1e-12);
     let mut utterances = utterances(profile, batch_size);
     if mode == PlanMode::DataParallel {
-        let Some(link) = question.link else { return Err(Missing::link()) };
-        // Each of two devices sends its gradients and gets the other's.
-        let exchange = 4.0 * profile.subject.parameters as f64 / link;
-        for item in &mut items {
-            let Item { assemble, align, transfer, train } = *item;
-            *item = Item {
-                assemble: 2.0 * assemble,
-                align: 2.0 * align,
-                transfer: 2.0 * transfer,
-                train: train + exchange,
-            };
-        }
+        let Some(reduce) = &question.reduce else { return Err(Missing::reduce()) };
+        items = of_two_ranks(&items, reduce.of_model(profile.subject.parameters));
         utterances *= 2.0;
     }
+    let ranks = if mode == PlanMode::DataParallel { 2 } else { 1 };
     let floor = floor.unwrap_or(0.0) * scale;
     let memory = memory(profile, batch_size);
-    Ok(ModeCosts { mode, batch_size, items, floor, utterances, memory })
+    let cores = profile.subject.cores;
+    Ok(ModeCosts { mode, batch_size, items, floor, utterances, memory, ranks, cores })
+}
+
+/// Steps of two ranks: consecutive batches are trained at the same time, each on its own device, and the
+/// step takes as long as the slower one, plus the sum of the gradients.
+pub fn of_two_ranks(items: &[Item], reduce: f64) -> Vec<Item> {
+    // A run with one batch trains it on both.
+    let second = |pair: &[Item]| *pair.get(1).unwrap_or(&pair[0]);
+    let step = |pair: &[Item]| {
+        let (one, other) = (pair[0], second(pair));
+        Item {
+            assemble: one.assemble.max(other.assemble),
+            align: one.align.max(other.align),
+            transfer: one.transfer.max(other.transfer),
+            train: one.train.max(other.train) + reduce,
+        }
+    };
+    items.chunks(2).map(step).collect()
 }
 
 fn joined_or(runs: &crate::profile::ProfileRuns, whole: bool) -> Vec<Item> {
@@ -284,23 +349,28 @@ fn choose(rows: &[PlanRow], base: &ProfileAnswer) -> (usize, String) {
             format!("use {}: {}; single mode was not measured", row.mode.name(), flags(row)),
         );
     };
-    // Rows are sorted, so the first of another mode is its best.
-    let other = rows.iter().position(|row| row.mode != PlanMode::Single);
     let here = &rows[single];
-    let step = Seconds(here.predicted.step);
-    let Some(other) = other else {
-        let busy = percent(here.predicted.model_busy);
+    // Rows are sorted, so the first of a mode is its best, and the first of another mode the best of all others.
+    let Some(other) = rows.iter().position(|row| row.mode != PlanMode::Single) else {
+        let (step, busy) = (Seconds(here.predicted.step), percent(here.predicted.model_busy));
         return (
             single,
             format!("use single: {}; a step takes {step}, the model works {busy}", flags(here)),
         );
     };
     let there = &rows[other];
-    let more = there.samples_per_second / here.samples_per_second.max(1e-12) - 1.0;
-    let device = match base.subject.sharing {
-        Sharing::Cpu => "a separate device for the data work, as fast as this CPU,",
-        _ => "a second GPU",
+    let more = |row: &PlanRow| row.samples_per_second / here.samples_per_second.max(1e-12) - 1.0;
+    let gives = |row: &PlanRow| match more(row) {
+        gain if gain >= 0.005 => format!("{} more utterances a second", percent(gain)),
+        _ => "no more utterances a second".to_string(),
     };
+    // What the second device would give in its other use.
+    let instead = rows.iter().find(|row| ![PlanMode::Single, there.mode].contains(&row.mode));
+    let instead = instead
+        .map(|row| format!("; {} it gives {}", use_of(row.mode), gives(row)))
+        .unwrap_or_default();
+    let device = second_device(base.subject.sharing, there.mode);
+    let used = use_of(there.mode);
     let interval = format!(
         "{} to {} against {} to {} a step",
         Seconds(there.predicted.low),
@@ -308,29 +378,43 @@ fn choose(rows: &[PlanRow], base: &ProfileAnswer) -> (usize, String) {
         Seconds(here.predicted.low),
         Seconds(here.predicted.high)
     );
-    match more >= WORTH {
-        true => (
-            other,
-            format!(
-                "use {}: {device} gives {} more utterances a second ({interval}); {}",
-                there.mode.name(),
-                percent(more),
-                flags(there)
-            ),
-        ),
-        false => (
-            single,
-            format!(
-                "use single: {device} would give {} ({interval}), below the {} that make it \
-                 worthwhile; {}",
-                match more > 0.0 {
-                    true => format!("{} more utterances a second", percent(more)),
-                    false => "no more utterances a second".into(),
-                },
-                percent(WORTH),
-                flags(here)
-            ),
-        ),
+    if more(there) < WORTH {
+        let advice = format!(
+            "use single: {device} is not worth it: {used} it gives {} ({interval}), below the {}{instead}; {}",
+            gives(there),
+            percent(WORTH),
+            flags(here)
+        );
+        return (single, advice);
+    }
+    let command = match there.mode {
+        PlanMode::DataParallel => {
+            "`mpirun -np 2 --bind-to none tandem train`, twice the batches a step, with "
+        }
+        _ => "",
+    };
+    let advice = format!(
+        "use {}: {device} {used} gives {} ({interval}){instead}; {command}{}",
+        there.mode.name(),
+        gives(there),
+        flags(there)
+    );
+    (other, advice)
+}
+
+/// What a second device does in a mode.
+fn use_of(mode: PlanMode) -> &'static str {
+    match mode {
+        PlanMode::DataParallel => "as second model device",
+        _ => "as data device",
+    }
+}
+
+fn second_device(sharing: Sharing, mode: PlanMode) -> &'static str {
+    match (sharing, mode) {
+        (Sharing::Cpu, PlanMode::DataParallel) => "a second machine like this one",
+        (Sharing::Cpu, _) => "a separate device for the data work, as fast as this CPU,",
+        _ => "a second GPU",
     }
 }
 

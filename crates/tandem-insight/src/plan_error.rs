@@ -31,13 +31,14 @@ impl Missing {
         }
     }
 
-    pub(crate) fn link() -> Missing {
+    pub(crate) fn reduce() -> Missing {
         Missing {
-            what: "data-parallel mode cannot be predicted: the bandwidth between the two devices \
+            what: "data-parallel mode cannot be predicted: the cost of summing gradients over two ranks \
                    was not measured"
                 .into(),
-            command: "tandem plan --link GB_PER_SECOND, with what your vendor's tool measures \
-                      (`tandem devices` names the link)"
+            command: "mpirun -np 2 --bind-to none tandem bench reduce, with a build that has MPI \
+                      (docs/scale-out.md); or tandem plan --link GB_PER_SECOND, with what your \
+                      vendor's tool measures"
                 .into(),
         }
     }

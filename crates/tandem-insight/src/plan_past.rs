@@ -68,7 +68,7 @@ impl PastRun {
             workers: vec![workers],
             depths: vec![depth],
             batches: vec![batch_size],
-            link: None,
+            reduce: None,
         };
         let predicted = plan(profiles, &question)?.rows[0].predicted.step;
         let error = predicted / measured.max(1e-12) - 1.0;

@@ -119,7 +119,7 @@ fn line(setting: Setting) -> RouteModel {
     let stages = vec![
         stage("load", workers, depth.max(workers + 1)),
         stage("align", 1, ALIGNED),
-        stage("transfer", 1, depth.max(2)),
+        stage("transfer", 1, depth.max(1)),
     ];
     RouteModel { stages, consumer: Cost::constant(Seconds(0.0)), wake: WAKE }
 }

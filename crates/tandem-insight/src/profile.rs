@@ -5,13 +5,14 @@
 //! sentences for a table, a page or a script. Causes follow from measured differences between
 //! runs. Next: the program prints it; `plan` predicts from it.
 
+use crate::batch_advice::BatchAdvice;
 use crate::measured::{DeviceFigures, Measured, Phase};
 use crate::predict::Setting;
 pub use crate::profile_rules::{ProfileRules, RuleKind, RuleResult};
 pub use crate::profile_verdict::{ProfileCause, ProfileVerdict};
 pub use crate::recommend::{Change, Recommendation};
 use serde::{Deserialize, Serialize};
-use tandem_telemetry::{Figures, Stats};
+use tandem_telemetry::{Figures, Stats, Variation};
 use tandem_units::{Bytes, Seconds};
 
 /// Which of the runs.
@@ -173,6 +174,9 @@ pub struct RunFigures {
     /// Seconds of a step.
     pub step: Figures,
     pub samples_per_second: f64,
+    /// How much its steps differ beyond their shapes.
+    #[serde(default)]
+    pub variation: Option<Variation>,
     /// Share of the time its consumer waited.
     pub stall: f64,
     /// Its time against the run as it is: 0.9 is a tenth faster.
@@ -218,6 +222,9 @@ pub struct ProfileAnswer {
     pub verdict: ProfileVerdict,
     /// What to change, the largest gain first.
     pub recommendations: Vec<Recommendation>,
+    /// Batch size and memory, from short runs of other sizes.
+    #[serde(default)]
+    pub batch: BatchAdvice,
     /// Contradictory measurements: other programs used the machine meanwhile.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub doubts: Vec<String>,
@@ -251,6 +258,7 @@ impl ProfileAnswer {
             phases,
             verdict,
             recommendations,
+            batch: BatchAdvice::of(&subject, &runs.as_is, &[]),
             doubts: runs.doubts().into_iter().chain(runs.as_is.crowded()).collect(),
             overhead: None,
             shapes,
@@ -316,6 +324,7 @@ fn run_figures(runs: &ProfileRuns) -> Vec<RunFigures> {
             run: kind,
             step: run.step,
             samples_per_second: items as f64 / time.max(1e-9),
+            variation: run.variation.clone(),
             stall: run.stall(),
             ratio: per_batch / base.max(1e-12),
         }

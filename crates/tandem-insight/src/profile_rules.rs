@@ -76,7 +76,7 @@ pub enum RuleKind {
 impl ProfileRules {
     pub(crate) fn check(&self, phases: &[PhaseFigures], run: &Measured) -> Vec<RuleResult> {
         let share = |name: &str| phases.iter().find(|p| p.phase == name).map(|p| p.share);
-        let variation = (run.step.count > 1).then_some(run.step.variation);
+        let variation = run.variation.as_ref().map(|found| found.by_shape);
         let gpu = |role| run.utilisation(role);
         let at_most = RuleKind::AtMost;
         let at_least = RuleKind::AtLeast;
@@ -90,7 +90,13 @@ impl ProfileRules {
                 "the copy to the model's device is a bottleneck",
             ),
             ("training", share("train"), self.training, at_least, "the model is under-used"),
-            ("variation", variation, self.variation, at_most, "step times oscillate"),
+            (
+                "variation",
+                variation,
+                self.variation,
+                at_most,
+                "steps of the same shape differ: they oscillate",
+            ),
             (
                 "model GPU",
                 gpu(DeviceRole::Model),

@@ -112,6 +112,8 @@ pub struct Requested {
     pub workers: Sourced<usize>,
     /// Batches that may wait for the model.
     pub prefetch: Sourced<usize>,
+    /// Where that number comes from, as a clause.
+    pub prefetch_source: String,
     pub batch: Sourced<usize>,
     /// Whether batches are padded to a few shapes.
     pub static_shapes: Sourced<bool>,
@@ -178,8 +180,8 @@ fn workers(requested: &Requested, machine: &Machine, rules: &ReadyRules) -> Chec
 
 fn prefetch(requested: &Requested, rules: &ReadyRules) -> Check {
     let Sourced { value, place } = &requested.prefetch;
-    let source = if place.line.is_none() { ", chosen automatically" } else { "" };
-    let reason = format!("{value} batches may wait for the model{source}");
+    let source = &requested.prefetch_source;
+    let reason = format!("{value} batches may wait for the model ({source})");
     if *value >= rules.prefetch {
         return Check::ok("prefetch", reason).at(place);
     }
@@ -273,6 +275,7 @@ mod tests {
             native_loading: None,
             workers: sourced("num_workers", 8),
             prefetch: sourced("prefetch_buffer_size", 8),
+            prefetch_source: "as typed".into(),
             batch: sourced("batch.batch_size", 16),
             static_shapes: sourced("devices.enable_static_shapes", true),
             fusion: None,

@@ -74,7 +74,7 @@ pub(crate) fn recommend(
     }
     let depths = (here.depth + 1..=DEEPEST).map(|depth| (depth, Setting { depth, ..here }));
     if let Some((depth, predicted)) = least_enough(depths, &as_is, floor) {
-        let why = format!("times vary by {}", percent(runs.as_is.step.variation));
+        let why = format!("stage times vary; the model waits {}", percent(runs.as_is.stall()));
         offer(Change::Depth(depth), predicted, why);
     }
     if let Some(cached) = &runs.cached {

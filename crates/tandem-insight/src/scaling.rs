@@ -1,17 +1,17 @@
 //! Throughput and memory by batch size, and the smallest size that is fast enough.
 //!
-//! In: [`MeasuredRun`]s of at least two batch sizes. Out: [`Scaling`]: a point for each size, the
+//! In: runs of at least two batch sizes: records, or text logs whose records are gone. Out: [`Scaling`]: a point for each size, the
 //! knee and a sentence; [`panels`] for a chart. The knee is the smallest size that reaches nearly
 //! all of the best throughput: larger ones cost memory without a gain. Only measured sizes are
 //! considered.
 
-use crate::bootstrap::{Blocks, Draws, Interval};
+use crate::bootstrap::{Blocks, Draws, Interval, normal_quantile};
 use crate::chart::{Panel, Point};
 use crate::measured_run::MeasuredRun;
+use crate::run_source::{RunFigures, RunSource};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use tandem_telemetry::event::DeviceRole;
 use tandem_units::Hint;
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -52,8 +52,8 @@ pub struct SizePoint {
     pub samples_per_second: f64,
     /// Where that lies; none for very short runs.
     pub interval: Option<Interval>,
-    /// Real mel frames per second.
-    pub frames_per_second: f64,
+    /// Real mel frames per second; none where the log of a run does not have it.
+    pub frames_per_second: Option<f64>,
     /// The most memory in use, bytes.
     pub memory: Option<f64>,
     /// By which device, or the process.
@@ -73,12 +73,18 @@ pub enum ScalingError {
     OneSize { found: u32 },
     #[error("there are no runs")]
     NoRuns,
+    /// A log of which the banner is missing.
+    #[error("`{}` does not say its batch size, and its record is gone", run.display())]
+    NoBatchSize { run: PathBuf },
 }
 
 impl Hint for ScalingError {
     fn hint(&self) -> Option<String> {
         Some(match self {
             Self::TooFewSteps { .. } => "run more steps (`--max-steps`)".into(),
+            Self::NoBatchSize { .. } => {
+                "redirect all of the output: `tandem train ... > batch-16.log 2>&1`".into()
+            }
             Self::OneSize { .. } | Self::NoRuns => {
                 "name runs of two or more batch sizes, or make them with `--sweep 8,16,32`".into()
             }
@@ -86,15 +92,40 @@ impl Hint for ScalingError {
     }
 }
 
-/// Puts runs in order of their batch sizes; runs of the same size count together.
+/// Puts records in order of their batch sizes; runs of the same size count together.
 pub fn scaling(runs: &[MeasuredRun], rules: &ScalingRules) -> Result<Scaling, ScalingError> {
-    let mut sizes: BTreeMap<u32, Vec<&MeasuredRun>> = BTreeMap::new();
+    let runs = runs.iter().map(|run| Part { figures: run.into(), record: Some(run) });
+    by_size(&runs.collect::<Vec<_>>(), rules)
+}
+
+/// The same for runs of any kind.
+pub fn scaling_of(runs: &[RunSource], rules: &ScalingRules) -> Result<Scaling, ScalingError> {
+    let part = |run| Part {
+        figures: RunSource::figures(run),
+        record: match run {
+            RunSource::Record(run) => Some(&**run),
+            RunSource::Log(_) => None,
+        },
+    };
+    by_size(&runs.iter().map(part).collect::<Vec<_>>(), rules)
+}
+
+/// One run.
+struct Part<'a> {
+    figures: RunFigures,
+    /// None where only its printed figures are left.
+    record: Option<&'a MeasuredRun>,
+}
+
+fn by_size(runs: &[Part<'_>], rules: &ScalingRules) -> Result<Scaling, ScalingError> {
+    let mut sizes: BTreeMap<u32, Vec<&Part<'_>>> = BTreeMap::new();
     for run in runs {
-        let found = run.steps.len();
-        let size = run.batch_size().filter(|_| found >= rules.least_steps);
-        let Some(size) = size else {
-            let (run, needed) = (run.path.clone(), rules.least_steps);
-            return Err(ScalingError::TooFewSteps { run, found, needed });
+        let (found, path) = (run.figures.steps, run.figures.path.clone());
+        if found < rules.least_steps {
+            return Err(ScalingError::TooFewSteps { run: path, found, needed: rules.least_steps });
+        }
+        let Some(size) = run.figures.batch_size else {
+            return Err(ScalingError::NoBatchSize { run: path });
         };
         sizes.entry(size).or_default().push(run);
     }
@@ -116,38 +147,54 @@ pub fn scaling(runs: &[MeasuredRun], rules: &ScalingRules) -> Result<Scaling, Sc
     Ok(Scaling { points, knee, sentence, notes })
 }
 
-fn point(batch_size: u32, runs: &[&MeasuredRun], rules: &ScalingRules) -> SizePoint {
-    let steps: Vec<_> = runs.iter().flat_map(|run| &run.steps).collect();
-    let times: Vec<f64> = steps.iter().map(|step| step.took).collect();
-    let took: f64 = times.iter().sum();
-    let items: f64 = steps.iter().map(|step| f64::from(step.items)).sum();
-    let frames: f64 = steps.iter().map(|step| step.frames as f64).sum();
+fn point(batch_size: u32, runs: &[&Part<'_>], rules: &ScalingRules) -> SizePoint {
+    let times = |run: &RunFigures| run.mean * run.steps as f64;
+    let took: f64 = runs.iter().map(|run| times(&run.figures)).sum();
+    let steps = runs.iter().map(|run| run.figures.steps).sum::<usize>();
     let per_second = |count: f64| if took > 0.0 { count / took } else { 0.0 };
-    let draws = Draws { count: 1000, seed: 0, level: rules.level }.for_numbers(times.len());
-    let rate = |places: &[Vec<usize>; 1]| {
-        let took: f64 = places[0].iter().map(|&place| times[place]).sum();
-        let items: f64 = places[0].iter().map(|&place| f64::from(steps[place].items)).sum();
-        (took > 0.0).then(|| items / took)
+    let items = |run: &&Part<'_>| run.figures.samples_per_second * times(&run.figures);
+    let frames = |run: &&Part<'_>| Some(run.figures.frames_per_second? * times(&run.figures));
+    let frames = runs.iter().map(frames).sum::<Option<f64>>();
+    let samples_per_second = per_second(runs.iter().map(items).sum());
+    let records: Option<Vec<&MeasuredRun>> = runs.iter().map(|run| run.record).collect();
+    let interval = match records {
+        Some(records) => drawn(&records, rules),
+        None => printed(runs, samples_per_second, rules),
     };
-    let enough = times.len() >= 10;
-    let interval = enough.then(|| draws.interval([Blocks::of(&times)], rate)).flatten();
-    let peak = |role| runs.iter().filter_map(|run| run.peak_memory(role)).max_by(larger);
-    let memory = peak(DeviceRole::Model).or_else(|| peak(DeviceRole::Host));
+    let memory = runs.iter().filter_map(|run| run.figures.peak_memory());
+    let memory = memory.max_by(|one, other| one.1.total_cmp(&other.1));
     SizePoint {
         batch_size,
-        steps: steps.len(),
-        step_time: took / times.len().max(1) as f64,
-        samples_per_second: per_second(items),
-        interval,
-        frames_per_second: per_second(frames),
+        steps,
+        step_time: took / steps.max(1) as f64,
+        samples_per_second,
+        interval: interval.filter(|_| steps >= 10),
+        frames_per_second: frames.map(per_second),
         memory: memory.map(|(_, bytes)| bytes),
         memory_of: memory.map(|(name, _)| name.to_string()),
         efficiency: 1.0,
     }
 }
 
-fn larger(one: &(&str, f64), other: &(&str, f64)) -> std::cmp::Ordering {
-    one.1.total_cmp(&other.1)
+/// Where throughput lies, by drawing steps again.
+fn drawn(runs: &[&MeasuredRun], rules: &ScalingRules) -> Option<Interval> {
+    let steps: Vec<_> = runs.iter().flat_map(|run| &run.steps).collect();
+    let times: Vec<f64> = steps.iter().map(|step| step.took).collect();
+    let draws = Draws { count: 1000, seed: 0, level: rules.level }.for_numbers(times.len());
+    let rate = |places: &[Vec<usize>; 1]| {
+        let took: f64 = places[0].iter().map(|&place| times[place]).sum();
+        let items: f64 = places[0].iter().map(|&place| f64::from(steps[place].items)).sum();
+        (took > 0.0).then(|| items / took)
+    };
+    draws.interval([Blocks::of(&times)], rate)
+}
+
+/// Where throughput lies, by the standard errors of the printed means.
+fn printed(runs: &[&Part<'_>], rate: f64, rules: &ScalingRules) -> Option<Interval> {
+    let errors = runs.iter().map(|run| run.figures.error.powi(2)).sum::<f64>();
+    let error = errors.sqrt() / runs.len().max(1) as f64;
+    let off = normal_quantile((1.0 + rules.level) / 2.0) * error;
+    Some(Interval { low: rate * (-off).exp(), high: rate * off.exp() })
 }
 
 fn knee(points: &[SizePoint], rules: &ScalingRules) -> (u32, String) {
@@ -200,16 +247,24 @@ const SAME: [(&str, &str); 5] = [
     ("/placement/model/name", "device"),
 ];
 
-fn notes(runs: &[MeasuredRun]) -> Vec<String> {
+fn notes(runs: &[Part<'_>]) -> Vec<String> {
     let differs = |pointer: &str| {
-        let mut values = runs.iter().map(|run| run.settings.pointer(pointer));
+        let records = runs.iter().filter_map(|run| run.record);
+        let mut values = records.map(|run| run.settings.pointer(pointer));
         let first = values.next();
         values.any(|value| Some(value) != first)
     };
     let differing = SAME.iter().filter(|(pointer, _)| differs(pointer));
-    differing
-        .map(|(_, name)| format!("the runs differ in {name}, not in batch size alone"))
-        .collect()
+    let differing =
+        differing.map(|(_, name)| format!("the runs differ in {name}, not in batch size alone"));
+    let logs = runs.iter().filter(|run| run.record.is_none()).count();
+    let logs = (logs > 0).then(|| {
+        format!(
+            "{logs} of {} runs are logs without a record: their settings are not known",
+            runs.len()
+        )
+    });
+    differing.chain(logs).collect()
 }
 
 /// Throughput and memory over batch size, for a chart.
@@ -243,11 +298,14 @@ pub fn panels(found: &Scaling) -> Vec<Panel> {
 mod tests {
     use super::*;
     use crate::measured_run::{DeviceSeries, MeasuredStep};
+    use crate::run_log::LoggedRun;
+    use tandem_telemetry::event::DeviceRole;
 
     /// A run whose steps take `fixed` seconds and `each` more for an utterance.
     fn run(batch: u32, fixed: f64, each: f64) -> MeasuredRun {
         let took = fixed + each * f64::from(batch);
-        let step = MeasuredStep { took, items: batch, frames: 300, shape: [batch, 1, 1] };
+        let step =
+            MeasuredStep { took, items: batch, frames: 300, shape: [batch, 1, 1], size: None };
         let memory = vec![1e8 + 1e7 * f64::from(batch)];
         let device = DeviceSeries {
             device: "process".into(),
@@ -309,6 +367,35 @@ mod tests {
         short.steps.truncate(2);
         let error = refused(&[short, run(8, 0.1, 0.0)]);
         assert!(error.to_string().contains("`batch-4` has 2 steps") && error.hint().is_some());
+    }
+
+    #[test]
+    fn records_and_logs_are_put_on_one_line() {
+        let log = LoggedRun {
+            path: "16.log".into(),
+            batch_size: Some(16),
+            steps: 100,
+            mean: 0.17,
+            std: 0.017,
+            samples_per_second: 16.0 / 0.17,
+            ..LoggedRun::default()
+        };
+        let records = [4, 8].map(|batch| RunSource::Record(Box::new(run(batch, 0.01, 0.01))));
+        let [four, eight] = records;
+        let mixed = [four, RunSource::Log(log.clone()), eight];
+        let found = scaling_of(&mixed, &ScalingRules::default()).unwrap();
+        let point = &found.points[2];
+        assert_eq!((point.batch_size, point.steps, point.frames_per_second), (16, 100, None));
+        assert!((point.samples_per_second - 94.1).abs() < 0.1, "{point:?}");
+        let interval = point.interval.unwrap();
+        assert!(interval.holds(94.1) && interval.high - interval.low < 8.0, "{interval:?}");
+        assert_eq!(
+            found.notes,
+            ["1 of 3 runs are logs without a record: their settings are not known"]
+        );
+        let unknown = LoggedRun { batch_size: None, ..log };
+        let refused = scaling_of(&[RunSource::Log(unknown)], &ScalingRules::default()).unwrap_err();
+        assert!(refused.to_string().contains("does not say its batch size"));
     }
 
     #[test]

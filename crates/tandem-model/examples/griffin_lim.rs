@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 use tandem_data::audio::mel::{Mel, MelConfig, MelExtractor};
-use tandem_data::audio::{AudioLimits, Decoder, Sound};
+use tandem_data::audio::{AudioConfig, Decoder, Sound};
 use tandem_model::metrics::frames::{MelFrames, mel_error};
 use tandem_model::vocoder::Vocoder;
 use tandem_model::vocoder::griffin_lim::{GriffinLim, GriffinLimConfig};
@@ -39,7 +39,7 @@ fn clips() -> Result<Vec<(Mel, f64)>, Box<dyn std::error::Error>> {
         .map(|name| corpus.join(name).with_extension("flac"));
     let paths = if named.is_empty() { demo.collect() } else { named };
     let config = MelConfig::SPEECH_22K;
-    let mut decoder = Decoder::new(config.rate, AudioLimits::default());
+    let mut decoder = Decoder::new(config.rate, AudioConfig::default());
     let mut extractor = MelExtractor::new(config.clone())?;
     let mut read = |path: &PathBuf| -> Result<(Mel, f64), Box<dyn std::error::Error>> {
         let sound = std::fs::read(path)?;

@@ -38,6 +38,7 @@ mod tests;
 pub use best::Best;
 pub use contents::{Contents, HostTensor, TensorSet, Values};
 pub use error::{Broken, CheckpointError, Fault};
+pub use manifest::FILE_NAME as MANIFEST;
 pub use read::{Loaded, Parts, find, load, load_best, load_newest};
 
 use std::collections::BTreeSet;

@@ -4,6 +4,7 @@
 //! [`Optimizer::step`](crate::optimizer::Optimizer::step). Between the two, a [`GradientReducer`]
 //! combines the sums of several processes: data-parallel training implements an all-reduce there.
 
+use crate::network::voice::Losses;
 use crate::weights::gradients_of;
 use burn::module::Module;
 use burn::tensor::{Gradients, Tensor};
@@ -14,12 +15,15 @@ pub struct GradientSum {
     tensors: Vec<Option<Tensor<1>>>,
     /// The number of utterances in the sum.
     pub utterances: usize,
+    /// The losses of the same utterances; none without a batch.
+    pub losses: Option<Losses>,
 }
 
 /// Combines the gradients of all processes that train the same weights.
 ///
 /// Every process must end up with the same sum, and `utterances` must count the utterances of all
-/// of them: the optimizer divides by it. Called once before each optimizer step.
+/// of them: the optimizer divides by it. Losses are summed, too. Called once before each optimizer step,
+/// also in a process that had no batch for it.
 pub trait GradientReducer: Send {
     fn reduce(&mut self, gradients: &mut GradientSum) -> Result<(), ReduceError>;
 }
@@ -42,6 +46,15 @@ impl GradientReducer for LocalGradients {
 }
 
 impl GradientSum {
+    /// A sum that was computed elsewhere.
+    pub fn new(
+        tensors: Vec<Option<Tensor<1>>>,
+        utterances: usize,
+        losses: Option<Losses>,
+    ) -> GradientSum {
+        GradientSum { tensors, utterances, losses }
+    }
+
     /// One tensor for each weight, in the order of the module's fields; `None` where no gradient
     /// flows.
     pub fn tensors(&self) -> &[Option<Tensor<1>>] {
@@ -54,12 +67,24 @@ impl GradientSum {
 
     /// Adds the gradients of one batch.
     pub fn add<M: Module>(&mut self, module: &M, mut gradients: Gradients, utterances: usize) {
-        self.merge(GradientSum { tensors: gradients_of(module, &mut gradients), utterances });
+        let tensors = gradients_of(module, &mut gradients);
+        self.merge(GradientSum { tensors, utterances, losses: None });
+    }
+
+    /// Adds the losses of one batch, without the autodiff graph.
+    pub fn add_losses(&mut self, losses: Losses) {
+        self.losses = Some(match self.losses.take() {
+            Some(before) => before + losses,
+            None => losses,
+        });
     }
 
     /// Adds another sum of the same module.
     pub fn merge(&mut self, other: GradientSum) {
         self.utterances += other.utterances;
+        if let Some(losses) = other.losses {
+            self.add_losses(losses);
+        }
         if self.tensors.is_empty() {
             self.tensors = other.tensors;
             return;

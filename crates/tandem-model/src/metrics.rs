@@ -7,6 +7,7 @@ pub mod frames; // mel frames that can be compared
 pub mod warping; // dynamic time warping
 pub mod distortion; // mel-cepstral distortion, in dB
 pub mod duration; // errors of durations
+pub mod modulation; // fine detail and level
 pub mod pitch; // fundamental frequency
 pub mod speaker; // distance of two speaker embeddings
 pub mod alignment; // health of an alignment
@@ -15,6 +16,7 @@ pub mod scores; // all metrics of one utterance, and their means
 pub use alignment::{AlignmentHealth, HealthLimits};
 pub use distortion::{Distortion, MeanMel, mel_cepstral_distortion};
 pub use frames::MelFrames;
+pub use modulation::{LEVEL_GATE, Modulation, level};
 pub use pitch::{PitchConfig, PitchTrack};
 pub use scores::{Scores, Tally};
 pub use speaker::cosine_distance;

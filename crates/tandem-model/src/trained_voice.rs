@@ -12,8 +12,9 @@ use crate::weights::{Weight, WeightsError, with_named};
 use burn::tensor::Device;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
+use tandem_data::audio::AudioConfig;
 use tandem_data::audio::mel::MelConfig;
-use tandem_data::text::{FrontEnd, TextConfig, TextError};
+use tandem_data::text::{FrontEnd, SymbolTable, TextConfig, TextError};
 use tandem_units::{Hint, Seed};
 
 /// Raised when voices of older checkpoints cannot be used any more.
@@ -40,6 +41,9 @@ pub struct VoiceDocument {
     pub config: VoiceConfig,
     pub scale: MelScale,
     pub mel: MelConfig,
+    /// How its recordings were trimmed and levelled: references are prepared in the same way.
+    #[serde(default, skip_serializing_if = "AudioConfig::is_default")]
+    pub audio: AudioConfig,
     pub text: TextConfig,
     /// The text of the lexicon it was trained with, so that synthesis does not need the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -92,6 +96,8 @@ pub enum VoiceError {
         path.display()
     )]
     Version { path: PathBuf, found: u32 },
+    #[error("the checkpoint `{}` has no voice", path.display())]
+    NoVoice { path: PathBuf },
     /// Its symbol ids mean other symbols.
     #[error(
         "the voice in `{}` uses symbol table {found}, this program has symbol table {expected}",
@@ -105,6 +111,9 @@ impl Hint for VoiceError {
         match self {
             VoiceError::Checkpoint(error) => error.hint(),
             VoiceError::Weights { source, .. } => source.hint(),
+            VoiceError::NoVoice { .. } => {
+                Some("name the directory of a `tandem train` run, or a checkpoint in one".into())
+            }
             VoiceError::Version { .. } | VoiceError::Symbols { .. } => Some(
                 "use the version of tandem that trained it, or train it again from the corpus"
                     .into(),
@@ -145,16 +154,29 @@ impl VoiceDocument {
 
 /// The document of a voice, if this program can use it.
 pub fn read_document(contents: &Contents, path: &Path) -> Result<VoiceDocument, VoiceError> {
+    let document = read_older_document(contents, path)?;
+    let expected = SymbolTable::standard().version();
+    if document.symbols != expected {
+        return Err(VoiceError::Symbols { path: path.into(), found: document.symbols, expected });
+    }
+    Ok(document)
+}
+
+/// The same for a voice whose symbol table may be older: it has the first rows of the table of now. Such a voice can be
+/// fine-tuned, but not used as it is.
+pub fn read_older_document(contents: &Contents, path: &Path) -> Result<VoiceDocument, VoiceError> {
+    let Some(voice) = contents.documents.get(VOICE) else {
+        return Err(VoiceError::NoVoice { path: path.into() });
+    };
     // The version is checked first: another one may have other fields.
-    let version = contents.documents.get(VOICE).and_then(|voice| voice.get("version"));
-    if let Some(found) = version.and_then(serde_json::Value::as_u64)
+    if let Some(found) = voice.get("version").and_then(serde_json::Value::as_u64)
         && found != u64::from(VOICE_VERSION)
     {
         return Err(VoiceError::Version { path: path.into(), found: found as u32 });
     }
     let document: VoiceDocument = contents.document(VOICE)?;
-    let expected = tandem_data::text::SymbolTable::standard().version();
-    if document.symbols != expected {
+    let expected = SymbolTable::standard().version();
+    if document.symbols > expected {
         return Err(VoiceError::Symbols { path: path.into(), found: document.symbols, expected });
     }
     Ok(document)

@@ -2,12 +2,15 @@
 //!
 //! In: log-mel frames as the model predicts them. Out: samples at the rate of the mel settings.
 //! Writes no file ([`crate::vocoder::wav`] does) and starts no thread. [`VocoderChoice`] is the only
-//! place that knows the implementations; a neural vocoder would be another variant of it.
+//! place that knows the implementations.
 
 pub mod griffin_lim; // phase reconstruction, needs no training
+pub mod neural; // a trained network
 pub mod wav; // samples to a file
 
 use griffin_lim::{GriffinLim, GriffinLimConfig};
+use neural::trained::{TrainedVocoder, VocoderFileError, attached_to};
+use std::path::{Path, PathBuf};
 use tandem_data::audio::mel::{MelConfig, MelError};
 use tandem_units::{Hint, Samples};
 
@@ -18,23 +21,55 @@ pub const LOUDEST: f32 = 30.0;
 /// Which vocoder is used, with its settings.
 #[derive(Clone, Debug, PartialEq)]
 pub enum VocoderChoice {
+    /// The neural vocoder that belongs to the voice; Griffin-Lim for a voice without one.
+    OfVoice(GriffinLimConfig),
     GriffinLim(GriffinLimConfig),
+    /// A checkpoint or run of `tandem train-vocoder`, or a voice with a vocoder.
+    Neural(PathBuf),
 }
 
 impl VocoderChoice {
+    /// The choice for the voice of this checkpoint: never [`VocoderChoice::OfVoice`].
+    pub fn for_voice(&self, voice: &Path) -> VocoderChoice {
+        match self {
+            VocoderChoice::OfVoice(config) => match attached_to(voice) {
+                Some(path) => VocoderChoice::Neural(path),
+                None => VocoderChoice::GriffinLim(config.clone()),
+            },
+            other => other.clone(),
+        }
+    }
+
     /// The vocoder for mel frames of these settings.
     pub fn open(&self, mel: &MelConfig) -> Result<Box<dyn Vocoder>, VocoderError> {
         match self {
-            VocoderChoice::GriffinLim(config) => {
+            // Without a voice there is no vocoder that belongs to it.
+            VocoderChoice::OfVoice(config) | VocoderChoice::GriffinLim(config) => {
                 Ok(Box::new(GriffinLim::new(mel, config.clone())?))
             }
+            VocoderChoice::Neural(path) => {
+                let read = TrainedVocoder::read(path)?;
+                match read.vocoder.mel() == mel {
+                    true => Ok(Box::new(read.vocoder)),
+                    false => Err(VocoderError::OtherMel { path: read.path }),
+                }
+            }
+        }
+    }
+
+    /// For messages.
+    pub fn name(&self) -> &'static str {
+        match self {
+            VocoderChoice::OfVoice(_) => "vocoder",
+            VocoderChoice::GriffinLim(_) => "Griffin-Lim",
+            VocoderChoice::Neural(_) => "neural vocoder",
         }
     }
 }
 
 impl Default for VocoderChoice {
     fn default() -> VocoderChoice {
-        VocoderChoice::GriffinLim(GriffinLimConfig::SPEECH)
+        VocoderChoice::OfVoice(GriffinLimConfig::SPEECH)
     }
 }
 
@@ -58,7 +93,7 @@ pub fn samples_of(frames: usize, config: &MelConfig) -> Samples {
 }
 
 /// Why no samples could be computed.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 pub enum VocoderError {
     /// The mel settings themselves are invalid.
     #[error("the vocoder cannot use these mel settings")]
@@ -79,6 +114,12 @@ pub enum VocoderError {
         band: usize,
         value: f32,
     },
+    #[error(transparent)]
+    File(#[from] VocoderFileError),
+    #[error("the vocoder `{}` was trained on mel frames with other settings", path.display())]
+    OtherMel { path: PathBuf },
+    #[error("the checkpoint `{}` has no voice", path.display())]
+    NotAVoice { path: PathBuf },
 }
 
 impl Hint for VocoderError {
@@ -93,6 +134,11 @@ impl Hint for VocoderError {
             Self::Value { .. } => {
                 "use an earlier checkpoint: training has diverged in this one".into()
             }
+            Self::File(error) => return error.hint(),
+            Self::OtherMel { .. } => {
+                "train a vocoder on the corpus of the voice, with the same `mel` settings".into()
+            }
+            Self::NotAVoice { .. } => "name the directory of a `tandem train` run".into(),
         })
     }
 }
@@ -134,9 +180,13 @@ mod tests {
     #[test]
     fn an_invalid_mel_is_refused_with_the_frame_and_band() {
         let mut mel = vec![-5.0; 240];
-        assert_eq!(check_mel(&mel, 80), Ok(()));
-        assert_eq!(check_mel(&[], 80), Err(VocoderError::Empty));
-        assert_eq!(check_mel(&mel, 79), Err(VocoderError::Shape { values: 240, bands: 79 }));
+        assert!(check_mel(&mel, 80).is_ok());
+        assert!(matches!(check_mel(&[], 80), Err(VocoderError::Empty)));
+        let shape = check_mel(&mel, 79).unwrap_err();
+        assert_eq!(
+            shape.to_string(),
+            "240 values are not a whole number of mel frames with 79 bands"
+        );
         for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, 50.0] {
             mel[85] = bad;
             let error = check_mel(&mel, 80).unwrap_err();

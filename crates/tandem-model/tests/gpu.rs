@@ -18,7 +18,7 @@ use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use tandem_data::audio::mel::{MelConfig, MelExtractor};
-use tandem_data::audio::{AudioLimits, Decoder, Sound};
+use tandem_data::audio::{AudioConfig, Decoder, Sound};
 use tandem_data::batch::{BatchShape, HostBatch, RowInfo};
 use tandem_device::backend::{Backend, BackendChoice, DeviceError, DeviceId, open, wait_for};
 use tandem_device::inventory::{DeviceClass, FoundDevice, Inventory};
@@ -54,7 +54,7 @@ fn placed(data: usize, model: usize) -> Placement {
 /// Speech of the demo corpus, cut to the lengths that fill the shape, and to less.
 fn sounds() -> Vec<Vec<f32>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tandem/demo-corpus/wavs");
-    let mut decoder = Decoder::new(MelConfig::SPEECH_22K.rate, AudioLimits::default());
+    let mut decoder = Decoder::new(MelConfig::SPEECH_22K.rate, AudioConfig::default());
     let mut cut = |name: &str, samples: usize| {
         let bytes = std::fs::read(folder.join(name).with_extension("flac")).unwrap();
         let sound = decoder.decode(&bytes, Some("flac")).unwrap().to_f32();

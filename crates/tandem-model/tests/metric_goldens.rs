@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 use std::path::Path;
-use tandem_data::audio::{AudioLimits, Decoder};
+use tandem_data::audio::{AudioConfig, Decoder};
 use tandem_model::metrics::{
     AlignmentHealth, Band, Distortion, HealthLimits, MeanMel, MelFrames, PitchConfig, PitchTrack,
     cosine_distance, mel_cepstral_distortion,
@@ -84,7 +84,7 @@ fn distortion_equals_that_of_scipy() {
 fn pitch_of_the_demo_voices_equals_that_of_librosa() {
     let wavs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tandem/demo-corpus/wavs");
     let config = PitchConfig::SPEECH_22K;
-    let mut decoder = Decoder::new(config.rate, AudioLimits::default());
+    let mut decoder = Decoder::new(config.rate, AudioConfig::default());
     for GoldenPitch { clip, median } in golden().pitch {
         let bytes = std::fs::read(wavs.join(&clip)).unwrap();
         let samples = decoder.decode(&bytes, Some("flac")).unwrap().to_f32();

@@ -22,6 +22,7 @@ pub fn profile_page(answer: &ProfileAnswer, lang: Lang) -> Page {
     page.add(rules(answer, lang));
     page.add(changes(answer, lang));
     page.add(devices(answer, lang));
+    page.add(batch_sizes(answer, lang));
     page
 }
 
@@ -55,7 +56,11 @@ fn summary(answer: &ProfileAnswer, lang: Lang) -> Section {
         facts.push(fact("step", "گام", lang.seconds(run.step.mean)));
         facts.push(fact("samples/s", "نمونه در ثانیه", lang.number(run.samples_per_second, 1)));
         facts.push(fact("model waits", "انتظار مدل", lang.percent(run.stall)));
-        facts.push(fact("variation", "نوسان", lang.percent(run.step.variation)));
+        if let Some(found) = &run.variation {
+            let words = ("variation by shape", "نوسان در شکل یکسان");
+            facts.push(fact(words.0, words.1, lang.percent(found.by_shape)));
+        }
+        facts.push(fact("raw variation", "نوسان خام", lang.percent(run.step.variation)));
     }
     let doubts = answer.doubts.iter().map(|doubt| {
         let warning = lang.say(
@@ -184,7 +189,7 @@ fn rules(answer: &ProfileAnswer, lang: Lang) -> Section {
 
 fn changes(answer: &ProfileAnswer, lang: Lang) -> Section {
     let section = Section::new("changes", lang.say("What to change", "چه چیز را تغییر دهیم"));
-    if answer.recommendations.is_empty() {
+    if answer.recommendations.is_empty() && answer.batch.better.is_none() {
         let nothing = lang.say(
             "No change of workers, depth, cache or devices is predicted to gain 2 % or more.",
             "پیش‌بینی نمی‌شود که تغییر کارگرها، عمق، کش یا دستگاه‌ها ۲٪ یا بیشتر سود دهد.",
@@ -205,7 +210,36 @@ fn changes(answer: &ProfileAnswer, lang: Lang) -> Section {
             measured_gain(one, lang),
         ]);
     }
+    if let Some(better) = &answer.batch.better {
+        table = table.row([
+            format!("`{}`", better.flag),
+            lang.say("not predicted", "پیش‌بینی نشده").to_owned(),
+            String::new(),
+            lang.percent(better.gain),
+        ]);
+    }
     section.with(table)
+}
+
+/// Short runs of other batch sizes, and the memory of this one.
+fn batch_sizes(answer: &ProfileAnswer, lang: Lang) -> Section {
+    let mut table = Table::new([
+        lang.say("batch size", "اندازهٔ دسته"),
+        lang.say("step", "گام"),
+        lang.say("samples/s", "نمونه در ثانیه"),
+        lang.say("memory, peak", "بیشینهٔ حافظه"),
+    ]);
+    let unknown = || lang.say("not measured", "اندازه‌گیری نشده").to_owned();
+    for point in &answer.batch.points {
+        table = table.row([
+            lang.count(point.batch_size as u64),
+            lang.seconds(point.step),
+            lang.number(point.samples_per_second, 1),
+            point.memory.map_or_else(unknown, |memory| lang.bytes(memory)),
+        ]);
+    }
+    let title = lang.say("Batch sizes, measured", "اندازه‌های دسته، اندازه‌گیری‌شده");
+    Section::new("batches", title).with_some(table.some())
 }
 
 fn measured_gain(one: &Recommendation, lang: Lang) -> String {
@@ -217,8 +251,8 @@ fn devices(answer: &ProfileAnswer, lang: Lang) -> Section {
     let mut table = Table::new([
         lang.say("device", "دستگاه"),
         lang.say("used for", "برای"),
-        lang.say("busy", "مشغول"),
-        lang.say("memory, peak", "بیشینهٔ حافظه"),
+        lang.say("busy (mean, std)", "مشغول (میانگین، انحراف معیار)"),
+        lang.say("memory (mean, std; peak)", "حافظه (میانگین، انحراف معیار؛ بیشینه)"),
     ]);
     for device in &answer.devices {
         table = table.row(device_row(device, lang));
@@ -236,7 +270,13 @@ fn device_row(device: &DeviceFigures, lang: Lang) -> [String; 4] {
     [
         format!("`{}`", device.device),
         role.to_owned(),
-        device.utilisation.map_or_else(unknown, |busy| lang.percent(busy.mean)),
-        device.memory.map_or_else(unknown, |memory| lang.bytes(Bytes(memory.max as u64))),
+        device.utilisation.map_or_else(unknown, |busy| {
+            format!("{}, {}", lang.percent(busy.mean), lang.percent(busy.std))
+        }),
+        device.memory.map_or_else(unknown, |memory| {
+            let [mean, std, peak] =
+                [memory.mean, memory.std, memory.max].map(|bytes| lang.bytes(Bytes(bytes as u64)));
+            format!("{mean}, {std}; {peak}")
+        }),
     ]
 }

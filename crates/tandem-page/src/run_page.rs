@@ -5,6 +5,7 @@
 
 mod curves; // losses, step times
 mod machine; // stages, slots, devices, queues
+mod ranks; // the ranks of a data-parallel run
 mod remarks; // other events, and the settings
 mod summary; // verdict, grade and key figures
 mod verdict; // verdict and grade in words
@@ -33,6 +34,7 @@ pub fn add_sections(page: &mut Page, view: &RunView, report: &Report) {
     let lang = page.lang;
     page.add(summary::section(view, report, lang));
     page.add(curves::losses(view, lang));
+    page.add(ranks::section(report, lang));
     page.add(machine::stages(view, report, lang));
     page.add(curves::step_times(view, report, lang));
     page.add(machine::slots(view, lang));
@@ -75,4 +77,4 @@ fn utc(unix_ms: u64) -> String {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

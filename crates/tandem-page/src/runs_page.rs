@@ -125,6 +125,7 @@ fn measure_name(row: &Row, lang: Lang) -> String {
         Measure::SameShapesMedian => "میانهٔ گام با شکل‌های یکسان",
         Measure::Throughput => "نمونه در ثانیه",
         Measure::Stability => "انحراف معیار به میانگین",
+        Measure::Reduce => "جمع گرادیان‌ها در هر گام",
         _ => return row.name.clone(),
     };
     lang.say(row.name.clone(), persian.to_owned())

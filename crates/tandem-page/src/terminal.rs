@@ -1,7 +1,7 @@
 //! The live view for a terminal.
 //!
-//! In: a [`RunView`] and a frame of any size. Out: the frame drawn: verdict, pace, losses, stages,
-//! slots, devices. Uses no colour, so it looks the same everywhere; in English, since few
+//! In: a [`RunView`] and a frame of any size. Out: the frame drawn: verdict, pace, losses, ranks,
+//! stages, slots, devices. Uses no colour, so it looks the same everywhere; in English, since few
 //! terminals support right-to-left text. The program opens the terminal.
 
 use crate::view::RunView;
@@ -14,19 +14,24 @@ use ratatui_widgets::block::Block;
 use ratatui_widgets::paragraph::{Paragraph, Wrap};
 use tandem_telemetry::Report;
 use tandem_telemetry::event::RunOutcome;
+use tandem_telemetry::ranks::RankLoad;
 use tandem_units::{Bytes, Seconds};
 
 /// Draws the run called `name`.
 pub fn draw(frame: &mut Frame<'_>, view: &RunView, name: &str) {
     let report = view.report();
     let losses = losses(view, usize::from(frame.area().width).saturating_sub(36));
+    let ranks = ranks(&report, usize::from(frame.area().width).saturating_sub(50));
     let stages = stages(&report, usize::from(frame.area().width).saturating_sub(40));
     let devices = devices(view, usize::from(frame.area().width).saturating_sub(48));
     let tall = |lines: &[String]| Constraint::Length(lines.len() as u16 + 2);
-    let [top, verdict, first, second, third, _] = Layout::vertical([
+    // A run of one process has no box of ranks.
+    let tall_ranks = if ranks.is_empty() { Constraint::Length(0) } else { tall(&ranks) };
+    let [top, verdict, first, among, second, third, _] = Layout::vertical([
         Constraint::Length(2),
         Constraint::Length(4),
         tall(&losses),
+        tall_ranks,
         tall(&stages),
         tall(&devices),
         Constraint::Min(0),
@@ -39,6 +44,13 @@ pub fn draw(frame: &mut Frame<'_>, view: &RunView, name: &str) {
     let sentence = Paragraph::new(report.verdict.sentence.clone()).wrap(Wrap { trim: true });
     frame.render_widget(sentence.block(Block::bordered().title("verdict")), verdict);
     boxed(frame, first, "losses: last, min, history", losses);
+    if let Some(found) = &report.ranks {
+        let title = format!(
+            "ranks: per step, sum of gradients, slowest in; sums {:.1} % of the time",
+            100.0 * found.reduce
+        );
+        boxed(frame, among, &title, ranks);
+    }
     boxed(frame, second, "stages: # busy  + starved  . blocked", stages);
     let slots = slots(view);
     let title =
@@ -121,6 +133,24 @@ fn stages(report: &Report, width: usize) -> Vec<String> {
     if rows.is_empty() { vec!["none yet".into()] } else { rows }
 }
 
+/// One line for each rank; none for a run of one process.
+fn ranks(report: &Report, width: usize) -> Vec<String> {
+    let Some(found) = &report.ranks else { return Vec::new() };
+    let width = width.clamp(10, 40);
+    let slowest = found.ranks.iter().map(RankLoad::per_step).fold(f64::MIN_POSITIVE, f64::max);
+    let row = |(rank, load): (usize, &RankLoad)| {
+        let per_step = Seconds(load.per_step()).to_string();
+        let reduce = Seconds(load.reduce).to_string();
+        let bar = "#".repeat(cells(load.per_step() / slowest, width));
+        format!(
+            "{rank:>3} {:<12.12} {per_step:>10} {reduce:>10} {:>6.1} %  {bar}",
+            load.host,
+            100.0 * load.slowest_in
+        )
+    };
+    found.ranks.iter().enumerate().map(row).collect()
+}
+
 fn devices(view: &RunView, width: usize) -> Vec<String> {
     let width = width.clamp(10, 40);
     let rows: Vec<String> = view
@@ -173,6 +203,16 @@ mod tests {
     #[test]
     fn a_run_on_a_usual_terminal() {
         insta::assert_snapshot!(screen(&example(), 90, 24));
+    }
+
+    #[test]
+    fn ranks_are_side_by_side() {
+        let found = screen(&crate::run_page::tests::two_ranks(), 100, 40);
+        let line = found.lines().find(|line| line.contains("1 node-b")).expect("rank 1");
+        for words in ["1 node-b", "900.00 ms", "60.00 ms", "100.0 %", "####"] {
+            assert!(line.contains(words), "no {words} in {line}");
+        }
+        assert!(!screen(&example(), 100, 40).contains("ranks:"));
     }
 
     #[test]

@@ -9,6 +9,7 @@
 use crate::budget::Charge;
 use crate::control::{Control, StageTotals};
 use crate::error::PipelineError;
+use crate::laps::Lap;
 use crate::meter::{Activity, Reading};
 use crate::payload::Payload;
 use crate::queue::{Queue, QueueSlot, Taken};
@@ -25,6 +26,7 @@ pub struct Feed<T: Payload> {
     queue: Arc<Queue<T>>,
     current: Option<(QueueSlot, Option<Charge>)>,
     waited: Duration,
+    work: Vec<Lap>,
     // The last delivery was an item: the next wait is a new one.
     delivered: bool,
     over: bool,
@@ -73,7 +75,8 @@ impl<T: Payload> Feed<T> {
         slow: Slowdowns,
     ) -> Feed<T> {
         let (current, waited, delivered, over) = (None, Duration::ZERO, false, false);
-        Feed { queue, current, waited, delivered, over, control, threads, grace, slow }
+        let work = Vec::new();
+        Feed { queue, current, waited, work, delivered, over, control, threads, grace, slow }
     }
 
     /// Frees the last item's slot and waits for the next item; `None` at the end of the data.
@@ -108,6 +111,7 @@ impl<T: Payload> Feed<T> {
             Ok(Taken::Item(_, entry)) => {
                 // What the consumer does after a marker is work too, but no item.
                 meter.begin(entry.ticket);
+                self.work = self.control.0.laps.take(entry.ticket);
                 self.current = Some((entry.slot, entry.charge));
                 let Some(body) = entry.body else {
                     self.release();
@@ -130,9 +134,31 @@ impl<T: Payload> Feed<T> {
         }
     }
 
+    /// Waits at most this long for the next delivery; whether [`Feed::next_delivery`] would return at
+    /// once. For a consumer that must do something else from time to time, such as look for signals.
+    pub fn wait_next(&mut self, at_most: Duration) -> bool {
+        self.release();
+        if std::mem::take(&mut self.delivered) {
+            self.waited = Duration::ZERO;
+        }
+        let meter = Arc::clone(&self.control.0.consumer_meter);
+        let mut from = None;
+        let arrived = self.queue.await_next(Instant::now() + at_most, &mut || {
+            from.get_or_insert_with(Instant::now);
+            meter.enter(Activity::Starved);
+        });
+        self.waited += from.map_or(Duration::ZERO, |from| from.elapsed());
+        arrived
+    }
+
     /// How long the consumer waited for the last item, waits for markers before it included.
     pub fn waited(&self) -> Duration {
         self.waited
+    }
+
+    /// How long each stage worked on the last item.
+    pub fn work(&self) -> &[Lap] {
+        &self.work
     }
 
     /// Frees the last item's slot before the next item is needed.

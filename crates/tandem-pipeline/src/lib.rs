@@ -21,6 +21,7 @@ mod run; // 7. starts and joins the threads
 pub mod feed; // 8. the consumer's end
 pub mod control; // 9. the handle for other threads
 pub mod meter; // 9. what a worker does, and for how long
+pub mod laps; // 9. how long each stage worked on each item
 mod monitor; // 10. the monitor thread
 pub mod watchdog; // 10. finds the stage that hangs, and the run in which nothing moves
 pub mod adapt; // 10. decides the numbers of workers and slots
@@ -37,12 +38,13 @@ pub use control::Control;
 pub use error::PipelineError;
 pub use feed::{Delivery, Ended, Ending, Feed};
 pub use hold::Hold;
+pub use laps::Lap;
 pub use payload::{Payload, Ticketed};
 pub use pool::{Pool, Pooled};
 pub use queue::Level;
 pub use route::{Crew, Route, Setup};
 pub use slots::{SlotState, Slots};
-pub use slow::Slowdowns;
+pub use slow::{Slowdown, Slowdowns};
 pub use stage::{BoxError, Outlet, Stage, Trouble};
 pub use stop::CancelToken;
 pub use thread_priority::ThreadPriority;

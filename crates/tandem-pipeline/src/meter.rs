@@ -5,6 +5,7 @@
 //! counts up to the moment of reading. The clock is read once per item, and twice more only where
 //! a worker really waits. Finished pieces of activity go to the listener, where one is set.
 
+use crate::laps::Lap;
 use crate::sync::{Mutex, lock};
 use std::time::{Duration, Instant};
 use tandem_units::Ticket;
@@ -77,6 +78,10 @@ struct State {
     since: Instant,
     ticket: Option<Ticket>,
     part: Option<&'static str>,
+    // Busy time on the present item, by part; `None` is the stage itself.
+    laps: Vec<(Option<&'static str>, Duration)>,
+    // How much of the present piece of work is in `laps` or was taken from it.
+    lapped: Duration,
     moves: u64,
     turns: u64,
     // Texts that the stage gave; empty where it gave none.
@@ -97,6 +102,8 @@ impl Meter {
             since: Instant::now(),
             ticket: None,
             part: None,
+            laps: Vec::new(),
+            lapped: zero,
             moves: 0,
             turns: 0,
             item: String::new(),
@@ -110,6 +117,7 @@ impl Meter {
         let mut state = lock(&self.state);
         let span = state.turn_to(Activity::Busy);
         (state.ticket, state.part) = (ticket, None);
+        state.laps.clear();
         state.item.clear();
         state.moves += 1;
         drop(state);
@@ -157,6 +165,17 @@ impl Meter {
     /// Something was passed on.
     pub(crate) fn count_move(&self) {
         lock(&self.state).moves += 1;
+    }
+
+    /// Busy time on the present item since it began or was last asked for, by part.
+    pub(crate) fn take_laps(&self, stage: &'static str) -> Vec<Lap> {
+        let mut state = lock(&self.state);
+        if state.doing == Activity::Busy {
+            let so_far = state.since.elapsed();
+            state.add_lap(so_far);
+            state.lapped = so_far;
+        }
+        state.laps.drain(..).map(|(part, time)| (part.unwrap_or(stage), time)).collect()
     }
 
     /// The item is finished.
@@ -213,7 +232,10 @@ impl State {
         let (begin, end) = (self.since, Instant::now());
         let took = end.saturating_duration_since(begin);
         match self.doing {
-            Activity::Busy => self.busy += took,
+            Activity::Busy => {
+                self.busy += took;
+                self.add_lap(took);
+            }
             Activity::Starved => self.starved += took,
             Activity::Blocked => self.blocked += took,
             Activity::Parked => {}
@@ -221,8 +243,18 @@ impl State {
         let span =
             ActivitySpan { activity: self.doing, ticket: self.ticket, part: self.part, begin, end };
         (self.doing, self.since) = (activity, end);
+        self.lapped = Duration::ZERO;
         self.turns += 1;
         self.waits_for.clear();
         span
+    }
+
+    /// Adds the present piece of work to the item's times, without what was added before.
+    fn add_lap(&mut self, took: Duration) {
+        let more = took.saturating_sub(self.lapped);
+        match self.laps.iter_mut().find(|(part, _)| *part == self.part) {
+            Some((_, time)) => *time += more,
+            None => self.laps.push((self.part, more)),
+        }
     }
 }

@@ -295,6 +295,25 @@ impl<T: Payload> Queue<T> {
         }
     }
 
+    /// Waits until [`Queue::take`] would return at once, or until the deadline; whether it would.
+    /// `waiting` is called before the first wait.
+    pub(crate) fn await_next(&self, deadline: Instant, waiting: &mut dyn FnMut()) -> bool {
+        let mut state = lock(&self.state);
+        loop {
+            if state.stopped || !state.ready.is_empty() || state.producers == 0 {
+                return true;
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left == Duration::ZERO {
+                return false;
+            }
+            waiting();
+            state.waiting.arrival += 1;
+            state = wait_at_most(&self.arrived, state, left);
+            state.waiting.arrival -= 1;
+        }
+    }
+
     fn next(
         &self,
         waiting: &mut dyn FnMut(),

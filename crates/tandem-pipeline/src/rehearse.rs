@@ -11,7 +11,7 @@ use crate::payload::{Payload, Ticketed};
 use crate::route::{Crew, Route, Setup};
 use crate::simulate::{Costs, RouteModel, variation};
 use crate::stage::{Outlet, Stage, Trouble};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use tandem_units::{Bytes, Epoch, Seconds, Ticket};
 
@@ -20,7 +20,7 @@ use tandem_units::{Bytes, Epoch, Seconds, Ticket};
 pub enum Spend {
     /// Asleep, as if a device worked.
     Waiting,
-    /// On the CPU.
+    /// On the CPU: a fixed amount of work, which takes longer where cores are shared.
     Busy,
 }
 
@@ -44,6 +44,10 @@ pub fn rehearse(
     spend: Spend,
     setup: Setup,
 ) -> Result<Measured, PipelineError> {
+    if spend == Spend::Busy {
+        // Before the threads of the route share the cores.
+        rounds_per_second();
+    }
     let mut feed = build(model, costs, spend).start(setup)?;
     let mut clock = StepClock::default();
     while let Some(item) = feed.next()? {
@@ -115,18 +119,47 @@ const SLEEP_ERROR: Duration = Duration::from_micros(150);
 
 impl Spend {
     fn spend(self, length: Duration) {
-        let until = Instant::now() + length;
-        if self == Spend::Waiting && length > SLEEP_ERROR {
-            std::thread::sleep(length - SLEEP_ERROR);
-        }
-        while Instant::now() < until {
-            match self {
-                // Other threads may use the core meanwhile.
-                Spend::Waiting => std::thread::yield_now(),
-                Spend::Busy => std::hint::spin_loop(),
-            }
+        match self {
+            Spend::Waiting => wait(length),
+            // The length becomes work, not a deadline: two threads on one core need twice the time.
+            Spend::Busy => work((length.as_secs_f64() * rounds_per_second()) as u64),
         }
     }
+}
+
+fn wait(length: Duration) {
+    let until = Instant::now() + length;
+    if length > SLEEP_ERROR {
+        std::thread::sleep(length - SLEEP_ERROR);
+    }
+    while Instant::now() < until {
+        // Other threads may use the core meanwhile.
+        std::thread::yield_now();
+    }
+}
+
+/// A chain of dependent operations in registers: its time does not depend on memory.
+fn work(rounds: u64) {
+    let mut state = 1_u64;
+    for _ in 0..rounds {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        state = std::hint::black_box(state);
+    }
+}
+
+/// Rounds of [`work`] that one idle core does in a second, measured once: the best of many short trials, because
+/// others may use the core during some of them.
+fn rounds_per_second() -> f64 {
+    static RATE: OnceLock<f64> = OnceLock::new();
+    const ROUNDS: u64 = 200_000;
+    *RATE.get_or_init(|| {
+        let trial = |_| {
+            let from = Instant::now();
+            work(ROUNDS);
+            ROUNDS as f64 / from.elapsed().as_secs_f64()
+        };
+        (0..50).map(trial).fold(1.0, f64::max)
+    })
 }
 
 /// When items began and ended at the consumer.
@@ -163,5 +196,27 @@ impl StepClock {
             stall: self.stalled.as_secs_f64() / over,
             stages,
         }
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    /// CPU time, because the clock of a shared machine tells nothing about the work that was done.
+    #[test]
+    fn busy_work_is_an_amount_and_not_a_deadline() {
+        rounds_per_second();
+        let before = cpu_ticks();
+        Spend::Busy.spend(Duration::from_millis(300));
+        let spent = cpu_ticks() - before;
+        assert!(spent >= 15, "{spent} ticks of CPU time for 300 ms of work");
+    }
+
+    /// User time of this thread, in hundredths of a second.
+    fn cpu_ticks() -> u64 {
+        let stat = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
+        let after_name = stat.rsplit_once(") ").unwrap().1;
+        after_name.split(' ').nth(11).unwrap().parse().unwrap()
     }
 }

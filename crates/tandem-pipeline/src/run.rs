@@ -10,6 +10,7 @@ use crate::control::Control;
 use crate::error::PipelineError;
 use crate::feed::Feed;
 use crate::gate::Gate;
+use crate::laps::Laps;
 use crate::meter::{Activity, ActivitySpan, Meter, SpanListener};
 use crate::monitor::Monitor;
 use crate::payload::Payload;
@@ -54,6 +55,7 @@ pub(crate) struct Run {
     pub(crate) consumer_meter: Arc<Meter>,
     pub(crate) stop: Arc<Stop>,
     pub(crate) slots: Slots,
+    pub(crate) laps: Laps,
     pub(crate) recorder: Recorder,
 }
 
@@ -75,6 +77,7 @@ pub(crate) fn start<T: Payload>(
         consumer_meter: Arc::new(Meter::new(span_listener(&setup.recorder, setup.consumer, 0))),
         stop,
         slots,
+        laps: Laps::new(),
         recorder: setup.recorder.clone(),
     });
     let mut threads = Threads::default();
@@ -153,6 +156,7 @@ impl Threads {
                     stop: Arc::clone(&run.stop),
                     recorder: run.recorder.clone(),
                     slow: setup.slow.clone(),
+                    laps: run.laps.clone(),
                 };
                 let name = format!("tandem-{}-{index}", stage.name);
                 let guard = self.active.enter();

@@ -8,6 +8,7 @@
 use crate::budget::{Charge, Stopped};
 use crate::error::PipelineError;
 use crate::gate::{Gate, Pass};
+use crate::laps::Laps;
 use crate::meter::{Activity, Meter};
 use crate::payload::Payload;
 use crate::queue::{AnyQueue, Entry, Queue, QueueSlot, Taken};
@@ -29,6 +30,7 @@ pub(crate) struct Context {
     pub(crate) stop: Arc<Stop>,
     pub(crate) recorder: Recorder,
     pub(crate) slow: Slowdowns,
+    pub(crate) laps: Laps,
 }
 
 /// One of a stage's workers.
@@ -97,9 +99,8 @@ impl<S: Stage> Worker<S> {
         let (ticket, mut source) = (item.ticket, item.charge);
         context.meter.begin(ticket);
         context.slow.wait(context.stage);
-        let (slot, meter, slow) = (&mut self.slot, &*context.meter, &context.slow);
-        let (queue, pushed) = (&*self.output, false);
-        let mut out = StepOutlet { queue, input, slot, source: &mut source, meter, slow, pushed };
+        let (queue, slot, pushed) = (&*self.output, &mut self.slot, false);
+        let mut out = StepOutlet { queue, input, slot, source: &mut source, context, pushed };
         let outcome = catch_unwind(AssertUnwindSafe(|| stage.step(body, &mut out)));
         let pushed = out.pushed;
         let done = context.conclude(ticket, outcome)?;
@@ -134,9 +135,9 @@ impl<S: Stage> Worker<S> {
         if let Some(stage) = &mut self.stage {
             self.output.await_turn(number, &mut || context.meter.enter(Activity::Blocked))?;
             context.meter.begin(None);
-            let (slot, meter, slow) = (&mut self.slot, &*context.meter, &context.slow);
-            let (queue, source, pushed) = (&*self.output, &mut None, false);
-            let mut out = StepOutlet { queue, input: number, slot, source, meter, slow, pushed };
+            let (queue, slot, pushed) = (&*self.output, &mut self.slot, false);
+            let source = &mut None;
+            let mut out = StepOutlet { queue, input: number, slot, source, context, pushed };
             let outcome = catch_unwind(AssertUnwindSafe(|| stage.finish(&mut out)));
             context.conclude(None, outcome)?;
         }
@@ -166,42 +167,44 @@ struct StepOutlet<'a, T> {
     input: u64,
     slot: &'a mut Option<QueueSlot>,
     source: &'a mut Option<Charge>,
-    meter: &'a Meter,
-    slow: &'a Slowdowns,
+    context: &'a Context,
     pushed: bool,
 }
 
 impl<T: Payload> Outlet<T> for StepOutlet<'_, T> {
     fn push(&mut self, item: T) -> Result<(), Trouble> {
         self.pushed = true;
+        // Before the consumer can take the item.
+        let context = self.context;
+        context.laps.add(item.ticket(), context.meter.take_laps(context.stage));
         let mut waited = false;
         let blocked = &mut || {
             waited = true;
-            self.meter.enter(Activity::Blocked);
+            self.context.meter.enter(Activity::Blocked);
         };
         let pushed = self.queue.push(self.input, item, self.slot, self.source, blocked);
-        self.meter.count_move();
+        self.context.meter.count_move();
         if waited {
-            self.meter.enter(Activity::Busy);
+            self.context.meter.enter(Activity::Busy);
         }
         pushed.map_err(Trouble::stop)
     }
 
     fn part(&mut self, name: &'static str) {
-        self.meter.begin_part(name);
-        self.slow.wait(name);
+        self.context.meter.begin_part(name);
+        self.context.slow.wait(name);
     }
 
     fn item(&mut self, what: &dyn Display) {
-        self.meter.name_item(what.to_string());
+        self.context.meter.name_item(what.to_string());
     }
 
     fn waiting(&mut self, what: &dyn Display) {
-        self.meter.wait_for(what.to_string());
+        self.context.meter.wait_for(what.to_string());
     }
 
     fn working(&mut self) {
-        self.meter.enter(Activity::Busy);
+        self.context.meter.enter(Activity::Busy);
     }
 }
 

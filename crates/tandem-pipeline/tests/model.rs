@@ -50,6 +50,8 @@ mod queue;
 mod gate;
 #[path = "../src/meter.rs"]
 mod meter;
+#[path = "../src/laps.rs"]
+mod laps;
 #[path = "../src/error.rs"]
 mod error;
 #[path = "../src/slow.rs"]
@@ -63,6 +65,7 @@ mod pool;
 
 use budget::{Budget, QueueBudget, Stopped};
 use gate::Gate;
+use laps::Laps;
 use meter::Meter;
 use payload::Payload;
 use pool::Pool;
@@ -245,6 +248,7 @@ fn context(stop: &Arc<Stop>) -> Context {
         stop: Arc::clone(stop),
         recorder: Recorder::off(),
         slow: Slowdowns::default(),
+        laps: Laps::new(),
     }
 }
 

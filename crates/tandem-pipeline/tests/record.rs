@@ -6,7 +6,7 @@ use kit::{Does, Item, all, hold, items, pass, ticket};
 use std::sync::mpsc;
 use std::time::Duration;
 use tandem_pipeline::adapt::{Adapt, Limits};
-use tandem_pipeline::{Crew, Outlet, Route, Setup, SlotState, Slowdowns, Trouble, Watch};
+use tandem_pipeline::{Crew, Outlet, Route, Setup, SlotState, Slowdown, Slowdowns, Trouble, Watch};
 use tandem_telemetry::event::{DecisionOutcome, Doing, Event, RunHeader, Stamped};
 use tandem_telemetry::record::{RecordOptions, Recording, Spans};
 
@@ -157,7 +157,7 @@ fn the_parts_of_a_stage_are_timed_and_slowed_separately() {
                 out.part("second");
                 out.push(item)
             });
-            let slow = Slowdowns::of([(slowed.to_string(), Duration::from_millis(5))]);
+            let slow = Slowdowns::of([Slowdown::always(slowed, Duration::from_millis(5))]);
             let route = Route::from(items(6), hold(2)).then(two, hold(3));
             let mut feed = route.start(Setup { recorder, slow, ..Setup::default() }).unwrap();
             all(&mut feed).unwrap();

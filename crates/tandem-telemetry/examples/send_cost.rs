@@ -110,6 +110,7 @@ fn step(number: u64, [total, prior]: [Pending<f32>; 2]) -> Step {
             Loss { name: "total".into(), value: total },
             Loss { name: "prior".into(), value: prior },
         ],
+        ..Step::default()
     }
 }
 

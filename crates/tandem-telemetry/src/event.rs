@@ -15,6 +15,7 @@ pub use crate::facts::{
     StageInterval, StartReason, Started, Validation, WarmUp, Warning,
 };
 pub use crate::header::{HostFacts, RunHeader, Schema};
+pub use crate::ranks::RankInterval;
 pub use crate::step::{Loss, Step};
 
 /// A name. Static strings cost no allocation to send.
@@ -82,6 +83,8 @@ events! {
     Step(Step) = "step",
     /// An optimizer step all of whose batches were skipped: the weights did not change.
     EmptyStep(EmptyStep) = "empty_step",
+    /// What the ranks of a data-parallel run did since the last such line.
+    Ranks(RankInterval) = "ranks",
     /// A batch slot changed its state.
     Slot(SlotChange) = "slot",
     /// How full a queue is.

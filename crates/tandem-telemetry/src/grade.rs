@@ -1,6 +1,6 @@
 //! Grades a run against the targets.
 //!
-//! In: the sums of a run and [`Targets`]. Out: [`Grading`]: a grade for each criterion that was
+//! In: the sums of a run and [`Targets`]. Variation is judged per shape ([`mod@crate::variation`]). Out: [`Grading`]: a grade for each criterion that was
 //! measured, and the lowest of them for the run. What was not measured is named as such and
 //! never guessed: a run without GPUs is graded on its variation alone, which the sentence states.
 
@@ -8,6 +8,7 @@ use crate::event::DeviceRole;
 use crate::rules::{Target, Targets};
 use crate::stats::Stats;
 use crate::summary::Summary;
+use crate::variation::variation;
 use crate::verdict::percent;
 use serde::{Deserialize, Serialize};
 
@@ -46,10 +47,7 @@ pub struct Criterion {
 }
 
 pub fn grade(summary: &Summary, targets: &Targets) -> Grading {
-    let steps = &summary.steps;
-    let times = if steps.steady.count() > 0 { &steps.steady } else { &steps.all };
-    // One step has no variation: zero would be a guess.
-    let variation = times.figures().filter(|f| f.count > 1).map(|f| f.variation);
+    let variation = variation(summary.steps.sample.steps()).map(|found| found.by_shape);
     let criteria = vec![
         at_least("data GPU", utilisation(summary, DeviceRole::Data), targets, |t| t.data_gpu),
         at_least("model GPU", utilisation(summary, DeviceRole::Model), targets, |t| t.model_gpu),

@@ -8,6 +8,7 @@ pub mod pending; // a loss that is still on the device
 pub mod header; // 1. what runs, where
 pub mod facts; // 1. contents of events
 pub mod step; // 1. the step and its losses
+pub mod ranks; // 1. and 8. the ranks of a data-parallel run
 pub mod event; // 1. the closed list
 mod intake; // 2. bounded queues that count dropped events
 mod record_file; // 3. complete lines to a disk that may fail
@@ -19,10 +20,15 @@ pub mod reader; // 6. the record read back
 pub mod run_parts; // 6. which records a run has
 pub mod sketch; // percentiles of a stream
 pub mod stats; // mean, deviation, extremes of a stream
+pub mod step_sample; // single steps and what their times depend on
+mod expected_time; // what a step of a size usually takes
+pub mod variation; // 8. how much step times vary beyond their shapes
+pub mod variation_cause; // 8. what slow steps have in common
 pub mod summary; // 7. summary of a run
 pub mod rules; // every threshold
 pub mod verdict; // 8. the bottleneck
 pub mod grade; // 8. against the targets
+pub mod advice; // 8. flags to change, and what they should bring
 pub mod periodic; // 8. the line every hundred steps
 pub mod report; // 9. the final report
 mod report_text; // 9. the report as text
@@ -46,3 +52,4 @@ pub use report::Report;
 pub use rules::Rules;
 pub use stats::{Figures, Stats};
 pub use summary::Summary;
+pub use variation::{Variation, variation};

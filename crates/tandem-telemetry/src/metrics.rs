@@ -4,6 +4,7 @@
 //! the exposition format. Pure: the page and its port belong to the dashboard. Counters only
 //! ever rise during a run; what was not measured has no line.
 
+use crate::ranks::host_of;
 use crate::summary::{DeviceSums, Summary};
 use std::fmt::{self, Write};
 
@@ -11,9 +12,10 @@ use std::fmt::{self, Write};
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 pub fn prometheus(summary: &Summary) -> String {
-    let mut page = Page::default();
+    let mut page = Exposition::default();
     // Writing to a string cannot fail.
     let _ = steps(&mut page, summary)
+        .and_then(|()| ranks(&mut page, summary))
         .and_then(|()| stages(&mut page, summary))
         .and_then(|()| queues(&mut page, summary))
         .and_then(|()| devices(&mut page, summary))
@@ -21,19 +23,22 @@ pub fn prometheus(summary: &Summary) -> String {
     page.text
 }
 
-#[derive(Default)]
-struct Page {
-    text: String,
+/// A page that is being written. Names get the prefix `tandem_`.
+#[derive(Debug, Default)]
+pub struct Exposition {
+    pub text: String,
 }
 
-#[derive(Clone, Copy)]
-enum Type {
+/// The type of a metric.
+#[derive(Clone, Copy, Debug)]
+pub enum Type {
     Counter,
     Gauge,
 }
 
-impl Page {
-    fn metric(&mut self, name: &str, kind: Type, help: &str) -> fmt::Result {
+impl Exposition {
+    /// The lines before the values of a metric.
+    pub fn metric(&mut self, name: &str, kind: Type, help: &str) -> fmt::Result {
         let kind = match kind {
             Type::Counter => "counter",
             Type::Gauge => "gauge",
@@ -41,7 +46,8 @@ impl Page {
         writeln!(self.text, "# HELP tandem_{name} {help}\n# TYPE tandem_{name} {kind}")
     }
 
-    fn value(&mut self, name: &str, labels: &[(&str, &str)], value: f64) -> fmt::Result {
+    /// One value of a metric.
+    pub fn value(&mut self, name: &str, labels: &[(&str, &str)], value: f64) -> fmt::Result {
         write!(self.text, "tandem_{name}")?;
         for (index, (label, content)) in labels.iter().enumerate() {
             let lead = if index == 0 { "{" } else { "," };
@@ -51,7 +57,8 @@ impl Page {
         writeln!(self.text, "{close} {value}")
     }
 
-    fn single(&mut self, name: &str, kind: Type, help: &str, value: f64) -> fmt::Result {
+    /// A metric with one value.
+    pub fn single(&mut self, name: &str, kind: Type, help: &str, value: f64) -> fmt::Result {
         self.metric(name, kind, help)?;
         self.value(name, &[], value)
     }
@@ -61,7 +68,7 @@ fn escaped(content: &str) -> String {
     content.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
-fn steps(page: &mut Page, summary: &Summary) -> fmt::Result {
+fn steps(page: &mut Exposition, summary: &Summary) -> fmt::Result {
     let steps = &summary.steps;
     let (count, took) = (steps.all.count() as f64, steps.took.seconds().0);
     page.single("steps_total", Type::Counter, "Training steps finished.", count)?;
@@ -82,7 +89,29 @@ fn steps(page: &mut Page, summary: &Summary) -> fmt::Result {
     Ok(())
 }
 
-fn stages(page: &mut Page, summary: &Summary) -> fmt::Result {
+fn ranks(page: &mut Exposition, summary: &Summary) -> fmt::Result {
+    let Some(sums) = &summary.ranks else { return Ok(()) };
+    let hosts: Vec<String> = (0..sums.busy.len()).map(|rank| host_of(summary, rank)).collect();
+    let host = |rank: usize| hosts.get(rank).map_or("unknown", String::as_str);
+    page.metric("rank_seconds_total", Type::Counter, "Time of the steps of a rank.")?;
+    let parts = [("busy", &sums.busy), ("starved", &sums.starved), ("reduce", &sums.reduces)];
+    for (doing, times) in parts {
+        for (rank, time) in times.iter().enumerate() {
+            let labels = [("rank", &*rank.to_string()), ("host", host(rank)), ("doing", doing)];
+            page.value("rank_seconds_total", &labels, *time)?;
+        }
+    }
+    let help = "Steps in which a rank was the slowest.";
+    page.metric("rank_slowest_steps_total", Type::Counter, help)?;
+    for (rank, count) in sums.slowest_in.iter().enumerate() {
+        let labels = [("rank", &*rank.to_string()), ("host", host(rank))];
+        page.value("rank_slowest_steps_total", &labels, *count as f64)?;
+    }
+    let help = "Time in which gradients of several ranks were summed.";
+    page.single("reduce_seconds_total", Type::Counter, help, sums.reduce)
+}
+
+fn stages(page: &mut Exposition, summary: &Summary) -> fmt::Result {
     if summary.stages.is_empty() {
         return Ok(());
     }
@@ -104,7 +133,7 @@ fn stages(page: &mut Page, summary: &Summary) -> fmt::Result {
     })
 }
 
-fn queues(page: &mut Page, summary: &Summary) -> fmt::Result {
+fn queues(page: &mut Exposition, summary: &Summary) -> fmt::Result {
     if summary.queues.is_empty() {
         return Ok(());
     }
@@ -118,7 +147,7 @@ fn queues(page: &mut Page, summary: &Summary) -> fmt::Result {
     })
 }
 
-fn devices(page: &mut Page, summary: &Summary) -> fmt::Result {
+fn devices(page: &mut Exposition, summary: &Summary) -> fmt::Result {
     type Figure = fn(&DeviceSums) -> Option<f64>;
     let share = "Share of time a device is busy.";
     let active = "Share of active multiprocessors.";
@@ -147,7 +176,7 @@ fn devices(page: &mut Page, summary: &Summary) -> fmt::Result {
     Ok(())
 }
 
-fn events(page: &mut Page, summary: &Summary) -> fmt::Result {
+fn events(page: &mut Exposition, summary: &Summary) -> fmt::Result {
     let skipped = summary.skips.count as f64;
     page.single("skipped_total", Type::Counter, "Items skipped.", skipped)?;
     let warnings = summary.warning_count as f64;
@@ -170,7 +199,9 @@ fn events(page: &mut Page, summary: &Summary) -> fmt::Result {
 mod tests {
     use super::*;
     use crate::clock::Nanos;
-    use crate::event::{DeviceRole, DeviceSample, Health, StageInterval, Stamped, Step};
+    use crate::event::{
+        DeviceRole, DeviceSample, Health, RankInterval, RunHeader, StageInterval, Stamped, Step,
+    };
     use tandem_units::Bytes;
 
     fn summary() -> Summary {
@@ -208,6 +239,35 @@ mod tests {
     #[test]
     fn every_line_has_the_form_prometheus_reads() {
         insta::assert_snapshot!(prometheus(&summary()));
+    }
+
+    #[test]
+    fn every_rank_has_its_lines() {
+        let mut summary = summary();
+        assert!(!prometheus(&summary).contains("rank"));
+        let hosts = serde_json::json!({"ranks": {"hosts": ["a", "b"]}});
+        summary.header = Some(RunHeader::now("test", "0", hosts));
+        let times = |second: u64| vec![Nanos::millis(100), Nanos::millis(second)];
+        let interval = RankInterval {
+            steps: 4,
+            took: Nanos::millis(300),
+            busy: times(150),
+            starved: times(0),
+            reduces: times(20),
+            slowest_in: vec![1, 3],
+            reduce: Nanos::millis(100),
+            ..RankInterval::default()
+        };
+        summary.add(&Stamped { at: Nanos(2), event: interval.into() });
+        let text = prometheus(&summary);
+        for line in [
+            "tandem_rank_seconds_total{rank=\"1\",host=\"b\",doing=\"busy\"} 0.15",
+            "tandem_rank_seconds_total{rank=\"1\",host=\"b\",doing=\"reduce\"} 0.02",
+            "tandem_rank_slowest_steps_total{rank=\"1\",host=\"b\"} 3\n",
+            "tandem_reduce_seconds_total 0.1",
+        ] {
+            assert!(text.contains(line), "no {line} in {text}");
+        }
     }
 
     #[test]

@@ -97,7 +97,11 @@ impl Trace {
             Event::EmptyStep(empty) => {
                 self.note(at, "empty step", format!("step {}", empty.step));
             }
-            Event::Run(_) | Event::Data(_) | Event::Health(_) | Event::Final(_) => {}
+            Event::Run(_)
+            | Event::Data(_)
+            | Event::Ranks(_)
+            | Event::Health(_)
+            | Event::Final(_) => {}
         }
     }
 

@@ -1,14 +1,18 @@
 //! The summary line every hundred steps.
 //!
-//! In: step and stage events. Out: [`PeriodicLine`]: step times, throughput and variation of
-//! the last steps, with a warning that names the likely stage where variation is too high.
-//! Prints nothing: the record's listener decides where the line goes.
+//! In: step, stage and queue events. Out: [`PeriodicLine`]: step times, throughput and variation of
+//! the last steps, with a warning where steps of the same shape differ too much: its measured
+//! cause, and the flag to change. Prints nothing: the record's listener decides where the line goes.
 
+use crate::advice::against_variation;
 use crate::event::{Event, Stamped, Warning};
 use crate::rules::Rules;
 use crate::stats::Figures;
-use crate::summary::{StageSums, Summary};
-use crate::verdict::{likely_stage, percent};
+use crate::step_sample::StepSample;
+use crate::summary::{StageSums, StepSums, Summary};
+use crate::variation::{Variation, variation};
+use crate::variation_cause::VariationSource;
+use crate::verdict::percent;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use tandem_units::Seconds;
@@ -24,7 +28,9 @@ pub struct PeriodicLine {
     pub samples_per_second: f64,
     /// Share of the time the model waited.
     pub stall: f64,
-    /// Set where variation is over the limit.
+    /// How much steps of the same shape differ; none where that cannot be judged.
+    pub variation: Option<Variation>,
+    /// Set where they differ by more than the limit.
     pub warning: Option<Warning>,
 }
 
@@ -40,7 +46,7 @@ impl Window {
     /// Counts an event in; returns a line at every [`Rules::every`]th step.
     pub fn add(&mut self, stamped: &Stamped, rules: &Rules) -> Option<PeriodicLine> {
         let Event::Step(_) = stamped.event else {
-            if matches!(stamped.event, Event::Stage(_)) {
+            if matches!(stamped.event, Event::Run(_) | Event::Stage(_) | Event::Queue(_)) {
                 self.sums.add(stamped);
             }
             return None;
@@ -49,12 +55,15 @@ impl Window {
         if rules.every == 0 || self.sums.steps.all.count() < rules.every {
             return None;
         }
-        let mut sums = std::mem::take(&mut self.sums);
-        if sums.stages.is_empty() {
-            sums.stages = self.stages.clone();
+        if self.sums.stages.is_empty() {
+            self.sums.stages = std::mem::take(&mut self.stages);
         }
-        let line = periodic_line(&sums, rules);
-        self.stages = sums.stages;
+        let line = periodic_line(&self.sums, rules);
+        self.stages = std::mem::take(&mut self.sums.stages);
+        // Settings and queues stay; the first step of the run was in the first window only.
+        let mut sample: StepSample = std::mem::take(&mut self.sums.steps.sample);
+        sample.restart();
+        self.sums.steps = StepSums { sample, ..StepSums::default() };
         line
     }
 }
@@ -64,29 +73,44 @@ pub fn periodic_line(sums: &Summary, rules: &Rules) -> Option<PeriodicLine> {
     let times = sums.steps.all.figures()?;
     let whole = sums.steps.took.seconds().0;
     let per_second = |count: f64| if whole > 0.0 { count / whole } else { 0.0 };
-    let warning = (times.variation > rules.variation).then(|| warning(sums, &times, rules));
+    let variation = variation(sums.steps.sample.steps());
+    let uneven = variation.as_ref().filter(|found| found.by_shape > rules.variation);
+    let warning = uneven.map(|found| warning(sums, found, rules));
     Some(PeriodicLine {
         step: sums.steps.last,
         times,
         steps_per_second: per_second(times.count as f64),
         samples_per_second: per_second(sums.steps.items as f64),
         stall: sums.steps.waited.share_of(sums.steps.took),
+        variation,
         warning,
     })
 }
 
-fn warning(sums: &Summary, times: &Figures, rules: &Rules) -> Warning {
-    let cause = likely_stage(sums, rules).map_or_else(
-        || "the record has no stages".to_string(),
-        |stage| format!("likely stage: `{stage}`"),
-    );
+fn warning(sums: &Summary, found: &Variation, rules: &Rules) -> Warning {
+    let advice = against_variation(sums, found);
+    let advice = advice.map(|advice| format!("; {advice}")).unwrap_or_default();
     let text = format!(
-        "step times vary by {} around step {} (limit {}); {cause}",
-        percent(times.variation),
+        "step times vary by {} around step {} (limit {}) beyond the shapes of their batches; {}{advice}",
+        percent(found.by_shape),
         sums.steps.last,
-        percent(rules.variation)
+        percent(rules.variation),
+        cause_words(found),
     );
     Warning { code: "variation".into(), text }
+}
+
+/// The measured cause in words.
+pub fn cause_words(found: &Variation) -> String {
+    let Some(cause) = &found.cause else { return "no cause was measured".into() };
+    let what = match (cause.source, &cause.stage) {
+        (VariationSource::Stage, Some(stage)) => format!("the model waited for `{stage}`"),
+        (VariationSource::Stage | VariationSource::Waiting, _) => "the model waited".into(),
+        (VariationSource::OtherPrograms, _) => "other programs used the CPU".into(),
+        (VariationSource::OwnWork, _) => "this run's own work used the CPU".into(),
+        (VariationSource::Model, _) => "cause: `train`, the step itself".into(),
+    };
+    format!("{what} ({} of the variation): {}", percent(cause.share), cause.evidence)
 }
 
 impl fmt::Display for PeriodicLine {
@@ -95,7 +119,7 @@ impl fmt::Display for PeriodicLine {
         write!(
             f,
             "step {}: mean {}, std {}, min {}, max {}, {:.2} steps/s, {:.1} samples/s, \
-             variation {}, waited {}",
+             {}, waited {}",
             self.step,
             Seconds(times.mean),
             Seconds(times.std),
@@ -103,9 +127,18 @@ impl fmt::Display for PeriodicLine {
             Seconds(times.max),
             self.steps_per_second,
             self.samples_per_second,
-            percent(times.variation),
+            self.varied(),
             percent(self.stall)
         )
+    }
+}
+
+impl PeriodicLine {
+    fn varied(&self) -> String {
+        match &self.variation {
+            Some(found) => found.to_string(),
+            None => format!("variation {} raw", percent(self.times.variation)),
+        }
     }
 }
 
@@ -153,37 +186,66 @@ mod tests {
             said,
             [
                 "step 100: mean 100.00 ms, std 0 s, min 100.00 ms, max 100.00 ms, \
-                 10.00 steps/s, 160.0 samples/s, variation 0.0 %, waited 0.0 %",
+                 10.00 steps/s, 160.0 samples/s, variation 0.0 % by shape, 0.0 % raw, waited 0.0 %",
                 "step 200: mean 50.00 ms, std 0 s, min 50.00 ms, max 50.00 ms, \
-                 20.00 steps/s, 320.0 samples/s, variation 0.0 %, waited 0.0 %",
+                 20.00 steps/s, 320.0 samples/s, variation 0.0 % by shape, 0.0 % raw, waited 0.0 %",
             ]
         );
     }
 
     #[test]
-    fn varying_steps_that_wait_name_the_slowest_stage_before_the_model() {
-        let stages = [stage("load", 990), stage("preprocess", 200)];
-        let steps = (1..=200).map(|n| if n % 2 == 0 { step(n, 50, 0) } else { step(n, 150, 100) });
-        let lines = lines(stages.into_iter().chain(steps));
+    fn a_late_batch_names_the_stage_that_worked_on_it_and_the_flag() {
+        let steps = (1..=200).map(|n| {
+            let late = n % 4 == 0;
+            let mut stamped = step(n, if late { 350 } else { 50 }, if late { 300 } else { 0 });
+            let Event::Step(step) = &mut stamped.event else { panic!("not a step") };
+            let (load, align) = (if late { 340 } else { 30 }, 5);
+            step.work = [("load", load), ("align", align)]
+                .map(|(name, time)| (name.into(), Nanos::millis(time)))
+                .into();
+            stamped
+        });
+        let lines = lines(std::iter::once(stage("load", 990)).chain(steps));
+        assert_eq!(lines.len(), 2);
         for line in &lines {
             let warning = line.warning.as_ref().unwrap();
-            assert!(warning.text.contains("vary by 50.0 %"), "{}", warning.text);
-            assert!(warning.text.ends_with("likely stage: `load`"), "{}", warning.text);
+            for part in [
+                "beyond the shapes of their batches; the model waited for `load` (100.0 % of the",
+                "`load` took 30.00 ms for a usual batch and 340.00 ms for the late ones",
+                "`--cache-dataset` saves up to 60",
+            ] {
+                assert!(warning.text.contains(part), "{}", warning.text);
+            }
         }
-        assert_eq!(lines.len(), 2, "the second window has no stage line of its own");
     }
 
     #[test]
     fn varying_steps_without_waits_name_the_model() {
-        let stages = [stage("load", 990)];
         let steps = (1..=100).map(|n| step(n, if n % 2 == 0 { 50 } else { 150 }, 0));
-        let lines = lines(stages.into_iter().chain(steps));
-        assert!(lines[0].warning.as_ref().unwrap().text.ends_with("likely stage: `train`"));
+        let lines = lines(steps);
+        let text = &lines[0].warning.as_ref().unwrap().text;
+        assert!(text.contains("cause: `train`") && text.contains("`tandem profile"), "{text}");
+    }
+
+    #[test]
+    fn steps_that_differ_only_in_shape_are_no_warning() {
+        let steps = (1..=100).map(|n| {
+            let frames = 100 + 100 * (n % 7);
+            let mut stamped = step(n, 10 + frames / 4, 0);
+            let Event::Step(step) = &mut stamped.event else { panic!("not a step") };
+            step.shape = Some([16, 40, frames as u32]);
+            stamped
+        });
+        let line = &lines(steps)[0];
+        let found = line.variation.as_ref().unwrap();
+        assert!(line.warning.is_none() && found.raw > 0.4 && found.by_shape < 0.01, "{line}");
     }
 
     #[test]
     fn thirty_percent_exactly_is_no_warning() {
-        let steps = (1..=100).map(|n| step(n, if n % 2 == 0 { 70 } else { 130 }, 0));
-        assert_eq!(lines(steps)[0].warning, None);
+        let steps = (1..=200).map(|n| step(n, if n % 2 == 0 { 70 } else { 130 }, 0));
+        assert_eq!(lines(steps)[1].warning, None);
+        let steps = (1..=200).map(|n| step(n, if n % 2 == 0 { 69 } else { 131 }, 0));
+        assert!(lines(steps)[1].warning.is_some());
     }
 }

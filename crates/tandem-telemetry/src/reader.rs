@@ -249,7 +249,7 @@ mod tests {
         check_refused(b"\x7fELF\x02\x01\x01", "is not a run record");
         check_refused(b"{\"at\":0,\"event\":\"warning\",\"code\":\"\",\"text\":\"\"}\n", "is not");
         let newer = String::from_utf8(good()).unwrap().replace("\"major\":1", "\"major\":2");
-        check_refused(newer.as_bytes(), "has format 2.2, this program reads 1.x");
+        check_refused(newer.as_bytes(), "has format 2.3, this program reads 1.x");
     }
 
     #[test]

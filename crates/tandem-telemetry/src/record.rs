@@ -192,6 +192,13 @@ impl Recorder {
         Summary { health: shared.health(), ..shared.watch.summary().clone() }
     }
 
+    /// Waits until everything sent before this call is in the summary and was handed to the file, for
+    /// at most `at_most`; whether it was. Not for the training thread.
+    pub fn sync(&self, at_most: Duration) -> bool {
+        let Some(shared) = &self.0 else { return true };
+        shared.watch.wait_for_round(at_most, &|| shared.intake.wake())
+    }
+
     /// Losses and errors so far, known even where the disk fails.
     pub fn health(&self) -> Health {
         self.0.as_ref().map_or_else(Health::default, |shared| shared.health())

@@ -4,14 +4,17 @@
 //! people through `Display` ([`crate::report_text`]) and for scripts through serde. Figures
 //! that were not measured are absent.
 
+use crate::advice::{Advice, advice};
 use crate::clock::Nanos;
 use crate::event::{Data, Decision, DeviceRole, Health, Name, RunOutcome, Started, Warning};
 use crate::grade::{Grading, grade};
 use crate::pending::Pending;
+use crate::ranks::{RankReport, rank_report};
 use crate::reader::{ReadNotes, RunRecord};
 use crate::rules::Rules;
 use crate::stats::Figures;
 use crate::summary::{DeviceSums, QueueSums, SkippedRow, Summary, WarmUpSums};
+use crate::variation::{Variation, variation};
 use crate::verdict::{Pace, StageLoad, Verdict, efficiency, stage_loads, verdict};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -27,6 +30,9 @@ pub struct Report {
     pub data: Option<Data>,
     /// Step times and throughput; none where no step was finished.
     pub steps: Option<StepReport>,
+    /// The ranks of a data-parallel run, side by side.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ranks: Option<RankReport>,
     /// Stages in path order, the model last.
     pub stages: Vec<StageLoad>,
     /// Slowest stage over step time.
@@ -39,6 +45,9 @@ pub struct Report {
     pub verdict: Verdict,
     /// Against the targets.
     pub grading: Grading,
+    /// What to change, the largest gain first.
+    #[serde(default)]
+    pub advice: Vec<Advice>,
     /// Shapes compiled before step 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warm_up: Option<WarmUpSums>,
@@ -95,6 +104,9 @@ pub struct StepReport {
     pub stall: f64,
     /// Distinct padded shapes; none where shapes were not recorded.
     pub shapes: Option<u64>,
+    /// How much steps of the same shape differ; none where that cannot be judged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub variation: Option<Variation>,
     /// Losses of the last step; a missing value had not arrived.
     pub losses: BTreeMap<Name, Pending<f32>>,
 }
@@ -177,6 +189,7 @@ impl Report {
             run: run_facts(summary),
             data: summary.data.clone(),
             steps: steps(summary),
+            ranks: rank_report(summary),
             stages: stage_loads(summary),
             efficiency: efficiency(summary),
             queues: summary.queues.iter().filter_map(|(name, sums)| queue(name, sums)).collect(),
@@ -187,6 +200,7 @@ impl Report {
                 .collect(),
             verdict: verdict(summary, rules),
             grading: grade(summary, &rules.targets),
+            advice: advice(summary, rules),
             warm_up: summary.warm_up.clone(),
             start: summary.started.clone(),
             adaptation: adaptation(summary),
@@ -233,6 +247,7 @@ fn steps(summary: &Summary) -> Option<StepReport> {
         frames_per_second: per_second(steps.frames as f64),
         stall: Pace::of(steps)?.stall,
         shapes: (!steps.shapes.is_empty()).then_some(steps.shapes.len() as u64),
+        variation: variation(steps.sample.steps()),
         losses: steps.losses.iter().map(|(name, value)| (name.clone(), (*value).into())).collect(),
     })
 }

@@ -4,8 +4,10 @@
 //! are marked "not measured".
 
 use crate::event::{CacheState, Data, Decision, DecisionOutcome, RunOutcome, StartReason, Started};
+use crate::ranks::{RankLoad, RankReport};
 use crate::report::{DeviceReport, QueueReport, RecordReport, Report, StepReport};
 use crate::stats::Figures;
+use crate::variation::Variation;
 use crate::verdict::{StageLoad, percent};
 use std::fmt::{self, Display, Formatter};
 use tandem_units::{Bytes, Seconds};
@@ -18,6 +20,9 @@ impl Display for Report {
         }
         writeln!(f, "verdict   {}", self.verdict.sentence)?;
         writeln!(f, "grade     {}", self.grading.sentence)?;
+        for advice in &self.advice {
+            writeln!(f, "advice    {advice}")?;
+        }
         if let Some(warm_up) = &self.warm_up {
             let shapes = count_of(warm_up.shapes, "shape");
             writeln!(f, "warm-up   {shapes} compiled before the first step: {}", warm_up.took)?;
@@ -28,6 +33,7 @@ impl Display for Report {
         if let Some(report) = &self.steps {
             steps(f, report)?;
         }
+        ranks(f, self)?;
         stages(f, self)?;
         queues(f, &self.queues)?;
         devices(f, &self.devices)?;
@@ -105,6 +111,9 @@ fn steps(f: &mut Formatter<'_>, steps: &StepReport) -> fmt::Result {
         Some(shapes) => writeln!(f, "; {}", count_of(shapes, "distinct shape"))?,
         None => writeln!(f)?,
     }
+    if let Some(variation) = &steps.variation {
+        writeln!(f, "  {}", judged_variation(variation))?;
+    }
     if !steps.losses.is_empty() {
         let losses = steps.losses.iter().map(|(name, loss)| match loss.value() {
             Some(value) => format!("{name} {value:.4}"),
@@ -113,6 +122,19 @@ fn steps(f: &mut Formatter<'_>, steps: &StepReport) -> fmt::Result {
         writeln!(f, "  last losses: {}", losses.collect::<Vec<_>>().join(", "))?;
     }
     Ok(())
+}
+
+/// How steps vary beyond their shapes, and how that was found.
+pub fn judged_variation(variation: &Variation) -> String {
+    let Variation { shapes, on_curve, .. } = variation;
+    let curve = match on_curve {
+        0 => String::new(),
+        steps => format!("; {} of rare shapes against a curve", count_of(*steps, "step")),
+    };
+    format!(
+        "{variation}: each step against the usual time of its shape ({}{curve})",
+        count_of(*shapes, "shape")
+    )
 }
 
 fn times(figures: &Figures) -> String {
@@ -126,6 +148,23 @@ fn times(figures: &Figures) -> String {
         Seconds(figures.max),
         percent(figures.variation)
     )
+}
+
+fn ranks(f: &mut Formatter<'_>, report: &Report) -> fmt::Result {
+    let Some(RankReport { ranks, reduce, uneven }) = &report.ranks else { return Ok(()) };
+    writeln!(
+        f,
+        "\nrank    host                   per step   without data   sum of gradients   slowest in"
+    )?;
+    for (rank, load) in ranks.iter().enumerate() {
+        let RankLoad { host, starved, reduce, slowest_in, .. } = load;
+        let [whole, starved, reduce] =
+            [load.per_step(), *starved, *reduce].map(|time| Seconds(time).to_string());
+        let slowest = percent(*slowest_in);
+        writeln!(f, "  {rank:<5} {host:<20} {whole:>10} {starved:>14} {reduce:>18} {slowest:>12}")?;
+    }
+    let (reduce, uneven) = (percent(*reduce), percent(*uneven));
+    writeln!(f, "  sum of gradients {reduce} of the time; uneven batches {uneven}")
 }
 
 fn stages(f: &mut Formatter<'_>, report: &Report) -> fmt::Result {
@@ -165,17 +204,24 @@ fn devices(f: &mut Formatter<'_>, devices: &[DeviceReport]) -> fmt::Result {
     if devices.is_empty() {
         return writeln!(f, "\ndevices   not measured");
     }
-    writeln!(f, "\ndevice            used for    busy (mean)    memory (peak of total)")?;
+    writeln!(
+        f,
+        "\ndevice            used for    busy (mean, std)   memory (mean, std; peak of total)"
+    )?;
     for device in devices {
         let role = device.role.name();
         let none = || "not measured".to_string();
-        let busy = device.utilisation.map_or_else(none, |figures| percent(figures.mean));
+        let busy = device.utilisation.map_or_else(none, |figures| {
+            format!("{}, {}", percent(figures.mean), percent(figures.std))
+        });
         let memory = device.memory.map_or_else(none, |figures| {
-            let peak = Bytes(figures.max as u64);
-            device.memory_total.map_or(peak.to_string(), |total| format!("{peak} of {total}"))
+            let [mean, std, peak] =
+                [figures.mean, figures.std, figures.max].map(|bytes| Bytes(bytes as u64));
+            let total = device.memory_total.map(|total| format!(" of {total}")).unwrap_or_default();
+            format!("{mean}, {std}; {peak}{total}")
         });
         let more = optional_figures(device);
-        writeln!(f, "  {:<15} {role:<11} {busy:<14} {memory}{more}", device.device)?;
+        writeln!(f, "  {:<15} {role:<11} {busy:<18} {memory}{more}", device.device)?;
     }
     Ok(())
 }

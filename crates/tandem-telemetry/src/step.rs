@@ -7,6 +7,7 @@ use crate::clock::Nanos;
 use crate::event::Name;
 use crate::pending::{Pending, Poll};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use tandem_units::Ticket;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -25,6 +26,18 @@ pub struct Step {
     /// Padded shape: items, symbols, frames.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub shape: Option<[u32; 3]>,
+    /// Padded shapes of all batches of the step, where it has several; `shape` is that of the last.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub batches: Vec<[u32; 3]>,
+    /// Time that each stage worked on the batches of this step.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    pub work: BTreeMap<Name, Nanos>,
+    /// CPU time of all threads of the process during the step.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub cpu: Option<Nanos>,
+    /// How often the system took a CPU from a thread of the process during the step.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub preempted: Option<u32>,
     /// Losses and other numbers of the step by name; they may arrive later.
     #[serde(with = "losses", skip_serializing_if = "Vec::is_empty", default)]
     pub losses: Vec<Loss>,

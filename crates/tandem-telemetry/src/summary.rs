@@ -11,8 +11,11 @@ use crate::event::{
     QueueLevel, RunHeader, Skipped, StageInterval, Stamped, Started, Step, Validation, WarmUp,
     Warning,
 };
-use crate::reader::{ReadNotes, RunRecord, visit};
+use crate::ranks::RankSums;
+use crate::reader::{ReadNotes, RunRecord, visit_file};
+use crate::run_parts::{main_part, parts};
 use crate::stats::Stats;
+use crate::step_sample::{StepSample, StepTime};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -33,6 +36,8 @@ pub struct Summary {
     pub steps: StepSums,
     /// Optimizer steps without a usable batch.
     pub empty_steps: u64,
+    /// The ranks of a data-parallel run.
+    pub ranks: Option<RankSums>,
     /// Stages in the order of their first event, which is that of the path.
     pub stages: Vec<StageSums>,
     pub queues: BTreeMap<Name, QueueSums>,
@@ -89,6 +94,8 @@ pub struct StepSums {
     pub last: u64,
     /// Padded shapes seen, at most [`StepSums::SHAPES`].
     pub shapes: BTreeSet<[u32; 3]>,
+    /// Single steps without the first, thinned: what variation is judged by.
+    pub sample: StepSample,
     /// Losses of the last step that had any.
     pub losses: Vec<(Name, Option<f32>)>,
 }
@@ -121,6 +128,8 @@ pub struct QueueSums {
     /// Items at the last level.
     pub items: u64,
     pub limit: Bytes,
+    /// Most items it may hold, where that is limited.
+    pub limit_items: Option<u64>,
 }
 
 /// A device in sums.
@@ -194,10 +203,38 @@ impl Summary {
     /// Most examples of a kind in a summary.
     pub const KEEP: usize = 64;
 
-    /// Summarises a record without holding its events in memory.
+    /// Summarises a record without holding its events in memory. Of a run's directory: the part that [`main_part`]
+    /// names, with the skipped rows of all parts and what the newest part found in the corpus.
     pub fn read(path: &Path) -> Result<(Summary, ReadNotes), TelemetryError> {
-        let mut summary = Summary::default();
-        let (_, notes) = visit(path, |stamped| summary.add(&stamped))?;
+        let main = main_part(path)?;
+        let others = match path.is_dir() {
+            true => parts(path)
+                .map_err(|source| TelemetryError::Read { path: path.to_path_buf(), source })?,
+            false => Vec::new(),
+        };
+        let mut all: Vec<&Path> = others.iter().map(|part| part.path.as_path()).collect();
+        if !all.contains(&main.as_path()) {
+            all.push(&main);
+        }
+        let (mut summary, mut notes) = (Summary::default(), ReadNotes::default());
+        let (mut skips, mut data) = (SkipSums::default(), None);
+        for part in all {
+            let is_main = part == main;
+            let (_, read) = visit_file(part, |stamped| {
+                match &stamped.event {
+                    Event::Skipped(skipped) => skips.add(skipped),
+                    Event::Data(found) => data = Some(found.clone()),
+                    _ => {}
+                }
+                if is_main {
+                    summary.add(&stamped);
+                }
+            })?;
+            if is_main {
+                notes = read;
+            }
+        }
+        (summary.skips, summary.data) = (skips, data);
         Ok((summary, notes))
     }
 
@@ -212,6 +249,7 @@ impl Summary {
             Event::Stage(interval) => self.add_stage(interval),
             Event::Step(step) => self.steps.add(step),
             Event::EmptyStep(_) => self.empty_steps += 1,
+            Event::Ranks(interval) => self.ranks.get_or_insert_default().add(interval),
             Event::Queue(level) => self.queues.entry(level.queue.clone()).or_default().add(level),
             Event::Decision(decision) => self.add_decision(decision),
             Event::Skipped(skipped) => self.skips.add(skipped),
@@ -267,6 +305,7 @@ impl StepSums {
     fn add(&mut self, step: &Step) {
         let seconds = step.took.seconds().0;
         self.all.add(seconds);
+        self.sample.add(StepTime::from(step));
         if self.first.is_some() {
             self.steady.add(seconds);
             self.steady_waited += step.waited;
@@ -320,6 +359,7 @@ impl QueueSums {
         self.now = level.bytes;
         self.items = level.items;
         self.limit = level.limit;
+        self.limit_items = level.limit_items.or(self.limit_items);
     }
 }
 
@@ -378,5 +418,57 @@ impl SkippedRow {
 fn push_limited<T: Clone>(examples: &mut Vec<T>, one: &T) {
     if examples.len() < Summary::KEEP {
         examples.push(one.clone());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::CacheState;
+    use std::fs;
+
+    /// A part of a run: what it found in the corpus, one skipped row, and so many steps.
+    fn part(directory: &Path, name: &str, started: u64, row: &str, steps: u64) {
+        let mut header = RunHeader::now("tandem", "0.1.0", serde_json::json!({}));
+        header.started_unix_ms = started;
+        let data = Data {
+            usable: started,
+            rejected: 0,
+            eval: 0,
+            list: None,
+            cache: CacheState::Read,
+            rebuilt: 0,
+            seconds: 0.1,
+            workers: 1,
+        };
+        let (id, why) = (Some(row.to_string()), "cannot be read".to_string());
+        let skipped = Skipped { ticket: None, id, stage: "load".into(), why };
+        let mut events = vec![Event::Run(Box::new(header)), data.into(), skipped.into()];
+        events.extend((1..=steps).map(|step| Event::from(Step { step, ..Step::default() })));
+        let lines = events
+            .into_iter()
+            .map(|event| serde_json::to_string(&Stamped { at: Nanos(0), event }).unwrap() + "\n");
+        fs::write(directory.join(name), lines.collect::<String>()).unwrap();
+    }
+
+    #[test]
+    fn a_directory_has_the_skipped_rows_of_all_parts_and_the_newest_corpus() {
+        let folder = tempfile::tempdir().unwrap();
+        part(folder.path(), "run.jsonl", 100, "row-a", 5);
+        part(folder.path(), "run-from-00000005.jsonl", 200, "row-b", 3);
+        // Resumed after the last step: the part before it has the figures.
+        part(folder.path(), "run-from-00000008.jsonl", 300, "row-b", 0);
+        let (found, _) = Summary::read(folder.path()).unwrap();
+        assert_eq!(found.steps.all.count(), 3);
+        assert_eq!(found.skips.count, 3);
+        let rows: Vec<_> = found.skips.rows.iter().map(|row| (row.name(), row.times)).collect();
+        assert_eq!(rows, [("row-a".to_string(), 1), ("row-b".to_string(), 2)]);
+        assert_eq!(found.data.unwrap().usable, 300);
+        let (alone, _) = Summary::read(&folder.path().join("run.jsonl")).unwrap();
+        assert_eq!(
+            (alone.skips.count, alone.data.unwrap().usable),
+            (1, 100),
+            "one file is one part"
+        );
     }
 }

@@ -5,6 +5,7 @@
 //! a step took. It names a stage only where the measurements show one; otherwise it states what is missing.
 
 use crate::event::Name;
+use crate::ranks::rank_verdict;
 use crate::rules::Rules;
 use crate::stats::Stats;
 use crate::summary::{StageSums, StepSums, Summary};
@@ -54,6 +55,10 @@ pub enum Cause {
     Feed,
     /// No stage is too slow in the mean, but their times vary too much for the buffer.
     Variation,
+    /// The sum of the gradients of several ranks.
+    Communication,
+    /// One rank, slower than all others.
+    Rank,
     /// The model waits, and the record has no stages.
     Unknown,
 }
@@ -116,6 +121,9 @@ pub fn verdict(summary: &Summary, rules: &Rules) -> Verdict {
             sentence: "no step was finished: there is nothing to judge".into(),
         };
     };
+    if let Some(verdict) = rank_verdict(summary) {
+        return verdict;
+    }
     match slowest_stage(feed) {
         None if pace.stall > rules.stall => unknown(pace),
         None => model_alone(pace),
@@ -123,18 +131,6 @@ pub fn verdict(summary: &Summary, rules: &Rules) -> Verdict {
         Some(worst) if worst.per_step >= rules.full * pace.step => feed_bound(worst, &loads, pace),
         Some(worst) => varying(worst, pace),
     }
-}
-
-/// The likely cause of varying step times: the fullest one before the model where the model
-/// waits, otherwise the model.
-pub fn likely_stage(summary: &Summary, rules: &Rules) -> Option<Name> {
-    let pace = Pace::of(&summary.steps)?;
-    let loads = stage_loads(summary);
-    let (model, feed) = loads.split_last()?;
-    if pace.stall <= rules.stall {
-        return Some(model.stage.clone());
-    }
-    slowest_stage(feed).map(|load| load.stage.clone())
 }
 
 fn model_alone(pace: Pace) -> Verdict {

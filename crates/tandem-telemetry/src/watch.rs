@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 #[derive(Default)]
 pub(crate) struct Watch {
@@ -35,6 +35,8 @@ struct Progress {
     // Set once the record is closed; the trace may still be on its way.
     record: Option<Ending>,
     all_done: bool,
+    // Rounds of the writer that are over: queues emptied, lines handed to the file.
+    rounds: u64,
 }
 
 /// Whether the writer has ended.
@@ -77,6 +79,30 @@ impl Watch {
             return Ended::Yes;
         }
         Ended::NotYet
+    }
+
+    pub(crate) fn count_round(&self) {
+        lock(&self.progress).rounds += 1;
+        self.progressed.notify_all();
+    }
+
+    /// Waits until a round that began after this call is over, for at most `limit`; whether it is. `wake`
+    /// ends the writer's sleep.
+    pub(crate) fn wait_for_round(&self, limit: Duration, wake: &dyn Fn()) -> bool {
+        let until = Instant::now() + limit;
+        let mut progress = lock(&self.progress);
+        // The round under way may have emptied the queues already.
+        let wanted = progress.rounds + 2;
+        while progress.rounds < wanted && !progress.all_done {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return false;
+            }
+            wake();
+            let waited = self.progressed.wait_timeout(progress, left.min(Duration::from_millis(5)));
+            progress = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        true
     }
 
     pub(crate) fn record_closed(&self, ending: Ending) {

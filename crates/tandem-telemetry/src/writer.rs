@@ -59,6 +59,7 @@ impl Writer {
             self.release(Instant::now());
             self.report_health();
             self.flush();
+            self.shared.watch.count_round();
             if closing && self.shared.intake.is_empty() {
                 break;
             }

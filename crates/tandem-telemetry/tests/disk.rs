@@ -38,7 +38,7 @@ fn step(number: u64) -> Step {
         items: 16,
         frames: 9000,
         shape: None,
-        losses: vec![],
+        ..Step::default()
     }
 }
 

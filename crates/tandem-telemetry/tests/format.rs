@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 use tandem_telemetry::event::{
     CacheState, Checkpoint, Data, Decision, DecisionOutcome, DeviceRole, DeviceSample, Doing,
-    EmptyStep, Event, Final, Health, HostFacts, Kind, Loss, QueueLevel, RunHeader, RunOutcome,
-    Schema, Skipped, SlotChange, SlotState, Span, StageInterval, Stamped, StartReason, Started,
-    Step, Validation, WarmUp, Warning,
+    EmptyStep, Event, Final, Health, HostFacts, Kind, Loss, QueueLevel, RankInterval, RunHeader,
+    RunOutcome, Schema, Skipped, SlotChange, SlotState, Span, StageInterval, Stamped, StartReason,
+    Started, Step, Validation, WarmUp, Warning,
 };
 use tandem_telemetry::{Nanos, Pending};
 use tandem_units::{Bytes, Epoch, Ticket};
@@ -20,7 +20,7 @@ const TICKET: Ticket = Ticket { epoch: Epoch(1), seq: 41 };
 fn start_events() -> Vec<Event> {
     let header = RunHeader {
         format: RunHeader::FORMAT.into(),
-        schema: Schema { major: 1, minor: 2 },
+        schema: Schema { major: 1, minor: 3 },
         program: "tandem".into(),
         version: "0.1.0".into(),
         started_unix_ms: 1_790_000_000_000,
@@ -83,10 +83,26 @@ fn pipeline_events() -> Vec<Event> {
             items: 16,
             frames: 9000,
             shape: Some([16, 128, 640]),
+            batches: vec![[16, 120, 600], [16, 128, 640]],
+            work: [("load".into(), Nanos(90)), ("align".into(), Nanos(7))].into(),
+            cpu: Some(Nanos(280)),
+            preempted: Some(4),
             losses,
         }
         .into(),
         EmptyStep { step: 43, ticket: TICKET }.into(),
+        RankInterval {
+            step: 43,
+            steps: 2,
+            took: Nanos(300),
+            busy: vec![Nanos(120), Nanos(140)],
+            starved: vec![Nanos(3), Nanos(0)],
+            slowest: Nanos(140),
+            reduce: Nanos(9),
+            reduces: vec![Nanos(9), Nanos(8)],
+            slowest_in: vec![0, 2],
+        }
+        .into(),
         SlotChange { slot: 2, state: SlotState::Training, ticket: Some(TICKET) }.into(),
         QueueLevel {
             queue: "train".into(),

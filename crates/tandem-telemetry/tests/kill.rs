@@ -33,6 +33,7 @@ fn a_run_to_be_killed() {
             frames: 9000,
             shape: None,
             losses: vec![Loss { name: "total".into(), value }],
+            ..Step::default()
         });
         recorder.send(SlotChange { slot: 0, state: SlotState::Ready, ticket: None });
         promise.set(1.0);

@@ -179,6 +179,7 @@ fn step(took: u64, waited: u64, loss: f32) -> Step {
         frames: 9000,
         shape: None,
         losses: vec![Loss { name: "total".into(), value: Pending::known(loss) }],
+        ..Step::default()
     }
 }
 

@@ -27,6 +27,7 @@ fn step(number: u64, losses: Vec<Loss>) -> Step {
         frames: 9000,
         shape: Some([16, 120, 640]),
         losses,
+        ..Step::default()
     }
 }
 

@@ -54,7 +54,7 @@ impl RecordBuilder {
             items: 16,
             frames: 9600,
             shape: Some([16, 128, 640 + 64 * (self.steps % 3) as u32]),
-            losses: vec![],
+            ..Step::default()
         });
     }
 

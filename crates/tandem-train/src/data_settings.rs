@@ -6,13 +6,13 @@
 use crate::TrainError;
 use serde::{Deserialize, Serialize};
 use tandem_data::audio::mel::MelConfig;
-use tandem_data::audio::{AUDIO_VERSION, AudioLimits};
+use tandem_data::audio::{AUDIO_VERSION, AudioConfig};
 use tandem_data::cache::Fingerprint;
 use tandem_data::corpus::{CORPUS_VERSION, CorpusConfig};
 use tandem_data::text::{FrontEnd, TextConfig};
 
 /// Incremented when the rules of [`crate::prepare::row`] or the layout of cache entries change.
-const PREPARE_VERSION: u32 = 1;
+const PREPARE_VERSION: u32 = 2;
 
 /// How manifests, texts and recordings are processed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -21,7 +21,7 @@ pub struct DataSettings {
     pub corpus: CorpusConfig,
     pub text: TextConfig,
     pub mel: MelConfig,
-    pub audio: AudioLimits,
+    pub audio: AudioConfig,
     /// Longest recording in mel frames; longer rows are rejected.
     pub max_mel_frames: usize,
 }
@@ -32,7 +32,7 @@ impl Default for DataSettings {
             corpus: CorpusConfig::default(),
             text: TextConfig::default(),
             mel: MelConfig::SPEECH_22K,
-            audio: AudioLimits::default(),
+            audio: AudioConfig::default(),
             max_mel_frames: 800,
         }
     }

@@ -1,7 +1,9 @@
 //! Errors of preparing, feeding and training, each with a hint.
 
+use crate::prepare::too_long::TooLong;
 use crate::train_settings::Precision;
 use std::path::PathBuf;
+use tandem_cluster::ClusterError;
 use tandem_data::DataError;
 use tandem_data::audio::mel::MelError;
 use tandem_data::batch::BatchError;
@@ -13,6 +15,7 @@ use tandem_model::checkpoint::CheckpointError;
 use tandem_model::device_mel::DeviceMelError;
 use tandem_model::gradients::ReduceError;
 use tandem_model::trained_voice::VoiceError;
+use tandem_model::vocoder::VocoderError;
 use tandem_model::weights::WeightsError;
 use tandem_pipeline::PipelineError;
 use tandem_telemetry::TelemetryError;
@@ -55,6 +58,8 @@ pub enum TrainError {
         limit: f64,
         /// The file that lists the rejected rows.
         list: PathBuf,
+        /// Those beyond the length limits.
+        too_long: Vec<TooLong>,
     },
     #[error(transparent)]
     Batch(#[from] BatchError),
@@ -76,6 +81,18 @@ pub enum TrainError {
     /// Gradients of several processes cannot be summed.
     #[error(transparent)]
     Reduce(#[from] ReduceError),
+    /// Another rank is lost or stopped.
+    #[error(transparent)]
+    Cluster(#[from] ClusterError),
+    /// Another rank could not process its rows.
+    #[error("another rank cannot process rows: {why}")]
+    RemoteRows { why: String },
+    /// The weights of a rank are not those of rank 0.
+    #[error(
+        "the weights of rank {rank} on host {host} differ from those of rank 0 at step {step}: its \
+         machine or its device computes wrong"
+    )]
+    Drift { rank: usize, host: String, step: u64 },
     /// The checkpoint writer itself failed.
     #[error("the checkpoint writer failed: {why}; {}", safe_step(*safe))]
     CheckpointWriter {
@@ -106,6 +123,8 @@ pub enum TrainError {
     #[error(transparent)]
     Voice(#[from] VoiceError),
     #[error(transparent)]
+    Vocoder(#[from] VocoderError),
+    #[error(transparent)]
     Weights(#[from] WeightsError),
     #[error(transparent)]
     Device(#[from] DeviceError),
@@ -134,6 +153,14 @@ pub enum TrainError {
     #[error("the run at step {step} cannot continue: {what}")]
     Incompatible {
         step: u64,
+        what: String,
+        /// What to type or do instead.
+        way_out: String,
+    },
+    /// The voice of `--from` does not fit the settings.
+    #[error("the voice in `{}` cannot be fine-tuned with these settings: {what}", path.display())]
+    OtherVoice {
+        path: PathBuf,
         what: String,
         /// What to type or do instead.
         way_out: String,
@@ -181,12 +208,17 @@ pub enum TrainError {
         /// Speakers or languages.
         what: &'static str,
     },
+    /// The saved state of a loader belongs to other data or other batches.
+    #[error("the state does not fit this loader: {what}")]
+    LoaderState { what: String },
     #[error("none of {rows} rows is usable; `{}` lists the reasons", list.display())]
     NothingUsable {
         rejected: Vec<RejectedRow>,
         rows: usize,
         /// The file that lists the rejected rows.
         list: PathBuf,
+        /// Those beyond the length limits.
+        too_long: Vec<TooLong>,
     },
 }
 
@@ -226,6 +258,7 @@ impl Hint for TrainError {
             Self::Settings(_) => None,
             Self::Checkpoint(error) => error.hint(),
             Self::Voice(error) => error.hint(),
+            Self::Vocoder(error) => error.hint(),
             Self::Weights(error) => error.hint(),
             Self::Device(error) => error.hint(),
             Self::Memory(error) => error.hint(),
@@ -247,7 +280,14 @@ impl Hint for TrainError {
                     .into(),
             ),
             Self::Reduce(error) => error.hint(),
-            Self::Incompatible { way_out, .. } => Some(way_out.clone()),
+            Self::Cluster(error) => error.hint(),
+            Self::RemoteRows { .. } => None,
+            Self::Drift { .. } => Some(
+                "resume with `--resume` without that machine; check its memory and its device".into(),
+            ),
+            Self::Incompatible { way_out, .. } | Self::OtherVoice { way_out, .. } => {
+                Some(way_out.clone())
+            }
             Self::CheckpointWriter { .. } => {
                 Some("check the disk of `--checkpoint-dir`, then add `--resume`".into())
             }
@@ -281,14 +321,33 @@ impl Hint for TrainError {
                  the two corpora, or leave out `--val-data` to validate on held-out rows"
                     .into(),
             ),
+            Self::LoaderState { .. } => Some(
+                "create the loader with the corpus, split, seed and batch settings of the run that \
+                 saved the state; workers and buffers may differ"
+                    .into(),
+            ),
             Self::NoRows { .. } => Some("`tandem prepare` shows which rows there are".into()),
             Self::TooManyNames { .. } => {
                 Some("check that the columns of the manifest are in the right order".into())
             }
-            Self::TooManyRejected { .. } => {
-                Some("repair the rows as the last column of the list suggests, or raise `--max-rejected`".into())
-            }
-            Self::NothingUsable { .. } => Some("repair the rows as the last column of the list suggests".into()),
+            Self::TooManyRejected { too_long, .. } => Some(format!(
+                "{}repair the rows as the last column of the list suggests, or raise `--max-rejected`",
+                keeping(too_long)
+            )),
+            Self::NothingUsable { too_long, .. } => Some(format!(
+                "{}repair the rows as the last column of the list suggests",
+                keeping(too_long)
+            )),
         }
     }
+}
+
+/// The flags that keep rows beyond the length limits, as the start of a hint.
+fn keeping(too_long: &[TooLong]) -> String {
+    if too_long.is_empty() {
+        return String::new();
+    }
+    let rows: usize = too_long.iter().map(|over| over.rows).sum();
+    let flags: Vec<String> = too_long.iter().map(TooLong::flag).collect();
+    format!("`{}` keeps {rows} rows that are too long; ", flags.join(" "))
 }

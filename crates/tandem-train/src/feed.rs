@@ -2,6 +2,7 @@
 //!
 //! Modules are in the order a batch takes.
 
+pub mod buffers; // how many batches may wait, on the host and for the model
 pub mod route; // the whole path as one expression, up to the host
 pub mod train_route; // the same path, on to the model's device
 pub mod schedule; // 1. which batch comes next

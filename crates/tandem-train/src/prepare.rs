@@ -7,25 +7,29 @@
 //! Next: [`mod@crate::feed`].
 
 pub mod row; // 1. one row: unchanged in the cache, or processed
+mod ranks; // 1. rows that other ranks process
 mod writer; // 2. the thread that writes, in corpus order
+pub mod too_long; // 3. rows beyond the length limits
 pub mod summary; // 3. counts and times
 
+use crate::prepare::ranks::{RowWorkers, decode_leftovers, encode_leftovers, end_service, serve};
 use crate::prepare::row::{
-    ChangeCheck, Fault, Features, OldRows, PrepareContext, ProcessRows, ProcessedRows, RowChunk,
-    open_root,
+    ChangeCheck, Fault, Features, OldRows, PrepareContext, ProcessedRows, RowChunk, open_root,
 };
 use crate::prepare::summary::{Summary, peak_memory, rejected_as_tsv};
+use crate::prepare::too_long::TooLong;
 use crate::prepare::writer::{CacheWriter, PrepareCounts};
 use crate::{DataSettings, TrainError};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
+use tandem_cluster::Cluster;
 use tandem_data::DataError;
 use tandem_data::audio::mel::MelExtractor;
 use tandem_data::cache::index::Source;
 use tandem_data::cache::{
-    Cache, CacheLocation, Draft, Fingerprint, Found, Meta, Row, RowState, Stamp,
+    Cache, CacheLocation, Draft, Fingerprint, Found, Leftovers, Meta, Row, RowState, Stamp,
 };
 use tandem_data::corpus::{Corpus, RejectReason, RejectedRow, Utterance};
 use tandem_data::text::FrontEnd;
@@ -54,6 +58,8 @@ pub struct PrepareOptions {
     pub max_rejected: f64,
     /// Time without progress after which preparing ends with an error; `None`: never.
     pub stall_timeout: Option<Duration>,
+    /// The ranks that share the work; none: this process does it alone.
+    pub cluster: Option<Cluster>,
 }
 
 impl Default for PrepareOptions {
@@ -65,6 +71,7 @@ impl Default for PrepareOptions {
             cache_dir: None,
             max_rejected: 0.2,
             stall_timeout: Watch::default().stall_timeout,
+            cluster: None,
         }
     }
 }
@@ -114,9 +121,13 @@ pub fn prepare(
         options,
         front_end,
     };
-    let (cache, counts) = match preparation.open_warm()? {
-        Ok(cache) => (cache, PrepareCounts::default()),
-        Err(_) => preparation.build(watcher, cancel)?,
+    let (cache, counts) = match &options.cluster {
+        Some(cluster) if !cluster.is_first() => preparation.help(cluster, watcher, cancel)?,
+        Some(cluster) => preparation.lead(cluster, watcher, cancel)?,
+        None => match preparation.open_warm()? {
+            Ok(cache) => (cache, PrepareCounts::default()),
+            Err(_) => preparation.build(None, watcher, cancel)?,
+        },
     };
     let mut prepared = preparation.describe(cache, counts)?;
     prepared.summary.took = Seconds(start.elapsed().as_secs_f64());
@@ -132,9 +143,10 @@ impl Prepared {
             return Ok(self);
         }
         let (list, rejected) = (self.summary.rejected_list.unwrap_or_default(), self.rejected);
+        let too_long = self.summary.too_long;
         Err(match usable {
-            0 => TrainError::NothingUsable { rejected, rows, list },
-            _ => TrainError::TooManyRejected { rejected, rows, limit, list },
+            0 => TrainError::NothingUsable { rejected, rows, list, too_long },
+            _ => TrainError::TooManyRejected { rejected, rows, limit, list, too_long },
         })
     }
 }
@@ -213,8 +225,59 @@ impl Preparation<'_> {
         })
     }
 
+    /// Rank 0: opens the cache, or builds it with the other ranks. Tells them when they can open it.
+    fn lead(
+        &self,
+        cluster: &Cluster,
+        watcher: &mut dyn Watcher,
+        cancel: &CancelToken,
+    ) -> Result<(Arc<Cache>, PrepareCounts), TrainError> {
+        self.check_shared(cluster)?;
+        let done = match self.open_warm()? {
+            Ok(cache) => (cache, PrepareCounts::default()),
+            Err(_) => self.build(Some(cluster), watcher, cancel)?,
+        };
+        cluster.broadcast(0, Vec::new())?;
+        Ok(done)
+    }
+
+    /// Every other rank: processes rows for rank 0 if there are any, then opens the cache.
+    fn help(
+        &self,
+        cluster: &Cluster,
+        watcher: &mut dyn Watcher,
+        cancel: &CancelToken,
+    ) -> Result<(Arc<Cache>, PrepareCounts), TrainError> {
+        self.check_shared(cluster)?;
+        let left = cluster.broadcast(0, Vec::new())?;
+        if !left.is_empty() {
+            let old = match Cache::open(&self.directory, self.fingerprint) {
+                Found::Ready(cache) => Some(Arc::<Cache>::from(cache)),
+                Found::Nothing | Found::Unusable(_) => None,
+            };
+            let context = Arc::new(self.context(decode_leftovers(&left)?, old)?);
+            let served = serve(cluster, &context, self.options.workers, cancel);
+            served.and_then(|()| Ok(cluster.broadcast(0, Vec::new())?)).map_err(|error| {
+                if cancel.is_cancelled() { PipelineError::Cancelled.into() } else { error }
+            })?;
+        }
+        match self.open_warm()? {
+            Ok(cache) => Ok((cache, PrepareCounts::default())),
+            // A recording changed meanwhile.
+            Err(_) => self.build(None, watcher, cancel),
+        }
+    }
+
+    /// Fails where a rank sees other files: records hold stamps of files, which only one file system has.
+    fn check_shared(&self, cluster: &Cluster) -> Result<(), TrainError> {
+        let sources =
+            serde_json::to_string(&self.stamp_sources()?).map_err(TrainError::Settings)?;
+        Ok(cluster.check_equal(&sources, "another corpus directory")?)
+    }
+
     fn build(
         &self,
+        cluster: Option<&Cluster>,
         watcher: &mut dyn Watcher,
         cancel: &CancelToken,
     ) -> Result<(Arc<Cache>, PrepareCounts), TrainError> {
@@ -228,9 +291,16 @@ impl Preparation<'_> {
         let corpus = Corpus::read(self.corpus, &self.settings.corpus)?;
         let old = stale.old;
         let draft = Draft::begin(&self.directory, self.fingerprint, lock, old.as_deref())?;
-        let context = Arc::new(self.context(&draft, old.clone())?);
+        let leftovers = draft.leftovers(old.as_deref())?;
+        if let Some(cluster) = cluster {
+            cluster.broadcast(0, encode_leftovers(&leftovers)?)?;
+        }
+        let context = Arc::new(self.context(leftovers, old.clone())?);
         let mut writer = CacheWriter::new(draft, old);
-        match self.write_rows(corpus, context.clone(), &mut writer, watcher, cancel) {
+        let workers = RowWorkers::new(context.clone(), cluster.cloned());
+        let written = self.write_rows(corpus, workers, &mut writer, watcher, cancel);
+        let written = written.and_then(|()| Ok(cluster.map_or(Ok(()), end_service)?));
+        match written {
             Ok(()) => {}
             Err(error) => {
                 // Report the first error. Rows already written are recovered by their checksums next
@@ -286,10 +356,9 @@ impl Preparation<'_> {
 
     fn context(
         &self,
-        draft: &Draft,
+        leftovers: Leftovers,
         old: Option<Arc<Cache>>,
     ) -> Result<PrepareContext, TrainError> {
-        let leftovers = draft.leftovers(old.as_deref())?;
         let old = old.map(OldRows::of);
         Ok(PrepareContext {
             root: open_root(self.root)?,
@@ -307,7 +376,7 @@ impl Preparation<'_> {
     fn write_rows(
         &self,
         corpus: Corpus,
-        context: Arc<PrepareContext>,
+        row_workers: RowWorkers,
         writer: &mut CacheWriter,
         watcher: &mut dyn Watcher,
         cancel: &CancelToken,
@@ -318,9 +387,10 @@ impl Preparation<'_> {
         }
         let mut done = corpus.rejected.len();
         let chunks = RowChunks { rows: corpus.utterances.into_iter() };
-        let hold = Hold::bytes(QUEUE_SIZE).items(4 * self.options.workers.max(1));
-        let crew = Crew::of(self.options.workers);
-        let process = move || ProcessRows::new(&context);
+        let workers = self.options.workers.max(1) + row_workers.elsewhere();
+        let hold = Hold::bytes(QUEUE_SIZE).items(4 * workers);
+        let crew = Crew::of(workers);
+        let process = move || row_workers.next();
         let stall_timeout = self.options.stall_timeout;
         let setup = Setup {
             consumer: "write",
@@ -346,7 +416,9 @@ impl Preparation<'_> {
         summary.rebuilt = counts.rebuilt;
         summary.recovered = counts.recovered;
         summary.touched = counts.touched;
+        summary.words = counts.words;
         summary.damage = counts.damage;
+        summary.too_long = TooLong::count(&cache, self.settings);
         let rejected = rejected_rows(&cache);
         summary.rejected_list = list_rejected(cache.directory(), &rejected)?;
         Ok(Prepared {
@@ -421,7 +493,7 @@ fn fault_in(note: &str) -> Option<Fault> {
 fn rejected_rows(cache: &Cache) -> Vec<RejectedRow> {
     let mut rejected: Vec<_> = unusable(cache)
         .filter_map(|row| {
-            let Fault { reason, message, fix } = fault_in(row.note)?;
+            let Fault { reason, message, fix, .. } = fault_in(row.note)?;
             let manifest = cache.meta().sources.get(usize::from(row.record.manifest))?;
             Some(RejectedRow {
                 manifest: manifest.path.clone(),

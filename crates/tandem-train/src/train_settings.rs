@@ -39,8 +39,18 @@ pub struct TrainSettings {
     pub checkpoint_every: u64,
     /// Checkpoints that are retained, besides the best one.
     pub keep: usize,
-    /// Directory of checkpoints, samples and the run record.
-    pub checkpoint_dir: PathBuf,
+    /// Directory of checkpoints, samples and the run record; none: a new one for each run.
+    pub checkpoint_dir: Option<PathBuf>,
+    /// The voice to fine-tune; none: new weights.
+    pub from_voice: Option<PathBuf>,
+}
+
+/// Defaults of a run that starts from a trained voice. Its weights are good already: a high rate would destroy them, and
+/// they align the corpus better than a flat start.
+pub mod fine_tuning {
+    pub const LR: f64 = 3e-4;
+    pub const WARMUP_STEPS: u64 = 50;
+    pub const FLAT_START: u64 = 0;
 }
 
 /// AdamW with linear warm-up and cosine decay.
@@ -124,7 +134,8 @@ impl Default for TrainSettings {
             sample_every: 1000,
             checkpoint_every: 500,
             keep: 3,
-            checkpoint_dir: PathBuf::from("run"),
+            checkpoint_dir: None,
+            from_voice: None,
         }
     }
 }

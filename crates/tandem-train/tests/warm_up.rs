@@ -51,10 +51,10 @@ fn run(prepared: &Arc<Prepared>, warm_up: WarmUp) -> Run {
         validate_every: 0,
         sample_every: 0,
         checkpoint_every: 0,
-        checkpoint_dir: folder.path().join("run"),
         ..TrainSettings::default()
     };
-    let checkpoints = || Checkpoints::open(&settings.checkpoint_dir, Keep { last: 1 }).unwrap();
+    let runs = folder.path().join("run");
+    let checkpoints = || Checkpoints::open(&runs, Keep { last: 1 }).unwrap();
     let held = MemoryBaseline::measure(&devices);
     let first = checkpoints();
     let start = begin(prepared, &feed, &settings, &devices, &first, &cancel).unwrap();
@@ -72,7 +72,8 @@ fn run(prepared: &Arc<Prepared>, warm_up: WarmUp) -> Run {
         limits: None,
         warm_up,
         held,
-        checkpoints: first,
+        checkpoints: Some(first),
+        cluster: None,
         start_delay: Duration::from_secs(2),
         log: LogSender::off(),
         recorder: recording.recorder(),

@@ -9,8 +9,13 @@ pub mod text;
 pub mod features;
 pub mod validate;
 pub mod train;
+pub mod train_vocoder;
+pub mod attach_vocoder;
 pub mod watch;
 pub mod synth;
+pub mod serve;
+pub mod vocode;
+pub mod export;
 pub mod evaluate;
 pub mod report;
 pub mod profile;
@@ -48,6 +53,17 @@ macro_rules! commands {
     };
 }
 
+impl Command {
+    /// Whether several ranks (`mpirun`) can run this command together.
+    pub fn knows_ranks(&self) -> bool {
+        match self {
+            Command::Prepare(_) | Command::Train(_) => true,
+            Command::Bench(args) => args.knows_ranks(),
+            _ => false,
+        }
+    }
+}
+
 commands! {
     /// Prepare, train and synthesize with the built-in corpus
     demo: Demo,
@@ -65,10 +81,20 @@ commands! {
     validate: Validate,
     /// Train a voice
     train: Train,
+    /// Train a neural vocoder: mel frames to samples
+    train_vocoder: TrainVocoder,
+    /// Give a voice the neural vocoder of a `train-vocoder` run
+    attach_vocoder: AttachVocoder,
     /// Follow a running or finished run in a browser or the terminal
     watch: Watch,
     /// Synthesize a text with a trained voice, as a WAV file
     synth: Synth,
+    /// Serve a trained voice: OpenAI's speech API, and a page to listen in
+    serve: Serve,
+    /// Turn mel frames in a NumPy file into a WAV file
+    vocode: Vocode,
+    /// Export a trained voice as an ONNX graph or a Piper voice
+    export: Export,
     /// Evaluate a trained voice against recordings
     evaluate: Evaluate,
     /// Report on a run: throughput, bottleneck, grade

@@ -1,27 +1,30 @@
-//! The configuration file: TOML or YAML. An unknown key is an error with line, column and the nearest
-//! known key.
+//! The configuration file: TOML or YAML, of Tandem or of MyXTTS. An unknown key is an error with line,
+//! column and the nearest known key.
 
 mod format; // parses the text; errors with line and column
 pub mod place; // line and column of a key
 pub mod tree; // a file of Tandem or MyXTTS as it is written
+pub mod set_keys; // which keys a file sets
 pub mod nearest; // the nearest known name for a misspelt one
 pub mod reference; // every key, generated from the code
 
 use crate::corpus_args::LONGEST_STALL;
 use crate::device_args::DeviceConfig;
-use crate::failure::{Advised, Context, Result};
-use format::Format;
+use crate::failure::{Advised, Result};
+use crate::printer::Printer;
 use serde::{Deserialize, Serialize};
+use set_keys::SetKeys;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use tandem_data::audio::AudioLimits;
+use tandem_data::audio::AudioConfig;
 use tandem_data::audio::mel::MelConfig;
 use tandem_data::batch::BatchConfig;
 use tandem_data::corpus::CorpusConfig;
 use tandem_data::text::TextConfig;
 use tandem_train::DataSettings;
 use tandem_train::train_settings::TrainSettings;
+use tree::Written;
 
 /// Longer files are refused.
 const LONGEST: u64 = 1 << 20;
@@ -49,11 +52,14 @@ pub struct FileConfig {
     pub corpus: CorpusConfig,
     pub text: TextConfig,
     pub mel: MelConfig,
-    /// Limits of a recording.
-    pub audio: AudioLimits,
+    /// Limits of a recording, trimming and loudness.
+    pub audio: AudioConfig,
     pub batch: BatchConfig,
     pub devices: DeviceConfig,
     pub train: TrainSettings,
+    /// Which of these keys the file sets.
+    #[serde(skip)]
+    pub set_keys: SetKeys,
 }
 
 /// How the pipeline runs.
@@ -71,14 +77,20 @@ impl Default for PipelineConfig {
 }
 
 impl FileConfig {
-    /// Reads a file; `None` gives the defaults.
-    pub fn read(path: Option<&Path>) -> Result<FileConfig> {
+    /// Reads a file of Tandem or MyXTTS; `None` gives the defaults. What means something else here
+    /// than in MyXTTS is printed, one line for each key.
+    pub fn read(path: Option<&Path>, out: &mut Printer) -> Result<FileConfig> {
         let Some(path) = path else { return Ok(FileConfig::default()) };
-        let named = || format!("cannot use configuration `{}`", path.display());
-        read_text(path)
-            .and_then(|text| Format::of(path)?.parse::<FileConfig>(&text))
-            .and_then(FileConfig::checked)
-            .with_context(named)
+        let written = Written::read(path)?;
+        written.changed_meanings(path).iter().for_each(|line| out.note(line));
+        Ok(written.config)
+    }
+
+    /// Reads settings that are a tree already: those of the Python package.
+    pub fn of_tree(tree: serde_json::Value) -> Result<FileConfig, Advised> {
+        let set_keys = SetKeys::of(&tree);
+        let config = format::parse_tree::<FileConfig>(tree).and_then(FileConfig::checked)?;
+        Ok(FileConfig { set_keys, ..config })
     }
 
     /// Refuses values that no later check would refuse.
@@ -99,6 +111,10 @@ impl FileConfig {
         if stall > LONGEST_STALL {
             let fact = format!("`pipeline.stall_timeout` is {stall}");
             return Err(Advised::new(fact, "write seconds from 1 to 86400, or 0 for no limit"));
+        }
+        if let Some((key, found, range)) = self.audio.fault() {
+            let advice = format!("write a number from {} to {}", range.start(), range.end());
+            return Err(Advised::new(format!("`{key}` is {found}"), advice));
         }
         if let Some((key, found, expected)) = self.devices.fault() {
             return Err(Advised::new(format!("`{key}` is {found}"), format!("write {expected}")));

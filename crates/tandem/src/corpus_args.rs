@@ -6,25 +6,38 @@
 use crate::config::FileConfig;
 use crate::demo_corpus;
 use crate::failure::Result;
+use crate::printer::Printer;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tandem_data::batch::{BatchConfig, auto_prefetch};
-use tandem_data::text::{DiacriticsPolicy, Language, SymbolMode};
+use tandem_data::audio::AudioConfig;
+use tandem_data::audio::config::{LOUDNESSES, TRIM_LEVELS, TRIM_MARGINS};
+use tandem_data::batch::BatchConfig;
+use tandem_data::text::{DiacriticsPolicy, Language, Pronunciation};
+use tandem_train::feed::buffers::{BufferRequest, Buffers};
 use tandem_train::prepare::row::{ChangeCheck, Features};
 use tandem_train::{DataSettings, PrepareOptions};
 use tandem_units::Seed;
 
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct CorpusArgs {
-    /// Configuration file in TOML or YAML; flags and environment variables override it
+    /// Configuration file of Tandem or MyXTTS in TOML or YAML; flags and environment variables
+    /// override it
     #[arg(long, value_name = "FILE", env = "TANDEM_CONFIG")]
     pub config: Option<PathBuf>,
     /// Languages of the corpus, such as en,fa
     #[arg(long, value_name = "TAGS", value_delimiter = ',', env = "TANDEM_LANGUAGES")]
     pub languages: Vec<Language>,
-    /// Use phonemes instead of characters (needs espeak-ng)
-    #[arg(long, env = "TANDEM_PHONEMES")]
-    pub phonemes: bool,
+    /// Symbols of the model: `auto` (built-in phonemes where a language has them, else characters),
+    /// `characters`, `built-in`, or `espeak` (phonemes of the program espeak-ng) [default: auto]
+    #[arg(
+        long,
+        value_name = "SOURCE",
+        env = "TANDEM_PRONUNCIATION",
+        value_parser = pronunciation(),
+        hide_possible_values = true
+    )]
+    pub pronunciation: Option<Pronunciation>,
     /// Pronunciation lexicon: lines of `word<TAB>spelling`
     #[arg(long, value_name = "FILE", env = "TANDEM_LEXICON")]
     pub lexicon: Option<PathBuf>,
@@ -40,6 +53,8 @@ pub struct CorpusArgs {
     /// Longest recording in mel frames [default: 800]
     #[arg(long, value_name = "N", env = "TANDEM_MAX_MEL_FRAMES")]
     pub max_mel_frames: Option<usize>,
+    #[command(flatten)]
+    pub audio: AudioArgs,
     /// Worker threads that load and prepare data [default: one per core]
     #[arg(long, value_name = "N", env = "TANDEM_NUM_WORKERS", value_parser = at_least_one)]
     pub num_workers: Option<usize>,
@@ -58,6 +73,74 @@ pub struct CorpusArgs {
     pub stall_timeout: Option<u64>,
 }
 
+/// How a recording is prepared for the features. Both are off unless asked for.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct AudioArgs {
+    /// Cut silence at both ends of each recording: what is DB below its loudest 20 ms, from -100 to
+    /// -1, such as -40 [default: off]
+    #[arg(
+        long,
+        value_name = "DB",
+        env = "TANDEM_TRIM_SILENCE",
+        allow_negative_numbers = true,
+        value_parser = trim_level
+    )]
+    pub trim_silence: Option<f32>,
+    /// Silence that trimming leaves at each end, in milliseconds [default: 50]
+    #[arg(long, value_name = "MS", env = "TANDEM_TRIM_MARGIN", value_parser = trim_margin)]
+    pub trim_margin: Option<f32>,
+    /// Bring each recording to this loudness by EBU R128, from -70 to -5 LUFS, such as -23
+    /// [default: off]
+    #[arg(
+        long,
+        value_name = "LUFS",
+        env = "TANDEM_LOUDNESS",
+        allow_negative_numbers = true,
+        value_parser = loudness
+    )]
+    pub loudness: Option<f32>,
+}
+
+impl AudioArgs {
+    /// The settings of the file with what was typed.
+    pub fn resolve_over(&self, file: AudioConfig) -> AudioConfig {
+        AudioConfig {
+            trim_silence: self.trim_silence.or(file.trim_silence),
+            trim_margin: self.trim_margin.unwrap_or(file.trim_margin),
+            loudness: self.loudness.or(file.loudness),
+            ..file
+        }
+    }
+}
+
+/// A source of symbols by its name.
+pub fn pronunciation() -> impl clap::builder::TypedValueParser<Value = Pronunciation> {
+    use clap::builder::{PossibleValuesParser, TypedValueParser};
+    PossibleValuesParser::new(Pronunciation::ALL.map(Pronunciation::name)).try_map(|name| {
+        let known = Pronunciation::ALL.into_iter().find(|source| source.name() == name);
+        known.ok_or("unknown source")
+    })
+}
+
+fn trim_level(text: &str) -> Result<f32, String> {
+    within(text, TRIM_LEVELS, "dB")
+}
+
+fn trim_margin(text: &str) -> Result<f32, String> {
+    within(text, TRIM_MARGINS, "milliseconds")
+}
+
+fn loudness(text: &str) -> Result<f32, String> {
+    within(text, LOUDNESSES, "LUFS")
+}
+
+fn within(text: &str, range: RangeInclusive<f32>, unit: &str) -> Result<f32, String> {
+    match text.parse::<f32>() {
+        Ok(value) if range.contains(&value) => Ok(value),
+        _ => Err(format!("expected {} to {} {unit}", range.start(), range.end())),
+    }
+}
+
 /// Longer than any stall that a user waits for.
 pub const LONGEST_STALL: u64 = 86_400;
 
@@ -73,7 +156,8 @@ pub struct BatchArgs {
     /// Padded mel frames in a batch, at most [default: batch size times longest recording]
     #[arg(long, value_name = "N", env = "TANDEM_FRAME_BUDGET")]
     pub frame_budget: Option<usize>,
-    /// Batches that may be ready before the model needs them [default: max(2, min(8, 64 / batch size))]
+    /// Batches that may wait for the model, including the one in training [default: from
+    /// --buffer-size if given, else max(2, min(8, 64 / batch size)), at least 3]
     #[arg(
         long,
         visible_alias = "pipeline-depth",
@@ -102,13 +186,13 @@ pub struct CorpusSettings {
 #[derive(Clone, Debug)]
 pub struct BatchSettings {
     pub batch: BatchConfig,
-    /// Batches that may be ready before the model needs them.
-    pub depth: usize,
+    /// Batches that may wait, on the host and for the model.
+    pub buffers: Buffers,
 }
 
 impl CorpusArgs {
-    pub fn resolve(&self, corpus: &Path) -> Result<CorpusSettings> {
-        self.resolve_over(FileConfig::read(self.config.as_deref())?, corpus)
+    pub fn resolve(&self, corpus: &Path, out: &mut Printer) -> Result<CorpusSettings> {
+        self.resolve_over(FileConfig::read(self.config.as_deref(), out)?, corpus)
     }
 
     /// The same with a configuration file that is already read.
@@ -117,15 +201,14 @@ impl CorpusArgs {
         if !self.languages.is_empty() {
             data.text.languages = self.languages.clone();
         }
-        if self.phonemes {
-            data.text.symbols = SymbolMode::Phonemes;
-        }
+        data.text.pronunciation = self.pronunciation.unwrap_or(data.text.pronunciation);
         if self.keep_diacritics {
             data.text.diacritics = DiacriticsPolicy::Keep;
         }
         data.text.lexicon = self.lexicon.clone().or(data.text.lexicon);
         data.text.max_symbols = self.max_text_length.unwrap_or(data.text.max_symbols);
         data.max_mel_frames = self.max_mel_frames.unwrap_or(data.max_mel_frames);
+        data.audio = self.audio.resolve_over(data.audio);
         data.corpus.separator = self.separator.unwrap_or(data.corpus.separator);
         let defaults = PrepareOptions::default();
         let cached = self.cache_dataset || file.cache_dataset;
@@ -139,6 +222,7 @@ impl CorpusArgs {
                 0 => None,
                 seconds => Some(Duration::from_secs(seconds)),
             },
+            cluster: None,
         };
         let corpus = demo_corpus::resolve(corpus)?;
         Ok(CorpusSettings { corpus, data, prepare, file })
@@ -146,18 +230,27 @@ impl CorpusArgs {
 }
 
 impl BatchArgs {
-    pub fn resolve(&self, corpus: &CorpusSettings) -> BatchSettings {
+    /// `samples` is `--buffer-size`, of commands that have it.
+    pub fn resolve(
+        &self,
+        corpus: &CorpusSettings,
+        samples: Option<usize>,
+    ) -> Result<BatchSettings> {
         let mut batch = corpus.file.batch.clone();
         batch.batch_size = self.batch_size.unwrap_or(batch.batch_size);
         batch.frame_budget = self.frame_budget.or(batch.frame_budget);
         batch.seed = self.seed.map(Seed).unwrap_or(batch.seed);
         batch.max_mel_frames = corpus.data.max_mel_frames;
         batch.max_text_length = corpus.data.text.max_symbols;
-        let depth = self
-            .prefetch_buffer_size
-            .or(corpus.file.prefetch_buffer_size)
-            .unwrap_or_else(|| auto_prefetch(batch.batch_size));
-        BatchSettings { batch, depth }
+        batch.validate()?;
+        let file = &corpus.file;
+        let buffers = Buffers::decide(&BufferRequest {
+            prefetch: self.prefetch_buffer_size.or(file.prefetch_buffer_size),
+            samples: samples.or(file.devices.buffer_size),
+            batch_size: batch.batch_size,
+            workers: corpus.prepare.workers,
+        })?;
+        Ok(BatchSettings { batch, buffers })
     }
 }
 

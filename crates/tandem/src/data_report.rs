@@ -8,6 +8,7 @@ use crate::failure::Result;
 use crate::printer::{Printer, Progress};
 use std::path::Path;
 use tandem_data::corpus::RejectedRow;
+use tandem_data::text::WordCounts;
 use tandem_pipeline::CancelToken;
 use tandem_telemetry::event::{CacheState, Data};
 use tandem_train::{DataSettings, PrepareOptions, Prepared, Summary, TrainError, Watcher, prepare};
@@ -74,6 +75,7 @@ pub fn note_data(name: &str, prepared: &Prepared, workers: usize, out: &mut Prin
     if let Some(rejected) = rejected_rows(prepared, FEW) {
         out.note(&rejected);
     }
+    out.note(&format!("symbols: {}", symbols(prepared)));
     let cache = match cache_state(s) {
         CacheState::Read => "read".into(),
         CacheState::Updated => format!("updated {} of {} rows", s.rebuilt, s.rows),
@@ -103,6 +105,28 @@ pub fn rows(s: &Summary) -> String {
     format!(
         "{} usable ({} to train on, {} held out), {} rejected",
         s.usable, s.train, s.eval, s.rejected
+    )
+}
+
+/// `en built-in phonemes, fa characters`: the languages of the corpus.
+pub fn symbols(prepared: &Prepared) -> String {
+    let found = &prepared.summary.languages;
+    let used =
+        prepared.front_end.sources().filter(|(language, _)| found.contains_key(language.tag()));
+    let used: Vec<_> = used.map(|(language, source)| format!("{language} {source}")).collect();
+    used.join(", ") + &uncertain_words(&prepared.summary.words)
+}
+
+/// `; 2.1 % of 1200 words guessed, 0.0 % in characters`: of the rows that were read now.
+fn uncertain_words(counts: &WordCounts) -> String {
+    if counts.guessed + counts.as_characters == 0 {
+        return String::new();
+    }
+    let share = |count: u64| 100.0 * count as f64 / counts.words as f64;
+    let (guessed, characters) = (share(counts.guessed), share(counts.as_characters));
+    let words = counts.words;
+    format!(
+        "; of {words} words, {guessed:.1} % guessed and {characters:.1} % in characters (`tandem text` names them)"
     )
 }
 

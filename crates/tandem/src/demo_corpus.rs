@@ -40,7 +40,8 @@ pub fn unpack(to: &Path) -> Result<PathBuf> {
     Ok(place)
 }
 
-fn data_dir() -> Result<PathBuf> {
+/// Where this program keeps data of the user: the demo corpus, and what `bench reduce` measured.
+pub fn data_dir() -> Result<PathBuf> {
     if let Some(named) = env::var_os(DATA_DIR).filter(|named| !named.is_empty()) {
         return Ok(PathBuf::from(named));
     }

@@ -8,7 +8,7 @@ use crate::failure::Advised;
 use serde::{Deserialize, Serialize};
 use tandem_device::backend::BackendChoice;
 use tandem_device::placement::MelOn;
-use tandem_device::placement::{DEFAULT_BUFFER, DeviceSettings, Isolation, Shapes};
+use tandem_device::placement::{DeviceSettings, Isolation, LocalRank, Shapes};
 use tandem_units::Bytes;
 
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -17,13 +17,14 @@ pub struct DeviceArgs {
     /// Compute backend: auto, cpu, wgpu, vulkan, metal, cuda or rocm [default: auto]
     #[arg(long, value_name = "NAME", env = "TANDEM_BACKEND")]
     pub backend: Option<BackendChoice>,
-    /// GPU for data preparation; requires --model-gpu
-    #[arg(long, value_name = "N", env = "TANDEM_DATA_GPU")]
-    pub data_gpu: Option<usize>,
-    /// GPU for the model; requires --data-gpu
-    #[arg(long, value_name = "N", env = "TANDEM_MODEL_GPU")]
-    pub model_gpu: Option<usize>,
-    /// Most utterances in ready batches [default: 50]
+    /// GPU for data preparation; requires --model-gpu. With several ranks on a machine: one for each, `0,2`
+    #[arg(long, value_name = "N", env = "TANDEM_DATA_GPU", value_delimiter = ',')]
+    pub data_gpu: Vec<usize>,
+    /// GPU for the model; requires --data-gpu. With several ranks on a machine: one for each, `1,3`
+    #[arg(long, value_name = "N", env = "TANDEM_MODEL_GPU", value_delimiter = ',')]
+    pub model_gpu: Vec<usize>,
+    /// Samples that may wait on the host; without --prefetch-buffer-size also those that may wait for
+    /// the model [default: 50 on the host]
     #[arg(long, value_name = "N", env = "TANDEM_BUFFER_SIZE", value_parser = at_least_one)]
     pub buffer_size: Option<usize>,
     /// Give data and model a memory budget each, and enforce it
@@ -66,7 +67,9 @@ pub struct DeviceConfig {
 }
 
 impl DeviceConfig {
-    /// The settings as keys of a configuration file.
+    /// The settings as keys of a configuration file. The buffer is part of [`Buffers`].
+    ///
+    /// [`Buffers`]: tandem_train::feed::buffers::Buffers
     pub fn of(settings: &DeviceSettings) -> DeviceConfig {
         let megabytes = |budget: Option<Bytes>| budget.map(|budget| budget.0 >> 20);
         let (isolated, data, model) = match settings.isolation {
@@ -77,7 +80,7 @@ impl DeviceConfig {
             backend: Some(settings.backend),
             data_gpu: settings.data_gpu,
             model_gpu: settings.model_gpu,
-            buffer_size: Some(settings.buffer_size),
+            buffer_size: None,
             enable_memory_isolation: Some(isolated),
             data_gpu_memory: data,
             model_gpu_memory: model,
@@ -106,25 +109,36 @@ impl DeviceArgs {
     pub fn resolve(&self, file: &DeviceConfig) -> Result<DeviceSettings, Advised> {
         let isolated =
             self.enable_memory_isolation || file.enable_memory_isolation.unwrap_or(false);
-        let data = self.data_gpu_memory.or(file.data_gpu_memory).map(Bytes::mib);
-        let model = self.model_gpu_memory.or(file.model_gpu_memory).map(Bytes::mib);
-        if !isolated && (data.is_some() || model.is_some()) {
+        let data_memory = self.data_gpu_memory.or(file.data_gpu_memory).map(Bytes::mib);
+        let model_memory = self.model_gpu_memory.or(file.model_gpu_memory).map(Bytes::mib);
+        if !isolated && (data_memory.is_some() || model_memory.is_some()) {
             let fact = "a memory budget is set, but memory isolation is off";
             return Err(Advised::new(fact, "add --enable-memory-isolation, or remove the budget"));
         }
         let fixed = self.enable_static_shapes.or(file.enable_static_shapes).unwrap_or(true);
         // Both GPUs come from the same place: one from the file and one from a flag would be a pair
         // that the user never wrote.
-        let (data_gpu, model_gpu) = match (self.data_gpu, self.model_gpu) {
+        let (data, model) = (&self.data_gpu, &self.model_gpu);
+        let (data_gpu, model_gpu) = match (data.first(), model.first()) {
             (None, None) => (file.data_gpu, file.model_gpu),
-            typed => typed,
+            (data, model) => (data.copied(), model.copied()),
         };
+        if data.len().max(model.len()) > 1 && data.len() != model.len() {
+            let fact =
+                format!("`--data-gpu` names {} GPUs and `--model-gpu` {}", data.len(), model.len());
+            return Err(Advised::new(fact, "name one GPU of each for each rank of a machine"));
+        }
+        let further_pairs = data.iter().copied().zip(model.iter().copied()).skip(1).collect();
         Ok(DeviceSettings {
             backend: self.backend.or(file.backend).unwrap_or_default(),
             data_gpu,
             model_gpu,
-            buffer_size: self.buffer_size.or(file.buffer_size).unwrap_or(DEFAULT_BUFFER),
-            isolation: if isolated { Isolation::On { data, model } } else { Isolation::Off },
+            further_pairs,
+            local: LocalRank::ALONE,
+            isolation: match isolated {
+                true => Isolation::On { data: data_memory, model: model_memory },
+                false => Isolation::Off,
+            },
             shapes: if fixed { Shapes::Static } else { Shapes::PerBatch },
             mel_on: self.mel_on.or(file.mel_on).unwrap_or_default(),
         })
@@ -167,22 +181,22 @@ mod tests {
     }
 
     #[test]
-    fn defaults_are_auto_fifty_utterances_no_budget_and_static_shapes() {
+    fn defaults_are_auto_no_budget_and_static_shapes() {
         let plain = settings(&[], "");
         assert_eq!(plain, DeviceSettings::default());
-        assert_eq!((plain.buffer_size, plain.shapes), (50, Shapes::Static));
+        assert_eq!(plain.shapes, Shapes::Static);
     }
 
     #[test]
     fn a_flag_overrides_the_file() {
-        let text = "backend = \"cpu\"\nbuffer_size = 7\nenable_static_shapes = false\n";
+        let text = "backend = \"cpu\"\nenable_static_shapes = false\n";
         let from_file = settings(&[], text);
         assert_eq!(from_file.backend, BackendChoice::Only(Backend::Cpu));
-        assert_eq!((from_file.buffer_size, from_file.shapes), (7, Shapes::PerBatch));
-        let flags = ["--backend", "wgpu", "--buffer-size", "9", "--enable-static-shapes"];
+        assert_eq!(from_file.shapes, Shapes::PerBatch);
+        let flags = ["--backend", "wgpu", "--enable-static-shapes"];
         let from_flags = settings(&flags, text);
         assert_eq!(from_flags.backend, BackendChoice::Only(Backend::Wgpu));
-        assert_eq!((from_flags.buffer_size, from_flags.shapes), (9, Shapes::Static));
+        assert_eq!(from_flags.shapes, Shapes::Static);
         assert_eq!(settings(&[], "mel_on = \"host\"").mel_on, MelOn::Host);
         assert_eq!(settings(&["--mel-on", "device"], "mel_on = \"host\"").mel_on, MelOn::Device);
         assert_eq!(settings(&["--enable-static-shapes=false"], "").shapes, Shapes::PerBatch);
@@ -195,6 +209,16 @@ mod tests {
         assert_eq!((both.data_gpu, both.model_gpu), (Some(0), Some(1)));
         let one = settings(&["--data-gpu", "3"], text);
         assert_eq!((one.data_gpu, one.model_gpu), (Some(3), None), "an error further on");
+    }
+
+    #[test]
+    fn several_pairs_are_for_the_ranks_of_a_machine() {
+        let pairs = settings(&["--data-gpu", "0,2", "--model-gpu", "1,3"], "");
+        assert_eq!((pairs.data_gpu, pairs.model_gpu), (Some(0), Some(1)));
+        assert_eq!(pairs.further_pairs, [(2, 3)]);
+        let uneven = typed(&["--data-gpu", "0,2", "--model-gpu", "1"]);
+        let refused = uneven.resolve(&DeviceConfig::default()).unwrap_err();
+        assert_eq!(refused.to_string(), "`--data-gpu` names 2 GPUs and `--model-gpu` 1");
     }
 
     #[test]

@@ -13,7 +13,10 @@ pub const WITHOUT_FLAG: [(&str, &str); 2] = [
     ("NO_COLOR", "Disables colours on a terminal"),
 ];
 
-/// Refuses a variable whose name is close to one that the program reads. Other variables with the
+/// Variables of earlier versions, and what to write instead.
+const FORMER: [(&str, &str); 1] = [("TANDEM_PHONEMES", "TANDEM_PRONUNCIATION=espeak")];
+
+/// Refuses a variable of an earlier version, and one whose name is close to one that the program reads. Other variables with the
 /// prefix are ignored: they may belong to other programs.
 pub fn refuse_near_misses(
     program: &clap::Command,
@@ -25,6 +28,10 @@ pub fn refuse_near_misses(
         let Some(name) = name.to_str().filter(|name| name.starts_with(OURS)) else { continue };
         if known.iter().any(|known| known == name) {
             continue;
+        }
+        if let Some((_, now)) = FORMER.iter().find(|(former, _)| *former == name) {
+            let fact = format!("the environment variable {name} has another name now");
+            return Err(Advised::new(fact, format!("write {now}, or remove it for the default")));
         }
         let ends = known.iter().map(|known| known.strip_prefix(OURS).unwrap_or(known));
         if let Some(right) = nearest(&name[OURS.len()..], ends) {
@@ -60,6 +67,12 @@ mod tests {
         let right = Some("did you mean TANDEM_BATCH_SIZE?".to_string());
         assert_eq!(refused("TANDEM_BATCHSIZE"), right);
         assert_eq!(refused("TANDEM_BATCH_SISE"), right);
+    }
+
+    #[test]
+    fn a_variable_of_an_earlier_version_is_refused_with_its_name_of_today() {
+        let now = "write TANDEM_PRONUNCIATION=espeak, or remove it for the default";
+        assert_eq!(refused("TANDEM_PHONEMES").as_deref(), Some(now));
     }
 
     #[test]

@@ -46,6 +46,11 @@ impl Failure {
         self.context.iter().rev().cloned().chain(causes).collect()
     }
 
+    /// Whether the error or one of its causes is of a kind.
+    pub fn any_cause(&self, is: impl Fn(&(dyn Error + 'static)) -> bool) -> bool {
+        self.causes().any(is)
+    }
+
     /// The error and the errors that caused it, outermost first; without the context.
     fn causes(&self) -> impl Iterator<Item = &(dyn Error + 'static)> {
         let first = &*self.cause as &(dyn Error + 'static);

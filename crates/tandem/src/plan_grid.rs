@@ -12,7 +12,7 @@ use std::time::Duration;
 use tandem_insight::measured::{Measured, Phase};
 use tandem_insight::plan_check::Tried;
 use tandem_insight::predict::{Item, Setting, host_floor, items, predict};
-use tandem_pipeline::{CancelToken, Slowdowns};
+use tandem_pipeline::{CancelToken, Slowdown, Slowdowns};
 use tandem_train::FeedSettings;
 
 /// The configurations to run.
@@ -50,11 +50,11 @@ impl Grid {
         tried: &mut Vec<Tried>,
         out: &mut Printer,
     ) -> Result<()> {
-        let plain = FeedSettings { workers: 1, depth: 2, ..session.feed.clone() };
+        let plain = FeedSettings { workers: 1, depth: 2, host: None, ..session.feed.clone() };
         let mut base = session.measure("without changes", &plain, out)?;
         for &workers in &self.workers {
             for &depth in &self.depths {
-                let slow = Slowdowns::of([(stage.to_string(), self.slow)]);
+                let slow = Slowdowns::of([Slowdown::always(stage, self.slow)]);
                 let most_workers = plain.most_workers.max(workers);
                 let feed = FeedSettings { workers, most_workers, depth, slow, ..plain.clone() };
                 let what = format!(

@@ -15,12 +15,30 @@ use terminal_size::{Width, terminal_size_of};
 /// The only part of the program that prints.
 pub struct Printer {
     on_terminal: bool,
+    /// The name of a process that prints errors only.
+    silenced: Option<String>,
 }
 
 impl Printer {
     /// Detects whether stderr is a terminal.
     pub fn new() -> Printer {
-        Printer { on_terminal: io::stderr().is_terminal() }
+        Printer { on_terminal: io::stderr().is_terminal(), silenced: None }
+    }
+
+    /// From now on only errors are printed, each with this name: another rank prints the rest.
+    pub fn only_errors(&mut self, name: String) {
+        self.silenced = Some(name);
+        self.on_terminal = false;
+    }
+
+    pub fn is_silenced(&self) -> bool {
+        self.silenced.is_some()
+    }
+
+    /// Prints an error to stderr.
+    pub fn error(&mut self, text: &str) {
+        let name = self.silenced.as_ref().map(|name| format!("{name}: ")).unwrap_or_default();
+        let _ = writeln!(anstream::stderr().lock(), "{name}{text}");
     }
 
     /// Whether stderr is a terminal.
@@ -30,6 +48,9 @@ impl Printer {
 
     /// Prints a line of the result to stdout.
     pub fn line(&mut self, text: &str) -> Result<()> {
+        if self.is_silenced() {
+            return Ok(());
+        }
         match writeln!(anstream::stdout().lock(), "{text}") {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(ReaderGone.into()),
             other => other.context("cannot write to stdout"),
@@ -44,6 +65,9 @@ impl Printer {
 
     /// Prints a message to stderr. A closed stderr is ignored.
     pub fn note(&mut self, text: &str) {
+        if self.is_silenced() {
+            return;
+        }
         let _ = writeln!(anstream::stderr().lock(), "{text}");
     }
 
@@ -60,7 +84,10 @@ impl Printer {
 
     /// Progress over `total` steps of what `what` names.
     pub fn progress(&self, what: &str, total: u64) -> Progress {
-        Progress::new(what, total, self.on_terminal)
+        match self.silenced {
+            Some(_) => Progress { bar: ProgressBar::hidden(), lines: None },
+            None => Progress::new(what, total, self.on_terminal),
+        }
     }
 }
 

@@ -14,6 +14,7 @@ pub fn print(answer: &ProfileAnswer, out: &mut Printer) -> Result<()> {
     runs(answer, out)?;
     phases(answer, out)?;
     devices(&answer.devices, out)?;
+    batch_sizes(answer, out)?;
     rules(answer, out)?;
     conclusions(answer, out)
 }
@@ -46,6 +47,7 @@ fn runs(answer: &ProfileAnswer, out: &mut Printer) -> Result<()> {
         "std",
         "p95",
         "variation",
+        "raw",
         "samples/s",
         "waits",
         "against as is",
@@ -56,6 +58,7 @@ fn runs(answer: &ProfileAnswer, out: &mut Printer) -> Result<()> {
             Seconds(run.step.mean).to_string(),
             Seconds(run.step.std).to_string(),
             Seconds(run.step.p95).to_string(),
+            run.variation.as_ref().map_or("not judged".into(), |found| percent(found.by_shape)),
             percent(run.step.variation),
             format!("{:.1}", run.samples_per_second),
             percent(run.stall),
@@ -90,23 +93,42 @@ fn devices(devices: &[DeviceFigures], out: &mut Printer) -> Result<()> {
     if devices.is_empty() {
         return Ok(());
     }
-    let mut table =
-        Printer::table(&["device", "used for", "busy (mean)", "memory (peak of total)"]);
+    let mut table = Printer::table(&[
+        "device",
+        "used for",
+        "busy (mean, std)",
+        "memory (mean, std; peak of total)",
+    ]);
     for device in devices {
         let role = match device.role {
             DeviceRole::Data => "data",
             DeviceRole::Model => "model",
             DeviceRole::Host => "host",
         };
-        let peak = device.memory.map(|memory| Bytes(memory.max as u64));
-        let memory = match (peak, device.memory_total) {
-            (Some(peak), Some(total)) => format!("{peak} of {total}"),
-            (Some(peak), None) => peak.to_string(),
-            (None, _) => "not measured".into(),
-        };
-        let busy = device.utilisation.map(|busy| percent(busy.mean));
-        let busy = busy.unwrap_or_else(|| "not measured".into());
+        let none = || "not measured".to_string();
+        let memory = device.memory.map_or_else(none, |memory| {
+            let [mean, std, peak] =
+                [memory.mean, memory.std, memory.max].map(|bytes| Bytes(bytes as u64));
+            let total = device.memory_total.map(|total| format!(" of {total}")).unwrap_or_default();
+            format!("{mean}, {std}; {peak}{total}")
+        });
+        let busy = device
+            .utilisation
+            .map_or_else(none, |busy| format!("{}, {}", percent(busy.mean), percent(busy.std)));
         table.add_row([device.device.as_str(), role, &busy, &memory]);
+    }
+    out.line(&table.trim_fmt())?;
+    out.line("")
+}
+
+/// Short runs of other batch sizes.
+fn batch_sizes(answer: &ProfileAnswer, out: &mut Printer) -> Result<()> {
+    if answer.batch.points.is_empty() {
+        return Ok(());
+    }
+    let mut table = Printer::table(&["batch", "steps", "step", "samples/s", "memory (peak)"]);
+    for point in &answer.batch.points {
+        table.add_row(point.cells());
     }
     out.line(&table.trim_fmt())?;
     out.line("")
@@ -142,7 +164,7 @@ fn conclusions(answer: &ProfileAnswer, out: &mut Printer) -> Result<()> {
     for doubt in &answer.doubts {
         out.line(&format!("{:<9} {doubt}", "doubt".yellow().bold()))?;
     }
-    if answer.recommendations.is_empty() {
+    if answer.recommendations.is_empty() && answer.batch.better.is_none() {
         out.line(&format!(
             "{:<9} no change of workers, depth, cache or devices is predicted to gain 2 % or more",
             "change".bold()
@@ -163,6 +185,21 @@ fn conclusions(answer: &ProfileAnswer, out: &mut Printer) -> Result<()> {
             Seconds(one.predicted.low),
             Seconds(one.predicted.high),
         ))?;
+    }
+    if let Some(better) = &answer.batch.better {
+        out.line(&format!(
+            "{:<9} {}: {}; measured gain {} more utterances a second",
+            "change".yellow().bold(),
+            better.flag,
+            better.why,
+            percent(better.gain),
+        ))?;
+    }
+    if let Some(memory) = &answer.batch.memory {
+        out.line(&format!("{:<9} {}", "memory".bold(), memory.sentence))?;
+    }
+    for note in &answer.batch.notes {
+        out.line(&format!("{:<9} {note}", "note".bold()))?;
     }
     if let Some(overhead) = &answer.overhead {
         out.line(&format!(

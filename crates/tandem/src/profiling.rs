@@ -3,25 +3,29 @@
 //! In: [`ProfilingArgs`], a subset of the flags of `tandem train`. Out: [`Session`], with open devices
 //! and a prepared corpus, which runs the trainer and evaluates the measurements.
 
+use crate::commands::train::idle_gpus;
 use crate::corpus_args::{BatchArgs, CorpusArgs};
 use crate::data_report::prepare_corpus;
 use crate::device_args::DeviceArgs;
-use crate::failure::{Context, Result};
+use crate::failure::{Context, Result, is_cancelled};
+use crate::length_report::too_long;
 use crate::printer::{Printer, Progress};
 use crate::train_args::{TrainArgs, VoiceArgs};
 use crate::train_plan::TrainPlan;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+use tandem_data::batch::BatchConfig;
 use tandem_device::inventory::Inventory;
 use tandem_device::placement::{Mode, OpenDevices, Placement};
+use tandem_insight::batch_advice::BatchAdvice;
 use tandem_insight::measured::Measured;
 use tandem_insight::predict::Setting;
 use tandem_insight::profile::{
     BatchShapes, Change, Overhead, ProfileAnswer, ProfileRules, ProfileRuns, RunKind, Sharing,
     Subject,
 };
-use tandem_pipeline::{CancelToken, Slowdowns};
+use tandem_pipeline::{CancelToken, Slowdown, Slowdowns};
 use tandem_train::feed::train_route::ALIGNED;
 use tandem_train::measure::profile_runs::{
     ProfileRunner, Scenario, ShapeCounts, Turn, send_cost, shapes_by_batch,
@@ -70,7 +74,7 @@ fn slow_stage(text: &str) -> Result<(String, Duration), String> {
 }
 
 impl ProfilingArgs {
-    fn plan(&self) -> Result<TrainPlan> {
+    fn plan(&self, out: &mut Printer) -> Result<TrainPlan> {
         let unnamed = self.train_data.is_none() && self.corpus.config.is_none();
         TrainArgs {
             train_data: self.train_data.clone().or_else(|| unnamed.then(|| "demo".into())),
@@ -82,7 +86,7 @@ impl ProfilingArgs {
             devices: self.devices.clone(),
             ..TrainArgs::default()
         }
-        .resolve()
+        .resolve(out)
     }
 }
 
@@ -96,6 +100,8 @@ pub struct Session {
     pub feed: FeedSettings,
     /// Whether a profile includes a run with cached features.
     pub try_cached: bool,
+    /// Whether a profile includes short runs of other batch sizes.
+    pub try_batches: bool,
     num_steps: u64,
     skip: u64,
     scratch: tempfile::TempDir,
@@ -103,29 +109,39 @@ pub struct Session {
     runs: std::cell::Cell<u32>,
 }
 
+/// Steps of a short run, if the other runs have as many.
+const LEAST_STEPS: u64 = 10;
 /// Batch sizes whose shapes a profile saves, in addition to its own.
 const SIZES: [usize; 9] = [1, 2, 4, 8, 12, 16, 20, 24, 32];
 
 impl Session {
     /// Opens the devices and prepares the corpus.
     pub fn open(args: &ProfilingArgs, cancel: &CancelToken, out: &mut Printer) -> Result<Session> {
-        let plan = args.plan()?;
-        let placement = Placement::decide(&plan.devices, &Inventory::detect())
+        let plan = args.plan(out)?;
+        let found = Inventory::detect();
+        let placement = Placement::decide(&plan.devices, &found)
             .context("the requested devices cannot be used")?;
         let devices = placement.open().context("cannot open the devices")?;
         plan.train.precision.check(&devices.model)?;
         out.note(&placement.to_string());
+        out.note(&plan.buffers.to_string());
+        for text in idle_gpus(&placement, &found) {
+            out.note(&format!("warning: {text}"));
+        }
         let scratch =
             tempfile::tempdir().context("cannot create a temporary directory for records")?;
         let prepared = prepare_shown(&plan, &plan.prepare, cancel, out)?;
-        let slow = Slowdowns::of(args.slow_stage.iter().cloned());
-        let feed = FeedSettings { slow, ..plan.feed_on(&placement) };
+        for text in too_long(&prepared.summary, plan.batch_facts()) {
+            out.note(&format!("warning: {text}"));
+        }
+        let slowed = args.slow_stage.iter().map(|(stage, by)| Slowdown::always(stage, *by));
+        let feed = FeedSettings { slow: Slowdowns::of(slowed), ..plan.train_feed() };
         let feed = plan.with_mel_place(feed, &prepared, &devices, out)?;
         // Batches that are ready before the first step would be measured as if they cost nothing.
         let num_steps = args.num_steps;
         let skip = args.skip_steps.max(buffered(&feed) + 1);
         let cancel = cancel.clone();
-        let (runs, try_cached) = (std::cell::Cell::new(0), true);
+        let (runs, try_cached, try_batches) = (std::cell::Cell::new(0), true, true);
         Ok(Session {
             plan,
             placement,
@@ -133,6 +149,7 @@ impl Session {
             prepared,
             feed,
             try_cached,
+            try_batches,
             num_steps,
             skip,
             scratch,
@@ -173,8 +190,47 @@ impl Session {
         let runs = ProfileRuns { as_is, cached, model_alone, data_alone };
         let mut answer =
             ProfileAnswer::judge(self.subject(parameters), runs, self.shapes()?, rules);
+        if self.try_batches {
+            answer.batch = self.batch_sizes(&answer, directory, out)?;
+        }
         answer.overhead = Some(overhead(&answer.measured.as_is, began)?);
         Ok(answer)
+    }
+
+    /// Short runs with half and twice the batch size, as far as memory and corpus allow.
+    fn batch_sizes(
+        &self,
+        answer: &ProfileAnswer,
+        directory: &Path,
+        out: &mut Printer,
+    ) -> Result<BatchAdvice> {
+        let (subject, as_is) = (&answer.subject, &answer.measured.as_is);
+        let (mut tried, mut notes) = (Vec::new(), Vec::new());
+        let here = subject.batch_size;
+        let rows = self.prepared.summary.train;
+        // Smallest first: memory that was taken for a large batch is not given back.
+        for size in [here / 2, 2 * here] {
+            if size == 0 || size == here || size > rows {
+                continue;
+            }
+            if let Some(why) = BatchAdvice::too_large(subject, as_is, size).filter(|_| size > here)
+            {
+                notes.push(why);
+                continue;
+            }
+            let batch = BatchConfig { batch_size: size, ..self.feed.batch.clone() };
+            let feed = FeedSettings { batch, ..self.feed.clone() };
+            let path = self.record_path(directory, &format!("batch-{size}"));
+            let what = format!("batch {size}");
+            let steps = (self.num_steps / 4).max(LEAST_STEPS).min(self.num_steps);
+            match self.run_steps(steps, &what, Scenario::Whole, &feed, &self.prepared, &path, out) {
+                Ok((run, _)) => tried.push((size, run)),
+                Err(error) if is_cancelled(&error) => return Err(error),
+                // Too large for the device: the profile itself is complete.
+                Err(error) => notes.push(format!("batch {size}: {}", error.facts().join(": "))),
+            }
+        }
+        Ok(BatchAdvice { notes, ..BatchAdvice::of(subject, as_is, &tried) })
     }
 
     /// Tries every recommendation and adds its measured gain.
@@ -184,7 +240,8 @@ impl Session {
             let feed = match answer.recommendations[place].change {
                 Change::Workers(workers) => {
                     let most_workers = self.feed.most_workers.max(workers);
-                    FeedSettings { workers, most_workers, ..self.feed.clone() }
+                    let host = Some(self.plan.buffers.with_workers(workers).host);
+                    FeedSettings { workers, most_workers, host, ..self.feed.clone() }
                 }
                 Change::Depth(depth) => FeedSettings { depth, ..self.feed.clone() },
                 Change::CacheFeatures | Change::SecondGpu => self.feed.clone(),
@@ -234,8 +291,22 @@ impl Session {
         record: &Path,
         out: &mut Printer,
     ) -> Result<(Measured, u64)> {
+        self.run_steps(self.num_steps, what, scenario, feed, prepared, record, out)
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the steps, and what `run` takes")]
+    fn run_steps(
+        &self,
+        num_steps: u64,
+        what: &str,
+        scenario: Scenario,
+        feed: &FeedSettings,
+        prepared: &Arc<Prepared>,
+        record: &Path,
+        out: &mut Printer,
+    ) -> Result<(Measured, u64)> {
         let skip = self.skip.max(buffered(feed) + 1);
-        let steps = self.num_steps + skip;
+        let steps = num_steps + skip;
         let shown: Arc<Mutex<Progress>> = Arc::new(Mutex::new(out.progress(what, steps)));
         let hears = Arc::clone(&shown);
         let on_step = Arc::new(move |step| {
@@ -284,7 +355,7 @@ impl Session {
     }
 
     fn subject(&self, parameters: u64) -> Subject {
-        let slowed = self.feed.slow.list().iter();
+        let slowed = self.feed.slow.list();
         Subject {
             corpus: self.plan.train_data.display().to_string(),
             model_size: self.plan.train.model_size.name().into(),
@@ -302,7 +373,9 @@ impl Session {
             model_device: self.placement.model.id.to_string(),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
             warmup: self.skip,
-            slowed: slowed.map(|(stage, by)| format!("{stage}={}", by.as_millis())).collect(),
+            slowed: slowed
+                .map(|slow| format!("{}={}", slow.stage, slow.added.as_millis()))
+                .collect(),
         }
     }
 
@@ -322,7 +395,7 @@ impl Session {
 
 /// Batches that may be ready or in progress when the model starts.
 pub fn buffered(feed: &FeedSettings) -> u64 {
-    (feed.depth.max(2) + ALIGNED + feed.depth.max(feed.workers + 1)) as u64
+    (feed.depth + ALIGNED + feed.host_batches()) as u64
 }
 
 fn prepare_shown(

@@ -12,6 +12,21 @@ use tandem_model::vocoder::VocoderChoice;
 use tandem_model::vocoder::griffin_lim::GriffinLimConfig;
 use tandem_units::Seed;
 
+/// The vocoder of the voice, or Griffin-Lim.
+const AUTO: &str = "auto";
+/// The value of `--vocoder` for Griffin-Lim.
+pub const GRIFFIN_LIM: &str = "griffin-lim";
+
+/// The vocoder that `--vocoder` names.
+pub fn vocoder_choice(named: &str, iterations: usize) -> VocoderChoice {
+    let griffin_lim = GriffinLimConfig { iterations, ..GriffinLimConfig::SPEECH };
+    match named {
+        AUTO => VocoderChoice::OfVoice(griffin_lim),
+        GRIFFIN_LIM => VocoderChoice::GriffinLim(griffin_lim),
+        path => VocoderChoice::Neural(path.into()),
+    }
+}
+
 /// The checkpoint and the device.
 #[derive(Clone, Debug, clap::Args)]
 pub struct VoiceArgs {
@@ -41,6 +56,10 @@ pub struct SamplingArgs {
     /// Random seed
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
+    /// Vocoder: `auto` uses the neural vocoder of the voice, and Griffin-Lim without one; `griffin-lim`; or the directory
+    /// of a `tandem train-vocoder` run
+    #[arg(long, value_name = "VOCODER", default_value = AUTO)]
+    pub vocoder: String,
     /// Griffin-Lim iterations
     #[arg(long, value_name = "N", default_value_t = GriffinLimConfig::SPEECH.iterations)]
     pub vocoder_rounds: usize,
@@ -53,8 +72,7 @@ impl SamplingArgs {
     }
 
     pub fn vocoder(&self) -> VocoderChoice {
-        let iterations = self.vocoder_rounds;
-        VocoderChoice::GriffinLim(GriffinLimConfig { iterations, ..GriffinLimConfig::SPEECH })
+        vocoder_choice(&self.vocoder, self.vocoder_rounds)
     }
 }
 

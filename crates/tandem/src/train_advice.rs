@@ -35,6 +35,8 @@ pub fn advice(plan: &TrainPlan, machine: &MachineFacts) -> Vec<String> {
     let found = [
         large_batch(plan, machine),
         few_workers(plan, machine),
+        few_places(plan),
+        one_slot(plan),
         slow_link(machine),
         long_warmup(plan),
     ];
@@ -63,6 +65,26 @@ fn few_workers(plan: &TrainPlan, machine: &MachineFacts) -> Option<String> {
             "{workers} workers on {} cores: `--num-workers {MANY_WORKERS}` loads data faster",
             machine.cores
         )
+    })
+}
+
+fn few_places(plan: &TrainPlan) -> Option<String> {
+    let (buffers, busy) = (&plan.buffers, plan.buffers.busy_workers());
+    (busy < buffers.workers).then(|| {
+        format!(
+            "the host buffer holds {busy} of {} batches, one for each worker: `--buffer-size {}` or \
+             more keeps all workers busy",
+            buffers.workers,
+            (buffers.workers + 1) * buffers.batch_size
+        )
+    })
+}
+
+fn one_slot(plan: &TrainPlan) -> Option<String> {
+    (plan.buffers.depth == 1).then(|| {
+        "one batch for the model: it waits while the next one is copied; \
+         `--prefetch-buffer-size 3` overlaps them"
+            .into()
     })
 }
 
@@ -116,6 +138,17 @@ mod tests {
         check(&["--num-workers", "15"], machine(16), &["--num-workers 16"]);
         check(&["--num-workers", "16"], machine(64), &[]);
         check(&["--num-workers", "4"], machine(15), &[]);
+    }
+
+    #[test]
+    fn buffers_that_hold_work_back_are_pointed_out() {
+        let none = MachineFacts::default;
+        let four = ["--num-workers", "4", "--batch-size", "16"];
+        let with = |flags: &[&'static str]| [&four[..], flags].concat();
+        check(&with(&["--buffer-size", "40"]), none(), &["`--buffer-size 80` or more"]);
+        check(&with(&["--buffer-size", "64"]), none(), &[]);
+        check(&with(&["--prefetch-buffer-size", "1"]), none(), &["--prefetch-buffer-size 3"]);
+        check(&with(&[]), none(), &[]);
     }
 
     #[test]

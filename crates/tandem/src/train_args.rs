@@ -7,12 +7,14 @@
 use crate::config::FileConfig;
 use crate::corpus_args::{BatchArgs, CorpusArgs};
 use crate::device_args::DeviceArgs;
-use crate::failure::{Advised, Result};
+use crate::failure::{Advised, Context, Result};
+use crate::printer::Printer;
 use crate::train_plan::TrainPlan;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use std::path::PathBuf;
 use tandem_model::network::size::ModelSize;
-use tandem_train::train_settings::{Precision, TrainSettings, USUAL_EPOCHS};
+use tandem_train::run::fine_tune::SourceVoice;
+use tandem_train::train_settings::{Precision, TrainSettings, USUAL_EPOCHS, fine_tuning};
 use tandem_units::{Seconds, Seed};
 
 /// Default of the longest wait for the first batches.
@@ -57,13 +59,13 @@ pub struct TrainArgs {
     /// Optimizer steps to train; ends training before the epochs are over
     #[arg(long, value_name = "N", env = "TANDEM_MAX_STEPS")]
     pub max_steps: Option<u64>,
-    /// Peak learning rate [default: 0.001]
+    /// Peak learning rate; with --from 0.0003 [default: 0.001]
     #[arg(long, value_name = "RATE", env = "TANDEM_LR", allow_hyphen_values = true)]
     pub lr: Option<f64>,
     /// Final learning rate, as a share of the peak [default: 0.05]
     #[arg(long, value_name = "SHARE", env = "TANDEM_FINAL_LR", allow_hyphen_values = true)]
     pub final_lr: Option<f64>,
-    /// Warm-up steps until the peak learning rate [default: 100]
+    /// Warm-up steps until the peak learning rate; with --from 50 [default: 100]
     #[arg(long, value_name = "N", env = "TANDEM_WARMUP_STEPS")]
     pub warmup_steps: Option<u64>,
     /// Weight decay [default: 0.01]
@@ -87,7 +89,8 @@ pub struct TrainArgs {
     /// Steps between a snapshot and the first step that uses it [default: 10]
     #[arg(long, value_name = "N", env = "TANDEM_ALIGN_LAG")]
     pub align_lag: Option<u64>,
-    /// Steps at the start that use flat-start alignments instead of the model's [default: 300]
+    /// Steps at the start that use flat-start alignments instead of the model's; with --from 0
+    /// [default: 300]
     #[arg(long, value_name = "N", env = "TANDEM_ALIGN_FLAT_START")]
     pub align_flat_start: Option<u64>,
     /// Steps between two validations [default: 500]
@@ -102,10 +105,16 @@ pub struct TrainArgs {
     /// Checkpoints to keep, in addition to the best one [default: 3]
     #[arg(long, value_name = "N", env = "TANDEM_KEEP")]
     pub keep: Option<usize>,
-    /// Run directory for checkpoints, audio samples and the run record [default: run]
+    /// Run directory for checkpoints, audio samples and the run record [default: a new directory
+    /// runs/NAME-N, with a name from corpus, model size and batch size]
     #[arg(long, value_name = "DIR", env = "TANDEM_CHECKPOINT_DIR")]
     pub checkpoint_dir: Option<PathBuf>,
-    /// Resume from the latest checkpoint in the run directory
+    /// Voice to fine-tune: a run directory of `tandem train` (its best checkpoint is used), or a
+    /// checkpoint; size, mel settings and symbols are those of the voice
+    #[arg(long, value_name = "VOICE", env = "TANDEM_FROM")]
+    pub from: Option<PathBuf>,
+    /// Resume from the latest checkpoint in the run directory [without --checkpoint-dir: in the
+    /// newest one below runs]
     #[arg(long)]
     pub resume: bool,
     /// Longest wait for the first batches before training starts, in seconds [default: 2.0]
@@ -140,12 +149,13 @@ pub struct TrainArgs {
 
 impl TrainArgs {
     /// Resolves all settings. Does not read the corpus.
-    pub fn resolve(&self) -> Result<TrainPlan> {
-        self.resolve_over(FileConfig::read(self.corpus.config.as_deref())?)
+    pub fn resolve(&self, out: &mut Printer) -> Result<TrainPlan> {
+        self.resolve_over(FileConfig::read(self.corpus.config.as_deref(), out)?)
     }
 
     /// The same with a configuration file that is already read.
     pub fn resolve_over(&self, file: FileConfig) -> Result<TrainPlan> {
+        let file = self.with_voice_settings(file)?;
         let Some(train_data) = self.train_data.clone().or_else(|| file.train_data.clone()) else {
             let advice = "name one with `--train-data`; `demo` is the built-in corpus";
             return Err(Advised::new("no training corpus is given", advice).into());
@@ -157,8 +167,7 @@ impl TrainArgs {
             corpus.data.corpus.eval_share = 0.0;
         }
         let file = &corpus.file;
-        let batches = self.batch.resolve(&corpus);
-        batches.batch.validate()?;
+        let batches = self.batch.resolve(&corpus, self.devices.buffer_size)?;
         corpus.data.mel.validate()?;
         let (train, notes) = self.train_settings(&file.train);
         train.validate()?;
@@ -166,7 +175,7 @@ impl TrainArgs {
             train_data,
             val_data,
             batch: batches.batch,
-            depth: batches.depth,
+            buffers: batches.buffers,
             adapt: !self.no_adapt && self.adapt.or(file.adapt).unwrap_or(true),
             start_delay: self.start_delay(file.model_start_delay)?,
             train,
@@ -177,6 +186,46 @@ impl TrainArgs {
             data: corpus.data,
             prepare: corpus.prepare,
         })
+    }
+
+    /// Settings of the voice to fine-tune, where the file does not set them. A file that names the voice and its size is
+    /// the `config.toml` of a run: it has all of them, and the voice may have been moved away since.
+    fn with_voice_settings(&self, mut file: FileConfig) -> Result<FileConfig> {
+        file.train.from_voice = self.from.clone().or(file.train.from_voice);
+        let set = file.set_keys.clone();
+        let Some(from) = file.train.from_voice.clone() else { return Ok(file) };
+        let train = &mut file.train;
+        if !set.contains("train.optimizer.lr") {
+            train.optimizer.lr = fine_tuning::LR;
+        }
+        if !set.contains("train.optimizer.warmup_steps") {
+            train.optimizer.warmup_steps = fine_tuning::WARMUP_STEPS;
+        }
+        if !set.contains("train.alignment.flat_start") {
+            train.alignment.flat_start = fine_tuning::FLAT_START;
+        }
+        if set.contains("train.from_voice") && set.contains("train.model_size") {
+            return Ok(file);
+        }
+        let voice = SourceVoice::read_document(&from)
+            .with_context(|| format!("cannot fine-tune `{}`", from.display()))?;
+        if !set.contains("train.model_size") {
+            file.train.model_size = voice.size;
+        }
+        if !set.contains_any_of("mel") {
+            file.mel = voice.mel;
+        }
+        if !set.contains_any_of("audio") {
+            file.audio = voice.audio;
+        }
+        // `text.symbols` is the earlier name of the key.
+        if !set.contains("text.pronunciation") && !set.contains("text.symbols") {
+            file.text.pronunciation = voice.text.pronunciation;
+        }
+        if !set.contains("text.diacritics") {
+            file.text.diacritics = voice.text.diacritics;
+        }
+        Ok(file)
     }
 
     /// The training settings, and notes about defaults that were chosen.
@@ -203,7 +252,7 @@ impl TrainArgs {
         set(&mut train.sample_every, self.sample_every);
         set(&mut train.checkpoint_every, self.checkpoint_every);
         set(&mut train.keep, self.keep);
-        set(&mut train.checkpoint_dir, self.checkpoint_dir.clone());
+        train.checkpoint_dir = self.checkpoint_dir.clone().or(train.checkpoint_dir);
         let mut notes = Vec::new();
         if train.epochs.is_none() && train.max_steps.is_none() {
             train.epochs = Some(USUAL_EPOCHS);

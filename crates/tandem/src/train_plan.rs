@@ -3,17 +3,21 @@
 //! In: the settings from [`crate::train_args`]. Out: settings for the parts of the trainer, and the
 //! effective configuration, which resolves to the same plan.
 
+use crate::config::set_keys::SetKeys;
 use crate::config::{FileConfig, PipelineConfig};
 use crate::device_args::DeviceConfig;
 use crate::failure::{Context, Failure, Result};
+use crate::length_report::BatchFacts;
 use crate::printer::Printer;
-use std::path::PathBuf;
+use crate::run_directory::{RUNS, RunDirectory, RunName};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tandem_data::batch::BatchConfig;
-use tandem_device::placement::{DeviceSettings, OpenDevices, Placement};
+use tandem_device::placement::{DeviceSettings, OpenDevices};
 use tandem_model::device_mel::MelPlace;
 use tandem_pipeline::Adapt;
 use tandem_pipeline::adapt::Limits;
+use tandem_train::feed::buffers::Buffers;
 use tandem_train::feed::mel_placement::decide_mel_place;
 use tandem_train::prepare::row::Features;
 use tandem_train::train_settings::TrainSettings;
@@ -37,8 +41,8 @@ pub struct TrainPlan {
     /// Workers, cache and limits of preparing.
     pub prepare: PrepareOptions,
     pub batch: BatchConfig,
-    /// Batches that may be ready before the model needs them.
-    pub depth: usize,
+    /// Batches that may wait, on the host and for the model.
+    pub buffers: Buffers,
     /// Whether workers and depth adapt during training.
     pub adapt: bool,
     /// Longest wait for the first batches.
@@ -52,6 +56,25 @@ pub struct TrainPlan {
 }
 
 impl TrainPlan {
+    /// The directory of the run: typed, the newest, or a new one.
+    pub fn run_directory(&self) -> Result<RunDirectory> {
+        if let Some(typed) = &self.train.checkpoint_dir {
+            return Ok(RunDirectory::typed(typed));
+        }
+        let size = self.train.model_size.name();
+        let name = RunName::of(&self.train_data, size, self.batch.batch_size);
+        match self.resume {
+            true => RunDirectory::newest(Path::new(RUNS), &name),
+            false => RunDirectory::create(Path::new(RUNS), &name),
+        }
+    }
+
+    /// What decides the size of the largest batch.
+    pub fn batch_facts(&self) -> BatchFacts<'_> {
+        let (model_size, bands) = (self.train.model_size, self.data.mel.bands);
+        BatchFacts { batch: &self.batch, model_size, bands }
+    }
+
     /// Settings of the data pipeline, from the first batch on.
     pub fn feed_settings(&self) -> FeedSettings {
         let usual = FeedSettings::new(self.batch.clone());
@@ -59,26 +82,23 @@ impl TrainPlan {
         let limits = Limits::default();
         let most_workers = usual.most_workers.max(workers);
         let limits =
-            Limits { depth: limits.depth.max(self.depth), workers: most_workers, ..limits };
+            Limits { depth: limits.depth.max(self.buffers.depth), workers: most_workers, ..limits };
         FeedSettings {
             shapes: self.devices.shapes,
             epochs: self.train.epochs,
             workers,
             most_workers,
-            depth: self.depth,
+            depth: self.buffers.depth,
+            host: Some(self.buffers.host),
             stall_timeout: self.prepare.stall_timeout,
             adapt: if self.adapt { Adapt::On(limits) } else { Adapt::Off },
             ..usual
         }
     }
 
-    /// The same for the chosen devices, with a reference segment for each row.
-    pub fn feed_on(&self, placement: &Placement) -> FeedSettings {
-        let feed = self.feed_settings();
-        // The buffer is counted in utterances, slots in batches; overlap needs at least two slots.
-        let slots = placement.buffer_size.div_ceil(feed.batch.batch_size).max(2);
-        let depth = feed.depth.min(slots);
-        FeedSettings { reference_frames: REFERENCE_FRAMES, depth, ..feed }
+    /// The same with a reference segment for each row.
+    pub fn train_feed(&self) -> FeedSettings {
+        FeedSettings { reference_frames: REFERENCE_FRAMES, ..self.feed_settings() }
     }
 
     /// The same with the place where mel frames are computed, which is printed.
@@ -102,7 +122,7 @@ impl TrainPlan {
             train_data: Some(self.train_data.clone()),
             val_data: self.val_data.clone(),
             num_workers: Some(self.prepare.workers),
-            prefetch_buffer_size: Some(self.depth),
+            prefetch_buffer_size: Some(self.buffers.depth),
             cache_dataset: self.prepare.features == Features::Cached,
             cache_dir: self.prepare.cache_dir.clone(),
             max_rejected: Some(self.prepare.max_rejected),
@@ -117,7 +137,11 @@ impl TrainPlan {
             audio: self.data.audio,
             batch: self.batch.clone(),
             train: self.train.clone(),
-            devices: DeviceConfig::of(&self.devices),
+            devices: DeviceConfig {
+                buffer_size: self.buffers.samples,
+                ..DeviceConfig::of(&self.devices)
+            },
+            set_keys: SetKeys::default(),
         }
     }
 }
@@ -127,8 +151,10 @@ pub fn effective_config(plan: &TrainPlan) -> Result<String> {
     let text = toml::to_string(&plan.to_file())
         .map_err(Failure::foreign)
         .context("cannot write the settings as a configuration file")?;
+    let Buffers { depth, host, workers, .. } = plan.buffers;
     Ok(format!(
         "# The settings of this run. To run with the same settings:\n\
-         # tandem train --config THIS_FILE\n\n{text}"
+         # tandem train --config THIS_FILE\n\
+         # Buffers, in batches: {depth} for the model, {host} on the host; {workers} workers.\n\n{text}"
     ))
 }

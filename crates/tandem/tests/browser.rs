@@ -12,6 +12,8 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::Child;
 use support::TestDir;
+use support::http::Serving;
+use support::voice::dir_with_voice;
 
 const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/example-run.jsonl");
 
@@ -176,4 +178,84 @@ fn a_page_of_another_origin_cannot_read_the_run() {
     assert_eq!(browser.text(&picture.replace("URL", &url)), "refused");
     child.kill().expect("ours");
     child.wait().expect("gone");
+}
+
+/// `tandem serve` with a small untrained voice.
+fn serve(dir: &TestDir) -> (Serving, String) {
+    let args =
+        ["serve", "--checkpoint", "run", "--port", "0", "--steps", "2", "--vocoder-rounds", "2"];
+    let server = Serving::start(dir, &args);
+    let url = format!("http://{}/", server.address);
+    (server, url)
+}
+
+const STATE: &str = "document.documentElement.dataset.state";
+
+#[test]
+#[ignore = "needs Chromium: scripts/browser_tests.sh"]
+fn the_speech_page_speaks_in_both_languages() {
+    let dir = dir_with_voice();
+    let (_server, url) = serve(&dir);
+    let mut browser = Browser::start(&dir.path("browser"));
+    browser.size(390, 844);
+    for (lang, direction, text) in
+        [("en", "ltr", "Good morning. How are you?"), ("fa", "rtl", "سلام دنیا! حال شما چطور است؟")]
+    {
+        browser.open(&format!("{url}?lang={lang}"));
+        browser.wait_for(&format!("{STATE} === 'ready'"));
+        assert_eq!(browser.text("document.documentElement.dir"), direction);
+        let names = "[...document.getElementById('voice').options].map((one) => one.value).join()";
+        assert_eq!(browser.text(names), "default,emma");
+        let wide = browser.number("document.documentElement.scrollWidth");
+        assert!(wide <= 390.0, "{lang}: {wide} wide");
+        browser.evaluate(&format!("document.getElementById('text').value = '{text}'"));
+        browser.evaluate("document.getElementById('form').requestSubmit()");
+        browser.wait_for(&format!("{STATE} === 'done'"));
+        // The whole is a file with a length, which plays.
+        browser.wait_for("document.getElementById('result').duration > 0.1");
+        let play = "(async () => { const a = document.getElementById('result'); a.muted = true; \
+                    await a.play(); return a.duration; })()";
+        assert!(browser.number(play).is_finite());
+        assert!(browser.text("document.getElementById('save').href").starts_with("blob:"));
+    }
+    // A text in another language is refused with the words of the server.
+    browser.evaluate("document.getElementById('text').value = 'Привет.'");
+    browser.evaluate("document.getElementById('form').requestSubmit()");
+    browser.wait_for(&format!("{STATE} === 'failed'"));
+    let status = browser.text("document.getElementById('status').textContent");
+    assert!(status.contains("reads en, fa"), "{status}");
+    // Stop ends a long text.
+    browser.evaluate("document.getElementById('text').value = 'Good morning to you. '.repeat(100)");
+    browser.evaluate("document.getElementById('form').requestSubmit()");
+    browser.wait_for(&format!("{STATE} === 'waiting' || {STATE} === 'playing'"));
+    browser.evaluate("document.getElementById('stop').click()");
+    browser.wait_for(&format!("{STATE} === 'stopped'"));
+    let requested = browser.requests();
+    let ours = |address: &String| {
+        address.starts_with(&url) || address.starts_with("blob:") || address.starts_with("data:")
+    };
+    assert!(requested.iter().all(ours), "{requested:?}");
+    browser.assert_no_errors(&["status of 400"]);
+}
+
+#[test]
+#[ignore = "needs Chromium: scripts/browser_tests.sh"]
+fn a_page_of_another_origin_cannot_make_the_server_speak() {
+    let dir = dir_with_voice();
+    let (server, url) = serve(&dir);
+    let evil = dir.path("evil.html");
+    fs::write(&evil, "<p>evil</p>").expect("written");
+    let mut browser = Browser::start(&dir.path("browser"));
+    browser.open(&format!("file://{}", evil.display()));
+    let body = r#"{"model":"run","voice":"emma","input":"Evil."}"#;
+    for (mode, kind) in [("cors", "application/json"), ("no-cors", "text/plain")] {
+        let fetch = format!(
+            "fetch('{url}v1/audio/speech', {{ method: 'POST', mode: '{mode}', body: '{body}', \
+             headers: {{ 'content-type': '{kind}' }} }}).then((r) => r.text()).catch(() => '')"
+        );
+        assert_eq!(browser.text(&fetch), "");
+    }
+    let metrics = server.get("/metrics").text();
+    assert!(!metrics.contains("tandem_serve_requests_total{"), "{metrics}");
+    assert!(metrics.contains("tandem_serve_texts_total 0\n"), "{metrics}");
 }

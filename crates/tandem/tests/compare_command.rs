@@ -29,7 +29,7 @@ fn record(steps: u64, base: u64, seed: u64) -> String {
             items: 16,
             frames: 4000,
             shape: Some(shape),
-            losses: vec![],
+            ..Step::default()
         };
         lines.push(Stamped { at, event: step.into() });
         let mut sample = DeviceSample::new("cuda:0".into(), DeviceRole::Model);

@@ -114,6 +114,7 @@ fn an_analysis_has_every_measurement() {
         "/audio/variation",
         "/audio/times_real_time",
         "/cache/cold",
+        "/cache/rows",
         "/cache/warm",
         "/cache/gain",
         "/batches/count",

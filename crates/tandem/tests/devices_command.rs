@@ -47,7 +47,11 @@ fn the_banner_shows_mode_devices_buffer_and_limits() {
         ["--enable-memory-isolation", "--data-gpu-memory", "100", "--model-gpu-memory", "200"];
     let output = dir.run(&[&flags[..], &more[..]].concat());
     assert_eq!(output.code, Some(0), "{output:?}");
-    for line in ["mode: CPU buffered", "buffer: 20 samples", "on one device 300 MB together"] {
+    for line in [
+        "mode: CPU buffered",
+        "host buffer: 2 batches (from --buffer-size 20)",
+        "on one device 300 MB together",
+    ] {
         assert!(output.out.contains(line), "`{line}` is not in:\n{}", output.out);
     }
 }
@@ -94,7 +98,8 @@ fn device_settings_of_a_file_are_used_and_checked() {
     let write = |text: &str| std::fs::write(dir.path("run.toml"), text).expect("written");
     write("[devices]\nbackend = \"cpu\"\nbuffer_size = 7\n");
     let found = dir.run(&["devices", "--config", "run.toml", "--json"]).json();
-    assert_eq!(found["placement"]["buffer_size"], Value::from(7));
+    assert_eq!(found["buffers"]["samples"], Value::from(7));
+    assert_eq!(found["buffers"]["depth"], Value::from(1));
     write("[devices]\nbuffer_size = 0\n");
     dir.run(&["devices", "--config", "run.toml"]).assert_failed(&["`devices.buffer_size` is 0"]);
     write("[devices]\nbackends = \"cpu\"\n");

@@ -47,9 +47,17 @@ fn changed_corpus() -> TestDir {
 fn prepared(dir: &TestDir) -> Value {
     let mut summary = dir.prepare(&["--cache-dataset"]);
     let fields = summary.as_object_mut().unwrap();
-    for of_this_run in
-        ["rebuilt", "recovered", "touched", "damage", "took", "peak_memory", "cache", "root"]
-    {
+    for of_this_run in [
+        "rebuilt",
+        "recovered",
+        "touched",
+        "damage",
+        "took",
+        "peak_memory",
+        "words",
+        "cache",
+        "root",
+    ] {
         fields.remove(of_this_run);
     }
     let batches = dir.run(&["batches", "corpus", "--cache-dataset", "--json"]).json();

@@ -110,3 +110,61 @@ fn errors_become_part_of_the_report() {
     doctor(&dir, &["-o", "no/such/place.txt"])
         .assert_failed(&["cannot write", "a directory that exists"]);
 }
+
+/// Titles and labels of the rows of a results template.
+fn labels(markdown: &str) -> Vec<String> {
+    let rows = markdown.lines().filter_map(|line| {
+        let title = line.strip_prefix("## ").map(str::to_string);
+        let label =
+            line.strip_prefix("| ").and_then(|rest| Some(rest.split_once(" |")?.0.to_string()));
+        title.or(label)
+    });
+    rows.collect()
+}
+
+/// The document and the program have the same rows in the same order, in both languages.
+#[test]
+fn results_fill_every_row_of_the_template() {
+    let rows = ('a'..='h').map(|name| format!("{name}|hello there|hello there\n"));
+    let dir = TestDir::with_clips(8, &rows.collect::<String>());
+    let train = ["train", "--train-data", "corpus", "--model-size", "micro", "--batch-size", "4"];
+    let trained = dir.run(&[&train[..], &["--max-steps", "4", "--num-workers", "1"]].concat());
+    assert_eq!(trained.code, Some(0), "{}", trained.err);
+    for (lang, document) in [
+        ("en", include_str!("../../../docs/results-template.md")),
+        ("fa", include_str!("../../../docs/fa/results-template.md")),
+    ] {
+        let template = document.split_once("<!-- template -->").expect("the template").1;
+        let filled = dir.run(&["doctor", "--results", "--lang", lang]);
+        assert_eq!(filled.code, Some(0), "{}", filled.err);
+        assert_eq!(labels(template), labels(&filled.out), "{}", filled.out);
+    }
+    let filled = dir.run(&["doctor", "--results", "runs/corpus-micro-b4-1"]).out;
+    let value = |label: &str| {
+        let line = filled.lines().find(|line| line.starts_with(&format!("| {label} |")));
+        line.unwrap_or_else(|| panic!("no `{label}` in {filled}")).to_string()
+    };
+    for (label, words) in [
+        ("Batch size, gradient accumulation", "4, 1"),
+        ("Steps", "4"),
+        ("Length of all recordings", " s"),
+        ("Model size", "micro"),
+        ("Features cached", "no"),
+    ] {
+        assert!(value(label).contains(words), "{}", value(label));
+    }
+    for label in [
+        "Cold start (no cache)",
+        "Warm start (cache read)",
+        "Samples per second",
+        "Storage of the corpus",
+    ] {
+        assert!(!value(label).contains("not measured"), "{}", value(label));
+    }
+    let quick = dir.run(&["doctor", "--results", "--quick"]).out;
+    assert!(quick.contains("| Cold start (no cache) | not measured |"), "{quick}");
+    let saved = dir.run(&["doctor", "--results", "--quick", "-o", "results.md"]);
+    assert!(saved.err.contains("written: results.md"), "{}", saved.err);
+    fs::create_dir(dir.path("empty")).expect("a directory");
+    dir.run(&["doctor", "--results", "empty"]).assert_failed(&["cannot read the run"]);
+}

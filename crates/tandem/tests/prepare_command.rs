@@ -38,6 +38,41 @@ fn a_header_a_byte_order_mark_and_windows_line_ends_are_read() {
 }
 
 #[test]
+fn a_column_of_phonemes_replaces_the_text_and_its_symbols_are_checked() {
+    let manifest = "id|text|phonemes|language\na|Ich habe 3|/ɪç haːbə dʁaɪ/|de\nb|hello||en\n\
+        c|Haus|haʊs ☃|de\n";
+    let dir = TestDir::with_clips(3, "");
+    dir.write("metadata.csv", manifest.as_bytes());
+    let languages = ["--languages", "en,de", "--max-rejected", "1"];
+    let summary = dir.prepare(&languages);
+    assert_eq!((&summary["usable"], &summary["rejected"]), (&2.into(), &1.into()), "{summary}");
+    let row = &summary["rejected_rows"][0];
+    let message = "`☃` (U+2603) at character 6 of the phonemes is not a symbol the voice knows";
+    assert_eq!((&row["id"], &row["message"]), (&"c".into(), &message.into()));
+    // Where characters are asked for, the text counts again: its number cannot be read.
+    let characters = ["--pronunciation", "characters"];
+    let summary = dir.prepare(&[&languages[..], &characters].concat());
+    assert_eq!(summary["rejected_rows"][0]["id"], "a", "{summary}");
+    assert_eq!((&summary["usable"], &summary["rejected"]), (&2.into(), &1.into()), "{summary}");
+}
+
+#[test]
+fn the_symbols_of_each_language_and_uncertain_words_are_shown() {
+    let dir = TestDir::with_clips(3, "a|a frimble\nb|سلام دنیا\nc|yes\n");
+    let shown = dir.run(&["prepare", "corpus"]);
+    let line = "symbols    en built-in phonemes, fa characters; of 3 words, 33.3 % guessed and \
+        0.0 % in characters (`tandem text` names them)";
+    assert!(shown.out.contains(line), "{}", shown.out);
+    // Nothing is read the second time.
+    let shown = dir.run(&["prepare", "corpus"]);
+    assert!(
+        shown.out.contains("symbols    en built-in phonemes, fa characters\n"),
+        "{}",
+        shown.out
+    );
+}
+
+#[test]
 fn ids_may_have_an_extension_and_directories() {
     let dir = TestDir::with(&[
         ("wavs/en/a.wav", &tone_wav()),

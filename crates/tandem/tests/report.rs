@@ -24,7 +24,7 @@ fn record(dir: &TestDir, file: &str) {
             items: 16,
             frames: 9000,
             shape: None,
-            losses: vec![],
+            ..Step::default()
         });
     }
     recorder.send(Final { outcome: RunOutcome::Done, why: None, steps: 20, flags: vec![] });

@@ -24,7 +24,7 @@ fn record(dir: &TestDir, batch: u32) {
             items: batch,
             frames: 300 * u64::from(batch),
             shape: Some([batch, 64, 400]),
-            losses: vec![],
+            ..Step::default()
         };
         lines.push(Stamped { at: Nanos(number), event: step.into() });
     }

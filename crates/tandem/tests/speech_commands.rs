@@ -7,56 +7,8 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 use std::process::Stdio;
-use support::{Kind, TestDir, wav};
-use tandem_data::audio::mel::MelConfig;
-use tandem_data::text::{SymbolTable, TextConfig};
-use tandem_model::Device;
-use tandem_model::checkpoint::{Checkpoints, Contents, Keep, Mark, TensorSet, Values};
-use tandem_model::mel_scale::MelScale;
-use tandem_model::network::size::{ModelSize, VoiceConfig};
-use tandem_model::network::voice::Voice;
-use tandem_model::trained_voice::{
-    EMA, KnownSpeaker, SPEAKERS, VOICE, VOICE_VERSION, VoiceDocument, tensor_set,
-};
-use tandem_model::weights::weights_of;
-use tandem_units::Seed;
-
-/// A run directory with one checkpoint.
-fn dir_with_voice() -> TestDir {
-    let dir = TestDir::new();
-    let table = SymbolTable::standard();
-    let config = VoiceConfig {
-        text_width: 16,
-        text_blocks: 1,
-        decoder_width: 16,
-        decoder_blocks: 1,
-        head_width: 8,
-        voice_width: 8,
-        ..VoiceConfig::of(ModelSize::Tiny, table.len(), 2, 80)
-    };
-    let voice = Voice::new(&config, Seed(1), &Device::flex());
-    let document = VoiceDocument {
-        version: VOICE_VERSION,
-        size: ModelSize::Tiny,
-        config,
-        scale: MelScale { mean: -5.0, deviation: 2.0 },
-        mel: MelConfig::SPEECH_22K,
-        text: TextConfig::default(),
-        lexicon: None,
-        symbols: table.version(),
-        languages: vec!["en".into(), "fa".into()],
-        speakers: vec![KnownSpeaker { name: "emma".into(), language: "en".into() }],
-    };
-    let mut contents = Contents::new(40);
-    contents.add_document(VOICE, &document).expect("a document");
-    contents.tensors.insert(EMA.into(), tensor_set(&weights_of(&voice)).expect("weights"));
-    let mut speakers = TensorSet::new();
-    speakers.insert("0", &[30, 80], Values::F32(vec![0.1; 2400])).expect("a speaker");
-    contents.tensors.insert(SPEAKERS.into(), speakers);
-    let mut checkpoints = Checkpoints::open(&dir.path("run"), Keep { last: 1 }).expect("a run");
-    checkpoints.save(&contents, Mark::Last).expect("a checkpoint");
-    dir
-}
+use support::voice::dir_with_voice;
+use support::{Kind, wav};
 
 const SYNTH: [&str; 5] = ["synth", "--checkpoint", "run", "-o", "a.wav"];
 
@@ -105,6 +57,12 @@ fn text_may_come_from_a_file_or_a_pipe_and_a_voice_from_a_recording() {
     let found = dir.run(&synth(&args)).json();
     assert_eq!(found["sentences"].as_array().map(Vec::len), Some(2));
     assert_eq!(found["unsaid"], serde_json::json!(["* * *"]));
+    // A voice of few speakers cannot copy another one.
+    assert_eq!(found["training_speakers"], 1);
+    let copied = dir.run(&synth(&["--text", "Hi", "--reference", "me.wav"]));
+    assert!(copied.err.contains("warning: this voice was trained on 1 speaker;"), "{copied:?}");
+    let known = dir.run(&synth(&["--text", "Hi", "--speaker", "emma"]));
+    assert!(!known.err.contains("warning"), "{known:?}");
     let mut piped = dir.tandem(&synth(&["--text-file", "-"]));
     let mut child = piped.stdin(Stdio::piped()).spawn().expect("starts");
     child.stdin.take().expect("a pipe").write_all("سلام".as_bytes()).expect("written");
@@ -161,4 +119,67 @@ fn a_voice_is_evaluated_by_language_and_speaker() {
     let table = dir.run(&[&evaluate[..], &quick].concat());
     assert!(table.out.contains("language en") && table.out.contains("speaker "), "{table:?}");
     assert!(table.out.contains("distortion"), "{table:?}");
+}
+
+const EXPORT: [&str; 5] = ["export", "--checkpoint", "run", "-o", "voices"];
+
+fn export<'a>(more: &[&'a str]) -> Vec<&'a str> {
+    [&EXPORT[..], more].concat()
+}
+
+#[test]
+fn an_exported_voice_is_two_files_and_says_what_it_contains() {
+    let dir = dir_with_voice();
+    let made = dir.run(&export(&["--format", "piper", "--name", "anna", "--json"]));
+    let found = made.json();
+    assert_eq!(found["opset"], 17);
+    assert_eq!(found["speakers"][0]["name"], "emma");
+    assert_eq!(found["vocoder"], "Griffin-Lim, 32 iterations");
+    assert!(made.err.contains("Griffin-Lim instead of a neural vocoder"), "{made:?}");
+    let bytes = fs::read(dir.path("voices/anna.onnx")).expect("a model");
+    assert_eq!(found["bytes"], bytes.len());
+    let config = fs::read(dir.path("voices/anna.onnx.json")).expect("a configuration");
+    let config: Value = serde_json::from_slice(&config).expect("JSON");
+    assert_eq!(
+        (&config["num_speakers"], &config["audio"]["sample_rate"]),
+        (&1.into(), &22050.into())
+    );
+
+    let made = dir.run(&export(&["--format", "onnx", "--vocoder-rounds", "2", "--steps", "3"]));
+    assert_eq!(made.code, Some(0), "{made:?}");
+    assert!(made.out.contains("3 steps, Griffin-Lim, 2 iterations"), "{made:?}");
+    let about = fs::read(dir.path("voices/voice.json")).expect("a description");
+    let about: Value = serde_json::from_slice(&about).expect("JSON");
+    assert_eq!(
+        (&about["flow_steps"], &about["speakers"][0]["language"]),
+        (&3.into(), &"en".into())
+    );
+}
+
+#[test]
+fn what_cannot_be_exported_is_an_error_with_a_hint() {
+    let dir = dir_with_voice();
+    dir.write("empty/nothing.txt", b"");
+    let fails = |more: &[&str], words: &[&str]| {
+        dir.run(&export(&[&["--format", "onnx"], more].concat())).assert_failed(words);
+        assert!(!dir.path("voices").exists(), "{more:?} wrote files");
+    };
+    fails(&["--speaker", "nobody"], &["no speaker `nobody`", "`emma`"]);
+    fails(&["--language", "de"], &["does not speak", "hint"]);
+    fails(&["--steps", "0"], &["steps", "hint"]);
+    fails(&["--name", "../a"], &["cannot be the name", "hint"]);
+    fails(&["--vocoder", "empty"], &["empty", "hint"]);
+    let none = dir.run(&["export", "--checkpoint", "empty", "--format", "onnx", "-o", "voices"]);
+    none.assert_failed(&["cannot load the voice", "hint"]);
+}
+
+#[test]
+fn a_check_without_its_programs_says_what_is_missing() {
+    let dir = dir_with_voice();
+    let check =
+        |python: &str| dir.run(&export(&["--format", "onnx", "--check", "--python", python]));
+    check("no-such-python").assert_failed(&["cannot start `no-such-python`", "--python"]);
+    check("false").assert_failed(&["ONNX Runtime cannot run", "hint"]);
+    let two = ["--format", "onnx", "--check", "--check-text", "One. Two.", "--python", "false"];
+    dir.run(&export(&two)).assert_failed(&["2 sentences", "one sentence"]);
 }

@@ -37,7 +37,8 @@ fn an_english_text_is_shown_step_by_step() {
     text        Dr. Ng paid $5
     language    en (English, detected by script)
     normalised  doctor ng paid five dollars
-    symbols     29: <begin>=288 d=20 o=31 c=19 t=36 o=31 r=34 _=1 n=30 g=23 _=1 p=32 a=17 i=25 d=20 _=1 f=22 i=25 v=38 e=21 _=1 d=20 o=31 l=28 l=28 a=17 r=34 s=35 <end>=289
+    phonemes    dˈɑktɚ ˈɛŋ pˈeɪd fˈaɪv dˈɑlɚz
+    symbols     31: <begin>=288 d=20 ˈ=184 ɑ=188 k=27 t=36 ɚ=201 _=1 ˈ=184 ɛ=202 ŋ=228 _=1 p=32 ˈ=184 e=21 ɪ=218 d=20 _=1 f=22 ˈ=184 a=17 ɪ=218 v=38 _=1 d=20 ˈ=184 ɑ=188 l=28 ɚ=201 z=42 <end>=289
     ");
 }
 
@@ -59,7 +60,8 @@ fn refused_texts_have_a_reason_and_a_hint() {
     text        ok
     language    en (English, detected by script)
     normalised  ok
-    symbols     4: <begin>=288 o=31 k=27 <end>=289
+    phonemes    ˈoʊkˈeɪ
+    symbols     9: <begin>=288 ˈ=184 o=31 ʊ=248 k=27 ˈ=184 e=21 ɪ=218 <end>=289
 
     text        a ★
     refused     `★` (U+2605) at character 3 is not a symbol the voice knows
@@ -104,13 +106,14 @@ fn a_language_may_be_given_by_name() {
     text        -5 °C
     language    en (English, detected by script)
     normalised  minus five degrees celsius
-    symbols     28: <begin>=288 m=29 i=25 n=30 u=37 s=35 _=1 f=22 i=25 v=38 e=21 _=1 d=20 e=21 g=23 r=34 e=21 e=21 s=35 _=1 c=19 e=21 l=28 s=35 i=25 u=37 s=35 <end>=289
+    phonemes    mˈaɪnəs fˈaɪv dɪɡɹˈiz sˈɛlsiəs
+    symbols     32: <begin>=288 m=29 ˈ=184 a=17 ɪ=218 n=30 ə=199 s=35 _=1 f=22 ˈ=184 a=17 ɪ=218 v=38 _=1 d=20 ɪ=218 ɡ=208 ɹ=237 ˈ=184 i=25 z=42 _=1 s=35 ˈ=184 ɛ=202 l=28 s=35 i=25 ə=199 s=35 <end>=289
     ");
 }
 
 #[test]
 fn phonemes_come_from_espeak() {
-    insta::assert_snapshot!(text(&["Hello, world!", "--phonemes"]), @r"
+    insta::assert_snapshot!(text(&["Hello, world!", "--pronunciation", "espeak"]), @r"
     exit 0
     text        Hello, world!
     language    en (English, detected by script)
@@ -131,7 +134,8 @@ fn a_lexicon_is_applied_and_its_errors_name_the_line() {
     text        nginx
     language    en (English, detected by script)
     normalised  engine x
-    symbols     10: <begin>=288 e=21 n=30 g=23 i=25 n=30 e=21 _=1 x=40 <end>=289
+    phonemes    ˈɛndʒən ˈɛks
+    symbols     14: <begin>=288 ˈ=184 ɛ=202 n=30 d=20 ʒ=259 ə=199 n=30 _=1 ˈ=184 ɛ=202 k=27 s=35 <end>=289
     ");
     std::fs::write(path, "nginx\n").unwrap();
     let shown = text(&["nginx", "--lexicon", path]).replace(path, "[LEXICON]");
@@ -154,7 +158,9 @@ fn lines_of_standard_input_are_read_as_json() {
         "language": "en",
         "detected": "script",
         "normalized": "hi",
-        "phonemes": null,
+        "phonemes": "hˈaɪ",
+        "guessed": [],
+        "as_characters": [],
         "symbols": [
           {
             "symbol": "<begin>",
@@ -165,8 +171,16 @@ fn lines_of_standard_input_are_read_as_json() {
             "id": 24
           },
           {
-            "symbol": "i",
-            "id": 25
+            "symbol": "ˈ",
+            "id": 184
+          },
+          {
+            "symbol": "a",
+            "id": 17
+          },
+          {
+            "symbol": "ɪ",
+            "id": 218
           },
           {
             "symbol": "<end>",
@@ -198,22 +212,22 @@ fn diacritics_can_be_kept() {
 fn languages_are_listed() {
     insta::assert_snapshot!(text(&["--list"]), @r"
     exit 0
-     tag  language    script    level  what is read
-     en   English     Latin     full   words, numbers, times, money, units, abbreviations
-     fa   Persian     Arabic    full   words, numbers, times, money, units, abbreviations
-     ar   Arabic      Arabic    basic  words; write numbers and signs as words
-     de   German      Latin     basic  words; write numbers and signs as words
-     fr   French      Latin     basic  words; write numbers and signs as words
-     es   Spanish     Latin     basic  words; write numbers and signs as words
-     it   Italian     Latin     basic  words; write numbers and signs as words
-     pt   Portuguese  Latin     basic  words; write numbers and signs as words
-     nl   Dutch       Latin     basic  words; write numbers and signs as words
-     tr   Turkish     Latin     basic  words; write numbers and signs as words
-     ru   Russian     Cyrillic  basic  words; write numbers and signs as words
-     uk   Ukrainian   Cyrillic  basic  words; write numbers and signs as words
-     pl   Polish      Latin     basic  words; write numbers and signs as words
-     cs   Czech       Latin     basic  words; write numbers and signs as words
-     sv   Swedish     Latin     basic  words; write numbers and signs as words
+     tag  language    script    symbols            level  what is read
+     en   English     Latin     built-in phonemes  full   words, numbers, times, money, units, abbreviations
+     fa   Persian     Arabic    characters         full   words, numbers, times, money, units, abbreviations
+     ar   Arabic      Arabic    characters         basic  words; write numbers and signs as words
+     de   German      Latin     characters         basic  words; write numbers and signs as words
+     fr   French      Latin     characters         basic  words; write numbers and signs as words
+     es   Spanish     Latin     characters         basic  words; write numbers and signs as words
+     it   Italian     Latin     characters         basic  words; write numbers and signs as words
+     pt   Portuguese  Latin     characters         basic  words; write numbers and signs as words
+     nl   Dutch       Latin     characters         basic  words; write numbers and signs as words
+     tr   Turkish     Latin     characters         basic  words; write numbers and signs as words
+     ru   Russian     Cyrillic  characters         basic  words; write numbers and signs as words
+     uk   Ukrainian   Cyrillic  characters         basic  words; write numbers and signs as words
+     pl   Polish      Latin     characters         basic  words; write numbers and signs as words
+     cs   Czech       Latin     characters         basic  words; write numbers and signs as words
+     sv   Swedish     Latin     characters         basic  words; write numbers and signs as words
     ");
 }
 

@@ -144,6 +144,26 @@ fn the_last_checkpoint_can_be_the_best() {
     assert!(best.contains(r#""step":2"#), "{best}");
 }
 
+/// The loss of the frames decides, without that of the durations.
+#[test]
+fn the_score_of_the_best_checkpoint_is_its_acoustic_loss() {
+    let dir = TestDir::new();
+    let output = train(&dir, "run", &["--max-steps", "2"]);
+    assert_eq!(output.code, Some(0), "{output:?}");
+    let record = fs::read_to_string(dir.path("run/run.jsonl")).expect("a record");
+    let validated = record
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).expect("an event"))
+        .rfind(|event| event["event"] == "validation" && event["best"] == true)
+        .expect("a best validation");
+    let value = |name: &str| validated["values"][name].as_f64().expect("a number");
+    let best = fs::read_to_string(dir.path("run/best.json")).expect("a mark");
+    let score = format!("\"score\":{}", value("acoustic"));
+    assert!(best.contains(&score), "{best} {validated}");
+    assert!((value("acoustic") - value("prior") - value("flow")).abs() < 1e-9, "{validated}");
+    assert!(value("total") > value("acoustic"), "{validated}");
+}
+
 /// `timeout` signals the program and then its process group, so the program gets both signals.
 #[test]
 fn two_signals_at_once_count_as_one() {

@@ -79,7 +79,8 @@ fn converted_settings_start_a_run() {
     let again = dir.run(&["validate", "--config", "ours.toml", "--json"]).json();
     assert_eq!((&again["ready"], &again["written_for"]), (&true.into(), &"tandem".into()));
     let train = ["train", "--config", "ours.toml", "--max-steps", "1", "--frame-budget", "900"];
-    let trained = dir.run(&[&train[..], &["--cache-dataset", "--batch-size", "2"]].concat());
+    let more = ["--cache-dataset", "--batch-size", "2", "--checkpoint-dir", "run"];
+    let trained = dir.run(&[&train[..], &more].concat());
     assert_eq!(trained.code, Some(0), "{trained:?}");
     let saved = fs::read_to_string(dir.path("run/config.toml")).expect("the run's settings");
     assert!(saved.contains("lr = 0.0001") && saved.contains("clip = 0.5"), "{saved}");
@@ -135,6 +136,13 @@ fn invalid_files_are_errors_with_position_and_hint() {
             "a.yaml",
             "data:\n  learning_rate: 3\n",
             ["unknown key", "did you mean `training.learning_rate`?"],
+        ),
+        ("a.yaml", "data: {}\nnum_workers: 4\n", ["line 2", "did you mean `data.num_workers`?"]),
+        ("a.yaml", "data: {}\nbatch: {}\n", ["unknown key `batch`", "cannot be mixed"]),
+        (
+            "a.yaml",
+            "data:\n  zzzz: 4\n",
+            ["unknown key `data.zzzz`", "the nearest keys are `data."],
         ),
         ("a.yaml", "data:\n  batch_size: many\n", ["line 2, column 15", "expected a whole number"]),
         ("a.yaml", "data:\n  enable_xla: 3\n", ["line 2, column 15", "expected true or false"]),

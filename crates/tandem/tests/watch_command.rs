@@ -4,10 +4,11 @@ mod support;
 
 use rustix::process::Signal;
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpStream};
-use std::process::{Child, Stdio};
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpStream;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
+use support::http::{Serving, address, ask};
 use support::{CommandOutput, TestDir};
 
 const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/example-run.jsonl");
@@ -23,81 +24,14 @@ fn run() -> TestDir {
     dir
 }
 
-/// A running `tandem watch`, killed when dropped.
-struct Watched {
-    child: Child,
-    address: SocketAddr,
-}
-
-impl Watched {
-    fn open(dir: &TestDir, more: &[&str]) -> Watched {
-        let args = [&["watch", "run", "--port", "0"], more].concat();
-        let mut child = dir.tandem(&args).spawn().expect("the program runs");
-        let mut line = String::new();
-        let stdout = child.stdout.take().expect("piped");
-        BufReader::new(stdout).read_line(&mut line).expect("its first line");
-        Watched { child, address: address(&line) }
-    }
-
-    fn get(&self, path: &str) -> Answer {
-        self.ask(&format!("GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", self.address))
-    }
-
-    fn ask(&self, request: &str) -> Answer {
-        ask(self.address, request)
-    }
-}
-
-impl Drop for Watched {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn address(line: &str) -> SocketAddr {
-    let dir = line.split("http://").nth(1).unwrap_or_else(|| panic!("no address in `{line}`"));
-    dir.trim().trim_end_matches('/').parse().expect("an address")
-}
-
-struct Answer {
-    status: u16,
-    head: String,
-    body: Vec<u8>,
-}
-
-impl Answer {
-    fn text(&self) -> String {
-        String::from_utf8(self.body.clone()).expect("text")
-    }
-
-    #[track_caller]
-    fn is(&self, status: u16, kind: &str) {
-        assert_eq!(self.status, status, "{}", self.head);
-        assert!(self.head.contains(&format!("content-type: {kind}")), "{}", self.head);
-        for guard in ["content-security-policy: default-src 'none'", "nosniff", "no-store"] {
-            assert!(self.head.contains(guard), "{guard} is not in {}", self.head);
-        }
-        assert!(!self.head.contains("access-control-allow"), "{}", self.head);
-    }
-}
-
-fn ask(address: SocketAddr, request: &str) -> Answer {
-    let mut stream = TcpStream::connect(address).expect("the server runs");
-    stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a limit");
-    stream.write_all(request.as_bytes()).expect("sent");
-    let mut bytes = Vec::new();
-    stream.read_to_end(&mut bytes).expect("an answer");
-    let end = bytes.windows(4).position(|four| four == b"\r\n\r\n").expect("a head") + 4;
-    let head = String::from_utf8(bytes[..end].to_vec()).expect("text");
-    let status = head[9..12].parse().expect("a status");
-    Answer { status, head, body: bytes[end..].to_vec() }
+fn open(dir: &TestDir, more: &[&str]) -> Serving {
+    Serving::start(dir, &[&["watch", "run", "--port", "0"], more].concat())
 }
 
 #[test]
 fn every_url_has_its_content() {
     let dir = run();
-    let page = Watched::open(&dir, &[]);
+    let page = open(&dir, &[]);
     let front = page.get("/");
     front.is(200, "text/html; charset=utf-8");
     let text = front.text();
@@ -129,7 +63,7 @@ fn every_url_has_its_content() {
 #[test]
 fn samples_are_served_whole_and_by_range_and_no_other_file_is() {
     let dir = run();
-    let page = Watched::open(&dir, &[]);
+    let page = open(&dir, &[]);
     let sound = page.get("/samples/step%2D000020%2Den%2Ewav");
     sound.is(200, "audio/wav");
     assert_eq!(sound.body, support::tone_wav());
@@ -159,7 +93,7 @@ fn samples_are_served_whole_and_by_range_and_no_other_file_is() {
 #[test]
 fn other_hosts_other_pages_and_other_methods_are_refused() {
     let dir = run();
-    let page = Watched::open(&dir, &[]);
+    let page = open(&dir, &[]);
     let ask = |lines: &str| page.ask(&format!("GET /metrics HTTP/1.1\r\n{lines}\r\n")).status;
     assert_eq!(ask("Host: localhost:1\r\n"), 200);
     // DNS rebinding: the name of another host that resolves to loopback.
@@ -172,7 +106,7 @@ fn other_hosts_other_pages_and_other_methods_are_refused() {
             format!("{method} / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n");
         let answer = page.ask(&request);
         assert_eq!(answer.status, 405, "{method}");
-        assert!(answer.head.contains("allow: GET, HEAD"), "{}", answer.head);
+        assert!(answer.head.contains("allow: GET,HEAD"), "{}", answer.head);
     }
     assert_eq!(page.ask("nonsense\r\n\r\n").status, 400);
     let long = format!("GET / HTTP/1.1\r\nHost: localhost\r\nX: {}\r\n\r\n", "x".repeat(20_000));
@@ -185,7 +119,7 @@ fn events_follow_the_record_while_it_grows() {
     let whole = fs::read_to_string(EXAMPLE).expect("the example");
     let half = whole.lines().take(20).map(|line| format!("{line}\n")).collect::<String>();
     fs::write(dir.path("run/run.jsonl"), &half).expect("written");
-    let page = Watched::open(&dir, &["--lang", "fa"]);
+    let page = open(&dir, &["--lang", "fa"]);
     let mut stream = TcpStream::connect(page.address).expect("open");
     stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a limit");
     stream.write_all(b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n").expect("sent");
@@ -219,7 +153,7 @@ fn unusable_runs_and_ports_are_errors_with_a_hint() {
         .assert_failed(&["no run record", "--checkpoint-dir"]);
     dir.run(&["watch", "run/secret.txt", "--port", "0"]).assert_failed(&["is not a run record"]);
     dir.run(&["watch", "run", "--tui"]).assert_failed(&["needs a terminal", "tandem report"]);
-    let page = Watched::open(&dir, &[]);
+    let page = open(&dir, &[]);
     let port = page.address.port().to_string();
     dir.run(&["watch", "run", "--port", &port]).assert_failed(&["is in use", "another port"]);
     // The port is checked before any work, so no run directory is created.
@@ -231,7 +165,7 @@ fn unusable_runs_and_ports_are_errors_with_a_hint() {
 #[test]
 fn a_signal_stops_the_server() {
     let dir = run();
-    let mut page = Watched::open(&dir, &[]);
+    let mut page = open(&dir, &[]);
     support::signal(&page.child, Signal::INT);
     assert_eq!(page.child.wait().expect("it ends").code(), Some(0));
     assert!(TcpStream::connect(page.address).is_err());

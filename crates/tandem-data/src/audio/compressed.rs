@@ -5,10 +5,10 @@
 //! stops at the limit, so that a small file cannot expand to hours of sound.
 //! May panic on crafted files: the caller runs it inside [`crate::panic_guard::catch_panic`].
 
-use super::limits::check_layout;
+use super::config::check_layout;
 use super::sniff::Kind;
 use super::vorbis_setup::check_setup;
-use super::{AudioError, AudioLimits};
+use super::{AudioConfig, AudioError};
 use std::io::{Cursor, ErrorKind};
 use symphonia::core::codecs::audio::well_known::{CODEC_ID_OPUS, CODEC_ID_VORBIS};
 use symphonia::core::codecs::audio::{AudioDecoder, AudioDecoderOptions};
@@ -42,7 +42,7 @@ impl CompressedReader {
         &mut self,
         kind: Kind,
         bytes: &[u8],
-        limits: &AudioLimits,
+        limits: &AudioConfig,
         mono: &mut Vec<f32>,
     ) -> Result<SampleRate, AudioError> {
         let mut stream = Stream::open(kind, bytes)?;

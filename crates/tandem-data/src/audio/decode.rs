@@ -1,15 +1,17 @@
 //! Decodes the bytes of a recording to mono samples at the corpus rate.
 //!
 //! In: bytes, and the file extension as a hint. Out: [`Sound`] that is not silent, finite, and neither
-//! too short nor too long. Allocates nothing per clip once the buffers fit the longest clip. The common
+//! too short nor too long. The order is fixed: decode, mix to mono, resample, trim silence, set the
+//! loudness; the last two only if [`AudioConfig`] asks for them. Allocates nothing per clip once the buffers fit the longest clip. The common
 //! case (16-bit mono WAV at the corpus rate) is not even copied. Opens no file.
 
 use super::compressed::CompressedReader;
-use super::limits::peak;
+use super::config::peak;
+use super::loudness::Loudness;
 use super::resample::Resampler;
 use super::sniff::{Kind, sniff};
 use super::wav::{Encoding, WavFile};
-use super::{AudioError, AudioLimits, Sound};
+use super::{AudioConfig, AudioError, Sound};
 use crate::panic_guard::catch_panic;
 use tandem_units::SampleRate;
 
@@ -17,7 +19,7 @@ use tandem_units::SampleRate;
 #[derive(Debug)]
 pub struct Decoder {
     rate: SampleRate,
-    limits: AudioLimits,
+    config: AudioConfig,
     compressed: CompressedReader,
     resampler: Resampler,
     /// 16-bit samples that could not be borrowed from the bytes of the file.
@@ -26,6 +28,10 @@ pub struct Decoder {
     mono: Vec<f32>,
     /// Mono at the corpus rate, if that differs.
     resampled: Vec<f32>,
+    /// Built for the first recording, if a loudness is set.
+    meter: Option<Loudness>,
+    /// The recording at the set loudness.
+    levelled: Vec<f32>,
 }
 
 /// The buffer with the result. It borrows nothing from the decoder, so that the buffers can be cleared after a panic.
@@ -39,15 +45,17 @@ enum Output<'a> {
 
 impl Decoder {
     /// A decoder to `rate` that refuses recordings outside the limits.
-    pub fn new(rate: SampleRate, limits: AudioLimits) -> Self {
+    pub fn new(rate: SampleRate, config: AudioConfig) -> Self {
         Self {
             rate,
-            limits,
+            config,
             compressed: CompressedReader::default(),
             resampler: Resampler::new(rate),
             sixteen_bit: Vec::new(),
             mono: Vec::new(),
             resampled: Vec::new(),
+            meter: None,
+            levelled: Vec::new(),
         }
     }
 
@@ -56,8 +64,8 @@ impl Decoder {
         self.rate
     }
 
-    pub fn limits(&self) -> &AudioLimits {
-        &self.limits
+    pub fn config(&self) -> &AudioConfig {
+        &self.config
     }
 
     /// Decodes one recording; the result is borrowed until the next call.
@@ -72,14 +80,22 @@ impl Decoder {
         let output = catch_panic(|| self.decode_to_buffer(bytes, hint))
             .unwrap_or_else(|message| Err(AudioError::Panicked { message }));
         if matches!(output, Err(AudioError::Panicked { .. })) {
-            *self = Self::new(self.rate, self.limits);
+            *self = Self::new(self.rate, self.config);
         }
-        Ok(match output? {
+        let sound = match output? {
             Output::Bytes(samples) => Sound::I16(samples),
             Output::SixteenBit => Sound::I16(&self.sixteen_bit),
             Output::Mono => Sound::F32(&self.mono),
             Output::Resampled => Sound::F32(&self.resampled),
-        })
+        };
+        let sound = trimmed(sound, self.rate, &self.config)?;
+        let Some(target) = self.config.loudness else { return Ok(sound) };
+        let meter = match &mut self.meter {
+            Some(meter) => meter,
+            none => none.insert(Loudness::new(self.rate)?),
+        };
+        meter.level(sound, target, &mut self.levelled)?;
+        Ok(Sound::F32(&self.levelled))
     }
 
     fn decode_to_buffer<'a>(
@@ -91,7 +107,7 @@ impl Decoder {
         let wav = if kind == Kind::Wav { WavFile::parse(body)? } else { None };
         let rate = match wav {
             Some(file) => {
-                self.limits.check_length(file.frames() as u64, file.rate)?;
+                self.config.check_length(file.frames() as u64, file.rate)?;
                 let same = file.rate == self.rate && file.channels == 1;
                 if same && file.encoding == Encoding::I16 {
                     return self.sixteen_bits(file.data);
@@ -99,7 +115,7 @@ impl Decoder {
                 file.mix_into(&mut self.mono);
                 file.rate
             }
-            None => self.compressed.decode(kind, body, &self.limits, &mut self.mono)?,
+            None => self.compressed.decode(kind, body, &self.config, &mut self.mono)?,
         };
         self.finish(rate)
     }
@@ -110,27 +126,46 @@ impl Decoder {
         if cfg!(target_endian = "little")
             && let Some(samples) = cast
         {
-            self.limits.check_peak(peak_of_i16(samples))?;
+            self.config.check_peak(peak_of_i16(samples))?;
             return Ok(Output::Bytes(samples));
         }
         let (samples, _) = data.as_chunks::<2>();
         self.sixteen_bit.clear();
         self.sixteen_bit.extend(samples.iter().map(|&bytes| i16::from_le_bytes(bytes)));
-        self.limits.check_peak(peak_of_i16(&self.sixteen_bit))?;
+        self.config.check_peak(peak_of_i16(&self.sixteen_bit))?;
         Ok(Output::SixteenBit)
     }
 
     /// Checks the mono samples and resamples them to the corpus rate.
     fn finish(&mut self, rate: SampleRate) -> Result<Output<'static>, AudioError> {
-        self.limits.check_length(self.mono.len() as u64, rate)?;
-        self.limits.check_peak(peak(&self.mono, rate)?)?;
+        self.config.check_length(self.mono.len() as u64, rate)?;
+        self.config.check_peak(peak(&self.mono, rate)?)?;
         if rate == self.rate {
             return Ok(Output::Mono);
         }
         self.resampler.convert(&self.mono, rate, &mut self.resampled)?;
-        self.limits.check_length(self.resampled.len() as u64, self.rate)?;
+        self.config.check_length(self.resampled.len() as u64, self.rate)?;
         Ok(Output::Resampled)
     }
+}
+
+/// The recording without the silence at its ends, if that is to be cut.
+fn trimmed<'a>(
+    sound: Sound<'a>,
+    rate: SampleRate,
+    config: &AudioConfig,
+) -> Result<Sound<'a>, AudioError> {
+    let Some(trim) = config.trim() else { return Ok(sound) };
+    let range = match sound {
+        Sound::I16(samples) => trim.range(samples, rate),
+        Sound::F32(samples) => trim.range(samples, rate),
+    };
+    let sound = sound.part(range);
+    let (length, limit) = (rate.seconds(sound.len()), config.min_length);
+    if length < limit {
+        return Err(AudioError::TrimmedTooShort { length, limit });
+    }
+    Ok(sound)
 }
 
 fn peak_of_i16(samples: &[i16]) -> f32 {

@@ -61,6 +61,16 @@ pub enum AudioError {
     },
     #[error("lasts {length}, the minimum is {limit}")]
     TooShort { length: Seconds, limit: Seconds },
+    /// Silence was cut from its ends.
+    #[error("{length} are left after trimming, the minimum is {limit}")]
+    TrimmedTooShort { length: Seconds, limit: Seconds },
+    #[error("lasts {length}, loudness is measured over {limit} or more")]
+    TooShortForLoudness { length: Seconds, limit: Seconds },
+    #[error("too quiet for a loudness: nothing in it is above -70 LUFS")]
+    TooQuietForLoudness,
+    /// The meter refuses the rate or the samples.
+    #[error("its loudness cannot be measured: {message}")]
+    Loudness { message: String },
     /// Nothing to hear in it.
     #[error("silent: the loudest sample is at {} of full scale, below {}", decibels(*peak), decibels(*limit))]
     Silent {
@@ -102,6 +112,13 @@ impl Hint for AudioError {
                 "split the recording into utterances, or raise `audio.max_length`"
             }
             Self::TooShort { .. } => "remove the row, or lower `audio.min_length`",
+            Self::TrimmedTooShort { .. } => {
+                "remove the row, or trim less: a lower `--trim-silence` or a larger `--trim-margin`"
+            }
+            Self::TooShortForLoudness { .. } | Self::TooQuietForLoudness => {
+                "remove the row, or leave out `--loudness`"
+            }
+            Self::Loudness { .. } => "leave out `--loudness`, or change `mel.rate`",
             Self::Silent { .. } => "record it again, or lower `audio.min_peak`",
             Self::EmptyFile
             | Self::NoSamples

@@ -5,7 +5,7 @@
 //!
 //! `read` instead of a memory map: mapping many small files does not scale over threads.
 
-use super::{AudioError, AudioLimits};
+use super::{AudioConfig, AudioError};
 use std::io::{self, Read};
 use std::path::Path;
 use tandem_disk::{ReadFile, retry};
@@ -22,7 +22,7 @@ impl FileReader {
     ///
     /// The size is checked before anything is read, and no more than that size is read: a file
     /// that grows meanwhile cannot exceed the limit.
-    pub fn read(&mut self, path: &Path, limits: &AudioLimits) -> Result<&[u8], AudioError> {
+    pub fn read(&mut self, path: &Path, limits: &AudioConfig) -> Result<&[u8], AudioError> {
         // Each try opens the file again: a stale NFS handle stays stale.
         let size = retry(|| {
             let mut file = ReadFile::open(path)?;
@@ -70,7 +70,7 @@ mod tests {
 
     const EIO: i32 = 5;
 
-    fn reading(contents: &[u8], limits: AudioLimits) -> Result<Vec<u8>, AudioError> {
+    fn reading(contents: &[u8], limits: AudioConfig) -> Result<Vec<u8>, AudioError> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("clip.wav");
         std::fs::write(&path, contents).unwrap();
@@ -93,7 +93,7 @@ mod tests {
         };
         let _watch = tandem_disk::watch_reads(folder.path(), Arc::new(hook));
         let mut reader = FileReader::default();
-        let read = reader.read(&path, &AudioLimits::default()).map(<[u8]>::to_vec);
+        let read = reader.read(&path, &AudioConfig::default()).map(<[u8]>::to_vec);
         (read, tries.load(Ordering::Relaxed))
     }
 
@@ -104,14 +104,14 @@ mod tests {
         for contents in [&[7u8; 3000][..], &[1, 2, 3], &[9; 2000]] {
             let path = folder.path().join("clip.wav");
             std::fs::write(&path, contents).unwrap();
-            assert_eq!(reader.read(&path, &AudioLimits::default()).unwrap(), contents);
+            assert_eq!(reader.read(&path, &AudioConfig::default()).unwrap(), contents);
         }
         assert_eq!(reader.buffer.capacity(), 3000);
     }
 
     #[test]
     fn empty_missing_large_and_special_files_have_different_errors() {
-        let small = AudioLimits { max_file: Bytes(10), ..AudioLimits::default() };
+        let small = AudioConfig { max_file: Bytes(10), ..AudioConfig::default() };
         assert!(matches!(reading(&[], small), Err(AudioError::EmptyFile)));
         assert!(matches!(reading(&[0; 11], small), Err(AudioError::FileTooLarge { .. })));
         assert_eq!(reading(&[0; 10], small).unwrap().len(), 10);
@@ -155,7 +155,7 @@ mod tests {
             }),
         );
         let missing = folder.path().join("clip.wav");
-        let error = FileReader::default().read(&missing, &AudioLimits::default()).unwrap_err();
+        let error = FileReader::default().read(&missing, &AudioConfig::default()).unwrap_err();
         let AudioError::Read { source, .. } = error else { panic!("{error}") };
         assert_eq!(source.kind(), io::ErrorKind::NotFound);
         assert_eq!(tries.load(Ordering::Relaxed), 1);
@@ -167,7 +167,7 @@ mod tests {
         let path = folder.path().join("clip.wav");
         rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::RUSR).unwrap();
         let start = Instant::now();
-        let error = FileReader::default().read(&path, &AudioLimits::default()).unwrap_err();
+        let error = FileReader::default().read(&path, &AudioConfig::default()).unwrap_err();
         assert!(start.elapsed() < Duration::from_secs(5));
         let AudioError::Read { source, .. } = &error else { panic!("{error}") };
         assert_eq!(source.to_string(), "it is not a regular file");

@@ -10,7 +10,7 @@
 //! are missing from a truncated file.
 
 use super::AudioError;
-use super::limits::check_layout;
+use super::config::check_layout;
 use tandem_units::{Bytes, SampleRate};
 
 /// How one sample is stored. Integers are signed and little-endian, except 8 bits: unsigned.

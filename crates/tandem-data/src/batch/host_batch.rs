@@ -33,6 +33,17 @@ pub struct RowMut<'a> {
     pub symbols: &'a mut [i32],
 }
 
+/// The arrays of a finished batch; shapes as those of the accessors of the same name.
+#[derive(Debug, PartialEq)]
+pub struct ArraysMut<'a> {
+    pub mel: &'a mut [f32],
+    pub symbols: &'a mut [i32],
+    pub frame_counts: &'a mut [i32],
+    pub symbol_counts: &'a mut [i32],
+    pub speakers: &'a mut [i32],
+    pub languages: &'a mut [i32],
+}
+
 /// The buffers of one batch. Call [`reset`](Self::reset), [`push_row`](Self::push_row) for each
 /// utterance and [`finish`](Self::finish), then read the arrays.
 #[derive(Clone, Debug)]
@@ -185,6 +196,20 @@ impl HostBatch {
     /// Indices of the utterances in the corpus: `[used]`.
     pub fn row_ids(&self) -> &[u32] {
         &self.row_ids
+    }
+
+    /// The arrays of a finished batch, for a consumer that owns the batch and may change them.
+    pub fn arrays_mut(&mut self) -> ArraysMut<'_> {
+        self.assert_finished();
+        let BatchShape { rows, frames, symbols } = self.shape;
+        ArraysMut {
+            mel: &mut self.mel[..rows * frames * self.bands],
+            symbols: &mut self.symbols[..rows * symbols],
+            frame_counts: &mut self.frame_counts,
+            symbol_counts: &mut self.symbol_counts,
+            speakers: &mut self.speakers,
+            languages: &mut self.languages,
+        }
     }
 
     /// Allocated memory, in use or not.

@@ -59,6 +59,16 @@ pub enum RowState {
 const _: () = assert!(size_of::<Record>() == 128, "the index format fixes the record's size");
 
 impl Record {
+    /// Its bytes on disk.
+    pub fn as_bytes(&self) -> &[u8] {
+        bytemuck::bytes_of(self)
+    }
+
+    /// `None` for another number of bytes than a record has.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Record> {
+        bytemuck::try_pod_read_unaligned(bytes).ok()
+    }
+
     pub fn state(&self) -> RowState {
         if self.state == 0 { RowState::Usable } else { RowState::Rejected }
     }

@@ -17,6 +17,8 @@
 //! - If two are left, the first is the normalised text and the second the speaker, unless the first is
 //!   such a single word: then it is the speaker and the second is unused.
 //!
+//! Phonemes are in a column that a header names: no position or content shows them.
+//!
 //! Quotes have no meaning: LJSpeech has no CSV quoting, and texts may begin with quotes.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +28,7 @@ pub(super) enum Role {
     Normalised,
     Speaker,
     Language,
+    Phonemes,
     Unused,
 }
 
@@ -41,6 +44,7 @@ pub(super) struct Row<'a> {
     pub normalised: &'a str,
     pub speaker: &'a str,
     pub language: &'a str,
+    pub phonemes: &'a str,
 }
 
 impl Columns {
@@ -108,6 +112,7 @@ impl Columns {
                 Some(Role::Normalised) => row.normalised = field,
                 Some(Role::Speaker) => row.speaker = field,
                 Some(Role::Language) => row.language = field,
+                Some(Role::Phonemes) => row.phonemes = field,
                 Some(Role::Unused) | None => {}
             }
             found += 1;
@@ -158,6 +163,7 @@ fn role_of(name: &str) -> Role {
         | "normalized_transcription" => Role::Normalised,
         "speaker" | "speaker_name" | "speaker_id" => Role::Speaker,
         "language" | "lang" | "locale" => Role::Language,
+        "phonemes" | "phoneme" | "ipa" | "pronunciation" => Role::Phonemes,
         _ => Role::Unused,
     }
 }
@@ -203,7 +209,7 @@ const LANGUAGES: &str = "aa ab ae af ak am an ar as av ay az ba be bg bh bi bm b
 
 #[cfg(test)]
 mod tests {
-    use super::Role::{Id, Language, Normalised, Speaker, Text, Unused};
+    use super::Role::{Id, Language, Normalised, Phonemes, Speaker, Text, Unused};
     use super::*;
 
     #[track_caller]
@@ -223,6 +229,8 @@ mod tests {
         check(&["ID|Transcription|Normalized Transcription"], &[Id, Text, Normalised]);
         check(&["wav|text|transcription|speaker_id"], &[Id, Text, Normalised, Speaker]);
         check(&["file|normalized"], &[Id, Text]);
+        check(&["id|text|phonemes|language"], &[Id, Text, Phonemes, Language]);
+        check(&["IPA|text|path"], &[Phonemes, Text, Id]);
     }
 
     #[test]

@@ -138,6 +138,7 @@ impl<'a> CorpusReader<'a> {
             audio,
             speaker: named(row.speaker),
             language: named(row.language).or_else(|| self.config.default_language.clone()),
+            phonemes: named(row.phonemes),
             split: if is_eval { Split::Eval } else { Split::Train },
         }))
     }

@@ -57,6 +57,7 @@ mod tests {
             audio: PathBuf::from("wavs/x.wav"),
             speaker: None,
             language: None,
+            phonemes: None,
             split: Split::Train,
         }
     }

@@ -49,6 +49,13 @@ fn check(manifest: &[u8], used: &[[&str; 4]], rejected: &[(u32, RejectReason)]) 
     assert_eq!(found, rejected);
 }
 
+#[test]
+fn phonemes_are_read_from_the_column_a_header_names() {
+    let corpus = corpus_of("id|text|phonemes\na|hello|həlˈoʊ\nb|world| \n".as_bytes()).read();
+    let found: Vec<_> = corpus.unwrap().utterances.into_iter().map(|row| row.phonemes).collect();
+    assert_eq!(found, [Some("həlˈoʊ".to_owned()), None]);
+}
+
 #[track_caller]
 fn check_fault(made: &Made, fact: &str, advice: &str) {
     let fault = made.read().expect_err("no corpus");

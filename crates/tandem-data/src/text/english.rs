@@ -3,11 +3,20 @@
 //! In: folded text. Out: lower-case words and the shared punctuation. Normalising the output again
 //! changes nothing. An unknown sign (`★`) stays, so that the symbol table can report it. Next on the path: [`super::lexicon`].
 
-pub(super) mod abbreviations; // Mr., Inc., BBC, Henry VIII
-mod amounts; // numbers in context: times, money, units
-mod numbers; // number words
+pub(super) mod abbreviations; // Mr., Inc., BBC
+mod roman; // Henry VIII, Chapter IV
+mod streets; // 123 Main St., Apt. 4B, Boston, MA
+mod web; // example.com, info@example.com
+mod amounts; // the classes of numbers, in order
+mod clock; // 3:05 pm, 0800 hours
+mod dates; // July 25 2012, 25 jul, Mon-Fri
+mod phone; // (212) 555-0147
+mod fractions; // 3/4ths, 5 1/2
+mod money; // $3.50, $250-$300
+mod measures; // what follows a number: %, km, USD
 mod units; // names of units and currencies
 mod years; // whether 1984 is a year or a quantity
+mod numbers; // number words
 
 use super::folding::push_lower;
 use super::numeral::vulgar;
@@ -24,7 +33,10 @@ pub fn normalize(folded: &str) -> String {
 }
 
 fn run(folded: &str) -> String {
-    let all_capitals = !folded.bytes().any(|b| b.is_ascii_lowercase());
+    let mut words = folded.split(|c: char| !c.is_ascii_alphabetic()).filter(|word| word.len() > 1);
+    // One or two words may be acronyms: `AD 79`, `IBM`.
+    let all_capitals =
+        !folded.bytes().any(|b| b.is_ascii_lowercase()) && words.nth(MOST_ACRONYMS).is_some();
     let mut normalizer = Normalizer {
         scan: Scan::new(folded),
         out: Spoken::with_capacity(folded.len()),
@@ -35,6 +47,9 @@ fn run(folded: &str) -> String {
     }
     normalizer.out.finish()
 }
+
+/// A text in capitals with more words than these is written so throughout.
+const MOST_ACRONYMS: usize = 2;
 
 /// Whether capitals carry meaning in this text.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -63,6 +78,7 @@ impl Normalizer<'_> {
                 self.out.close(if matches!(next, ']' | '}') { ')' } else { next });
             }
             '.' => self.dots(),
+            '(' if phone::try_phone(&mut self.scan, &mut self.out) => {}
             '(' | '[' | '{' => {
                 self.scan.skip(1);
                 self.out.open('(');
@@ -79,8 +95,22 @@ impl Normalizer<'_> {
     }
 
     fn word(&mut self) {
+        let (scan, out) = (&mut self.scan, &mut self.out);
+        if web::try_web(scan, out)
+            || dates::try_weekday(scan, out)
+            || dates::try_month_first(scan, out)
+        {
+            return;
+        }
+        if let Some((words, len)) = abbreviations::mixed(self.scan.rest()) {
+            self.scan.skip(len);
+            return self.out.phrase(words);
+        }
         let mut ahead = self.scan;
         let word = ahead.take_letters();
+        if self.try_roman(word) {
+            return;
+        }
         let mut dot = ahead;
         // Skips characters that the output drops before a dot: `Dr .` is read like `Dr.`.
         while let Some(silent) = dot.peek().filter(|c| is_silent(*c)) {
@@ -119,15 +149,17 @@ impl Normalizer<'_> {
             return tight && self.try_initials(word, after);
         }
         let trimmed = after.rest().trim_start_matches(' ');
-        if trimmed.starts_with(|c: char| c.is_ascii_digit())
+        let numeral =
+            super::roman_numeral::value(letters(trimmed)).is_some() && roman::counts_in_roman(word);
+        if (numeral || trimmed.starts_with(|c: char| c.is_ascii_digit()))
             && let Some(words) = abbreviations::before_number(word)
         {
             self.skip_to(after);
             self.out.phrase(words);
             return true;
         }
-        let name = self.saint_or_street(word, &after);
-        let Some((words, dot)) = name.or_else(|| abbreviations::dotted(word)) else {
+        let road = streets::road_or_person(word, &self.scan, &after);
+        let Some((words, dot)) = road.or_else(|| abbreviations::dotted(word)) else {
             return tight && self.try_site(word, after);
         };
         self.skip_to(after);
@@ -137,25 +169,8 @@ impl Normalizer<'_> {
         if ends {
             self.out.close('.');
         }
+        streets::take_quadrant(&mut self.scan, &mut self.out);
         true
-    }
-
-    /// Before a name `St.` is a saint and `Dr.` a doctor; after one, a street and a drive.
-    fn saint_or_street(&self, word: &str, after: &Scan<'_>) -> Option<(&'static str, Dot)> {
-        let (person, road) = if word.eq_ignore_ascii_case("st") {
-            ("saint", "street")
-        } else if word.eq_ignore_ascii_case("dr") {
-            ("doctor", "drive")
-        } else {
-            return None;
-        };
-        let capital = |word: &str| word.starts_with(char::is_uppercase);
-        let named = capital(after.word_after());
-        let after_name = capital(self.scan.word_before());
-        Some(match (named, after_name) {
-            (false, true) => (road, Dot::AtEnd),
-            _ => (person, Dot::Never),
-        })
     }
 
     /// `U.S.A.`, `e.g.`, and the `J.` of `J. Smith`.
@@ -188,9 +203,14 @@ impl Normalizer<'_> {
         after.skip(first.len() + 1);
         let digits_next =
             after.rest().trim_start_matches(' ').starts_with(|c: char| c.is_ascii_digit());
-        if digits_next && first.eq_ignore_ascii_case("p") {
+        let counted = match first {
+            "p" | "P" if digits_next => Some("page"),
+            "c" if digits_next => Some("circa"),
+            _ => streets::direction(first).filter(|_| is_street_after(&after)),
+        };
+        if let Some(words) = counted {
             self.skip_to(after);
-            self.out.phrase("page");
+            self.out.phrase(words);
             return true;
         }
         // `So do I. He` ends a sentence, `J. Smith` does not.
@@ -221,44 +241,69 @@ impl Normalizer<'_> {
 
     /// Capitalised words with a special reading: `Dr Smith`, `BBC`, `Henry VIII`.
     fn try_capitals(&mut self, word: &str, ahead: &Scan<'_>) -> bool {
-        if word == "US" && ahead.peek() == Some('$') {
-            self.scan.skip(2);
+        if money::try_money(&mut self.scan, &mut self.out) {
+            return true;
+        }
+        if streets::try_state(word, &mut self.scan, &mut self.out) {
             return true;
         }
         if self.case == Case::AllCapitals {
             return false;
         }
-        let named = || ahead.word_after().starts_with(char::is_uppercase);
-        if let Some(words) = abbreviations::undotted(word).filter(|_| named()) {
+        let named = ahead.word_after().starts_with(char::is_uppercase);
+        let road = streets::road(word)
+            .and_then(|_| streets::road_or_person(word, &self.scan, ahead))
+            .map(|(words, _)| words)
+            .filter(|words| named || !matches!(*words, "saint" | "doctor"));
+        if let Some(words) = road.or_else(|| abbreviations::undotted(word).filter(|_| named)) {
             self.scan.skip(word.len());
             self.out.phrase(words);
+            streets::take_quadrant(&mut self.scan, &mut self.out);
             return true;
         }
-        if self.try_roman(word) {
-            return true;
-        }
-        if abbreviations::is_spelled(word) {
+        if word == "Tel" && ahead.peek() == Some(':') {
             self.scan.skip(word.len());
-            self.spell(&word.to_ascii_lowercase());
-            self.inside();
+            self.out.phrase("telephone");
             return true;
         }
-        false
+        self.try_acronym(word, ahead)
+    }
+
+    /// `BBC`, `DVDs`, `AT&T`, `CO2`, `AD 79`: letters that are said one by one.
+    fn try_acronym(&mut self, word: &str, ahead: &Scan<'_>) -> bool {
+        let stem = word.strip_suffix('s').unwrap_or(word);
+        let capitals = stem.bytes().all(|b| b.is_ascii_uppercase());
+        let rest = ahead.rest();
+        let joined =
+            rest.strip_prefix('&').is_some_and(|rest| rest.starts_with(char::is_uppercase))
+                || self.scan.before() == Some('&');
+        let digit_next = rest.starts_with(|c: char| c.is_ascii_digit());
+        let year_next = rest.trim_start_matches(' ').starts_with(|c: char| c.is_ascii_digit());
+        let year_before = self.scan.token_before().ends_with(|c: char| c.is_ascii_digit());
+        let spelled = abbreviations::is_spelled(stem)
+            || stem.len() <= 2 && (joined || digit_next && stem.len() == 2)
+            || abbreviations::is_era(stem) && (year_next || year_before);
+        if !capitals || !spelled || stem.len() < 2 && !joined {
+            return false;
+        }
+        self.scan.skip(word.len());
+        self.spell(&stem.to_ascii_lowercase());
+        if stem.len() < word.len() {
+            self.out.letters().push_str("'s");
+        }
+        self.inside();
+        true
     }
 
     fn try_roman(&mut self, word: &str) -> bool {
-        let Some(value) = abbreviations::roman(word) else { return false };
-        let before = self.scan.word_before();
-        let digits = value.to_string();
-        let words = if abbreviations::counts_in_roman(before) {
-            numbers::cardinal(&digits)
-        } else if word != "I" && abbreviations::is_regnal(before) {
-            format!("the {}", numbers::ordinal(&digits))
-        } else {
-            return false;
-        };
+        let Some(words) = roman::reading(word, &self.scan) else { return false };
         self.scan.skip(word.len());
         self.out.phrase(&words);
+        if self.scan.rest().starts_with("'s") && !letters(&self.scan.rest()[1..]).starts_with("s'")
+        {
+            self.scan.skip(2);
+            self.out.letters().push_str("'s");
+        }
         true
     }
 
@@ -272,6 +317,9 @@ impl Normalizer<'_> {
     }
 
     fn dots(&mut self) {
+        if amounts::try_bare_decimal(&mut self.scan, &mut self.out) {
+            return;
+        }
         let mark = self.scan.take_dots();
         self.out.close(mark);
     }
@@ -286,22 +334,26 @@ impl Normalizer<'_> {
     }
 
     fn sign(&mut self, sign: char) {
+        let (scan, out) = (&mut self.scan, &mut self.out);
+        let read = match sign {
+            '+' => phone::try_phone(scan, out),
+            '\'' => amounts::try_short_year(scan, out),
+            _ => money::try_money(scan, out),
+        };
+        if read {
+            return;
+        }
         let mut after = self.scan;
         after.skip_char(sign);
-        if let Some(kind) = units::currency(sign) {
-            let number = after.rest().strip_prefix(' ').unwrap_or(after.rest());
-            if number.starts_with(|c: char| c.is_ascii_digit()) {
-                self.scan.skip(self.scan.rest().len() - number.len());
-                return amounts::money(&mut self.scan, &mut self.out, kind);
-            }
-        }
+        let digit_next = after.peek().is_some_and(|c| c.is_ascii_digit());
         let between_letters = self.scan.is_between_letters(sign);
         self.scan.skip_char(sign);
         match sign {
             '\'' | '`' => self.out.gap(),
             '/' if between_letters => self.out.gap(),
             '¿' | '¡' => self.out.gap(),
-            '#' if after.peek().is_some_and(|c| c.is_ascii_digit()) => self.out.phrase("number"),
+            '#' if digit_next => self.out.phrase("number"),
+            '>' if digit_next => self.out.phrase("more than"),
             _ if sign.is_whitespace() => self.out.gap(),
             _ => match spoken_sign(sign) {
                 Some(words) => self.out.phrase(words),
@@ -325,11 +377,22 @@ fn spoken_sign(sign: char) -> Option<&'static str> {
         '÷' => "divided by",
         '±' => "plus or minus",
         '§' => "section",
+        '<' => "less than",
+        '>' => "greater than",
+        '≤' => "less than or equal to",
+        '≥' => "greater than or equal to",
+        '≠' => "not equal to",
+        '‰' => "per mille",
         '°' => "degrees",
         '²' => "squared",
         '³' => "cubed",
         _ => return units::currency(sign).map(|kind| kind.one),
     })
+}
+
+/// Whether the name of a street follows: `W. 42nd St.`
+fn is_street_after(after: &Scan<'_>) -> bool {
+    after.rest().strip_prefix(' ').is_some_and(streets::is_street)
 }
 
 /// Characters that become a space, or nothing before a punctuation mark.

@@ -25,6 +25,16 @@ pub enum TextError {
         /// Which character of the text, counted from 1.
         position: usize,
     },
+    /// A symbol of given phonemes that the table does not have.
+    #[error(
+        "`{}` (U+{:04X}) at character {position} of the phonemes is not a symbol the voice knows",
+        symbol.escape_debug(), u32::from(*symbol)
+    )]
+    UnknownPhoneme {
+        symbol: char,
+        /// Which character of the phonemes, counted from 1.
+        position: usize,
+    },
     /// A digit in a language without number rules.
     #[error(
         "the number at character {position} cannot be read: numbers in `{language}` are not supported yet"
@@ -65,7 +75,10 @@ pub enum TextError {
     /// A saved symbol table does not match this version.
     #[error("the symbol table cannot be used: {reason}")]
     SymbolTable { reason: String },
-    /// Phoneme mode without espeak-ng.
+    /// Built-in phonemes were asked for by name.
+    #[error("there are no built-in phonemes for `{language}`")]
+    NoBuiltIn { language: Language },
+    /// espeak-ng was asked for and is not there.
     #[error("phonemes need the program `espeak-ng`, which cannot be started")]
     EspeakMissing {
         #[source]
@@ -115,6 +128,7 @@ impl TextError {
             Self::Empty
                 | Self::NothingToSay { .. }
                 | Self::UnknownSymbol { .. }
+                | Self::UnknownPhoneme { .. }
                 | Self::NumbersUnsupported { .. }
                 | Self::TooLong { .. }
                 | Self::UnknownLanguage { .. }
@@ -132,6 +146,10 @@ impl Hint for TextError {
             }
             Self::UnknownSymbol { .. } => {
                 "write it as it is spoken, or remove it; `tandem text` shows what a text becomes"
+                    .into()
+            }
+            Self::UnknownPhoneme { .. } => {
+                "write IPA, as in docs/languages.md, or empty the field: the text is read then"
                     .into()
             }
             Self::NumbersUnsupported { language, .. } => {
@@ -158,20 +176,25 @@ impl Hint for TextError {
                     .into()
             }
             Self::SymbolTable { .. } => "use the table that was saved with the model".into(),
+            Self::NoBuiltIn { .. } => "use `--pronunciation auto`: characters where there are no \
+                 phonemes; or `--pronunciation espeak`"
+                .into(),
             Self::EspeakMissing { .. } => {
-                "install espeak-ng (for example `apt install espeak-ng`), or drop `--phonemes`"
+                "install espeak-ng (for example `apt install espeak-ng`), or leave out \
+                 `--pronunciation espeak`"
                     .into()
             }
             Self::EspeakExchange { .. } => {
                 "check that the temporary directory has space and may be written to".into()
             }
             Self::EspeakFailed { .. } => {
-                "run `espeak-ng --ipa -q hello` by hand to see whether it works, or drop \
-                 `--phonemes`"
+                "run `espeak-ng --ipa -q hello` by hand to see whether it works, or leave out \
+                 `--pronunciation espeak`"
                     .into()
             }
             Self::EspeakTimeout { .. } => {
-                "see whether the machine is overloaded, or drop `--phonemes`".into()
+                "see whether the machine is overloaded, or leave out `--pronunciation espeak`"
+                    .into()
             }
         })
     }

@@ -4,7 +4,11 @@
 //! Normalising the output again changes nothing. Latin words stay, in lower case. Never
 //! guesses short vowels: that is the task of [`super::pronounce`] and the phonemiser.
 
-mod amounts; // numbers in context: times, dates, money
+mod amounts; // the classes of numbers, in order
+mod dates; // «۱۲ مرداد ۱۴۰۳», 1403/05/12
+mod money; // $3.50, $250-$300
+mod phone; // 021-8877, +98 912 345 6789
+mod fractions; // 3/4, 3½
 mod joining; // ZWNJ in place of a typed space
 mod letters; // Arabic code points and diacritics
 mod names; // units, currencies, months, abbreviations
@@ -13,7 +17,8 @@ mod numbers; // number words
 use super::DiacriticsPolicy;
 use super::folding::push_lower;
 use super::numeral::vulgar;
-use super::scan::{DashMeaning, Scan};
+use super::roman_numeral::value;
+use super::scan::{DashMeaning, Scan, letters as scan_letters};
 use super::spoken::Spoken;
 use super::symbols::ZWNJ;
 
@@ -47,6 +52,7 @@ impl Normalizer<'_> {
                 self.out.close(if matches!(next, ']' | '}') { ')' } else { next });
             }
             '.' => self.dots(),
+            '(' if self.try_phone() => {}
             '(' | '[' | '{' => self.bracket(),
             '"' => {
                 self.scan.skip(1);
@@ -103,12 +109,36 @@ impl Normalizer<'_> {
 
     /// Latin and other letters stay, in lower case.
     fn foreign_word(&mut self) {
+        if self.try_roman() {
+            return;
+        }
         self.out.begin_word();
         while let Some(c) = self.scan.peek().filter(|c| c.is_alphabetic() && !letters::in_word(*c))
         {
             self.scan.skip_char(c);
             push_lower(c, self.out.letters());
         }
+        // `example.com`: a dot inside an address is spoken.
+        let rest = self.scan.rest();
+        if rest
+            .strip_prefix('.')
+            .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_lowercase()))
+        {
+            self.scan.skip(1);
+            self.say("دات");
+        }
+    }
+
+    /// «جنگ جهانی II»: a numeral of two letters or more after a Persian word.
+    fn try_roman(&mut self) -> bool {
+        let word = scan_letters(self.scan.rest());
+        let after_word =
+            self.scan.before() == Some(' ') && self.scan.word_before().ends_with(letters::in_word);
+        let numeral = word.len() > 1 && word.bytes().all(|b| matches!(b, b'I' | b'V' | b'X'));
+        let Some(value) = value(word).filter(|_| after_word && numeral) else { return false };
+        self.scan.skip(word.len());
+        self.say(&numbers::ordinal(&value.to_string()));
+        true
     }
 
     /// «ق.م», «ه. ش.»: known ones in any spacing.
@@ -171,6 +201,9 @@ impl Normalizer<'_> {
         if let Some((name, coin)) = names::currency(sign).filter(|_| number_next) {
             self.scan.skip(self.scan.rest().len() - number.len());
             return self.money(name, coin);
+        }
+        if sign == '+' && self.try_phone() {
+            return;
         }
         // «٪۲۰»: the sign may be on either side of its number.
         if sign == '%' && rest.len() == number.len() && number_next {

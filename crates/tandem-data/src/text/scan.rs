@@ -119,6 +119,46 @@ impl<'a> Scan<'a> {
         &head[start..]
     }
 
+    /// The character before what becomes a space in the output.
+    pub fn mark_before(&self) -> Option<char> {
+        self.text[..self.at].trim_end_matches(is_gap).chars().next_back()
+    }
+
+    /// The word before the white space that ends here, without the dot of an abbreviation or the
+    /// colon of a label.
+    pub fn name_before(&self) -> &'a str {
+        let head = self.text[..self.at].trim_end_matches(is_gap);
+        let head = head.trim_end_matches(['.', ':']);
+        &head[head.trim_end_matches(|c: char| c.is_alphabetic()).len()..]
+    }
+
+    /// Up to `most` words before the white space that ends here, last first. Dots and spaces separate
+    /// them; anything else ends them.
+    pub fn names_before(&self, most: usize) -> impl Iterator<Item = &'a str> {
+        let mut head = &self.text[..self.at];
+        std::iter::from_fn(move || {
+            head = head.trim_end_matches([' ', '.']);
+            let start = head.trim_end_matches(|c: char| c.is_alphabetic()).len();
+            let word = &head[start..];
+            head = &head[..start];
+            (!word.is_empty()).then_some(word)
+        })
+        .take(most)
+    }
+
+    /// The text before the white space that ends here, up to the white space before it.
+    pub fn token_before(&self) -> &'a str {
+        let head = self.text[..self.at].trim_end();
+        &head[head.rfind(char::is_whitespace).map_or(0, |space| space + 1)..]
+    }
+
+    /// Whether a capitalised word and a comma are before the white space that ends here.
+    pub fn place_before(&self) -> bool {
+        let Some(head) = self.text[..self.at].trim_end().strip_suffix(',') else { return false };
+        let start = head.trim_end_matches(|c: char| c.is_alphabetic()).len();
+        head[start..].starts_with(char::is_uppercase)
+    }
+
     /// The word after the white space that begins here; empty if a mark comes first.
     pub fn word_after(&self) -> &'a str {
         let rest = self.rest();
@@ -130,6 +170,11 @@ impl<'a> Scan<'a> {
     pub fn at_end(&self) -> bool {
         self.rest().chars().all(|c| c.is_whitespace() || matches!(c, '"' | '\'' | ')' | ']' | '.'))
     }
+}
+
+/// What may become a space in the output.
+fn is_gap(c: char) -> bool {
+    c.is_whitespace() || matches!(c, '\'' | '`' | '-' | '¿' | '¡' | '/')
 }
 
 /// The meaning of a hyphen, dash or minus sign.

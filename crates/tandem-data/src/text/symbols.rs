@@ -72,6 +72,9 @@ impl SymbolTable {
     /// Covers all letters and marks of the supported languages: a lookup is one load.
     const NEAR: usize = 0x2100;
 
+    /// The characters that stand for the silence before and after speech.
+    pub const EDGE_SYMBOLS: [char; 2] = [BEGIN, END];
+
     /// The table of this version of Tandem.
     pub fn standard() -> Self {
         let parts =

@@ -23,7 +23,9 @@ fn a_text_gives_a_language_words_and_symbols() {
     let reading = front_end.read("Dr. Smith paid $5.", None).unwrap();
     assert_eq!((reading.language, reading.detected), (Language::English, Detection::Script));
     assert_eq!(reading.normalized, "doctor smith paid five dollars.");
-    assert_eq!(reading.transcript.display(front_end.table()).to_string(), reading.normalized);
+    assert_eq!(reading.phonemes.as_deref(), Some("dˈɑktɚ smˈɪθ pˈeɪd fˈaɪv dˈɑlɚz."));
+    let shown = reading.transcript.display(front_end.table()).to_string();
+    assert_eq!(Some(shown), reading.phonemes);
     let reading = front_end.read("۵ كتاب", Some(Language::Persian)).unwrap();
     assert_eq!((reading.language, reading.detected), (Language::Persian, Detection::Given));
     assert_eq!(reading.normalized, "پنج کتاب");
@@ -39,7 +41,7 @@ fn unusable_texts_are_reported_with_a_position() {
     check_error("سلام 😀", "`😀` (U+1F600) at character 6 is not a symbol the voice knows");
     check_error("a\0b", "`\\0` (U+0000) at character 2 is not a symbol the voice knows");
     check_error("Привет", "the text is in Cyrillic script, the configured languages are en, fa");
-    check_error(&"a ".repeat(300), "the text has 599 symbols, the limit is 200");
+    check_error(&"day ".repeat(150), "the text has 749 symbols, the limit is 200");
 }
 
 #[test]
@@ -137,10 +139,25 @@ fn the_fingerprint_is_stable_and_sees_every_setting() {
         TextConfig { languages: vec![Language::Persian], ..base.clone() },
         TextConfig { diacritics: DiacriticsPolicy::Keep, ..base.clone() },
         TextConfig { max_symbols: 100, ..base.clone() },
-        TextConfig { symbols: SymbolMode::Phonemes, ..base.clone() },
+        TextConfig { pronunciation: Pronunciation::Espeak, ..base.clone() },
+        TextConfig { pronunciation: Pronunciation::Characters, ..base.clone() },
+        TextConfig { pronunciation: Pronunciation::BuiltIn, ..base.clone() },
     ] {
         assert_ne!(print(&base), print(&other), "{other:?}");
     }
+}
+
+#[test]
+fn given_phonemes_are_used_as_they_are() {
+    let front_end = front_end();
+    let reading = front_end.read_given("Room 5", None, " [ɹˈum  fˈaɪv] ").unwrap();
+    assert_eq!(reading.phonemes.as_deref(), Some("ɹˈum fˈaɪv"));
+    assert_eq!(reading.transcript.display(front_end.table()).to_string(), "ɹˈum fˈaɪv");
+    let error = front_end.read_given("hello", None, "həl☃").unwrap_err();
+    let text = "`☃` (U+2603) at character 4 of the phonemes is not a symbol the voice knows";
+    assert_eq!(error.to_string(), text);
+    assert!(error.hint().is_some() && !error.stops_the_run());
+    assert!(matches!(front_end.read_given("hello", None, "//"), Err(TextError::Empty)));
 }
 
 /// A simple hook: writes the ezafe between a noun and a following pronoun.
@@ -180,7 +197,7 @@ fn the_front_end_can_be_shared_between_threads() {
 }
 
 fn phonemic() -> FrontEnd {
-    let config = TextConfig { symbols: SymbolMode::Phonemes, ..TextConfig::default() };
+    let config = TextConfig { pronunciation: Pronunciation::Espeak, ..TextConfig::default() };
     FrontEnd::new(&config).expect("this test needs espeak-ng: `apt install espeak-ng`")
 }
 
@@ -206,7 +223,7 @@ fn one_text_and_many_give_the_same_phonemes() {
 
 #[test]
 fn phonemes_of_every_language_are_in_the_table() {
-    let mut config = TextConfig { symbols: SymbolMode::Phonemes, ..TextConfig::default() };
+    let mut config = TextConfig { pronunciation: Pronunciation::Espeak, ..TextConfig::default() };
     config.languages = Language::ALL.to_vec();
     let front_end =
         FrontEnd::new(&config).expect("this test needs espeak-ng: `apt install espeak-ng`");
@@ -266,7 +283,7 @@ proptest! {
         match front_end.read(&raw, None) {
             Ok(reading) => {
                 let shown = reading.transcript.display(front_end.table()).to_string();
-                prop_assert_eq!(shown, reading.normalized);
+                prop_assert_eq!(shown, reading.phonemes.unwrap_or(reading.normalized));
                 prop_assert!(reading.transcript.len() <= 200 + Transcript::EDGES);
             }
             Err(TextError::UnknownSymbol { position, .. } | TextError::NumbersUnsupported { position, .. }) => {

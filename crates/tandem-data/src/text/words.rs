@@ -10,7 +10,7 @@ use std::fmt;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Word {
     pub text: String,
-    /// Phonemes from the lexicon or the hook instead of espeak-ng. Used in phoneme mode only.
+    /// Phonemes from the lexicon or the hook. Used where the language has phonemes.
     pub phonemes: Option<String>,
     /// Spaces and marks after it.
     pub tail: String,

@@ -10,6 +10,17 @@ pub enum DeviceError {
     NotBuilt { backend: Backend },
     #[error("backend `{backend}` found no driver: {why}")]
     NoDriver { backend: Backend, why: String },
+    #[error(
+        "NVIDIA's driver is too old: it supports CUDA {found}, and {} is the oldest that works",
+        super::OLDEST_CUDA
+    )]
+    OldDriver {
+        /// The newest CUDA version that the driver supports.
+        found: String,
+    },
+    /// Kernels with `log`, `exp` or `tanh` are linked with it.
+    #[error("NVIDIA's library of mathematical functions, `libdevice.10.bc`, was not found")]
+    NoLibdevice { searched: Vec<std::path::PathBuf> },
     #[error("there is no device {} of backend `{}`: it has {found}", id.index, id.backend)]
     NoSuchDevice {
         id: DeviceId,
@@ -37,6 +48,16 @@ impl Hint for DeviceError {
             Self::NoDriver { backend, .. } => Some(format!(
                 "install {}, or leave `--backend` out to use the best available one",
                 backend.driver()
+            )),
+            Self::OldDriver { .. } => Some(
+                "install driver 525 or newer (`nvidia-smi` prints the version), or leave \
+                 `--backend` out to use another device"
+                    .into(),
+            ),
+            Self::NoLibdevice { searched } => Some(format!(
+                "get it with `pip install nvidia-cuda-nvcc-cu12` or with NVIDIA's CUDA toolkit, or set \
+                 `CUDA_PATH` to a directory that contains nvvm/libdevice/libdevice.10.bc; searched: {}",
+                searched.iter().map(|p| p.display().to_string()).collect::<Vec<_>>().join(", ")
             )),
             Self::NoSuchDevice { .. } => {
                 Some("`tandem devices` lists the numbers there are".into())

@@ -55,3 +55,15 @@ fn a_panic_of_a_device_library_names_the_operation() {
     assert_eq!(error.to_string(), "the device failed while copying: lost device 1");
     assert_eq!(guarded("copying", || 5), Ok(5));
 }
+
+#[test]
+fn what_an_nvidia_machine_lacks_is_named_with_the_way_to_get_it() {
+    let searched = vec!["/opt/cuda/nvvm/libdevice/libdevice.10.bc".into()];
+    let missing = DeviceError::NoLibdevice { searched };
+    let hint = missing.hint().unwrap();
+    assert!(missing.to_string().contains("libdevice.10.bc"));
+    assert!(hint.contains("pip install nvidia-cuda-nvcc-cu12") && hint.contains("/opt/cuda"));
+    let old = DeviceError::OldDriver { found: "11.8".into() };
+    assert!(old.to_string().contains("11.8") && old.to_string().contains(OLDEST_CUDA));
+    assert!(old.hint().unwrap().contains("525"));
+}

@@ -4,6 +4,7 @@
 
 use crate::backend::{Backend, BackendChoice, DeviceError};
 use crate::inventory::{FoundDevice, Inventory};
+use crate::placement::DeviceSettings;
 use std::fmt;
 use tandem_units::{Bytes, Hint};
 
@@ -19,6 +20,15 @@ pub enum PlacementError {
         /// The hint.
         instead: String,
     },
+    /// More ranks on this machine than it has GPUs.
+    #[error("{ranks} ranks on this machine need {ranks} GPUs; found {}", listed(.found))]
+    FewerGpus { ranks: usize, found: Vec<FoundDevice> },
+    /// Not one pair of GPUs for each rank of this machine.
+    #[error(
+        "`--data-gpu` and `--model-gpu` name {pairs} pairs for {ranks} ranks on this machine; \
+         found {}", listed(.found)
+    )]
+    PairsOfRanks { pairs: usize, ranks: usize, found: Vec<FoundDevice> },
     /// The named backend has no device.
     #[error("backend `{backend}` has no device here{}", because(.trouble))]
     BackendEmpty {
@@ -43,6 +53,15 @@ impl Hint for PlacementError {
     fn hint(&self) -> Option<String> {
         match self {
             Self::InsufficientGpus { instead, .. } => Some(instead.clone()),
+            Self::FewerGpus { found, .. } => Some(format!(
+                "start {} on this machine, or train on its CPU with `--backend cpu`",
+                if found.len() == 1 { "1 rank".into() } else { format!("{} ranks", found.len()) }
+            )),
+            Self::PairsOfRanks { .. } => Some(
+                "name one GPU of each list for each rank of a machine, such as `--data-gpu 0,2 \
+                 --model-gpu 1,3` for two"
+                    .into(),
+            ),
             Self::BackendEmpty { backend, .. } => Some(format!(
                 "install {}, or leave `--backend` out to use the best available one; `tandem \
                  devices` lists all",
@@ -86,6 +105,28 @@ impl fmt::Display for Mismatch {
             }
         }
     }
+}
+
+/// The indices that the user named for this rank.
+pub(super) fn pair_of_rank(
+    asked: &DeviceSettings,
+    gpus: &[FoundDevice],
+) -> Result<(Option<usize>, Option<usize>), PlacementError> {
+    let first = (asked.data_gpu, asked.model_gpu);
+    if first == (None, None) {
+        return Ok(first);
+    }
+    let (ranks, pairs) = (asked.local.ranks, 1 + asked.further_pairs.len());
+    if pairs != ranks {
+        return Err(PlacementError::PairsOfRanks { pairs, ranks, found: gpus.to_vec() });
+    }
+    Ok(match asked.local.rank {
+        0 => first,
+        rank => {
+            let (data, model) = asked.further_pairs[rank - 1];
+            (Some(data), Some(model))
+        }
+    })
 }
 
 /// The two indices, if they name two of the available GPUs.

@@ -182,13 +182,13 @@ fn a_budget_larger_than_the_card_is_refused_with_the_largest_valid_one() {
 }
 
 #[test]
-fn the_banner_names_mode_devices_buffer_and_limits() {
+fn the_banner_names_mode_devices_and_limits() {
     let found = machine(&[cuda(&[24, 24])]);
     let isolation = Isolation::On { data: None, model: Some(Bytes::mib(10240)) };
     let settings = DeviceSettings { isolation, ..asked(Some(1), Some(0)) };
     let banner = Placement::decide(&settings, &found).unwrap().to_string();
     let expected = "mode: multi-GPU\ndata device: cuda:1 (Card 1)\nmodel device: cuda:0 (Card 0)\n\
-                    buffer: 50 samples\nmemory limits: data 8192 MB, model 10240 MB\n\
+                    memory limits: data 8192 MB, model 10240 MB\n\
                     shapes: static";
     assert_eq!(banner, expected);
     let banner = Placement::decide(&asked(None, None), &machine(&[])).unwrap().to_string();
@@ -220,4 +220,39 @@ fn a_slow_link_of_the_pair_is_a_warning() {
     assert_eq!(warning(1, 0), None);
     let text = warning(2, 0).expect("a bad pair");
     assert!(text.contains("SYS") && text.contains("slow"), "{text}");
+}
+
+#[test]
+fn each_rank_of_a_machine_has_its_own_gpu() {
+    let found = machine(&[cuda(&[24, 24])]);
+    let on = |rank, ranks| {
+        let local = LocalRank { rank, ranks };
+        Placement::decide(&DeviceSettings { local, ..DeviceSettings::default() }, &found)
+    };
+    let model = |rank| on(rank, 2).expect("a placement").model.id.to_string();
+    assert_eq!([model(0), model(1)], ["cuda:0", "cuda:1"]);
+    let error = on(2, 3).expect_err("two GPUs");
+    assert!(
+        error.to_string().starts_with("3 ranks on this machine need 3 GPUs; found "),
+        "{error}"
+    );
+    assert!(error.hint().expect("a hint").starts_with("start 2 ranks on this machine"));
+    let none = machine(&[]);
+    let local = LocalRank { rank: 1, ranks: 2 };
+    let cpu = Placement::decide(&DeviceSettings { local, ..DeviceSettings::default() }, &none);
+    assert_eq!(cpu.expect("a placement").mode, Mode::Cpu);
+}
+
+#[test]
+fn each_rank_of_a_machine_has_its_own_pair() {
+    let found = machine(&[cuda(&[24, 24, 24, 24])]);
+    let pairs = |rank, ranks| DeviceSettings {
+        further_pairs: vec![(2, 3)],
+        local: LocalRank { rank, ranks },
+        ..asked(Some(0), Some(1))
+    };
+    let second = placed(&pairs(1, 2), &found);
+    assert_eq!(second, (Mode::MultiGpu, "cuda:2".into(), "cuda:3".into()));
+    let error = Placement::decide(&pairs(0, 1), &found).expect_err("one rank");
+    assert!(error.to_string().contains("2 pairs for 1 ranks on this machine"), "{error}");
 }

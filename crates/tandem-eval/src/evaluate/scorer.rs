@@ -5,7 +5,7 @@
 use super::{EvaluateError, ScoredRow, TimingError, WordTimings, spread};
 use std::collections::HashMap;
 use tandem_data::audio::mel::{Mel, MelExtractor};
-use tandem_data::audio::{AudioLimits, Decoder, FileReader};
+use tandem_data::audio::{AudioConfig, Decoder, FileReader};
 use tandem_data::corpus::{Corpus, Split, Utterance};
 use tandem_data::text::{Language, SymbolTable};
 use tandem_device::backend::guarded;
@@ -13,8 +13,8 @@ use tandem_model::alignment::Aligner;
 use tandem_model::metrics::duration::duration_error;
 use tandem_model::metrics::pitch::semitones;
 use tandem_model::metrics::{
-    AlignmentHealth, Band, HealthLimits, MeanMel, MelFrames, PitchConfig, PitchTrack, Scores,
-    cosine_distance, mel_cepstral_distortion,
+    AlignmentHealth, Band, HealthLimits, MeanMel, MelFrames, Modulation, PitchConfig, PitchTrack,
+    Scores, cosine_distance, level, mel_cepstral_distortion,
 };
 use tandem_model::synthesis::mel::{Reference, SamplingOptions};
 use tandem_model::synthesis::text::Synthesizer;
@@ -63,8 +63,7 @@ impl RecordingReader {
     fn read(&mut self, corpus: &Corpus, row: &Utterance) -> Result<Recording, EvaluateError> {
         let path = corpus.audio_path(row);
         let failed = |source| EvaluateError::Recording { id: row.id.clone(), source };
-        let limits = AudioLimits::default();
-        let bytes = self.file.read(&path, &limits).map_err(failed)?;
+        let bytes = self.file.read(&path, self.decoder.config()).map_err(failed)?;
         let extension = path.extension().and_then(|extension| extension.to_str());
         let sound = self.decoder.decode(bytes, extension).map_err(failed)?;
         let mel = self.extractor.extract(sound)?;
@@ -80,10 +79,12 @@ impl<'a> Scorer<'a> {
         sampling: &SamplingOptions,
         cancel: &CancelToken,
     ) -> Result<Scorer<'a>, EvaluateError> {
-        let mel = synthesizer.trained().document.mel.clone();
+        let document = &synthesizer.trained().document;
+        let mel = document.mel.clone();
+        let audio = AudioConfig::default().conditioned_like(&document.audio);
         let mut reader = RecordingReader {
             file: FileReader::default(),
-            decoder: Decoder::new(mel.rate, AudioLimits::default()),
+            decoder: Decoder::new(mel.rate, audio),
             extractor: MelExtractor::new(mel.clone())?,
         };
         let trained: Vec<&Utterance> = corpus.of(Split::Train).collect();
@@ -145,9 +146,11 @@ impl<'a> Scorer<'a> {
         let own = Reference { mel: spoken.mel.clone() };
         let mut mel = spoken.mel;
         scale.restore(&mut mel);
+        scale.match_level(&mut mel, self.synthesizer.trained().document.mel.bands);
         let (found, wanted) = (self.frames(&mel)?, MelFrames::of(&truth.mel)?);
         let normalised = scale.normalised(truth.mel.values());
         let alignment = self.align(row, &symbols, reading.language, &reference, &normalised)?;
+        let modulation = Modulation::of(found, wanted)?;
         let scores = Scores {
             distortion: mel_cepstral_distortion(found, wanted, Band::Whole)?.decibels,
             baseline: self.mean.distortion(wanted)?.decibels,
@@ -155,6 +158,9 @@ impl<'a> Scorer<'a> {
             alignment,
             speaker: self.speaker_distance(&own, &Reference { mel: normalised })?,
             pitch: self.pitch_error(&mel, &truth.samples)?,
+            change_over_time: modulation.over_time,
+            change_over_bands: modulation.over_bands,
+            level: level(found) - level(wanted),
         };
         Ok(ScoredRow {
             id: row.id.clone(),

@@ -2,6 +2,7 @@
 
 use super::*;
 use std::path::Path;
+use tandem_data::audio::AudioConfig;
 use tandem_data::audio::mel::MelConfig;
 use tandem_data::corpus::CorpusConfig;
 use tandem_data::text::{SymbolTable, TextConfig};
@@ -32,8 +33,9 @@ fn synthesizer(languages: &[&str]) -> Synthesizer {
             version: VOICE_VERSION,
             size: ModelSize::Tiny,
             config,
-            scale: MelScale { mean: -5.0, deviation: 2.5 },
+            scale: MelScale { mean: -5.0, deviation: 2.5, level: None },
             mel: MelConfig::SPEECH_22K,
+            audio: AudioConfig::default(),
             text: TextConfig::default(),
             lexicon: None,
             symbols: table.version(),
@@ -108,6 +110,9 @@ fn advice_follows_from_the_means() {
         alignment: None,
         speaker: None,
         pitch: Some(-5.0),
+        change_over_time: 1.0,
+        change_over_bands: 1.0,
+        level: 0.0,
     };
     let facts = |scores: Scores| {
         let found = findings(&Tally::of(&[scores]).unwrap());

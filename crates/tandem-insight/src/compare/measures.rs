@@ -8,6 +8,8 @@ use crate::bootstrap::{Blocks, Draws, Interval};
 use crate::measured_run::{DeviceSeries, MeasuredRun, PROCESS};
 use std::collections::BTreeMap;
 use tandem_telemetry::event::DeviceRole;
+use tandem_telemetry::ranks::RankSums;
+use tandem_telemetry::variation::{beyond_shape, variation};
 
 /// Both runs, prepared for resampling.
 pub(super) struct Pair<'a> {
@@ -23,7 +25,7 @@ pub(super) struct Pair<'a> {
 
 /// Which direction is good.
 #[derive(Clone, Copy)]
-enum Good {
+pub(super) enum Good {
     Lower,
     Higher,
     Neither,
@@ -57,7 +59,9 @@ impl<'a> Pair<'a> {
     }
 
     pub(super) fn rows(&self) -> Vec<Row> {
-        let same = self.same_shapes();
+        // With other ranks a step has other batches, of which shapes show those of one rank only.
+        let [a, b] = self.runs.map(MeasuredRun::rank_count);
+        let same = if a == b { self.same_shapes() } else { None };
         let mut rows = vec![self.mean_step(), self.median_step()];
         let throughput = self.throughput(same.is_none());
         if let Some(mean) = same {
@@ -68,6 +72,7 @@ impl<'a> Pair<'a> {
         rows.push(self.stability());
         rows.extend(self.shared_devices().filter_map(|[a, b]| self.utilisation(a, b)));
         rows.extend(self.shared_devices().filter_map(|[a, b]| self.memory(a, b)));
+        rows.extend(self.ranks());
         rows.push(self.total_time());
         rows
     }
@@ -81,6 +86,12 @@ impl<'a> Pair<'a> {
             notes.push(format!(
                 "batch sizes differ ({a} and {b}): steps are not the same work, so utterances \
                  per second decide"
+            ));
+        }
+        let [a, b] = self.runs.map(MeasuredRun::rank_count);
+        if a != b {
+            notes.push(format!(
+                "{a} and {b} ranks: a step is the work of all of them, so utterances per second decide"
             ));
         }
         let [a, b] = self.runs.map(|run| run.steps.len() + run.warm_up.len());
@@ -126,14 +137,26 @@ impl<'a> Pair<'a> {
         Row { decides, ..row }
     }
 
+    /// How much steps of the same shape differ, as the report judges it; of the step times as they
+    /// are where a run has too few steps for that.
     fn stability(&self) -> Row {
-        let row = self.row(
-            Measure::Stability,
-            "stability (std/mean)",
-            Good::Lower,
-            self.rules.stability,
-            |at, places| variation(places, |place| self.times[at][place]),
-        );
+        let judged = self.runs.map(|run| Some(variation(run.sample.steps())?.by_shape));
+        let beyond = self.runs.map(|run| {
+            let sizes: Vec<_> = run.steps.iter().map(|step| step.size).collect();
+            beyond_shape(&run.times(), &sizes)
+        });
+        let (name, beyond) = match beyond {
+            [Some(a), Some(b)] => ("stability (std/mean, by shape)", [a, b]),
+            _ => ("stability (std/mean)", self.times.clone()),
+        };
+        let mut row =
+            self.row(Measure::Stability, name, Good::Lower, self.rules.stability, |at, places| {
+                let mean = mean_of(places, |place| self.times[at][place]);
+                (mean > 0.0).then(|| deviation(places, |place| beyond[at][place]) / mean)
+            });
+        if let [Some(a), Some(b)] = judged {
+            (row.a, row.b, row.ratio) = (a, b, (a > 0.0).then(|| b / a));
+        }
         // Next to nothing is easily doubled.
         let judgement = match (row.b - row.a).abs() > self.rules.stability_points {
             true => row.judgement,
@@ -243,6 +266,27 @@ impl<'a> Pair<'a> {
         row
     }
 
+    /// Ranks side by side, for information: a slow rank shows in the step time, which decides.
+    fn ranks(&self) -> Vec<Row> {
+        let [Some(a), Some(b)] = self.runs.map(|run| run.ranks.as_ref()) else { return Vec::new() };
+        let informs = |measure, name: &str, a: f64, b: f64| {
+            finish(Row::new(measure, name, a, b), None, Good::Neither, self.rules.pace)
+        };
+        let whole = |sums: &RankSums, rank: usize| {
+            sums.per_step(sums.busy[rank] + sums.starved.get(rank).copied().unwrap_or(0.0))
+        };
+        let both = a.busy.len().min(b.busy.len());
+        let mut rows: Vec<Row> = (0..both)
+            .map(|rank| {
+                let name = format!("rank {rank}, per step");
+                informs(Measure::RankStep, &name, whole(a, rank), whole(b, rank))
+            })
+            .collect();
+        let (a, b) = (a.per_step(a.reduce), b.per_step(b.reduce));
+        rows.push(informs(Measure::Reduce, "sum of gradients, per step", a, b));
+        rows
+    }
+
     /// Devices that both runs sampled.
     fn shared_devices(&self) -> impl Iterator<Item = [&'a DeviceSeries; 2]> {
         let [one, other] = self.runs;
@@ -318,7 +362,7 @@ impl<'a> Pair<'a> {
 }
 
 impl Row {
-    fn new(measure: Measure, name: &str, a: f64, b: f64) -> Row {
+    pub(super) fn new(measure: Measure, name: &str, a: f64, b: f64) -> Row {
         let ratio = (a > 0.0).then(|| b / a);
         let judgement = Judgement::NoDifference;
         let name = name.to_string();
@@ -327,7 +371,7 @@ impl Row {
 }
 
 /// Judges a row: beyond the interval, where there is one, and by enough to matter.
-fn finish(mut row: Row, interval: Option<Interval>, good: Good, least: f64) -> Row {
+pub(super) fn finish(mut row: Row, interval: Option<Interval>, good: Good, least: f64) -> Row {
     row.interval = interval;
     let Some(change) = row.change() else {
         row.judgement = Judgement::NotComparable;
@@ -384,10 +428,9 @@ fn mean_of(places: &[usize], value: impl Fn(usize) -> f64) -> f64 {
     places.iter().map(|&place| value(place)).sum::<f64>() / places.len().max(1) as f64
 }
 
-fn variation(places: &[usize], value: impl Fn(usize) -> f64) -> Option<f64> {
+fn deviation(places: &[usize], value: impl Fn(usize) -> f64) -> f64 {
     let mean = mean_of(places, &value);
-    let spread = mean_of(places, |place| (value(place) - mean).powi(2));
-    (mean > 0.0).then(|| spread.sqrt() / mean)
+    mean_of(places, |place| (value(place) - mean).powi(2)).sqrt()
 }
 
 fn median(values: &mut [f64]) -> Option<f64> {

@@ -4,7 +4,7 @@ use Kind::{Any, Count, Number, Switch, Tags, Text};
 use Means::{Always, Is, Nothing};
 
 pub struct Key {
-    /// The tables it may stand in, by first letter: `d`ata, `t`raining, `m`odel.
+    /// The tables it may stand in, by first letter: `d`ata, `t`raining, `m`odel, `p`aths.
     tables: &'static str,
     pub name: &'static str,
     /// What its value must be.
@@ -51,6 +51,19 @@ impl Key {
     pub fn is(&self, table: &str, name: &str) -> bool {
         self.name == name && table.chars().next().is_some_and(|letter| self.tables.contains(letter))
     }
+
+    /// Our key of the same meaning, where there is one.
+    pub fn counterpart(&self) -> Option<&'static str> {
+        match self.means {
+            Is(ours) => Some(ours),
+            Always(_) | Nothing(_) => None,
+        }
+    }
+
+    /// What its value must be, in words.
+    pub fn expected(&self) -> &'static str {
+        self.kind.in_words()
+    }
 }
 
 const fn key(tables: &'static str, name: &'static str, kind: Kind, means: Means) -> Key {
@@ -63,6 +76,7 @@ const OVERLAP: &str = "always: stages run at the same time";
 const FUSED: &str = "always: operations are fused into few kernels";
 const WORKERS_STAY: &str = "always: workers persist for the whole run";
 const CHECKED: &str = "always: the cache is checked whenever it is read";
+const VAD: &str = "pauses inside a recording stay; `audio.trim_silence` cuts its ends";
 const SOUND: &str = "recordings are used as they are";
 const SIZES: &str = "sizes are named here: `train.model_size`";
 const VOICE: &str = "the voice is read from a reference, with no setting of its own";
@@ -72,7 +86,12 @@ const LAYOUT: &str = "manifests and recordings are found in the corpus";
 const ELSEWHERE: &str = "not a training setting here";
 const SUBSET: &str = "all rows are used; make a manifest with fewer";
 const VOCODER: &str = "sound comes from Griffin-Lim, which needs no setting";
-const SYMBOLS: &str = "texts are read as characters or phonemes: `text.symbols`";
+const SYMBOLS: &str = "texts are read as characters or phonemes: `text.pronunciation`";
+const BEST: &str = "the best checkpoint is always kept, and the latest ones";
+const PRECISION: &str = "losses are scaled where half floats need it";
+const STAGES: &str = "the voice is trained in one stage";
+const DROPOUT: &str = "the network has no dropout";
+const STYLE: &str = "style comes from the reference, without style tokens";
 const PARALLEL: &str =
     "one device trains; a second one takes data work: `devices.data_gpu`, `devices.model_gpu`";
 
@@ -163,11 +182,11 @@ pub const KEYS: &[Key] = &[
     key("m", "n_fft", Count, Is("mel.n_fft")),
     key("m", "hop_length", Count, Is("mel.hop")),
     key("m", "win_length", Count, Is("mel.window")),
-    key("d", "trim_silence", Switch, Nothing(SOUND)),
-    key("d", "normalize_audio", Switch, Nothing(SOUND)),
-    key("d", "enable_loudness_normalization", Switch, Nothing(SOUND)),
-    key("d", "target_loudness_lufs", Number, Nothing(SOUND)),
-    key("d", "enable_vad", Switch, Nothing(SOUND)),
+    key("d", "trim_silence", Switch, Is("audio.trim_silence")),
+    key("d", "normalize_audio", Switch, Is("audio.loudness")),
+    key("d", "enable_loudness_normalization", Switch, Is("audio.loudness")),
+    key("d", "target_loudness_lufs", Number, Is("audio.loudness")),
+    key("d", "enable_vad", Switch, Nothing(VAD)),
     key(
         "d",
         "max_audio_length",
@@ -286,4 +305,115 @@ pub const KEYS: &[Key] = &[
         Switch,
         Always("always: attention is one fused operation"),
     ),
+    // Keys of other versions and of files in circulation.
+    key("d", "n_mels", Count, Is("mel.bands")),
+    key("d", "n_fft", Count, Is("mel.n_fft")),
+    key("d", "hop_length", Count, Is("mel.hop")),
+    key("d", "win_length", Count, Is("mel.window")),
+    key("dm", "fmin", Number, Is("mel.low")),
+    key("dm", "fmax", Number, Is("mel.high")),
+    key("d", "gradient_accumulation_steps", Count, Is("train.grad_accum")),
+    key("d", "async_data_loading", Switch, Always(OVERLAP)),
+    key("d", "sort_by_length", Switch, Always("always: batches have rows of similar length")),
+    key("d", "enable_data_validation", Switch, Always("always: every row is checked")),
+    key(
+        "d",
+        "prefetch_factor",
+        Count,
+        Nothing("`prefetch_buffer_size` sets how far loading is ahead"),
+    ),
+    key("d", "drop_last", Switch, Nothing("a last batch that is not full is used too")),
+    key("d", "pad_to_multiple", Count, Nothing("batches are padded to a few fixed shapes")),
+    key("d", "min_text_length", Count, Nothing("short texts are used too")),
+    key("t", "num_workers", Count, Is("num_workers")),
+    key("t", "enable_mixed_precision", Switch, Is("train.precision")),
+    key("t", "checkpoint_path", Text, Is("train.checkpoint_dir")),
+    key("t", "checkpoint_interval", Count, Is("train.checkpoint_every")),
+    key("t", "save_interval", Count, Is("train.checkpoint_every")),
+    key("t", "validation_interval", Count, Is("train.validate_every")),
+    key("t", "evaluation_interval", Count, Nothing("`train.validate_every` counts steps")),
+    key("t", "enable_automatic_evaluation", Switch, Nothing("`tandem evaluate` does that")),
+    key("t", "max_epochs", Count, Is("train.epochs")),
+    key("t", "accumulate_grad_batches", Count, Is("train.grad_accum")),
+    key("t", "gradient_clip_val", Number, Is("train.optimizer.clip")),
+    key("t", "log_interval", Count, Nothing("every step is in the record; a line comes every 100")),
+    key("t", "tensorboard_log_dir", Text, Nothing("TensorBoard files are in the run directory")),
+    key("t", "restart_period", Count, Nothing(SCHEDULE)),
+    key("t", "restart_mult", Number, Nothing(SCHEDULE)),
+    key("t", "auto_lr_reduction", Switch, Nothing(SCHEDULE)),
+    key("t", "lr_reduction_factor", Number, Nothing(SCHEDULE)),
+    key("t", "lr_reduction_patience", Count, Nothing(SCHEDULE)),
+    key("t", "lr_schedule", Text, Nothing(SCHEDULE)),
+    key("t", "early_stopping_restore_best_weights", Switch, Always(BEST)),
+    key("t", "save_best_only", Switch, Nothing(BEST)),
+    key(
+        "t",
+        "save_weights_only",
+        Switch,
+        Nothing("a checkpoint always has all that resuming needs"),
+    ),
+    key("t", "loss_scale_strategy", Text, Nothing(PRECISION)),
+    key("t", "loss_scale_patience", Count, Nothing(PRECISION)),
+    key(
+        "t",
+        "enable_gradient_monitoring",
+        Switch,
+        Always("always: gradient norms are in the record"),
+    ),
+    key("t", "track_loss_components", Switch, Always("always: each loss is in the record")),
+    key(
+        "t",
+        "convergence_window",
+        Count,
+        Nothing("`train.patience` stops a run that does not improve"),
+    ),
+    key(
+        "t",
+        "convergence_threshold",
+        Number,
+        Nothing("`train.patience` stops a run that does not improve"),
+    ),
+    key("t", "use_simple_loss", Switch, Nothing(LOSSES)),
+    key("t", "pitch_loss_weight", Number, Nothing(LOSSES)),
+    key("t", "energy_loss_weight", Number, Nothing(LOSSES)),
+    key("t", "feature_loss_weight", Number, Nothing(LOSSES)),
+    key("t", "gst_style_loss_weight", Number, Nothing(LOSSES)),
+    key("t", "vocoder_mel_loss_weight", Number, Nothing(VOCODER)),
+    key("t", "vocoder_feature_loss_weight", Number, Nothing(VOCODER)),
+    key("t", "label_smoothing", Number, Nothing(LOSSES)),
+    key("t", "label_smoothing_factor", Number, Nothing(LOSSES)),
+    key("t", "use_two_stage_training", Switch, Nothing(STAGES)),
+    key("t", "stage1_epochs", Count, Nothing(STAGES)),
+    key("t", "stage1_learning_rate", Number, Nothing(STAGES)),
+    key("t", "stage1_checkpoint_path", Text, Nothing(STAGES)),
+    key("t", "stage2_epochs", Count, Nothing(STAGES)),
+    key("t", "stage2_learning_rate", Number, Nothing(STAGES)),
+    key("t", "stage2_checkpoint_path", Text, Nothing(STAGES)),
+    key("m", "d_model", Count, Nothing(SIZES)),
+    key("m", "n_heads", Count, Nothing(SIZES)),
+    key("m", "n_layers", Count, Nothing(SIZES)),
+    key("m", "encoder_attention_heads", Count, Nothing(SIZES)),
+    key("m", "decoder_attention_heads", Count, Nothing(SIZES)),
+    key("m", "speaker_encoder_layers", Count, Nothing(SIZES)),
+    key("mt", "dropout", Number, Nothing(DROPOUT)),
+    key("mt", "dropout_rate", Number, Nothing(DROPOUT)),
+    key("m", "attention_dropout", Number, Nothing(DROPOUT)),
+    key("m", "prenet_dropout", Number, Nothing(DROPOUT)),
+    key("m", "multi_language", Switch, Nothing("the languages are those of the corpus")),
+    key("m", "enable_gst", Switch, Nothing(STYLE)),
+    key("m", "gst_num_style_tokens", Count, Nothing(STYLE)),
+    key("m", "gst_style_token_dim", Count, Nothing(STYLE)),
+    key("m", "gst_style_embedding_dim", Count, Nothing(STYLE)),
+    key("m", "gst_num_heads", Count, Nothing(STYLE)),
+    // Places.
+    key("p", "cache_dir", Text, Is("cache_dir")),
+    key("p", "checkpoint_dir", Text, Is("train.checkpoint_dir")),
+    key("p", "log_dir", Text, Nothing("logs are in the run directory")),
+];
+
+/// Tables that only tune that program, and why none of their keys has an effect here.
+pub const IDLE_TABLES: [(&str, &str); 3] = [
+    ("gpu_optimization", "the pipeline is always on, and measures itself"),
+    ("gpu_optimizations", "the pipeline is always on, and measures itself"),
+    ("logging", "every step is in the record; TensorBoard files are always written"),
 ];

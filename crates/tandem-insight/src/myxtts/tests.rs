@@ -69,16 +69,34 @@ fn what_follows_is_set_as_well() {
 }
 
 #[test]
+fn trimming_and_loudness_have_their_keys_here() {
+    check(json!({"data": {"trim_silence": true}}), json!({"audio": {"trim_silence": -40.0}}));
+    check(json!({"data": {"trim_silence": false, "normalize_audio": "no"}}), json!({}));
+    check(json!({"data": {"normalize_audio": true}}), json!({"audio": {"loudness": -23.0}}));
+    for normalize_audio in [false, true] {
+        check(
+            json!({"data": {"target_loudness_lufs": -18, "enable_loudness_normalization": true,
+                "normalize_audio": normalize_audio}}),
+            json!({"audio": {"loudness": -18.0}}),
+        );
+    }
+    let found = converted(json!({"data": {"target_loudness_lufs": -18.0,
+        "enable_loudness_normalization": false}}));
+    assert!(found.config.is_empty());
+    assert!(found.meanings.iter().all(|meaning| meaning.became == Became::LeftOut));
+}
+
+#[test]
 fn switches_of_what_is_always_so_say_so() {
     let found = converted(json!({"data": {"use_tf_native_loading": false, "enable_xla": true,
         "prefetch_to_gpu": true, "enhanced_gpu_prefetch": true, "optimize_cpu_gpu_overlap": true,
-        "pin_memory": "yes", "trim_silence": true}}));
+        "pin_memory": "yes", "enable_vad": true}}));
     let became: Vec<Became> = found.meanings.iter().map(|meaning| meaning.became).collect();
     assert_eq!(became.iter().filter(|became| **became == Became::Always).count(), 5);
     assert_eq!(found.switch("use_tf_native_loading"), Some(("data.use_tf_native_loading", false)));
     let of = |name: &str| found.meanings.iter().find(|m| m.key.ends_with(name)).unwrap().became;
     assert_eq!(of("use_tf_native_loading"), Became::AlwaysDespite);
-    assert_eq!(of("trim_silence"), Became::LeftOut);
+    assert_eq!(of("enable_vad"), Became::LeftOut);
     assert!(found.config.is_empty());
 }
 

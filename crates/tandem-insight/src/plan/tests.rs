@@ -1,6 +1,7 @@
 use super::*;
 use crate::profile::tests::{runs, subject};
 use crate::profile::{BatchShapes, ProfileRules, Subject};
+use crate::reduce_cost::ReduceCost;
 use tandem_units::Hint;
 
 fn profile(costs: [f64; 5], sharing: Sharing) -> ProfileAnswer {
@@ -21,7 +22,7 @@ fn question() -> PlanQuestion {
         workers: Vec::new(),
         depths: Vec::new(),
         batches: Vec::new(),
-        link: None,
+        reduce: None,
     }
 }
 
@@ -30,10 +31,15 @@ fn a_second_device_is_not_worth_it_where_the_model_is_the_pace() {
     let found =
         plan(&[profile([5.0, 5.0, 10.0, 2.0, 90.0], Sharing::OneGpu)], &question()).unwrap();
     assert_eq!(found.rows[found.choice].mode, PlanMode::Single);
-    assert!(found.advice.contains("below the 10.0 %"), "{}", found.advice);
+    let said = "a second GPU is not worth it: as data device it gives no more utterances a second";
+    assert!(
+        found.advice.contains(said) && found.advice.contains("below the 10.0 %"),
+        "{}",
+        found.advice
+    );
     assert!(found.own_error.abs() < 0.01, "{}", found.own_error);
-    assert_eq!(found.missing.len(), 1, "data-parallel needs the link");
-    assert!(found.missing[0].command.contains("--link"));
+    assert_eq!(found.missing.len(), 1, "data-parallel needs the cost of sums");
+    assert!(found.missing[0].command.contains("tandem bench reduce"));
 }
 
 #[test]
@@ -47,19 +53,53 @@ fn a_second_device_is_worth_it_where_data_work_slows_the_model() {
 }
 
 #[test]
-fn data_parallel_counts_the_exchange_and_twice_the_feeding() {
+fn data_parallel_adds_the_sum_of_gradients_to_the_slower_batch_of_two() {
     let base = profile([5.0, 5.0, 10.0, 2.0, 90.0], Sharing::OneGpu);
     // 2 million parameters of 4 bytes over 80 MB/s: 100 ms.
-    let asked =
-        PlanQuestion { link: Some(80e6), modes: vec![PlanMode::DataParallel], ..question() };
+    let slow = Some(ReduceCost::of_link(80e6));
+    let asked = PlanQuestion { reduce: slow, modes: vec![PlanMode::DataParallel], ..question() };
     let found = plan(std::slice::from_ref(&base), &asked).unwrap();
     assert!((found.rows[0].predicted.step - 0.190).abs() < 2e-3, "{:?}", found.rows[0]);
-    let fast = PlanQuestion { link: Some(80e9), ..asked };
-    let found = plan(&[base], &fast).unwrap();
+    let fast = PlanQuestion { reduce: Some(ReduceCost::of_link(80e9)), ..asked };
+    let found = plan(std::slice::from_ref(&base), &fast).unwrap();
     assert!((found.rows[0].gain - 1.0).abs() < 0.02, "{:?}", found.rows[0]);
-    // Feeding 30 ms a batch must feed two devices.
-    let fed = plan(&[profile([5.0, 5.0, 60.0, 2.0, 90.0], Sharing::OneGpu)], &fast).unwrap();
-    assert!((fed.rows[0].predicted.step - 0.120).abs() < 2e-3, "{:?}", fed.rows[0]);
+    // Every second batch takes 30 ms longer: ranks wait for it.
+    let mut uneven = base.clone();
+    for (n, batch) in uneven.measured.model_alone.batches.iter_mut().enumerate() {
+        batch.train += if n % 2 == 1 { 0.030 } else { 0.0 };
+    }
+    let found = plan(&[uneven], &fast).unwrap();
+    assert!((found.rows[0].predicted.step - 0.120).abs() < 2e-3, "{:?}", found.rows[0]);
+    // 8 workers of two ranks on 4 cores: loading takes twice as long.
+    let loading = profile([300.0, 0.0, 10.0, 2.0, 90.0], Sharing::OneGpu);
+    let crowded = PlanQuestion { workers: vec![4], ..fast };
+    let found = plan(&[loading], &crowded).unwrap();
+    assert!((found.rows[0].predicted.step - 0.150).abs() < 3e-3, "{:?}", found.rows[0]);
+}
+
+#[test]
+fn the_advice_says_what_a_second_gpu_is_good_for() {
+    let fast = PlanQuestion { reduce: Some(ReduceCost::of_link(80e9)), ..question() };
+    let slow = PlanQuestion { reduce: Some(ReduceCost::of_link(40e6)), ..question() };
+    let model_bound = profile([5.0, 5.0, 10.0, 2.0, 90.0], Sharing::OneGpu);
+    let found = plan(std::slice::from_ref(&model_bound), &fast).unwrap();
+    assert_eq!(found.rows[found.choice].mode, PlanMode::DataParallel);
+    for words in [
+        "a second GPU as second model device gives",
+        "as data device it gives no more",
+        "mpirun -np 2",
+    ] {
+        assert!(found.advice.contains(words), "no `{words}` in {}", found.advice);
+    }
+    // Sums take longer than they save.
+    let found = plan(&[model_bound], &slow).unwrap();
+    assert_eq!(found.rows[found.choice].mode, PlanMode::Single);
+    assert!(found.advice.contains("is not worth it"), "{}", found.advice);
+    let mut fed = profile([5.0, 5.0, 30.0, 2.0, 40.0], Sharing::OneGpu);
+    fed.measured.as_is.batches.iter_mut().for_each(|batch| batch.train = 0.070);
+    let found = plan(&[fed], &slow).unwrap();
+    assert_eq!(found.rows[found.choice].mode, PlanMode::Dual);
+    assert!(found.advice.contains("a second GPU as data device gives"), "{}", found.advice);
 }
 
 #[test]
@@ -70,7 +110,7 @@ fn what_was_not_measured_is_refused_with_the_command_that_measures_it() {
     assert!(error.to_string().contains("batch"), "{error}");
     assert!(error.hint().unwrap().contains("tandem profile --batch-size 4"), "{:?}", error.hint());
     let asked = PlanQuestion { modes: vec![PlanMode::DataParallel], named: true, ..question() };
-    assert!(plan(&[base], &asked).unwrap_err().hint().unwrap().contains("--link"));
+    assert!(plan(&[base], &asked).unwrap_err().hint().unwrap().contains("tandem bench reduce"));
     let two = profile([5.0, 5.0, 10.0, 2.0, 90.0], Sharing::TwoGpus);
     let asked = PlanQuestion { modes: vec![PlanMode::Single], named: true, ..question() };
     let error = plan(&[two], &asked).unwrap_err();
@@ -104,7 +144,7 @@ fn a_run_that_is_over_is_predicted_and_the_error_said() {
     use crate::plan_past::{PastRun, median_error};
     let base = profile([5.0, 5.0, 10.0, 2.0, 90.0], Sharing::OneGpu);
     let subject = &base.subject;
-    let step = MeasuredStep { took: 0.1, items: 2, frames: 100, shape: [2, 8, 100] };
+    let step = MeasuredStep { took: 0.1, items: 2, frames: 100, shape: [2, 8, 100], size: None };
     let mut run = MeasuredRun {
         path: "past".into(),
         settings: serde_json::json!({ "config": {

@@ -2,7 +2,7 @@ use super::choice::largest_difference;
 use super::*;
 use std::path::Path;
 use tandem_data::audio::mel::MelExtractor;
-use tandem_data::audio::{AudioLimits, Decoder, Sound};
+use tandem_data::audio::{AudioConfig, Decoder, Sound};
 use tandem_units::{Hop, Seconds};
 
 /// A synthetic voice: gliding harmonics and noise, from a fixed sequence.
@@ -70,7 +70,7 @@ fn a_padded_batch_has_the_frames_of_the_host_and_silence_as_padding() {
 fn recordings_of_the_demo_corpus_have_the_frames_of_the_host() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tandem/demo-corpus/wavs");
     let config = MelConfig::SPEECH_22K;
-    let mut decoder = Decoder::new(config.rate, AudioLimits::default());
+    let mut decoder = Decoder::new(config.rate, AudioConfig::default());
     let sounds: Vec<Vec<f32>> = ["en/en_emma_001", "en/en_jack_002", "fa/fa_mina_001"]
         .iter()
         .map(|name| {

@@ -19,6 +19,12 @@ pub struct Scores {
     pub speaker: Option<f64>,
     /// Pitch of the synthesized relative to the recorded speech, in semitones.
     pub pitch: Option<f64>,
+    /// Change from frame to frame relative to the recording's.
+    pub change_over_time: f64,
+    /// Change from band to band relative to the recording's.
+    pub change_over_bands: f64,
+    /// Level relative to the recording's, in dB.
+    pub level: f64,
 }
 
 /// Means over utterances.
@@ -43,6 +49,12 @@ pub struct Tally {
     pub speaker: Option<f64>,
     /// Mean absolute difference in pitch, in semitones.
     pub pitch_error: Option<f64>,
+    /// Mean change from frame to frame relative to the recordings'; 1 is equal, less is blurred.
+    pub change_over_time: f64,
+    /// Mean change from band to band relative to the recordings'.
+    pub change_over_bands: f64,
+    /// Mean level relative to the recordings', in dB.
+    pub level: f64,
 }
 
 impl Tally {
@@ -72,6 +84,9 @@ impl Tally {
             entropy: known(&|score| score.alignment.and_then(|health| health.entropy)),
             speaker: known(&|score| score.speaker),
             pitch_error: known(&|score| score.pitch.map(f64::abs)),
+            change_over_time: mean(|s| s.change_over_time),
+            change_over_bands: mean(|s| s.change_over_bands),
+            level: mean(|s| s.level),
         })
     }
 }
@@ -89,6 +104,9 @@ mod tests {
             alignment: None,
             speaker: Some(0.2),
             pitch: None,
+            change_over_time: 0.5,
+            change_over_bands: 0.8,
+            level: -3.0,
         };
         let health =
             AlignmentHealth { coverage: 0.5, monotonic: 1.0, diagonality: 0.75, entropy: None };
@@ -97,6 +115,8 @@ mod tests {
             duration: 0.3,
             alignment: Some(health),
             pitch: Some(-2.0),
+            change_over_time: 1.0,
+            level: 1.0,
             ..one
         };
         let tally = Tally::of(&[one, other]).unwrap();
@@ -107,6 +127,8 @@ mod tests {
         assert_eq!((tally.coverage, tally.diagonality), (Some(0.5), Some(0.75)));
         assert_eq!((tally.entropy, tally.speaker), (None, Some(0.2)));
         assert_eq!(tally.pitch_error, Some(2.0));
+        assert_eq!((tally.change_over_time, tally.change_over_bands), (0.75, 0.8));
+        assert_eq!(tally.level, -1.0);
         assert_eq!(Tally::of(&[]), None);
     }
 }

@@ -62,14 +62,18 @@ impl<'a> Init<'a> {
     }
 
     /// Uniform in `-bound..bound`.
-    fn uniform<const D: usize>(&mut self, shape: [usize; D], bound: f32) -> Param<Tensor<D>> {
+    pub(crate) fn uniform<const D: usize>(
+        &mut self,
+        shape: [usize; D],
+        bound: f32,
+    ) -> Param<Tensor<D>> {
         let count = shape.iter().product();
         let draw = |_| (self.rng.random::<f32>() * 2.0 - 1.0) * bound;
         let values: Vec<f32> = (0..count).map(draw).collect();
         Param::from_data(TensorData::new(values, shape), self.device)
     }
 
-    fn zeros<const D: usize>(&self, shape: [usize; D]) -> Param<Tensor<D>> {
+    pub(crate) fn zeros<const D: usize>(&self, shape: [usize; D]) -> Param<Tensor<D>> {
         Param::from_data(TensorData::zeros::<f32, _>(shape), self.device)
     }
 }

@@ -3,6 +3,7 @@
 //! In: a name. Out: [`VoiceConfig`], from which every module takes its widths.
 
 use serde::{Deserialize, Serialize};
+use tandem_units::Bytes;
 
 /// The number of parameters, by name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,6 +39,11 @@ impl ModelSize {
     }
 }
 
+/// Floats kept for each channel of a block.
+const PER_CHANNEL: usize = 15;
+/// Floats kept for each band of a mel frame.
+const PER_BAND: usize = 50;
+
 /// The dimensions of a voice.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -60,6 +66,18 @@ pub struct VoiceConfig {
 }
 
 impl VoiceConfig {
+    /// Estimated memory of the activations of one training step, in 32-bit floats: what the backward
+    /// pass keeps for each block, position and channel, and for each mel frame. Fitted to peaks of the
+    /// CPU's fused kernels, which `tandem train --enable-memory-isolation` prints; backends without
+    /// fused attention need more.
+    pub fn activations(&self, rows: usize, frames: usize, symbols: usize) -> Bytes {
+        let positions = frames.div_ceil(self.patch.max(1));
+        let decoder = positions * self.decoder_blocks * self.decoder_width;
+        let text = symbols * self.text_blocks * self.text_width;
+        let floats = PER_CHANNEL * (decoder + text) + PER_BAND * frames * self.bands;
+        Bytes(4 * (rows * floats) as u64)
+    }
+
     /// The dimensions of a named size.
     pub fn of(size: ModelSize, symbols: usize, languages: usize, bands: usize) -> VoiceConfig {
         let (text_width, text_blocks, decoder_width, decoder_blocks, head_width) = match size {

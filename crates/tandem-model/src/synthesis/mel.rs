@@ -18,7 +18,7 @@ use tandem_units::Seed;
 
 /// The longest duration of a symbol, in frames: the predictions of an untrained voice must not fill
 /// the memory.
-const LONGEST_SYMBOL: f32 = 120.0;
+pub const LONGEST_SYMBOL: f32 = 120.0;
 
 /// How mel frames are sampled.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -35,7 +35,7 @@ pub struct SamplingOptions {
 
 impl Default for SamplingOptions {
     fn default() -> SamplingOptions {
-        SamplingOptions { steps: 8, temperature: 0.3, speed: 1.0, seed: Seed(0) }
+        SamplingOptions { steps: 8, temperature: 0.6, speed: 1.0, seed: Seed(0) }
     }
 }
 
@@ -112,6 +112,17 @@ impl MelSynthesizer<'_> {
         host_floats(self.voice.encoder.speaker_embedding(frames, real))
     }
 
+    /// The condition of speaker and language, in host memory: what the network knows of both.
+    pub fn condition_vector(&self, language: i32, reference: &Reference) -> Vec<f32> {
+        host_floats(self.condition(language, reference))
+    }
+
+    /// The noise that the flow of a text with this many frames (a multiple of `patch`) starts from, before its scale:
+    /// `[frames, bands]`.
+    pub fn noise(&self, frames: usize, seed: Seed) -> Vec<f32> {
+        normal(&mut ChaCha8Rng::seed_from_u64(seed.0), frames * self.config.bands)
+    }
+
     fn condition(&self, language: i32, reference: &Reference) -> Tensor<2> {
         let (frames, real) = self.reference_tensors(reference);
         let voice = self.voice.encoder.speaker_embedding(frames, real);
@@ -133,9 +144,7 @@ impl MelSynthesizer<'_> {
     fn flow(&self, context: &DecoderContext, real: usize, sampling: &SamplingOptions) -> Tensor<3> {
         let shape = context.prior.dims();
         let positions = Lengths::new(&[real], shape[1] / self.config.patch, self.device);
-        let mut rng = ChaCha8Rng::seed_from_u64(sampling.seed.0);
-        let noise = normal(&mut rng, shape.iter().product());
-        let noise = floats(noise, shape, self.device);
+        let noise = floats(self.noise(shape[1], sampling.seed), shape, self.device);
         let mut point = context.prior.clone() + noise * sampling.temperature;
         let steps = sampling.steps.max(1);
         for step in 0..steps {

@@ -15,10 +15,11 @@ use crate::trained_voice::TrainedVoice;
 use crate::vocoder::{Vocoder, VocoderChoice};
 use burn::tensor::Device;
 use pieces::Piece;
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use tandem_data::audio::mel::MelExtractor;
-use tandem_data::audio::{AudioLimits, Decoder, FileReader};
+use tandem_data::audio::{AudioConfig, Decoder, FileReader};
 use tandem_data::text::{FrontEnd, Language, ProcessedText, TextError};
 use tandem_device::backend::guarded;
 use tandem_units::Seconds;
@@ -26,7 +27,7 @@ use tandem_units::Seconds;
 /// The shortest reference recording. Shorter ones do not identify a speaker.
 const SHORTEST_REFERENCE: Seconds = Seconds(0.8);
 /// Samples of the fade at both ends of a sentence, so that it does not begin with a click.
-const FADE: usize = 96;
+pub const FADE: usize = 96;
 
 /// Which speaker a text is synthesized with.
 #[derive(Clone, Debug)]
@@ -106,6 +107,7 @@ pub struct Synthesizer {
     trained: TrainedVoice,
     front_end: FrontEnd,
     vocoder: Box<dyn Vocoder>,
+    vocoder_name: &'static str,
     device: Device,
 }
 
@@ -127,12 +129,19 @@ impl Synthesizer {
         vocoder: &VocoderChoice,
     ) -> Result<Synthesizer, SynthesisError> {
         let front_end = trained.document.front_end().map_err(SynthesisError::FrontEnd)?;
-        let vocoder = vocoder.open(&trained.document.mel)?;
-        Ok(Synthesizer { trained, front_end, vocoder, device: device.clone() })
+        let choice = vocoder.for_voice(&trained.path);
+        let vocoder = choice.open(&trained.document.mel)?;
+        let vocoder_name = choice.name();
+        Ok(Synthesizer { trained, front_end, vocoder, vocoder_name, device: device.clone() })
     }
 
     pub fn trained(&self) -> &TrainedVoice {
         &self.trained
+    }
+
+    /// Which vocoder is used, for messages.
+    pub fn vocoder_name(&self) -> &'static str {
+        self.vocoder_name
     }
 
     pub fn device(&self) -> &Device {
@@ -142,11 +151,12 @@ impl Synthesizer {
     /// The normalised frames of a recording of the speaker to imitate.
     pub fn read_reference(&self, recording: &Path) -> Result<Reference, SynthesisError> {
         let document = &self.trained.document;
-        let limits = AudioLimits { min_length: SHORTEST_REFERENCE, ..AudioLimits::default() };
+        let limits = AudioConfig { min_length: SHORTEST_REFERENCE, ..AudioConfig::default() };
+        let config = limits.conditioned_like(&document.audio);
         let failed = |source| SynthesisError::Reference { path: recording.into(), source };
         let mut file = FileReader::default();
-        let bytes = file.read(recording, &limits).map_err(failed)?;
-        let mut decoder = Decoder::new(document.mel.rate, limits);
+        let bytes = file.read(recording, &config).map_err(failed)?;
+        let mut decoder = Decoder::new(document.mel.rate, config);
         let extension = recording.extension().and_then(|extension| extension.to_str());
         let sound = decoder.decode(bytes, extension).map_err(failed)?;
         let mut extractor = MelExtractor::new(document.mel.clone())?;
@@ -162,16 +172,38 @@ impl Synthesizer {
         options: &SpeechOptions,
         progress: &mut dyn FnMut(usize, usize),
     ) -> Result<SynthesizedSpeech, SynthesisError> {
+        self.synthesize_by_sentence(text, speaker, options, &mut |speech, all| {
+            progress(speech.sentences.len(), all);
+            ControlFlow::Continue(())
+        })
+    }
+
+    /// Synthesizes a text, and shows `observe` the speech so far and the number of all sentences:
+    /// before the first sentence, when the whole text is known to be readable, and after each one.
+    /// Samples that were shown do not change any more. `Break` ends the synthesis.
+    pub fn synthesize_by_sentence(
+        &mut self,
+        text: &str,
+        speaker: &SpeakerChoice,
+        options: &SpeechOptions,
+        observe: &mut dyn FnMut(&SynthesizedSpeech, usize) -> ControlFlow<()>,
+    ) -> Result<SynthesizedSpeech, SynthesisError> {
         let started = Instant::now();
+        error::check_sampling(&options.sampling)?;
         let (pieces, skipped) = pieces::read(text, options.language, &self.front_end)?;
+        for piece in &pieces {
+            self.language_number(piece.language)?;
+        }
         let reference = self.reference(speaker, &pieces)?;
         let mut speech = SynthesizedSpeech { skipped, ..SynthesizedSpeech::default() };
         speech.time.text = started.elapsed();
-        for (number, piece) in pieces.iter().enumerate() {
-            progress(number, pieces.len());
+        for piece in &pieces {
+            if observe(&speech, pieces.len()).is_break() {
+                return Ok(speech);
+            }
             self.append_piece(piece, &reference, options, &mut speech)?;
         }
-        progress(pieces.len(), pieces.len());
+        let _ = observe(&speech, pieces.len());
         Ok(speech)
     }
 
@@ -191,7 +223,8 @@ impl Synthesizer {
         Ok(self.vocoder.synthesize(mel)?)
     }
 
-    fn mel_synthesizer(&self) -> MelSynthesizer<'_> {
+    /// The part from symbols to mel frames.
+    pub fn mel_synthesizer(&self) -> MelSynthesizer<'_> {
         let TrainedVoice { document, voice, .. } = &self.trained;
         MelSynthesizer { voice, config: &document.config, device: &self.device }
     }
@@ -224,6 +257,7 @@ impl Synthesizer {
             self.synthesize_mel(&piece.symbols, piece.language, reference, &options.sampling)?;
         let document = &self.trained.document;
         document.scale.restore(&mut sentence.mel);
+        document.scale.match_level(&mut sentence.mel, document.mel.bands);
         speech.time.voice += started.elapsed();
         let started = Instant::now();
         let mut samples = self.vocoder.synthesize(&sentence.mel)?;

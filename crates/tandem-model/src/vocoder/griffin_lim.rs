@@ -21,6 +21,7 @@ mod transform;
 
 use crate::vocoder::{Vocoder, VocoderError, check_mel};
 use inverse_mel::InverseMel;
+pub use inverse_mel::{FAINT_BAND, FIRST_FIT_ROUNDS};
 use phases::Phases;
 use realfft::num_complex::Complex;
 use serde::{Deserialize, Serialize};
@@ -28,7 +29,7 @@ use tandem_data::audio::mel::{MelConfig, filterbank};
 use transform::Transform;
 
 /// Added to empty bins, so that a multiplicative update can change them.
-const FAINT: f32 = 1e-9;
+pub const FAINT_BIN: f32 = 1e-9;
 
 /// Settings of the phase search.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -99,7 +100,7 @@ impl GriffinLim {
                 match bands {
                     None => sizes.copy_from_slice(row(frame)),
                     Some(bands) => {
-                        let own = spectrum.iter().map(|own| size(*own).max(FAINT));
+                        let own = spectrum.iter().map(|own| size(*own).max(FAINT_BIN));
                         sizes.iter_mut().zip(own).for_each(|(size, own)| *size = own);
                         let bands = &bands[frame * mel.bands..][..mel.bands];
                         inverse.fit(&mut sizes, bands, config.refits);

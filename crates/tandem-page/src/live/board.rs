@@ -5,9 +5,10 @@ use crate::lang::Lang;
 use crate::live::DashboardOptions;
 use crate::samples::{Samples, Spoken};
 use crate::view::RunView;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tandem_telemetry::event::RunOutcome;
+use tokio::sync::watch;
 
 /// State shared by the follower and all clients.
 #[derive(Debug)]
@@ -15,8 +16,9 @@ pub(super) struct Board {
     pub(super) samples: Samples,
     pub(super) lang: Lang,
     pub(super) name: String,
-    newest: Mutex<Newest>,
-    changed: Condvar,
+    newest: watch::Sender<Newest>,
+    closed: Mutex<bool>,
+    closing: Condvar,
 }
 
 /// The newest view of the run.
@@ -26,9 +28,7 @@ pub(super) struct Newest {
     pub(super) spoken: Vec<Spoken>,
     /// Why the record cannot be read at the moment.
     pub(super) trouble: Option<String>,
-    version: u64,
     grown: Instant,
-    closed: bool,
 }
 
 /// State of a run.
@@ -53,13 +53,12 @@ impl Board {
             view,
             spoken,
             trouble: None,
-            version: 1,
             // A record that does not grow from now on is not running.
             grown: Instant::now(),
-            closed: false,
         };
         let DashboardOptions { lang, name, .. } = options;
-        Board { samples, lang, name, newest: Mutex::new(newest), changed: Condvar::new() }
+        let newest = watch::Sender::new(newest);
+        Board { samples, lang, name, newest, closed: Mutex::default(), closing: Condvar::new() }
     }
 
     /// Follows the run until the page is closed.
@@ -67,22 +66,21 @@ impl Board {
         loop {
             let polled = follower.poll();
             let spoken = self.samples.newest();
-            let mut newest = self.lock();
             let trouble = polled.as_ref().err().map(ToString::to_string);
             let grown = matches!(polled, Ok(Found::More));
-            if grown {
-                newest.view = follower.view();
-                newest.grown = Instant::now();
-            }
-            if grown || newest.spoken != spoken || newest.trouble != trouble {
+            self.newest.send_if_modified(|newest| {
+                if grown {
+                    newest.view = follower.view();
+                    newest.grown = Instant::now();
+                }
+                let changed = grown || newest.spoken != spoken || newest.trouble != trouble;
                 newest.spoken = spoken;
                 newest.trouble = trouble;
-                newest.version += 1;
-                self.changed.notify_all();
-            }
-            let unchanged = |newest: &mut Newest| !newest.closed;
-            let waited = self.changed.wait_timeout_while(newest, every, unchanged);
-            if waited.is_ok_and(|(newest, _)| newest.closed) {
+                changed
+            });
+            let closed = self.closed.lock().unwrap_or_else(PoisonError::into_inner);
+            let waited = self.closing.wait_timeout_while(closed, every, |closed| !*closed);
+            if waited.is_ok_and(|(closed, _)| *closed) {
                 return;
             }
         }
@@ -90,28 +88,18 @@ impl Board {
 
     /// The newest there is.
     pub(super) fn now(&self) -> Newest {
-        self.lock().clone()
+        self.newest.borrow().clone()
     }
 
-    /// Waits for something newer than `seen`, no longer than `limit`; none when the page closes.
-    pub(super) fn wait(&self, seen: &Newest, limit: Duration) -> Option<Newest> {
-        let same = |newest: &mut Newest| newest.version == seen.version && !newest.closed;
-        let waited = self.changed.wait_timeout_while(self.lock(), limit, same);
-        let (newest, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        (!newest.closed).then(|| newest.clone())
+    /// The newest and all that follow.
+    pub(super) fn subscribe(&self) -> watch::Receiver<Newest> {
+        self.newest.subscribe()
     }
 
+    /// Ends [`Board::follow`].
     pub(super) fn close(&self) {
-        self.lock().closed = true;
-        self.changed.notify_all();
-    }
-
-    pub(super) fn is_closed(&self) -> bool {
-        self.lock().closed
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Newest> {
-        self.newest.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.closed.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.closing.notify_all();
     }
 }
 

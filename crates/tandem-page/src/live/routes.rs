@@ -1,141 +1,92 @@
-//! Routes of the live page, and which requests are refused.
+//! Routes of the live page.
 //!
-//! In: a connection. Out: one answer, or events until the client disconnects. Only requests that name
-//! this machine are answered, and none that a page of another origin makes: a foreign host name
-//! may resolve to loopback (DNS rebinding), and any page in the same browser may send requests.
+//! In: a request that `tandem-http` has let through. Out: one answer, or events until the client
+//! disconnects. Pages are rendered and files are read on the threads for blocking work.
 
 use crate::lang::Lang;
 use crate::live::board::{Board, Newest};
 use crate::live::document::{SCRIPT, Sent, document};
-use crate::live::http::{Request, Response, Unheard, head};
+use crate::live::range;
 use crate::render::STYLE;
-use percent_encoding::percent_decode_str;
-use std::io::{self, Read, Write};
-use std::net::{Shutdown, TcpStream};
+use axum::Router;
+use axum::extract::{Path, Query, State};
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use futures_util::stream::{self, Stream};
+use serde::Deserialize;
+use std::convert::Infallible;
+use std::sync::Arc;
 use std::time::Duration;
+use tandem_http::guard::plain;
 use tandem_telemetry::metrics;
+use tokio::sync::watch;
+use tokio::task::spawn_blocking;
 
-/// Answers one connection.
-pub(super) fn answer(stream: &mut TcpStream, board: &Board) -> io::Result<()> {
-    let request = match Request::read(stream) {
-        Ok(request) => request,
-        Err(Unheard::Gone) => return Ok(()),
-        Err(Unheard::Malformed) => {
-            return refuse(stream, &Response::refusal(400, "this is not HTTP"), "GET");
-        }
-        Err(Unheard::TooLong) => {
-            return refuse(stream, &Response::refusal(431, "the request is too long"), "GET");
-        }
-    };
-    if let Some(refusal) = refusal(&request) {
-        return refuse(stream, &refusal, &request.method);
-    }
-    if request.path == "/events" && request.method == "GET" {
-        return events(stream, board, lang(&request, board));
-    }
-    respond(&request, board).write(stream, &request.method)
+/// Every address of the page.
+pub(super) fn routes(board: Arc<Board>) -> Router {
+    Router::new()
+        .route("/", get(front))
+        .route("/events", get(events))
+        .route("/page.css", get(|| text("text/css; charset=utf-8", STYLE)))
+        .route("/live.js", get(|| text("text/javascript; charset=utf-8", SCRIPT)))
+        .route("/metrics", get(prometheus))
+        .route("/report.json", get(report))
+        .route("/samples/{name}", get(sample))
+        .fallback(|| async { plain(StatusCode::NOT_FOUND, "there is nothing at this address") })
+        .with_state(board)
 }
 
-/// Refuses, then reads the rest of the request for a moment: closing with unread bytes would reset
-/// the connection and lose the answer.
-fn refuse(stream: &mut TcpStream, refusal: &Response, method: &str) -> io::Result<()> {
-    refusal.write(stream, method)?;
-    stream.shutdown(Shutdown::Write)?;
-    stream.set_read_timeout(Some(Duration::from_millis(500)))?;
-    io::copy(&mut stream.take(256 << 10), &mut io::sink()).map(|_| ())
+#[derive(Deserialize)]
+struct Asked {
+    lang: Option<String>,
 }
 
-/// Why a request is not answered, if it is not.
-pub(super) fn refusal(request: &Request) -> Option<Response> {
-    let here = |host: &str| {
-        let name = match host.strip_prefix('[') {
-            Some(rest) => rest.split_once(']').map_or("", |(name, _)| name),
-            None => host.split_once(':').map_or(host, |(name, _)| name),
-        };
-        ["localhost", "127.0.0.1", "::1"].contains(&name.to_ascii_lowercase().as_str())
-    };
-    let mut hosts = request.header("host");
-    if !matches!((hosts.next(), hosts.next()), (Some(host), None) if here(host)) {
-        let words = "only requests to localhost are answered (Host header)";
-        return Some(Response::refusal(403, words));
-    }
-    let ours = |origin: &str| origin.strip_prefix("http://").is_some_and(here);
-    if !request.header("origin").all(ours) {
-        let words = "requests of pages from other hosts are refused (Origin header)";
-        return Some(Response::refusal(403, words));
-    }
-    // Browsers send the origin of a request; following a link is allowed.
-    let visit = request.header("sec-fetch-mode").any(|mode| mode == "navigate");
-    let own = |site: &str| site == "same-origin" || site == "none";
-    if !visit && !request.header("sec-fetch-site").all(own) {
-        let words = "requests of pages from other origins are refused (Sec-Fetch-Site header)";
-        return Some(Response::refusal(403, words));
-    }
-    if !["GET", "HEAD"].contains(&request.method.as_str()) {
-        let words = "this page is read-only";
-        return Some(Response::refusal(405, words).with("allow", "GET, HEAD"));
-    }
-    None
-}
-
-fn lang(request: &Request, board: &Board) -> Lang {
-    request.asks("lang").and_then(|code| code.parse().ok()).unwrap_or(board.lang)
-}
-
-fn respond(request: &Request, board: &Board) -> Response {
-    let now = || board.now();
-    match request.path.as_str() {
-        "/" => {
-            let text = document(board, &now(), lang(request, board));
-            Response::new("text/html; charset=utf-8", text)
-        }
-        "/page.css" => Response::new("text/css; charset=utf-8", STYLE),
-        "/live.js" => Response::new("text/javascript; charset=utf-8", SCRIPT),
-        "/metrics" => {
-            Response::new(metrics::CONTENT_TYPE, metrics::prometheus(&now().view.summary))
-        }
-        "/report.json" => match serde_json::to_vec(&now().view.report()) {
-            Ok(text) => Response::new("application/json", text),
-            Err(error) => Response::refusal(500, &error.to_string()),
-        },
-        path => match path.strip_prefix("/samples/") {
-            Some(name) => sample(name, request, board),
-            None => Response::refusal(404, "there is nothing at this address"),
-        },
+impl Asked {
+    fn lang(&self, board: &Board) -> Lang {
+        self.lang.as_deref().and_then(|code| code.parse().ok()).unwrap_or(board.lang)
     }
 }
 
-fn sample(name: &str, request: &Request, board: &Board) -> Response {
-    let name = percent_decode_str(name).decode_utf8_lossy();
-    let Some((bytes, kind)) = board.samples.file(&name) else {
-        return Response::refusal(404, "the run has no such sample");
-    };
-    let length = bytes.len();
-    let Some(range) = request.header("range").next() else {
-        return Response::new(kind, bytes).with("accept-ranges", "bytes");
-    };
-    // Players seek with range requests.
-    match part(range, length) {
-        Some((first, last)) => {
-            let whole = Response::new(kind, &bytes[first..=last]).with("accept-ranges", "bytes");
-            let place = format!("bytes {first}-{last}/{length}");
-            Response { status: 206, ..whole.with("content-range", place) }
-        }
-        None => Response::refusal(416, "there is no such part of the sample")
-            .with("content-range", format!("bytes */{length}")),
-    }
+async fn text(kind: &'static str, body: impl IntoResponse) -> Response {
+    ([(CONTENT_TYPE, kind)], body).into_response()
 }
 
-/// The first and the last byte that `bytes=...` asks for.
-fn part(range: &str, length: usize) -> Option<(usize, usize)> {
-    let (first, last) = range.strip_prefix("bytes=")?.split_once('-')?;
-    let end = length.checked_sub(1)?;
-    let (first, last) = match (first.trim(), last.trim()) {
-        ("", count) => (length.saturating_sub(count.parse().ok()?), end),
-        (first, "") => (first.parse().ok()?, end),
-        (first, last) => (first.parse().ok()?, last.parse::<usize>().ok()?.min(end)),
-    };
-    (first <= last && first < length).then_some((first, last))
+/// An answer that takes computing or reading.
+async fn blocking(work: impl FnOnce() -> Response + Send + 'static) -> Response {
+    spawn_blocking(work).await.unwrap_or_else(|_| {
+        plain(StatusCode::INTERNAL_SERVER_ERROR, "the answer could not be made")
+    })
+}
+
+async fn front(State(board): State<Arc<Board>>, Query(asked): Query<Asked>) -> Response {
+    blocking(move || {
+        let page = document(&board, &board.now(), asked.lang(&board));
+        ([(CONTENT_TYPE, "text/html; charset=utf-8")], page).into_response()
+    })
+    .await
+}
+
+async fn prometheus(State(board): State<Arc<Board>>) -> Response {
+    text(metrics::CONTENT_TYPE, metrics::prometheus(&board.now().view.summary)).await
+}
+
+async fn report(State(board): State<Arc<Board>>) -> Response {
+    blocking(move || axum::Json(board.now().view.report()).into_response()).await
+}
+
+async fn sample(
+    State(board): State<Arc<Board>>,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+) -> Response {
+    blocking(move || match board.samples.file(&name) {
+        Some((bytes, kind)) => range::file(bytes, kind, &headers),
+        None => plain(StatusCode::NOT_FOUND, "the run has no such sample"),
+    })
+    .await
 }
 
 /// The shortest time between two updates, and the interval of keep-alive lines.
@@ -143,26 +94,54 @@ const UPDATE_EVERY: Duration = Duration::from_secs(1);
 const SIGN_OF_LIFE: Duration = Duration::from_secs(5);
 
 /// Sends changes until the client disconnects or the page closes.
-fn events(stream: &mut TcpStream, board: &Board, lang: Lang) -> io::Result<()> {
-    let mut opening = head(200, "text/event-stream; charset=utf-8", &[]);
-    opening.push_str("\r\nretry: 1000\n\n");
-    stream.write_all(opening.as_bytes())?;
-    let mut sent = Sent::default();
-    let mut newest: Newest = board.now();
-    loop {
-        match sent.update(board, &newest, lang) {
-            Some(parts) => write!(stream, "event: parts\ndata: {parts}\n\n")?,
-            // A failed write shows that the client has disconnected.
-            None => stream.write_all(b": still here\n\n")?,
-        }
-        stream.flush()?;
-        std::thread::sleep(UPDATE_EVERY);
-        match board.wait(&newest, SIGN_OF_LIFE - UPDATE_EVERY) {
-            Some(next) => newest = next,
-            None => return Ok(()),
+async fn events(
+    State(board): State<Arc<Board>>,
+    Query(asked): Query<Asked>,
+) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
+    let lang = asked.lang(&board);
+    let newest = board.subscribe();
+    let client = Client { board, newest, lang, sent: Sent::default(), began: false };
+    // A failed write of a keep-alive line shows that the client has disconnected.
+    let alive = KeepAlive::new().interval(SIGN_OF_LIFE).text("still here");
+    Sse::new(stream::unfold(client, Client::next)).keep_alive(alive)
+}
+
+/// A client that follows the run.
+struct Client {
+    board: Arc<Board>,
+    newest: watch::Receiver<Newest>,
+    lang: Lang,
+    /// What it has received.
+    sent: Sent,
+    began: bool,
+}
+
+impl Client {
+    /// The next event: at first everything, then what changes. The state of a run also changes
+    /// by time alone, when nothing is recorded any more.
+    async fn next(mut self) -> Option<(Result<Event, Infallible>, Client)> {
+        loop {
+            if self.began {
+                tokio::time::sleep(UPDATE_EVERY).await;
+                let changed = self.newest.changed();
+                let waited = tokio::time::timeout(SIGN_OF_LIFE - UPDATE_EVERY, changed).await;
+                if let Ok(Err(_)) = waited {
+                    return None;
+                }
+            }
+            let newest = self.newest.borrow_and_update().clone();
+            let drawn = spawn_blocking(move || {
+                let parts = self.sent.update(&self.board, &newest, self.lang);
+                (parts, self)
+            });
+            let (parts, client) = drawn.await.ok()?;
+            self = client;
+            let first = !std::mem::replace(&mut self.began, true);
+            if let Some(parts) = parts {
+                let event = Event::default().event("parts").data(parts);
+                let event = if first { event.retry(UPDATE_EVERY) } else { event };
+                return Some((Ok(event), self));
+            }
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

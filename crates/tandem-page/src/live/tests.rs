@@ -20,7 +20,7 @@ fn open(folder: &Path) -> Dashboard {
 }
 
 fn get(page: &Dashboard, path: &str) -> String {
-    let mut stream = TcpStream::connect(page.address).unwrap();
+    let mut stream = TcpStream::connect(page.server.address()).unwrap();
     write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
     let mut text = String::new();
     stream.read_to_string(&mut text).unwrap();
@@ -31,10 +31,10 @@ fn get(page: &Dashboard, path: &str) -> String {
 fn a_page_is_open_until_it_is_dropped() {
     let folder = run();
     let page = open(folder.path());
-    assert!(page.address.ip().is_loopback());
+    assert!(page.server.address().ip().is_loopback());
     assert!(get(&page, "/").contains("dir=\"ltr\""));
     assert!(get(&page, "/?lang=fa").contains("dir=\"rtl\""));
-    let address = page.address;
+    let address = page.server.address();
     drop(page);
     assert!(TcpStream::connect(address).is_err());
 }
@@ -44,7 +44,7 @@ fn a_port_that_is_taken_is_refused_with_a_way_out() {
     use tandem_units::Hint;
     let folder = run();
     let first = open(folder.path());
-    let error = Doorway::take(first.address.port()).unwrap_err();
+    let error = Doorway::take(first.server.address().port()).unwrap_err();
     assert!(error.to_string().contains("is in use"), "{error}");
     assert!(error.hint().unwrap().contains("another port"));
 }
@@ -53,8 +53,8 @@ fn a_port_that_is_taken_is_refused_with_a_way_out() {
 fn a_reader_that_only_listens_does_not_hold_the_page_up() {
     let folder = run();
     let page = open(folder.path());
-    let mut silent = TcpStream::connect(page.address).unwrap();
-    let mut reader = TcpStream::connect(page.address).unwrap();
+    let mut silent = TcpStream::connect(page.server.address()).unwrap();
+    let mut reader = TcpStream::connect(page.server.address()).unwrap();
     write!(reader, "GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
     let mut first = [0; 15];
     reader.read_exact(&mut first).unwrap();

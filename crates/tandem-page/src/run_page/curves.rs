@@ -93,6 +93,10 @@ pub(super) fn step_times(view: &RunView, report: &Report, lang: Lang) -> Section
     let mut table = times_table(times, lang);
     table = table
         .row([lang.say("first step", "گام نخست").into(), lang.seconds(steps.first.seconds().0)]);
+    if let Some(found) = &steps.variation {
+        let words = lang.say("variation by shape", "نوسان در شکل یکسان");
+        table = table.row([words.into(), lang.percent(found.by_shape)]);
+    }
     if let Some(shapes) = steps.shapes {
         table =
             table.row([lang.say("distinct shapes", "شکل‌های متفاوت").into(), lang.count(shapes)]);
@@ -116,5 +120,5 @@ fn times_table(times: &Figures, lang: Lang) -> Table {
         .row([lang.say("median", "میانه").into(), lang.seconds(times.p50)])
         .row([lang.say("95th percentile", "صدک ۹۵").into(), lang.seconds(times.p95)])
         .row([lang.say("max", "بیشینه").into(), lang.seconds(times.max)])
-        .row([lang.say("variation", "نوسان").into(), lang.percent(times.variation)])
+        .row([lang.say("raw variation", "نوسان خام").into(), lang.percent(times.variation)])
 }

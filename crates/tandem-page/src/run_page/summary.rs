@@ -13,7 +13,7 @@ use tandem_telemetry::verdict::Cause;
 pub(super) fn section(view: &RunView, report: &Report, lang: Lang) -> Section {
     let tone = match report.verdict.cause {
         Cause::Model | Cause::Balanced => Tone::Good,
-        Cause::Feed | Cause::Variation => Tone::Bad,
+        Cause::Feed | Cause::Variation | Cause::Communication | Cause::Rank => Tone::Bad,
         Cause::Unknown => Tone::Fair,
         Cause::NoSteps => Tone::Neutral,
     };

@@ -5,12 +5,38 @@ use crate::page::{Block, Page};
 use crate::render;
 use std::path::PathBuf;
 use tandem_telemetry::Nanos;
-use tandem_telemetry::event::{CacheState, Data, EmptyStep, Event, Skipped, Stamped};
+use tandem_telemetry::event::{
+    CacheState, Data, EmptyStep, Event, RankInterval, Skipped, Stamped, Step,
+};
 use tandem_units::Ticket;
 
 fn example() -> RunView {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/example-run.jsonl");
     RunView::read(&path).expect("the example of the documents")
+}
+
+/// A run of two ranks, of which the second is slower.
+pub(crate) fn two_ranks() -> RunView {
+    let times = |first: u64, second: u64| vec![Nanos::millis(first), Nanos::millis(second)];
+    let interval = RankInterval {
+        step: 1,
+        steps: 1,
+        took: Nanos::millis(1000),
+        busy: times(500, 900),
+        starved: times(100, 0),
+        slowest: Nanos::millis(900),
+        reduce: Nanos::millis(50),
+        reduces: times(50, 60),
+        slowest_in: vec![0, 1],
+    };
+    let hosts = serde_json::json!({"ranks": {"hosts": ["node-a", "node-b"]}});
+    let step = Step { step: 1, took: Nanos::millis(1000), items: 4, ..Step::default() };
+    let mut view = RunView::default();
+    let mut add = |event: Event| view.add(&Stamped { at: Nanos::millis(1000), event });
+    add(Event::Run(Box::new(RunHeader::now("tandem", "1", hosts))));
+    add(step.into());
+    add(interval.into());
+    view
 }
 
 /// A page as text: headings, sentences, tables; of plots what they are.
@@ -100,6 +126,20 @@ fn the_corpus_the_skipped_rows_and_the_empty_steps_are_on_the_page() {
     assert!(persian.contains("داده: ۱٬۲۰۰ ردیف قابل‌استفاده"), "{persian}");
     assert!(persian.contains("\nrow-00 | load | ۲ | cut off\n"), "{persian}");
     assert!(persian.contains("بدون دستهٔ قابل‌استفاده: ۱."), "{persian}");
+}
+
+#[test]
+fn the_ranks_of_a_run_are_side_by_side() {
+    let english = outline(&run_page(&two_ranks(), "x", Lang::En));
+    assert!(english.contains("== ranks: Ranks"), "{english}");
+    let second = "1 | node-b | 900.00 ms | 0 s | 60.00 ms | 100.0 %";
+    assert!(english.contains(second), "{english}");
+    assert!(english.contains("Gradients are summed 5.0 % of the time"), "{english}");
+    assert!(english.contains("Rank 1 on host node-b is the bottleneck"), "{english}");
+    let persian = outline(&run_page(&two_ranks(), "x", Lang::Fa));
+    assert!(persian.contains("۱ | node-b | ۹۰۰٫۰۰ میلی‌ثانیه"), "{persian}");
+    let alone = outline(&run_page(&example(), "x", Lang::En));
+    assert!(!alone.contains("== ranks"), "a run of one process");
 }
 
 #[test]

@@ -16,6 +16,7 @@ fn step(number: u64, loss: f32) -> Event {
         frames: 800,
         shape: None,
         losses: vec![Loss { name: "total".into(), value }],
+        ..Step::default()
     }
     .into()
 }

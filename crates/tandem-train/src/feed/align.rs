@@ -69,8 +69,8 @@ pub struct Align {
     pub scale: MelScale,
     /// Mel frames per decoder position.
     pub patch: usize,
-    /// Batches per step.
-    pub grad_accum: u64,
+    /// Batches per step, on all ranks together.
+    pub batches_per_step: u64,
     /// Seed of flow noise and flow times.
     pub seed: Seed,
     /// Ends a wait for a snapshot.
@@ -90,7 +90,7 @@ impl Stage for Align {
     }
 
     fn step(&mut self, ready: Ready, out: &mut dyn Outlet<Aligned>) -> Result<(), Trouble> {
-        let step = ready.ticket.seq / self.grad_accum;
+        let step = ready.ticket.seq / self.batches_per_step;
         let seed = self.seed.for_ticket(ready.ticket);
         let mut batch = unaligned(&ready, &self.scale, self.patch, seed);
         let (age, short) = match &self.flat_start {

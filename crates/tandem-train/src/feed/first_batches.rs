@@ -6,6 +6,7 @@
 use crate::TrainError;
 use crate::feed::mel::Ready;
 use crate::feed::row_failures::RowFailures;
+use crate::feed::schedule::Share;
 use crate::feed::skip_list::SkipList;
 use crate::feed::{FeedSettings, feed};
 use crate::prepare::Prepared;
@@ -28,6 +29,8 @@ pub fn for_first_batches(
         epochs: Some(1),
         adapt: Adapt::Off,
         reference_frames: 0,
+        // Every rank measures the same batches.
+        share: Share::ALL,
         // Batches of this pass have numbers of their own.
         row_failures: RowFailures::default(),
         skip_list: SkipList::default(),

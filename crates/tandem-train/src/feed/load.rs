@@ -234,6 +234,28 @@ impl Load {
         kernel.extract(clip.as_sound()).map_err(|error| in_one_line(&error))
     }
 
+    /// The sound of one row, from its recording also where mel frames are cached. A row that cannot be read is reported
+    /// and counted.
+    pub fn clip_of(
+        &mut self,
+        ticket: Ticket,
+        planned: u32,
+        on_file: &mut dyn FnMut(&Path),
+    ) -> Option<Clip> {
+        let read = match self.is_listed(ticket, planned, Role::Utterance) {
+            true => Err(LISTED.into()),
+            false => self.read_row(planned, on_file),
+        };
+        read.map_err(|why| self.report(ticket, planned, "load", why)).ok()
+    }
+
+    fn read_row(&mut self, planned: u32, on_file: OnFile<'_>) -> Result<Clip, String> {
+        let prepared = self.prepared.clone();
+        let number = self.rows.cache_row[planned as usize] as usize;
+        let row = prepared.cache.row(number).ok_or("its part of the cache is damaged")?;
+        self.read_clip(row.audio, row.record, on_file)
+    }
+
     fn read_clip(
         &mut self,
         audio: &str,

@@ -10,7 +10,7 @@ use crate::feed::device_mel::DevicePreprocess;
 use crate::feed::load::Load;
 use crate::feed::mel::{Preprocess, Ready};
 use crate::feed::row_failures::RowFailures;
-use crate::feed::schedule::Tickets;
+use crate::feed::schedule::{Share, Tickets};
 use crate::feed::skip_list::SkipList;
 use crate::prepare::Prepared;
 use std::collections::BTreeMap;
@@ -44,6 +44,9 @@ pub struct FeedSettings {
     pub most_workers: usize,
     /// Finished batches that may wait for the consumer, including the one it works on.
     pub depth: usize,
+    /// Batches on the host, including those that workers assemble; none: as many as the depth, and
+    /// at least one for each worker and one more.
+    pub host: Option<usize>,
     /// Limit of the memory of all batches in the path.
     pub memory: Bytes,
     /// Whether workers and depth may change while running.
@@ -66,6 +69,8 @@ pub struct FeedSettings {
     pub row_failures: RowFailures,
     /// Rows skipped on purpose, for tests.
     pub skip_list: SkipList,
+    /// The batches that this process trains.
+    pub share: Share,
 }
 
 impl FeedSettings {
@@ -76,6 +81,18 @@ impl FeedSettings {
             Shapes::Static => batches,
             Shapes::PerBatch => batches.tight(rows.lengths()),
         })
+    }
+
+    /// Places for batches on the host.
+    pub fn host_batches(&self) -> usize {
+        self.host.unwrap_or_else(|| self.depth.max(self.workers + 1)).max(1)
+    }
+
+    /// All batches of the plan in order, those of other ranks included.
+    pub fn tickets(&self, rows: &Rows) -> Result<Tickets, TrainError> {
+        let batches = Arc::new(self.batches(rows)?);
+        let last = self.epochs.map(Epoch);
+        Ok(Tickets::new(batches, self.start, last).numbered_from(self.first))
     }
 
     /// Default settings for a batch configuration, starting at the first batch.
@@ -89,6 +106,7 @@ impl FeedSettings {
             workers: 1,
             most_workers: cores.max(2),
             depth: 3,
+            host: None,
             memory: Bytes::mib(512),
             adapt: Adapt::Off,
             mel_device: None,
@@ -100,6 +118,7 @@ impl FeedSettings {
             slow: Slowdowns::default(),
             row_failures: RowFailures::default(),
             skip_list: SkipList::default(),
+            share: Share::ALL,
             batch,
         }
     }
@@ -176,13 +195,11 @@ pub(crate) fn host_route(
     recorder: &Recorder,
 ) -> Result<Route<Ready>, TrainError> {
     let rows = Arc::new(Rows::of(prepared, settings.split));
-    let batches = Arc::new(settings.batches(&rows)?);
-    let last = settings.epochs.map(Epoch);
-    let tickets = Tickets::new(batches, settings.start, last).numbered_from(settings.first);
+    let tickets = settings.tickets(&rows)?.share(settings.share);
 
     // A batch is with a worker, in a slot or with the consumer. More pooled batches would never be
     // used.
-    let depth = settings.depth.max(settings.workers + 1);
+    let host = settings.host_batches();
     let budget = Budget::of(settings.memory);
     let hold = |items| Hold::bytes(settings.memory).items(items).within(&budget);
     let crew = Crew::of(settings.workers).up_to(settings.most_workers).flag("--num-workers");
@@ -191,7 +208,7 @@ pub(crate) fn host_route(
     // Fails here if settings or kernel are invalid. Each worker creates its own extractor.
     MelExtractor::with_kernel(mel.clone(), kernel)?;
     let bands = mel.clone();
-    let spare = depth.max(settings.most_workers) + 1;
+    let spare = host.max(settings.most_workers) + 1;
     let pool = Pool::new(spare, move || HostBatch::new(&bands));
 
     let (seed, reference_frames) = (settings.batch.seed, settings.reference_frames);
@@ -208,11 +225,11 @@ pub(crate) fn host_route(
     Ok(match &settings.mel_device {
         None => {
             let assemble = move || Assemble::new(load(), Preprocess::new(mel.clone(), kernel));
-            tickets.then_by(crew, assemble, hold(depth))
+            tickets.then_by(crew, assemble, hold(host))
         }
         Some(device) => {
             let preprocess = DevicePreprocess::new(&mel, device)?;
-            tickets.then_by(crew, load, hold(depth)).then(preprocess, hold(depth))
+            tickets.then_by(crew, load, hold(host)).then(preprocess, hold(host))
         }
     })
 }

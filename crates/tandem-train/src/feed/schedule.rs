@@ -30,6 +30,23 @@ impl Payload for Planned {
     }
 }
 
+/// The part of the batches that one of several ranks trains: every `ranks`-th one. All of them for a
+/// process that trains alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Share {
+    pub rank: usize,
+    pub ranks: usize,
+}
+
+impl Share {
+    pub const ALL: Share = Share { rank: 0, ranks: 1 };
+
+    /// Whether this rank trains the batch with this number.
+    pub fn has(self, seq: u64) -> bool {
+        seq % self.ranks as u64 == self.rank as u64
+    }
+}
+
 /// Planned batches in order. The plan of one epoch is in memory at a time.
 #[derive(Debug)]
 pub struct Tickets {
@@ -39,18 +56,25 @@ pub struct Tickets {
     seq: u64,
     start: Position,
     end: Option<Epoch>,
+    share: Share,
 }
 
 impl Tickets {
     /// From `start` up to, but not including, epoch `end`.
     pub fn new(batches: Arc<Batches>, start: Position, end: Option<Epoch>) -> Tickets {
         let plan = batches.epoch(start.epoch);
-        Tickets { plan, next: start.batch as usize, seq: 0, start, end, batches }
+        let (next, share) = (start.batch as usize, Share::ALL);
+        Tickets { plan, next, seq: 0, start, end, share, batches }
     }
 
     /// Numbers tickets from `seq`: a resumed run continues the count.
     pub fn numbered_from(self, seq: u64) -> Tickets {
         Tickets { seq, ..self }
+    }
+
+    /// Only the batches of one rank. They keep the numbers that they have in the whole plan.
+    pub fn share(self, share: Share) -> Tickets {
+        Tickets { share, ..self }
     }
 }
 
@@ -58,6 +82,27 @@ impl Iterator for Tickets {
     type Item = Planned;
 
     fn next(&mut self) -> Option<Planned> {
+        loop {
+            let ticket = self.next_ticket()?;
+            let number = self.next - 1;
+            if !self.share.has(ticket.seq) {
+                continue;
+            }
+            let planned = self.plan.batch(number)?;
+            let position = Position { epoch: ticket.epoch, batch: number as _, ..self.start };
+            return Some(Planned {
+                ticket,
+                position,
+                shape: planned.shape,
+                rows: planned.rows.to_vec(),
+            });
+        }
+    }
+}
+
+impl Tickets {
+    /// The ticket of the next batch, whose rank it may be.
+    pub fn next_ticket(&mut self) -> Option<Ticket> {
         if self.next >= self.plan.len() {
             let epoch = Epoch(self.plan.epoch().0 + 1);
             self.plan = self.batches.epoch(epoch);
@@ -67,13 +112,10 @@ impl Iterator for Tickets {
         if self.end.is_some_and(|end| epoch >= end) {
             return None;
         }
-        let planned = self.plan.batch(self.next)?;
-        let position = Position { epoch, batch: self.next as _, ..self.start };
+        self.plan.batch(self.next)?;
         let ticket = Ticket { epoch, seq: self.seq };
-        let planned =
-            Planned { ticket, position, shape: planned.shape, rows: planned.rows.to_vec() };
         self.next += 1;
         self.seq += 1;
-        Some(planned)
+        Some(ticket)
     }
 }

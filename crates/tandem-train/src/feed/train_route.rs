@@ -46,8 +46,8 @@ pub struct TrainRoute<'a> {
     pub snapshots: &'a AlignerSnapshots,
     /// Steps at the start that are aligned by the flat start.
     pub flat_start: u64,
-    /// Batches per step.
-    pub grad_accum: u64,
+    /// Batches per step, on all ranks together.
+    pub batches_per_step: u64,
     /// Seed of flow noise and flow times.
     pub seed: Seed,
     pub recorder: &'a Recorder,
@@ -65,7 +65,7 @@ impl TrainRoute<'_> {
             device: self.devices.data.clone(),
             scale: self.document.scale,
             patch: self.document.config.patch,
-            grad_accum: self.grad_accum,
+            batches_per_step: self.batches_per_step,
             seed: self.seed.derive(FLOW_NOISE),
             cancel: self.cancel.clone(),
             recorder: self.recorder.clone(),
@@ -77,7 +77,7 @@ impl TrainRoute<'_> {
         // The slots are limited to the free memory of the model's device. One batch always passes the
         // slots; the memory accounting refuses it where there is no room.
         let room = self.accounting.room_for_batches().map_or(memory, |room| room.min(memory));
-        let slots = Hold::bytes(room).items(self.feed.depth.max(2));
+        let slots = Hold::bytes(room).items(self.feed.depth);
         let transfer = Transfer::new(self.devices.clone(), self.accounting.clone());
         let route = host_route(self.prepared, self.feed, self.recorder)?
             .then(align, hold)
@@ -87,7 +87,7 @@ impl TrainRoute<'_> {
 
     /// The flat start; none where all steps that use it are done.
     fn estimate_flat_start(&self) -> Result<Option<FlatStart>, TrainError> {
-        if self.feed.first / self.grad_accum >= self.flat_start {
+        if self.feed.first / self.batches_per_step >= self.flat_start {
             return Ok(None);
         }
         let scale = &self.document.scale;
@@ -103,7 +103,7 @@ impl TrainRoute<'_> {
             let ticket = Ticket { seq: first + turn, ..batch.ticket };
             Some(Transferred { ticket, ..batch })
         });
-        let slots = Hold::bytes(size.max(self.feed.memory)).items(self.feed.depth.max(2));
+        let slots = Hold::bytes(size.max(self.feed.memory)).items(self.feed.depth);
         let setup = Setup { adapt: Adapt::Off, ..self.setup() };
         Ok(Route::from(endless, slots).start(setup)?)
     }

@@ -73,9 +73,11 @@ pub struct AudioCost {
 /// Start time with and without a cache.
 #[derive(Clone, Debug, Serialize)]
 pub struct CacheCost {
-    /// Estimate for preparing every row, on all workers.
+    /// Preparing every row on all workers: keys, stamps and writing included.
     pub cold: Seconds,
-    /// Opening the cache, measured.
+    /// The part of `cold` that is text, reading and decoding, from the sampled rows.
+    pub rows: Seconds,
+    /// Opening the cache.
     pub warm: Seconds,
     /// `cold / warm`.
     pub gain: f64,
@@ -88,11 +90,20 @@ pub struct Finding {
     pub advice: String,
 }
 
-/// Measures a prepared corpus. `warm` is how long opening its cache took.
+/// The two ways to start, measured as a user waits for them.
+#[derive(Clone, Copy, Debug)]
+pub struct StartTimes {
+    /// Without a cache.
+    pub cold: Seconds,
+    /// With the cache of an earlier start.
+    pub warm: Seconds,
+}
+
+/// Measures a prepared corpus.
 pub fn analyze(
     prepared: &Arc<Prepared>,
     corpus: &Corpus,
-    warm: Seconds,
+    start: StartTimes,
     feed_settings: &FeedSettings,
     options: &AnalyzeOptions,
     recorder: &Recorder,
@@ -102,8 +113,9 @@ pub fn analyze(
     let text = time_text(prepared, &sample, corpus.utterances.len())?;
     let audio = time_audio(&prepared.settings, corpus, &sample)?;
     let each = text.per_row.0 + audio.read.mean + audio.decode.mean;
-    let cold = Seconds(each * corpus.utterances.len() as f64 / feed_settings.workers.max(1) as f64);
-    let cache = CacheCost { cold, warm, gain: cold.0 / warm.0.max(1e-9) };
+    let rows = Seconds(each * corpus.utterances.len() as f64 / feed_settings.workers.max(1) as f64);
+    let StartTimes { cold, warm } = start;
+    let cache = CacheCost { cold, rows, warm, gain: cold.0 / warm.0.max(1e-9) };
     let batches = benchmark_feed(prepared, feed_settings, &options.consumer, recorder, cancel)?;
     let rows = prepared.summary.usable;
     let mut analysis = Analysis {

@@ -46,7 +46,7 @@ pub struct BatchCost {
     pub late: usize,
     /// Share of the time that the consumer waited.
     pub idle: f64,
-    /// Batches per second of the data side, with a consumer that takes no time.
+    /// Batches per second of the data side, with a consumer that takes no time, without the start.
     pub deliverable: f64,
     /// Workers and slots at the end, as command-line flags.
     pub flags: Vec<String>,
@@ -62,6 +62,10 @@ pub fn benchmark_feed(
 ) -> Result<BatchCost, TrainError> {
     let deliverable = {
         let mut batches = feed(prepared, settings, &Recorder::off(), cancel)?;
+        // Starting threads and filling the slots is not throughput.
+        for _ in 0..settings.depth + settings.workers {
+            batches.next()?;
+        }
         let start = Instant::now();
         for _ in 0..consumer.batches {
             batches.next()?;
@@ -128,6 +132,6 @@ fn as_step(step: u64, ready: &Ready, took: Duration, waited: Duration) -> Step {
         items: ready.batch.used() as u32,
         frames: ready.batch.frame_counts().iter().map(|&frames| frames as u64).sum(),
         shape: Some([shape.rows as u32, shape.symbols as u32, shape.frames as u32]),
-        losses: Vec::new(),
+        ..Step::default()
     }
 }

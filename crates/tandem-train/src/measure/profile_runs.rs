@@ -133,7 +133,8 @@ impl ProfileRunner {
             limits: self.limits,
             warm_up: WarmUp::default(),
             held: MemoryBaseline::measure(&self.devices),
-            checkpoints: self.checkpoints()?,
+            checkpoints: Some(self.checkpoints()?),
+            cluster: None,
             start_delay: self.start_delay,
             log: LogSender::off(),
             recorder,
@@ -242,7 +243,7 @@ impl ProfileRunner {
             document: &start.document,
             snapshots: &start.snapshots,
             flat_start: 0,
-            grad_accum: self.settings.grad_accum.max(1) as u64,
+            batches_per_step: self.settings.grad_accum.max(1) as u64,
             seed: self.settings.seed,
             recorder,
             cancel: &self.cancel,
@@ -376,7 +377,7 @@ fn as_step(step: u64, transferred: &Transferred, took: Duration, waited: Duratio
         items: transferred.batch.utterances as u32,
         frames: transferred.frames,
         shape: Some([shape.rows as u32, shape.symbols as u32, shape.frames as u32]),
-        losses: Vec::new(),
+        ..Step::default()
     }
 }
 

@@ -18,7 +18,7 @@ use tandem_data::cache::{
     Cache, EntryBuffer, Fingerprint, Leftovers, Record, Row, RowState, Stamp,
 };
 use tandem_data::corpus::{RejectReason, Split, Utterance};
-use tandem_data::text::{FrontEnd, Language, Memo, ProcessedText, TextError};
+use tandem_data::text::{FrontEnd, Language, Memo, ProcessedText, TextError, WordCounts};
 use tandem_pipeline::{Outlet, Payload, Stage, Trouble};
 use tandem_units::{Bytes, Hint, Samples};
 
@@ -104,7 +104,7 @@ pub struct Outcome {
 }
 
 /// Where the content of a row comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RowOrigin {
     /// The current cache; nothing changed.
     Unchanged,
@@ -129,9 +129,34 @@ pub enum Content {
 
 /// Text and features of a processed row.
 pub struct RowData {
-    pub reading: ProcessedText,
+    pub text: RowText,
     /// `[frames, bands]`, where features are cached.
     pub mel: Option<Vec<f32>>,
+}
+
+/// What the cache stores of a text.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RowText {
+    /// Language tag.
+    pub language: String,
+    pub symbols: Vec<u16>,
+    pub normalized: String,
+    /// IPA; empty where the symbols are characters.
+    pub phonemes: String,
+    /// Of built-in phonemes; not stored.
+    pub words: WordCounts,
+}
+
+impl RowText {
+    fn of(read: ProcessedText) -> RowText {
+        RowText {
+            language: read.language.tag().to_string(),
+            symbols: read.transcript.ids().iter().map(|symbol| symbol.0).collect(),
+            normalized: read.normalized,
+            phonemes: read.phonemes.unwrap_or_default(),
+            words: read.uncertain.counts(),
+        }
+    }
 }
 
 /// Why a row cannot be used; stored in the cache as JSON.
@@ -141,6 +166,9 @@ pub struct Fault {
     pub message: String,
     /// What the user can do about it.
     pub fix: String,
+    /// Length of a text that is too long; moved to the record, where summaries find it.
+    #[serde(skip)]
+    pub symbols: Option<u32>,
 }
 
 impl Payload for RowChunk {
@@ -203,9 +231,13 @@ impl ProcessRows {
                 AudioCheck::Done(outcome) => outcome,
                 AudioCheck::NeedsText(record, mel) => match readings.next() {
                     Some(Ok(reading)) => {
-                        processed(record, Content::New(Box::new(RowData { reading, mel })))
+                        let text = RowText::of(reading);
+                        processed(record, Content::New(Box::new(RowData { text, mel })))
                     }
-                    Some(Err(fault)) => rejected(record, fault),
+                    Some(Err(fault)) => {
+                        let symbols = fault.symbols.unwrap_or(record.symbols);
+                        rejected(Record { symbols, ..record }, fault)
+                    }
                     None => unreachable!("each row that needs its text has one reading"),
                 },
             };
@@ -301,10 +333,16 @@ impl ProcessRows {
         let mut requests = Vec::new();
         for (row, _) in waiting {
             match row.language.as_deref().map(str::parse::<Language>).transpose() {
-                Ok(language) => {
-                    requests.push((readings.len(), (row.text.as_str(), language)));
-                    readings.push(None);
-                }
+                Ok(language) => match self.given_phonemes(row) {
+                    Some(phonemes) => {
+                        let read = self.context.front_end.read_given(&row.text, language, phonemes);
+                        readings.push(Some(read.map_err(|error| text_fault(&error))));
+                    }
+                    None => {
+                        requests.push((readings.len(), (row.text.as_str(), language)));
+                        readings.push(None);
+                    }
+                },
                 Err(error) => readings.push(Some(Err(text_fault(&error)))),
             }
         }
@@ -314,6 +352,13 @@ impl ProcessRows {
             readings[*place] = Some(read.map_err(|error| text_fault(&error)));
         }
         Ok(readings.into_iter().flatten().collect())
+    }
+}
+
+impl ProcessRows {
+    /// The phonemes of a row's column, unless characters were asked for.
+    fn given_phonemes<'r>(&self, row: &'r Utterance) -> Option<&'r str> {
+        row.phonemes.as_deref().filter(|_| self.context.front_end.uses_given_phonemes())
     }
 }
 
@@ -340,6 +385,7 @@ fn source_of(row: &Utterance) -> Fingerprint {
         row.text.as_bytes(),
         or_none(&row.speaker).as_bytes(),
         or_none(&row.language).as_bytes(),
+        or_none(&row.phonemes).as_bytes(),
         &split,
     ])
 }
@@ -373,6 +419,8 @@ fn check_length(
 ) -> AudioCheck {
     let frames = context.settings.mel.frames(sound.len());
     let limit = context.settings.max_mel_frames;
+    // Also of a row that is rejected: the summary says which limit would keep it.
+    record.frames = u32::try_from(frames.0).unwrap_or(u32::MAX);
     if frames.0 > limit {
         let rate = context.settings.mel.rate;
         let longest = rate.seconds(Samples(limit * context.settings.mel.hop.0));
@@ -384,10 +432,10 @@ fn check_length(
                 frames.0
             ),
             fix: format!("cut it below {longest}, or raise `--max-mel-frames`"),
+            symbols: None,
         };
         return AudioCheck::Done(rejected(record, fault));
     }
-    record.frames = frames.0 as u32;
     let features = (context.features == Features::Cached).then(|| {
         let mut out = vec![0.0; frames.0 * context.settings.mel.bands];
         mel.extract_into(sound, &mut out).map(|_| out)
@@ -420,13 +468,17 @@ fn audio_fault(error: &AudioError) -> Fault {
 fn text_fault(error: &TextError) -> Fault {
     let reason = match error {
         TextError::TooLong { .. } => RejectReason::TextTooLong,
-        TextError::UnknownSymbol { .. } | TextError::NumbersUnsupported { .. } => {
-            RejectReason::UnknownSymbol
-        }
+        TextError::UnknownSymbol { .. }
+        | TextError::UnknownPhoneme { .. }
+        | TextError::NumbersUnsupported { .. } => RejectReason::UnknownSymbol,
         TextError::Empty | TextError::NothingToSay { .. } => RejectReason::EmptyText,
         _ => RejectReason::UnknownLanguage,
     };
-    fault(reason, error)
+    let symbols = match error {
+        TextError::TooLong { symbols, .. } => u32::try_from(*symbols).ok(),
+        _ => None,
+    };
+    Fault { symbols, ..fault(reason, error) }
 }
 
 fn fault<E: std::error::Error + Hint>(reason: RejectReason, error: &E) -> Fault {
@@ -435,6 +487,7 @@ fn fault<E: std::error::Error + Hint>(reason: RejectReason, error: &E) -> Fault 
         reason,
         message: format!("{error}{cause}"),
         fix: error.hint().unwrap_or_else(|| "repair or remove the row".into()),
+        symbols: None,
     }
 }
 

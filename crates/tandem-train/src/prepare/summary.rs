@@ -1,5 +1,6 @@
 //! The result of a preparation, for people and scripts, and the list of unusable rows.
 
+use crate::prepare::too_long::TooLong;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -7,6 +8,7 @@ use std::path::PathBuf;
 use tandem_data::cache::Cache;
 use tandem_data::cache::RowState;
 use tandem_data::corpus::RejectedRow;
+use tandem_data::text::WordCounts;
 use tandem_units::{Bytes, Hop, SampleRate, Samples, Seconds};
 
 /// Counts and times of one preparation.
@@ -38,10 +40,14 @@ pub struct Summary {
     pub languages: BTreeMap<String, usize>,
     /// Usable rows by speaker; empty where the corpus names none.
     pub speakers: BTreeMap<String, usize>,
+    /// Words of the rows processed in this run that were read with built-in phonemes.
+    pub words: WordCounts,
     /// Length of all usable recordings.
     pub sound: Seconds,
     /// Mel frames of the longest usable recording.
     pub longest_frames: usize,
+    /// Rows beyond the length limits.
+    pub too_long: Vec<TooLong>,
     /// Whether mel frames are cached.
     pub features: bool,
     /// The list of unusable rows, where there are any.
@@ -69,8 +75,10 @@ impl Summary {
             eval: 0,
             languages: BTreeMap::new(),
             speakers: BTreeMap::new(),
+            words: WordCounts::default(),
             sound: Seconds(0.0),
             longest_frames: 0,
+            too_long: Vec::new(),
             features: meta.features,
             rejected_list: None,
             took: Seconds(0.0),

@@ -3,12 +3,13 @@
 //! In: rows with their [`Outcome`]. Out: the new cache and [`PrepareCounts`]. Runs on one thread.
 
 use crate::TrainError;
-use crate::prepare::row::{Content, Fault, Outcome, RowData, RowOrigin};
+use crate::prepare::row::{Content, Fault, Outcome, RowData, RowOrigin, RowText};
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tandem_data::cache::{Cache, CachedText, Draft, Meta, NewRow, Record};
 use tandem_data::corpus::{RejectedRow, Utterance};
+use tandem_data::text::WordCounts;
 
 /// What one preparation counts to the cache.
 #[derive(Debug, Default)]
@@ -19,6 +20,8 @@ pub struct PrepareCounts {
     pub recovered: usize,
     /// Rows whose recording has a new stamp and the same contents.
     pub touched: usize,
+    /// Words of the rows processed in this run.
+    pub words: WordCounts,
     /// Damage found in the previous cache.
     pub damage: Option<String>,
 }
@@ -69,7 +72,7 @@ impl CacheWriter {
             manifest: manifest.unwrap_or_default() as u16,
             ..Record::default()
         };
-        let note = as_note(&Fault { reason, message, fix })?;
+        let note = as_note(&Fault { reason, message, fix, symbols: None })?;
         let new = NewRow { record, id: &row.id, audio: "", note: &note };
         Ok(self.draft.push(new, None)?)
     }
@@ -101,14 +104,11 @@ impl CacheWriter {
     }
 
     fn write_new(&mut self, record: &mut Record, data: &RowData) -> Result<(), TrainError> {
-        let reading = &data.reading;
-        let language = reading.language.tag();
+        let RowText { language, symbols, normalized, phonemes, words } = &data.text;
+        self.counts.words += *words;
         record.language = self.languages.number(language)?;
-        let symbols: Vec<u16> = reading.transcript.ids().iter().map(|symbol| symbol.0).collect();
         record.symbols = symbols.len() as u32;
-        let phonemes = reading.phonemes.as_deref().unwrap_or_default();
-        let text =
-            CachedText::new(record.frames, language, &symbols, &reading.normalized, phonemes);
+        let text = CachedText::new(record.frames, language, symbols, normalized, phonemes);
         let place = self.draft.add_text(record.key(), &text)?;
         (record.text_segment, record.text_offset) = (place.segment, place.offset);
         if let Some(mel) = &data.mel {

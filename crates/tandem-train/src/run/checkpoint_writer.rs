@@ -1,13 +1,13 @@
 //! Checkpoints are written here, on a thread of their own.
 //!
-//! In: [`Snapshot`]s, which hold tensors of the device. Out: checkpoints on disk, and an event
+//! In: [`CheckpointSource`]s, which hold tensors of the device. Out: checkpoints on disk, and an event
 //! for each. The training thread waits only for the last one, and not without a limit. A full disk
 //! costs a warning, not the run: older checkpoints stay as they are. A checkpoint whose validation is
 //! pending is pinned, so that retention cannot remove what may become the best one.
 
 use crate::TrainError;
-use crate::run::join::{ProgressCounter, Stuck, join_within, panic_message};
-use crate::run::state::Snapshot;
+use crate::run::join::{ProgressCounter, Stuck, join_within, panic_message, send_within};
+use crate::run::state::CheckpointSource;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -27,9 +27,25 @@ const ROOM: usize = 4;
 const SLOWEST_CHECKPOINT: Duration = Duration::from_secs(600);
 
 enum Command {
-    Save { snapshot: Box<Snapshot>, why: &'static str, pin: Pin },
+    Save { snapshot: Box<dyn CheckpointSource>, why: &'static str, pin: Pin },
     MarkBest { step: u64, score: f64, reply: SyncSender<BestMark> },
-    Unpin { step: u64 },
+}
+
+/// Steps whose validation is over. A list beside the queue, because the training thread adds to it and
+/// must not wait for a full queue. Clones share it.
+#[derive(Clone, Debug, Default)]
+struct Validated(Arc<Mutex<Vec<u64>>>);
+
+impl Validated {
+    fn add(&self, step: u64) {
+        lock(&self.0).push(step);
+    }
+
+    /// Takes the steps up to `newest`, the last one that was pinned. A step above it is still in the
+    /// queue: its validation was refused before its checkpoint was pinned. It stays until then.
+    fn take_up_to(&self, newest: u64) -> Vec<u64> {
+        lock(&self.0).extract_if(.., |step| *step <= newest).collect()
+    }
 }
 
 /// Whether a checkpoint must stay until its validation is over.
@@ -62,8 +78,11 @@ pub struct CheckpointWriter {
     commands: Option<SyncSender<Command>>,
     thread: Option<JoinHandle<()>>,
     written: Arc<Mutex<WrittenCheckpoints>>,
+    validated: Validated,
     progress: ProgressCounter,
     recorder: Recorder,
+    /// The last checkpoint found no room in the queue within the limit.
+    stuck: Option<Stuck>,
 }
 
 /// The checkpoints that a run wrote.
@@ -80,7 +99,10 @@ pub struct WrittenCheckpoints {
 
 /// Marks a validated checkpoint as the best one; cheap to clone.
 #[derive(Clone)]
-pub struct BestMarker(SyncSender<Command>);
+pub struct BestMarker {
+    commands: SyncSender<Command>,
+    validated: Validated,
+}
 
 impl CheckpointWriter {
     /// Starts the thread, which owns the directory's lock for as long as it lives.
@@ -91,10 +113,11 @@ impl CheckpointWriter {
     ) -> Result<CheckpointWriter, TrainError> {
         let (sender, commands) = sync_channel(ROOM);
         let written = Arc::new(Mutex::new(WrittenCheckpoints::default()));
-        let progress = ProgressCounter::default();
+        let (validated, progress) = (Validated::default(), ProgressCounter::default());
         let mut worker = WriterThread {
             checkpoints,
             written: written.clone(),
+            validated: validated.clone(),
             progress: progress.clone(),
             recorder: recorder.clone(),
         };
@@ -106,17 +129,18 @@ impl CheckpointWriter {
             })
             .map_err(TrainError::Thread)?;
         let (commands, thread) = (Some(sender), Some(thread));
-        Ok(CheckpointWriter { commands, thread, written, progress, recorder })
+        let stuck = None;
+        Ok(CheckpointWriter { commands, thread, written, validated, progress, recorder, stuck })
     }
 
     /// Writes a checkpoint in the background. Never waits.
     pub fn save(
         &self,
-        snapshot: Snapshot,
+        snapshot: impl CheckpointSource,
         why: &'static str,
         pin: Pin,
     ) -> Result<Accepted, TrainError> {
-        let step = snapshot.step;
+        let step = snapshot.step();
         let Some(commands) = &self.commands else { return Err(self.writer_ended()) };
         match commands.try_send(Command::Save { snapshot: Box::new(snapshot), why, pin }) {
             Ok(()) => Ok(Accepted::Yes),
@@ -134,22 +158,26 @@ impl CheckpointWriter {
 
     /// Lets another thread mark the best checkpoint.
     pub fn marker(&self) -> Option<BestMarker> {
-        self.commands.clone().map(BestMarker)
+        let validated = self.validated.clone();
+        self.commands.clone().map(|commands| BestMarker { commands, validated })
     }
 
-    /// Writes the last checkpoint of a run. Waits for its turn: this one is never left out.
-    pub fn save_last(&self, snapshot: Snapshot, why: &'static str, pin: Pin) {
-        if let Some(commands) = &self.commands {
-            // Fails only when the thread is gone, which `finish` reports.
-            let _ = commands.send(Command::Save { snapshot: Box::new(snapshot), why, pin });
-        }
+    /// Writes the last checkpoint of a run. Waits for its turn while the writer makes progress: this one
+    /// is left out only when the disk hangs, which `finish` reports.
+    pub fn save_last(&mut self, snapshot: impl CheckpointSource, why: &'static str, pin: Pin) {
+        let Some(commands) = &self.commands else { return };
+        let command = Command::Save { snapshot: Box::new(snapshot), why, pin };
+        self.stuck = send_within(commands, command, &self.progress, SLOWEST_CHECKPOINT).err();
     }
 
     /// Waits until everything is on disk.
     pub fn finish(mut self) -> WrittenCheckpoints {
         self.commands = None;
         let Some(thread) = self.thread.take() else { return WrittenCheckpoints::default() };
-        let ended = join_within(thread, &self.progress, SLOWEST_CHECKPOINT);
+        let ended = match self.stuck.take() {
+            Some(stuck) => Err(stuck),
+            None => join_within(thread, &self.progress, SLOWEST_CHECKPOINT),
+        };
         let mut written = std::mem::take(&mut *lock(&self.written));
         let why = match ended {
             Ok(()) => return written,
@@ -174,22 +202,23 @@ impl BestMarker {
     pub fn mark_best(&self, step: u64, score: f64) -> BestMark {
         let gone = || BestMark::NotSaved("the checkpoint writer ended".into());
         let (reply, answer) = sync_channel(1);
-        match self.0.send(Command::MarkBest { step, score, reply }) {
+        match self.commands.send(Command::MarkBest { step, score, reply }) {
             Ok(()) => answer.recv().unwrap_or_else(|_| gone()),
             Err(_) => gone(),
         }
     }
 
     /// The validation of this step is over or will not happen: retention may remove its checkpoint.
+    /// Never waits.
     pub fn unpin(&self, step: u64) {
-        // Without a writer there is no retention either.
-        let _ = self.0.send(Command::Unpin { step });
+        self.validated.add(step);
     }
 }
 
 struct WriterThread {
     checkpoints: Checkpoints,
     written: Arc<Mutex<WrittenCheckpoints>>,
+    validated: Validated,
     progress: ProgressCounter,
     recorder: Recorder,
 }
@@ -199,20 +228,22 @@ impl WriterThread {
         for command in commands {
             self.progress.advance();
             match command {
-                Command::Save { snapshot, why, pin } => self.save(&snapshot, why, pin),
+                Command::Save { snapshot, why, pin } => self.save(&*snapshot, why, pin),
                 Command::MarkBest { step, score, reply } => {
                     // The validator may have been stopped meanwhile.
                     let _ = reply.send(self.mark_best(step, score));
                 }
-                Command::Unpin { step } => self.checkpoints.unpin(step),
             }
             self.progress.advance();
         }
     }
 
-    fn save(&mut self, snapshot: &Snapshot, why: &'static str, pin: Pin) {
+    fn save(&mut self, snapshot: &dyn CheckpointSource, why: &'static str, pin: Pin) {
         if pin == Pin::UntilValidated {
-            self.checkpoints.pin(snapshot.step);
+            self.checkpoints.pin(snapshot.step());
+        }
+        for step in self.validated.take_up_to(snapshot.step()) {
+            self.checkpoints.unpin(step);
         }
         // A panic costs this checkpoint, not the ones after it.
         let saved = catch_unwind(AssertUnwindSafe(|| self.write(snapshot, why)));
@@ -224,7 +255,7 @@ impl WriterThread {
         match saved {
             Ok(saved) => {
                 written.count += 1;
-                (written.last, written.last_step) = (Some(saved), Some(snapshot.step));
+                (written.last, written.last_step) = (Some(saved), Some(snapshot.step()));
                 written.failure = None;
             }
             Err(error) => {
@@ -234,13 +265,17 @@ impl WriterThread {
         }
     }
 
-    fn write(&mut self, snapshot: &Snapshot, why: &'static str) -> Result<Saved, TrainError> {
+    fn write(
+        &mut self,
+        snapshot: &dyn CheckpointSource,
+        why: &'static str,
+    ) -> Result<Saved, TrainError> {
         let contents = guarded("reading the weights back", || snapshot.contents())
             .map_err(|error| CheckpointError::Device { source: Box::new(error) })??;
         self.progress.advance();
         let saved = self.checkpoints.save(&contents, Mark::Last)?;
         self.recorder.send(Checkpoint {
-            step: snapshot.step,
+            step: snapshot.step(),
             path: saved.path.display().to_string(),
             bytes: saved.bytes,
             took: saved.took.into(),
@@ -286,6 +321,30 @@ fn in_one_line(error: &dyn std::error::Error) -> String {
     format!("{error}{}", cause.unwrap_or_default())
 }
 
-fn lock(written: &Mutex<WrittenCheckpoints>) -> std::sync::MutexGuard<'_, WrittenCheckpoints> {
-    written.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock<T>(shared: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_is_unpinned_without_waiting_for_a_full_queue() {
+        // Nobody reads this queue, as when the disk hangs.
+        let (commands, _unread) = sync_channel(0);
+        let marker = BestMarker { commands, validated: Validated::default() };
+        marker.unpin(7);
+        assert_eq!(marker.validated.take_up_to(7), [7]);
+    }
+
+    #[test]
+    fn a_step_whose_checkpoint_is_still_in_the_queue_is_unpinned_after_it() {
+        let validated = Validated::default();
+        [200, 100, 300].into_iter().for_each(|step| validated.add(step));
+        assert!(validated.take_up_to(99).is_empty());
+        assert_eq!(validated.take_up_to(200), [200, 100]);
+        assert_eq!(validated.take_up_to(300), [300]);
+        assert!(validated.take_up_to(300).is_empty());
+    }
 }

@@ -16,6 +16,7 @@ use crate::run::warm_up::{WarmUp, WarmedUp};
 use crate::train_settings::TrainSettings;
 use std::sync::Arc;
 use std::time::Duration;
+use tandem_cluster::Cluster;
 use tandem_device::memory::{MemoryBaseline, WorstBatch};
 use tandem_device::placement::{MemoryLimits, OpenDevices};
 use tandem_model::checkpoint::Checkpoints;
@@ -52,7 +53,10 @@ pub struct Job {
     pub warm_up: WarmUp,
     /// What they held before the voice was made.
     pub held: MemoryBaseline,
-    pub checkpoints: Checkpoints,
+    /// None on a rank that writes no checkpoints.
+    pub checkpoints: Option<Checkpoints>,
+    /// The ranks that train together; none: this process trains alone.
+    pub cluster: Option<Cluster>,
     /// Maximum wait for the slots to fill before the first step.
     pub start_delay: Duration,
     pub log: LogSender,
@@ -81,7 +85,7 @@ pub struct Outcome {
     pub shapes: ShapeReport,
     /// Workers and slots at the end, as command-line flags.
     pub flags: Vec<String>,
-    /// The lowest validation loss.
+    /// The lowest acoustic validation loss.
     pub best: Option<f64>,
 }
 

@@ -1,11 +1,12 @@
-//! Waiting for a background thread to end, but not for ever.
+//! Waiting for a background thread to end or to accept work, but not for ever.
 //!
-//! In: a thread and a counter that it raises when it makes progress. Out: its result, or
-//! [`Stuck`] when the counter stood still for longer than the limit. Time in which the process was
-//! stopped or the machine asleep does not count.
+//! In: a thread, or the queue of one, and a counter that it raises when it makes progress. Out: its
+//! result, or [`Stuck`] when the counter stood still for longer than the limit. Time in which the
+//! process was stopped or the machine asleep does not count.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{SyncSender, TrySendError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -40,21 +41,56 @@ pub fn join_within<T>(
     progress: &ProgressCounter,
     limit: Duration,
 ) -> Result<T, Stuck> {
-    let (mut seen, mut idle, mut last) = (progress.value(), Duration::ZERO, Instant::now());
+    let mut wait = Wait::start(progress, limit);
     while !thread.is_finished() {
-        std::thread::sleep(POLL);
-        let gap = last.elapsed();
-        last = Instant::now();
-        // A gap far above the poll interval means that this process did not run.
-        idle += gap.min(20 * POLL);
-        if std::mem::replace(&mut seen, progress.value()) != seen {
-            idle = Duration::ZERO;
-        }
-        if idle > limit {
-            return Err(Stuck::NoProgress(limit));
-        }
+        wait.pause()?;
     }
     thread.join().map_err(|panic| Stuck::Panicked(panic_message(&*panic)))
+}
+
+/// Sends to a thread whose queue may be full. Waits until there is room, or until the thread has made
+/// no progress for `limit`. A thread that ended takes nothing: joining it tells why.
+pub fn send_within<T>(
+    queue: &SyncSender<T>,
+    mut item: T,
+    progress: &ProgressCounter,
+    limit: Duration,
+) -> Result<(), Stuck> {
+    let mut wait = Wait::start(progress, limit);
+    while let Err(TrySendError::Full(back)) = queue.try_send(item) {
+        item = back;
+        wait.pause()?;
+    }
+    Ok(())
+}
+
+/// A wait that ends when the counter stands still.
+struct Wait<'a> {
+    progress: &'a ProgressCounter,
+    limit: Duration,
+    seen: u64,
+    idle: Duration,
+    last: Instant,
+}
+
+impl Wait<'_> {
+    fn start(progress: &ProgressCounter, limit: Duration) -> Wait<'_> {
+        let (seen, last) = (progress.value(), Instant::now());
+        Wait { progress, limit, seen, idle: Duration::ZERO, last }
+    }
+
+    fn pause(&mut self) -> Result<(), Stuck> {
+        std::thread::sleep(POLL);
+        let gap = self.last.elapsed();
+        self.last = Instant::now();
+        // A gap far above the poll interval means that this process did not run.
+        self.idle += gap.min(20 * POLL);
+        let value = self.progress.value();
+        if std::mem::replace(&mut self.seen, value) != value {
+            self.idle = Duration::ZERO;
+        }
+        if self.idle > self.limit { Err(Stuck::NoProgress(self.limit)) } else { Ok(()) }
+    }
 }
 
 /// The message of a panic.
@@ -108,5 +144,42 @@ mod tests {
         });
         // In all it takes longer than the limit; between two signs of progress it does not.
         assert!(join_within(thread, &progress, Duration::from_millis(350)).is_ok());
+    }
+
+    #[test]
+    fn a_full_queue_is_waited_for_while_its_thread_makes_progress() {
+        let (queue, items) = sync_channel::<u32>(1);
+        let progress = ProgressCounter::default();
+        let counter = progress.clone();
+        let thread = spawn(move || {
+            let slow = |item| {
+                std::thread::sleep(Duration::from_millis(30));
+                counter.advance();
+                item
+            };
+            items.iter().map(slow).collect::<Vec<_>>()
+        });
+        for item in 0..5 {
+            send_within(&queue, item, &progress, Duration::from_secs(60)).unwrap();
+        }
+        drop(queue);
+        assert_eq!(thread.join().unwrap(), [0, 1, 2, 3, 4]);
+    }
+
+    #[test]
+    fn a_full_queue_of_a_stuck_thread_is_given_up() {
+        let (queue, _items) = sync_channel::<u32>(1);
+        let (progress, limit) = (ProgressCounter::default(), Duration::from_millis(50));
+        send_within(&queue, 0, &progress, limit).unwrap();
+        let sent = send_within(&queue, 1, &progress, limit);
+        assert!(matches!(sent, Err(Stuck::NoProgress(found)) if found == limit));
+    }
+
+    #[test]
+    fn a_thread_that_ended_is_not_waited_for() {
+        let (queue, items) = sync_channel::<u32>(1);
+        drop(items);
+        let sent = send_within(&queue, 0, &ProgressCounter::default(), Duration::from_secs(60));
+        assert!(sent.is_ok(), "the join tells why");
     }
 }

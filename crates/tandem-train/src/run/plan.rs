@@ -101,9 +101,9 @@ pub fn total_steps(
 ) -> Result<u64, TrainError> {
     let rows = Rows::of(prepared, feed.split);
     let per_epoch = feed.batches(&rows)?.epoch(Epoch(0)).len() as u64;
-    let by_epochs = settings
-        .epochs
-        .map(|epochs| (u64::from(epochs) * per_epoch).div_ceil(settings.grad_accum as u64));
+    let per_step = (settings.grad_accum * feed.share.ranks) as u64;
+    let by_epochs =
+        settings.epochs.map(|epochs| (u64::from(epochs) * per_epoch).div_ceil(per_step));
     match (settings.max_steps, by_epochs) {
         (Some(steps), Some(epochs)) => Ok(steps.min(epochs.max(1))),
         (Some(steps), None) => Ok(steps),

@@ -9,17 +9,19 @@ use crate::TrainError;
 use crate::feed::FeedSettings;
 use crate::feed::align::snapshots::AlignerSnapshots;
 use crate::prepare::Prepared;
+use crate::run::fine_tune::TakenOver;
 use crate::run::job::RunStart;
 use crate::run::plan::total_steps;
-use crate::run::state::{CorpusFacts, Resumed, RunState, corpus_facts};
+use crate::run::state::{CorpusFacts, Resumed, RunState, STATE, corpus_facts};
 use crate::run::step::TrainState;
 use crate::train_settings::TrainSettings;
 use std::fmt::Display;
+use std::path::Path;
 use std::sync::Arc;
 use tandem_data::batch::Position;
 use tandem_device::placement::OpenDevices;
 use tandem_model::Module;
-use tandem_model::checkpoint::{Checkpoints, Loaded};
+use tandem_model::checkpoint::{Best, Checkpoints, Loaded, Parts, load_newest};
 use tandem_model::network::voice::Voice;
 use tandem_model::trained_voice::{VoiceDocument, read_document};
 use tandem_units::Epoch;
@@ -52,12 +54,43 @@ pub fn resume(
     checkpoints: &Checkpoints,
     changes: Changes,
 ) -> Result<ResumedRun, TrainError> {
-    let Some(Loaded { contents, path, passed_over, .. }) = checkpoints.load_newest()? else {
+    let Some(loaded) = checkpoints.load_newest()? else {
         let directory = checkpoints.directory().to_path_buf();
         return Err(TrainError::NothingToResume { directory });
     };
+    let best = checkpoints.best()?;
+    resume_from(loaded, best, prepared, feed, settings, devices, changes)
+}
+
+/// The same on a rank that writes no checkpoints: it reads the directory of rank 0.
+pub fn resume_without_lock(
+    prepared: &Arc<Prepared>,
+    feed: &FeedSettings,
+    settings: &TrainSettings,
+    devices: &OpenDevices,
+    directory: &Path,
+    changes: Changes,
+) -> Result<ResumedRun, TrainError> {
+    let Some(loaded) = load_newest(directory, Parts::All)? else {
+        return Err(TrainError::NothingToResume { directory: directory.to_path_buf() });
+    };
+    resume_from(loaded, None, prepared, feed, settings, devices, changes)
+}
+
+fn resume_from(
+    loaded: Loaded,
+    best: Option<Best>,
+    prepared: &Arc<Prepared>,
+    feed: &FeedSettings,
+    settings: &TrainSettings,
+    devices: &OpenDevices,
+    changes: Changes,
+) -> Result<ResumedRun, TrainError> {
+    let Loaded { contents, path, passed_over, .. } = loaded;
     let mut document = read_document(&contents, &path)?;
-    compare_voice(&document, prepared, settings, contents.step)?;
+    let saved: RunState = contents.document(STATE)?;
+    compare_source(saved.taken_over.as_ref(), settings, contents.step)?;
+    compare_voice(&document, &saved, prepared, settings, contents.step)?;
     // Texts are read with the lexicon of now: words that the corpus does not use may differ.
     document.lexicon = prepared.front_end.lexicon().map(str::to_owned);
     document.text.lexicon = prepared.settings.text.lexicon.clone();
@@ -78,6 +111,8 @@ pub fn resume(
     let total = total_steps(prepared, feed, settings)?;
     if let Some(before) = &state.settings {
         notes.extend(setting_changes(before, settings, step, total));
+        let now = (feed.share.ranks, settings.grad_accum);
+        notes.extend(effective_batch_change((state.ranks, before.grad_accum), now, step));
     }
     let snapshots = AlignerSnapshots::new(settings.alignment, resumed.aligner_snapshots);
     let rebuilt = snapshots.rebuild_missing(step, &resumed.voice.encoder.valid());
@@ -87,12 +122,12 @@ pub fn resume(
              the weights of step {step}, so alignments differ from those of an uninterrupted run"
         ));
     }
-    notes.extend(compare_best(&mut state, checkpoints, step)?);
+    notes.extend(compare_best(&mut state, best, step));
     let now = RunState::new(prepared, feed, settings, state.position);
     let start = RunStart {
         train_state: TrainState::new(resumed.voice, resumed.optimizer, step, settings, total),
         snapshots,
-        state: RunState { corpus: now.corpus, settings: now.settings, ..state },
+        state: RunState { corpus: now.corpus, settings: now.settings, ranks: now.ranks, ..state },
         document: Arc::new(resumed.document),
         speakers: Arc::new(resumed.speakers),
     };
@@ -102,12 +137,8 @@ pub fn resume(
 
 /// `best.json` is the truth about the best checkpoint: it may be newer than the state of the checkpoint,
 /// whose validation may have ended after it was written.
-fn compare_best(
-    state: &mut RunState,
-    checkpoints: &Checkpoints,
-    step: u64,
-) -> Result<Option<String>, TrainError> {
-    let best = checkpoints.best()?.filter(|best| best.path.is_dir() && best.step <= step);
+fn compare_best(state: &mut RunState, best: Option<Best>, step: u64) -> Option<String> {
+    let best = best.filter(|best| best.path.is_dir() && best.step <= step);
     let note = match (&best, state.best) {
         (None, Some(_)) => {
             Some("there is no best checkpoint any more; the next validation sets a new one".into())
@@ -118,12 +149,44 @@ fn compare_best(
         state.since_best = 0;
     }
     state.best = best.map(|best| best.score);
-    Ok(note)
+    note
+}
+
+/// A run continues from its own checkpoint, never from the voice it started from. `--from` still belongs to its settings:
+/// it decides on defaults, such as the learning rate.
+fn compare_source(
+    before: Option<&TakenOver>,
+    settings: &TrainSettings,
+    step: u64,
+) -> Result<(), TrainError> {
+    let new_run = "start a new run in another `--checkpoint-dir`, without `--resume`";
+    let (what, way_out) = match (before, &settings.from_voice) {
+        (None, None) => return Ok(()),
+        (Some(before), Some(typed)) if before.is_from(typed) => return Ok(()),
+        (None, Some(typed)) => (
+            format!("it was not fine-tuned from `{}`", typed.display()),
+            format!("leave out `--from` to continue it; to fine-tune that voice, {new_run}"),
+        ),
+        (Some(before), None) => (
+            format!("it was fine-tuned from `{}`, and `--from` is not set", before.from.display()),
+            format!("type `--from {}`", before.from.display()),
+        ),
+        (Some(before), Some(typed)) => (
+            format!(
+                "it was fine-tuned from `{}`, not from `{}`",
+                before.from.display(),
+                typed.display()
+            ),
+            format!("type `--from {}`, or {new_run}", before.from.display()),
+        ),
+    };
+    Err(TrainError::Incompatible { step, what, way_out })
 }
 
 /// What a saved voice must share with the corpus and the settings.
 fn compare_voice(
     document: &VoiceDocument,
+    state: &RunState,
     prepared: &Prepared,
     settings: &TrainSettings,
     step: u64,
@@ -145,10 +208,13 @@ fn compare_voice(
             "use the mel settings of its `config.toml`".into(),
         );
     }
-    if document.languages != prepared.cache.meta().languages {
+    // A fine-tuned voice keeps languages of its source after those of its corpus.
+    let kept = state.taken_over.as_ref().map_or(0, |taken| taken.kept_languages.len());
+    let trained_on = &document.languages[..document.languages.len().saturating_sub(kept)];
+    if *trained_on != prepared.cache.meta().languages {
         let now = prepared.cache.meta().languages.join(", ");
         return refused(
-            format!("it was trained on {}, the corpus has {now}", document.languages.join(", ")),
+            format!("it was trained on {}, the corpus has {now}", trained_on.join(", ")),
             "resume with the corpus of its languages".into(),
         );
     }
@@ -196,7 +262,6 @@ fn setting_changes(
         ("train.optimizer.epsilon", number(old.epsilon), number(new.epsilon)),
         ("--ema-decay", number(before.ema_decay), number(now.ema_decay)),
         ("--mixed-precision", precision(before), precision(now)),
-        ("--grad-accum", count(before.grad_accum as u64), count(now.grad_accum as u64)),
         ("--align-every", count(old_align.every), count(new_align.every)),
         ("--align-lag", count(old_align.lag), count(new_align.lag)),
         ("--align-flat-start", count(old_align.flat_start), count(new_align.flat_start)),
@@ -218,6 +283,36 @@ fn setting_changes(
     notes
 }
 
+/// What another number of ranks or another accumulation changes. Each is ranks and batches per rank.
+fn effective_batch_change(
+    before: (usize, usize),
+    now: (usize, usize),
+    step: u64,
+) -> Option<String> {
+    if before == now {
+        return None;
+    }
+    let (old, new) = (before.0 * before.1, now.0 * now.1);
+    let described = |(ranks, accum): (usize, usize)| {
+        let ranks = if ranks == 1 { "1 rank".into() } else { format!("{ranks} ranks") };
+        format!("{ranks} with `--grad-accum {accum}`")
+    };
+    let (from, to) = (described(before), described(now));
+    if old == new {
+        return Some(format!(
+            "{from} became {to}: a step takes {new} batches as before, so only the order of \
+             additions differs"
+        ));
+    }
+    let way_out = match old.is_multiple_of(now.0) {
+        true => format!("`--grad-accum {}` keeps it equal", old / now.0),
+        false => format!("no `--grad-accum` keeps it equal with {} ranks", now.0),
+    };
+    Some(format!(
+        "{from} became {to}: a step takes {new} batches instead of {old} from step {step} on; {way_out}"
+    ))
+}
+
 fn changed(flag: &str, before: &dyn Display, now: &dyn Display, step: u64) -> String {
     format!("`{flag}` was {before} and is {now} from step {step} on")
 }
@@ -232,7 +327,6 @@ mod tests {
         let before = TrainSettings::default();
         let now = TrainSettings {
             max_steps: Some(9),
-            grad_accum: 2,
             optimizer: OptimizerSettings {
                 lr: 0.5,
                 final_lr: 0.5,
@@ -249,11 +343,32 @@ mod tests {
             ..TrainSettings::default()
         };
         let notes = setting_changes(&before, &now, 40, 100);
-        assert_eq!(notes.len(), 15, "{notes:#?}");
+        assert_eq!(notes.len(), 14, "{notes:#?}");
         assert_eq!(notes[0], "`--lr` was 0.001 and is 0.5 from step 40 on");
         assert!(setting_changes(&before, &before, 40, 100).is_empty());
         // Not named: what changes no weight.
         let other = TrainSettings { keep: 9, validate_every: 9, ..TrainSettings::default() };
         assert!(setting_changes(&before, &other, 40, 100).is_empty());
+    }
+
+    #[test]
+    fn another_effective_batch_is_named_with_the_flag_that_keeps_it() {
+        let said = |before, now| effective_batch_change(before, now, 40).unwrap_or_default();
+        assert_eq!(said((2, 1), (2, 1)), "");
+        assert_eq!(
+            said((1, 1), (1, 2)),
+            "1 rank with `--grad-accum 1` became 1 rank with `--grad-accum 2`: a step takes 2 batches \
+             instead of 1 from step 40 on; `--grad-accum 1` keeps it equal"
+        );
+        assert_eq!(
+            said((4, 1), (2, 1)),
+            "4 ranks with `--grad-accum 1` became 2 ranks with `--grad-accum 1`: a step takes 2 batches \
+             instead of 4 from step 40 on; `--grad-accum 2` keeps it equal"
+        );
+        assert!(
+            said((2, 1), (1, 2))
+                .ends_with("2 batches as before, so only the order of additions differs")
+        );
+        assert!(said((2, 1), (3, 1)).ends_with("no `--grad-accum` keeps it equal with 3 ranks"));
     }
 }

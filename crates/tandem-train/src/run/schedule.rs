@@ -3,8 +3,8 @@
 //! In: the batches of the plan in order, trained or skipped. Out: the number of each completed step
 //! and what is due there. Pure: no model, no thread, no clock.
 //!
-//! The rule: batch `n` of the run belongs to step `n / grad_accum`, whether it was trained or
-//! skipped. A step whose batches were all skipped still exists. It changes no weights, and everything
+//! The rule: batch `n` of the run belongs to step `n / (grad_accum * ranks)`, whether it was trained or
+//! skipped, and by which rank. A step whose batches were all skipped still exists. It changes no weights, and everything
 //! that is due at its number happens. So learning rate, aligner snapshots, validation, samples and
 //! checkpoints depend on numbers alone, and a run is a pure function of seed, corpus and the set of
 //! skipped rows.
@@ -16,7 +16,8 @@ use tandem_units::Ticket;
 /// Counts batches and steps of a run.
 #[derive(Clone, Debug)]
 pub struct StepSchedule {
-    grad_accum: u64,
+    /// Batches of a step, on all ranks together.
+    batches_per_step: u64,
     next_batch: u64,
     position: Position,
     /// Where the plan continues after the last completed step.
@@ -45,10 +46,10 @@ impl StepSchedule {
         position: Position,
         last_step: u64,
     ) -> StepSchedule {
-        let grad_accum = settings.grad_accum.max(1) as u64;
+        let batches_per_step = settings.grad_accum.max(1) as u64;
         StepSchedule {
-            grad_accum,
-            next_batch: step * grad_accum,
+            batches_per_step,
+            next_batch: step * batches_per_step,
             position,
             resume_position: position,
             step,
@@ -57,6 +58,12 @@ impl StepSchedule {
             sample_every: settings.sample_every,
             checkpoint_every: settings.checkpoint_every,
         }
+    }
+
+    /// The same for several ranks, each of which accumulates `grad_accum` batches.
+    pub fn for_ranks(self, ranks: usize) -> StepSchedule {
+        let batches_per_step = self.batches_per_step * ranks.max(1) as u64;
+        StepSchedule { batches_per_step, next_batch: self.step * batches_per_step, ..self }
     }
 
     /// Completed steps.
@@ -84,17 +91,17 @@ impl StepSchedule {
         }
         self.position.batch += 1;
         self.next_batch += 1;
-        self.next_batch.is_multiple_of(self.grad_accum).then(|| self.complete())
+        self.next_batch.is_multiple_of(self.batches_per_step).then(|| self.complete())
     }
 
     /// The data ends. Returns the number of the step that was begun, if any: it is complete now,
     /// with fewer batches. Numbers of the missing batches are never used, so that a run which
     /// continues with more epochs begins the next step.
     pub fn end_of_data(&mut self) -> Option<u64> {
-        if self.next_batch.is_multiple_of(self.grad_accum) {
+        if self.next_batch.is_multiple_of(self.batches_per_step) {
             return None;
         }
-        self.next_batch = self.next_batch.next_multiple_of(self.grad_accum);
+        self.next_batch = self.next_batch.next_multiple_of(self.batches_per_step);
         Some(self.complete())
     }
 

@@ -20,15 +20,19 @@ use crate::run::validator::{
 };
 use crate::train_settings::TrainSettings;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use tandem_cluster::Cluster;
 use tandem_data::corpus::Split;
 use tandem_device::placement::OpenDevices;
 use tandem_model::checkpoint::Checkpoints;
 use tandem_model::trained_voice::VoiceDocument;
+use tandem_model::vocoder::VocoderChoice;
 use tandem_pipeline::CancelToken;
 use tandem_telemetry::Recorder;
 
 pub(crate) struct Services {
-    checkpoint_writer: CheckpointWriter,
+    /// None on a rank that writes no checkpoints.
+    checkpoint_writer: Option<CheckpointWriter>,
     pub(crate) validator: Option<Validator>,
     pub(crate) losses: LossReader,
     pub(crate) memory: MemoryWatch,
@@ -46,7 +50,7 @@ pub(crate) struct LastStep {
 pub(crate) struct ServicesEnded {
     pub(crate) written: WrittenCheckpoints,
     pub(crate) memory: MemoryReport,
-    /// The lowest validation loss.
+    /// The lowest acoustic validation loss.
     pub(crate) best: Option<f64>,
     /// A service that did not end by itself.
     pub(crate) failure: Option<TrainError>,
@@ -68,20 +72,33 @@ pub(crate) struct ServiceInputs<'a> {
     pub(crate) log: &'a LogSender,
     pub(crate) recorder: &'a Recorder,
     pub(crate) cancel: &'a CancelToken,
+    /// The other ranks; none where this process trains alone.
+    pub(crate) cluster: Option<&'a Cluster>,
 }
 
 impl ServiceInputs<'_> {
-    pub(crate) fn start(&self, checkpoints: Checkpoints) -> Result<Services, TrainError> {
+    pub(crate) fn start(&self, checkpoints: Option<Checkpoints>) -> Result<Services, TrainError> {
         let (recorder, priority) = (self.recorder, priority_on(self.devices));
-        let checkpoint_writer = CheckpointWriter::start(checkpoints, recorder.clone(), priority)?;
-        let validator = match self.validation_set()? {
+        let start_writer =
+            |checkpoints| CheckpointWriter::start(checkpoints, recorder.clone(), priority);
+        let vocoder = checkpoints.as_ref().map_or_else(VocoderChoice::default, |checkpoints| {
+            VocoderChoice::default().for_voice(checkpoints.directory())
+        });
+        let checkpoint_writer = checkpoints.map(start_writer).transpose()?;
+        // Other ranks than the first write nothing, but validate their share.
+        let validates = checkpoint_writer.is_some() || self.cluster.is_some();
+        let validation_set = if validates { self.validation_set()? } else { None };
+        let validator = match validation_set {
             Some(set) => Some(Validator::start(ValidationWorker {
                 set,
+                marker: checkpoint_writer.as_ref().and_then(CheckpointWriter::marker),
+                cluster: self.cluster.cloned(),
+                waiting: Arc::new(AtomicBool::new(false)),
                 document: self.document.clone(),
                 device: self.devices.data.clone(),
+                vocoder,
                 pool: BackgroundPool::start(priority, "validate")?,
                 log: self.log.clone(),
-                marker: checkpoint_writer.marker(),
                 recorder: recorder.clone(),
                 cancel: self.cancel.clone(),
                 best_so_far: BestSoFar::new(self.state.best, self.state.since_best),
@@ -113,7 +130,8 @@ impl Services {
         validated: bool,
     ) -> Result<CheckpointSaved, TrainError> {
         let pin = if validated { Pin::UntilValidated } else { Pin::No };
-        Ok(match self.checkpoint_writer.save(snapshot, "interval", pin)? {
+        let Some(writer) = &self.checkpoint_writer else { return Ok(CheckpointSaved::No) };
+        Ok(match writer.save(snapshot, "interval", pin)? {
             Accepted::Yes => CheckpointSaved::Yes,
             Accepted::Busy => CheckpointSaved::No,
         })
@@ -125,6 +143,18 @@ impl Services {
         }
     }
 
+    /// Whether this rank can take a validation now.
+    pub(crate) fn can_validate(&self) -> bool {
+        self.validator.as_ref().is_none_or(Validator::has_room)
+    }
+
+    /// A step whose validation another rank has no room for.
+    pub(crate) fn skip_validation(&self, step: u64) {
+        if let Some(validator) = &self.validator {
+            validator.skip(step);
+        }
+    }
+
     /// Validations since the best one.
     pub(crate) fn since_best(&self) -> u32 {
         self.validator.as_ref().map_or(0, |validator| validator.best_so_far.since_best())
@@ -133,21 +163,22 @@ impl Services {
     /// Saves and validates the last step, and waits for every service. The checkpoint comes first: the
     /// validation may take long, and a program that is killed meanwhile loses nothing.
     pub(crate) fn finish(self, last: LastStep) -> ServicesEnded {
-        let Services { checkpoint_writer, validator, losses, memory } = self;
+        let Services { mut checkpoint_writer, mut validator, losses, memory } = self;
         let pin = match (&last.validation, &validator) {
             (Some(_), Some(_)) => Pin::UntilValidated,
             _ => Pin::No,
         };
-        if let Some(snapshot) = last.checkpoint {
+        if let (Some(checkpoint_writer), Some(snapshot)) = (&mut checkpoint_writer, last.checkpoint)
+        {
             checkpoint_writer.save_last(snapshot, last.why, pin);
         }
         let best_so_far = validator.as_ref().map(|validator| validator.best_so_far.clone());
-        if let (Some(validator), Some(request)) = (&validator, last.validation) {
+        if let (Some(validator), Some(request)) = (&mut validator, last.validation) {
             validator.request_last(request);
         }
         // The validator marks through the writer: it ends first.
         let validated = validator.map_or(Ok(()), Validator::finish);
-        let written = checkpoint_writer.finish();
+        let written = checkpoint_writer.map(CheckpointWriter::finish).unwrap_or_default();
         let losses = losses.finish();
         let memory = memory.finish();
         let best = best_so_far.and_then(|best| best.best());

@@ -31,7 +31,7 @@ use tandem_pipeline::{CancelToken, Pool};
 use tandem_telemetry::Recorder;
 
 /// Speakers of whom a reference segment is saved with the voice.
-const MOST_SPEAKERS: usize = 64;
+pub(crate) const MOST_SPEAKERS: usize = 64;
 /// Frames of such a segment.
 const SEGMENT_FRAMES: usize = 256;
 
@@ -48,6 +48,17 @@ pub fn begin(
         let directory = checkpoints.directory().to_path_buf();
         return Err(TrainError::RunExists { directory, step: found.contents.step });
     }
+    begin_without_checkpoints(prepared, feed, settings, devices, cancel)
+}
+
+/// The same on a rank that writes no checkpoints: rank 0 checks the directory.
+pub fn begin_without_checkpoints(
+    prepared: &Arc<Prepared>,
+    feed: &FeedSettings,
+    settings: &TrainSettings,
+    devices: &OpenDevices,
+    cancel: &CancelToken,
+) -> Result<RunStart, TrainError> {
     let (document, speakers) = describe(prepared, feed, settings, cancel)?;
     let device = devices.model.clone().autodiff();
     let voice =
@@ -84,6 +95,7 @@ fn describe(
         config,
         scale,
         mel: data.mel.clone(),
+        audio: data.audio,
         text: data.text.clone(),
         lexicon: prepared.front_end.lexicon().map(str::to_owned),
         symbols: table.version(),
@@ -94,7 +106,7 @@ fn describe(
 }
 
 /// The beginning of the longest utterance of each speaker. A speaker whose recording cannot be read is left out.
-fn reference_segments(prepared: &Arc<Prepared>) -> (Vec<KnownSpeaker>, Vec<Vec<f32>>) {
+pub(crate) fn reference_segments(prepared: &Arc<Prepared>) -> (Vec<KnownSpeaker>, Vec<Vec<f32>>) {
     let rows = Arc::new(Rows::of(prepared, Split::Train));
     let mel = prepared.settings.mel.clone();
     let bands = mel.bands;

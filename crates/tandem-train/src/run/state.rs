@@ -7,10 +7,10 @@
 use crate::TrainError;
 use crate::feed::{FeedSettings, Rows};
 use crate::prepare::Prepared;
+use crate::run::fine_tune::TakenOver;
 use crate::train_settings::TrainSettings;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 use tandem_data::batch::Position;
 use tandem_data::cache::EntryBuffer;
@@ -24,9 +24,9 @@ use tandem_model::trained_voice::{
 use tandem_model::weights::{Weight, WeightsError, weights_of, with_named};
 use tandem_model::{Device, Module, Tensor, TensorData};
 
-const MOMENTS: &str = "moments";
+pub(crate) const MOMENTS: &str = "moments";
 const ALIGNER_SNAPSHOTS: &str = "aligner_snapshots";
-const STATE: &str = "state";
+pub(crate) const STATE: &str = "state";
 /// The document with all settings of the run.
 pub const CONFIG: &str = "config";
 
@@ -39,7 +39,7 @@ pub struct RunState {
     /// The number of the next batch, counted over the whole run.
     pub next_batch: u64,
     pub corpus: CorpusFacts,
-    /// The lowest validation loss so far.
+    /// The lowest acoustic validation loss so far.
     pub best: Option<f64>,
     /// Validations since the best one.
     pub since_best: u32,
@@ -49,6 +49,20 @@ pub struct RunState {
     /// The settings of the run that wrote the checkpoint.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settings: Option<TrainSettings>,
+    /// The voice that the run started from, if it was fine-tuned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub taken_over: Option<TakenOver>,
+    /// The ranks that trained together.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub ranks: usize,
+}
+
+fn one() -> usize {
+    1
+}
+
+fn is_one(count: &usize) -> bool {
+    *count == 1
 }
 
 impl RunState {
@@ -67,7 +81,9 @@ impl RunState {
             since_best: 0,
             validation: None,
             // Where a run is stored does not belong to its state.
-            settings: Some(TrainSettings { checkpoint_dir: PathBuf::new(), ..settings.clone() }),
+            settings: Some(TrainSettings { checkpoint_dir: None, ..settings.clone() }),
+            taken_over: None,
+            ranks: feed.share.ranks,
         }
     }
 }
@@ -102,19 +118,26 @@ pub struct Snapshot {
     pub memory: Charge,
 }
 
-impl Snapshot {
+/// What the checkpoint writer writes.
+pub trait CheckpointSource: Send + 'static {
+    /// Completed steps.
+    fn step(&self) -> u64;
+
     /// Copies everything to the host. Waits for the device.
-    pub fn contents(&self) -> Result<Contents, CheckpointError> {
+    fn contents(&self) -> Result<Contents, CheckpointError>;
+}
+
+impl CheckpointSource for Snapshot {
+    fn step(&self) -> u64 {
+        self.step
+    }
+
+    fn contents(&self) -> Result<Contents, CheckpointError> {
         let mut contents = Contents::new(self.step);
         contents.add_document(VOICE, &*self.document)?;
         contents.add_document(STATE, &self.state)?;
         contents.add_document(CONFIG, &self.config)?;
-        contents.tensors.insert(WEIGHTS.into(), tensor_set(&self.weights)?);
-        contents.tensors.insert(EMA.into(), tensor_set(&self.optimizer.ema)?);
-        let moments = prefixed("mean", &self.optimizer.mean)
-            .chain(prefixed("square", &self.optimizer.square));
-        let moments: Vec<Weight> = moments.collect();
-        contents.tensors.insert(MOMENTS.into(), tensor_set(&moments)?);
+        add_weights(&mut contents, &self.weights, &self.optimizer)?;
         let aligner_snapshots: Vec<Weight> = self
             .aligner_snapshots
             .iter()
@@ -126,7 +149,23 @@ impl Snapshot {
         contents.tensors.insert(SPEAKERS.into(), self.speaker_set()?);
         Ok(contents)
     }
+}
 
+/// Adds weights and the optimizer's state.
+pub(crate) fn add_weights(
+    contents: &mut Contents,
+    weights: &[Weight],
+    optimizer: &OptimizerState,
+) -> Result<(), CheckpointError> {
+    contents.tensors.insert(WEIGHTS.into(), tensor_set(weights)?);
+    contents.tensors.insert(EMA.into(), tensor_set(&optimizer.ema)?);
+    let moments = prefixed("mean", &optimizer.mean).chain(prefixed("square", &optimizer.square));
+    let moments: Vec<Weight> = moments.collect();
+    contents.tensors.insert(MOMENTS.into(), tensor_set(&moments)?);
+    Ok(())
+}
+
+impl Snapshot {
     fn speaker_set(&self) -> Result<TensorSet, CheckpointError> {
         let bands = self.document.config.bands;
         let mut set = TensorSet::new();
@@ -190,13 +229,14 @@ impl Resumed {
     }
 }
 
-fn read_optimizer(
+/// The optimizer's state of a module with these weights.
+pub(crate) fn read_optimizer<M: Module>(
     contents: &mut Contents,
-    voice: &Voice,
+    module: &M,
     device: &Device,
 ) -> Result<OptimizerState, TrainError> {
     let (ema, moments) = (contents.take_tensors(EMA)?, contents.take_tensors(MOMENTS)?);
-    let names = weights_of(voice);
+    let names = weights_of(module);
     let read = |set: &TensorSet, prefix: &str| -> Result<Vec<Weight>, TrainError> {
         let one = |Weight { name, shape, .. }: &Weight| {
             let key = format!("{prefix}{name}");

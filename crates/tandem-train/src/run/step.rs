@@ -6,7 +6,7 @@
 
 use crate::train_settings::{OptimizerSettings, TrainSettings};
 use tandem_model::gradients::{GradientReducer, GradientSum, ReduceError};
-use tandem_model::network::voice::{Losses, Voice};
+use tandem_model::network::voice::Voice;
 use tandem_model::optimizer::{Optimizer, StepSettings};
 use tandem_model::train_batch::DeviceBatch;
 use tandem_model::{Module, Tensor};
@@ -23,9 +23,8 @@ pub struct TrainState {
     ema_decay: f64,
     total_steps: u64,
     loss_scale: f32,
+    /// Gradients and losses of the step under way.
     gradients: GradientSum,
-    /// Sums over the batches of the step under way.
-    losses: Option<Losses>,
 }
 
 /// What a step gave: means over its utterances, still on the device.
@@ -61,7 +60,6 @@ impl TrainState {
             total_steps,
             loss_scale: settings.precision.compute().loss_scale(),
             gradients: GradientSum::default(),
-            losses: None,
         }
     }
 
@@ -70,11 +68,7 @@ impl TrainState {
         let losses = self.voice.losses(batch);
         let gradients = (losses.total() * self.loss_scale).backward();
         self.gradients.add(&self.voice, gradients, batch.utterances);
-        let losses = losses.inner();
-        self.losses = Some(match self.losses.take() {
-            Some(before) => before + losses,
-            None => losses,
-        });
+        self.gradients.add_losses(losses.inner());
     }
 
     /// Completes step number `step` (counted from 1): changes the weights by the accumulated gradients.
@@ -86,10 +80,11 @@ impl TrainState {
     ) -> Result<Option<StepMetrics>, ReduceError> {
         // The rate of a step is that of the steps before it.
         let rate = learning_rate(&self.settings, step - 1, self.total_steps);
-        self.step = step;
         let mut gradients = std::mem::take(&mut self.gradients);
         reducer.reduce(&mut gradients)?;
-        let Some(losses) = self.losses.take() else { return Ok(None) };
+        // After the reducer: where another process is lost, this step did not happen.
+        self.step = step;
+        let Some(losses) = gradients.losses.take() else { return Ok(None) };
         let utterances = gradients.utterances;
         let share = 1.0 / utterances.max(1) as f32;
         let settings = self.step_settings(rate);

@@ -7,19 +7,22 @@
 //! done by [`crate::run::validator`]. Step numbers follow the one rule of [`crate::run::schedule`].
 
 use crate::TrainError;
-use crate::feed::FeedSettings;
 use crate::feed::align::snapshots::AlignerSnapshots;
 use crate::feed::train_route::{BatchSource, TrainRoute};
 use crate::feed::transfer::Transferred;
+use crate::feed::{FeedSettings, Rows};
 use crate::log::{LogMessage, LogSender};
 use crate::prepare::Prepared;
+use crate::run::all_reduce::lost_rank;
 use crate::run::background::{on_training_pool, priority_on};
+use crate::run::current_step::CurrentStep;
 use crate::run::job::{Ending, Job, Outcome, RunStart};
 use crate::run::memory_accounting::MemoryAccounting;
 use crate::run::plan::{
     compare_validation, distinct_shapes, planned_shapes, total_steps, try_largest_batch,
     warm_up_shapes,
 };
+use crate::run::ranks::{Contribution, Decision, Ranks, Vote};
 use crate::run::schedule::StepSchedule;
 use crate::run::services::{LastStep, ServiceInputs, Services};
 use crate::run::shapes::ShapeLog;
@@ -33,10 +36,11 @@ use std::time::{Duration, Instant};
 use tandem_data::batch::BatchShape;
 use tandem_data::corpus::Split;
 use tandem_device::backend::guarded;
+use tandem_device::cpu_use::CpuUse;
 use tandem_device::memory::Charge;
 use tandem_device::placement::OpenDevices;
 use tandem_model::Module;
-use tandem_model::gradients::LocalGradients;
+use tandem_model::gradients::{GradientReducer, LocalGradients};
 use tandem_model::trained_voice::VoiceDocument;
 use tandem_model::weights::weights_of;
 use tandem_pipeline::watchdog::OnFrozen;
@@ -60,7 +64,15 @@ pub fn train_on(job: Job, start: RunStart, source: BatchSource) -> Result<Outcom
     };
     let warm_up = warm_up_shapes(&job, &start, &shapes)?;
     let mut trainer = Trainer::new(job, start, &shapes)?;
-    let mut batches = trainer.start_feed(source)?;
+    let mut batches = match trainer.start_feed(source) {
+        Ok(batches) => batches,
+        // Stopped before the first step: the other ranks must hear of it.
+        Err(error) if error.is_cancelled() && trainer.ranks.is_some() => {
+            let ending = trainer.end_together(Ending::Interrupted, Vote::Interrupted);
+            return Ok(Outcome { worst, warm_up, ..trainer.finish(ending, None, Vec::new()) });
+        }
+        Err(error) => return Err(error),
+    };
     let started = batches.wait_ready(trainer.feed.depth, trainer.start_delay);
     // Whatever happens in the loop, the aligning thread must not wait for snapshots after it.
     let close = CloseOnDrop(trainer.snapshots.clone());
@@ -69,7 +81,7 @@ pub fn train_on(job: Job, start: RunStart, source: BatchSource) -> Result<Outcom
     batches.stop();
     drop(close);
     let flags = batches.close().flags;
-    Ok(Outcome { worst, warm_up, ..trainer.finish(ending, started, flags) })
+    Ok(Outcome { worst, warm_up, ..trainer.finish(ending, Some(started), flags) })
 }
 
 struct CloseOnDrop(AlignerSnapshots);
@@ -101,13 +113,16 @@ struct Trainer {
     _weights: Charge,
     saved: SavedParts,
     shapes: ShapeLog,
+    /// The other ranks; none where this process trains alone.
+    ranks: Option<Ranks>,
     /// Distinct padded shapes of the plan.
     planned_shapes: usize,
     /// Steps of this process.
     steps_done: u64,
-    /// Real frames of the step under way.
-    frames: u64,
+    /// The step under way.
+    current: CurrentStep,
     last_step_at: Instant,
+    last_cpu_use: Option<CpuUse>,
 }
 
 /// What every checkpoint holds besides tensors.
@@ -123,14 +138,15 @@ struct SavedParts {
 impl Trainer {
     fn new(job: Job, start: RunStart, shapes: &[BatchShape]) -> Result<Trainer, TrainError> {
         let RunStart { train_state, snapshots, mut state, document, speakers } = start;
-        let Job { prepared, validation, feed, settings, config, devices, .. } = job;
+        let Job { prepared, validation, feed, settings, config, devices, cluster, .. } = job;
         let (recorder, log, cancel) = (job.recorder, job.log, job.cancel);
         compare_validation(&mut state, validation.as_deref(), &feed, &recorder);
         let accounting = MemoryAccounting::new(job.limits, &devices);
         let weights = accounting.weights(&train_state.voice);
         snapshots.account(&accounting);
         let last_step = total_steps(&prepared, &feed, &settings)?;
-        let schedule = StepSchedule::new(&settings, train_state.step, state.position, last_step);
+        let schedule = StepSchedule::new(&settings, train_state.step, state.position, last_step)
+            .for_ranks(feed.share.ranks);
         let services = ServiceInputs {
             corpus: validation.as_ref().unwrap_or(&prepared),
             split: if validation.is_some() { None } else { Some(Split::Eval) },
@@ -144,11 +160,21 @@ impl Trainer {
             log: &log,
             recorder: &recorder,
             cancel: &cancel,
+            cluster: cluster.as_ref(),
         };
         let services = services.start(job.checkpoints)?;
         let saved_step = (train_state.step > 0).then_some(train_state.step);
         let planned_shapes = distinct_shapes(shapes, document.config.patch);
+        let ranks = match cluster {
+            Some(cluster) => {
+                let feed = from_here(&feed, &settings, &schedule);
+                let plan = feed.tickets(&Rows::of(&prepared, feed.split))?;
+                Some(Ranks::new(cluster, plan, &train_state.voice, &devices.model))
+            }
+            None => None,
+        };
         Ok(Trainer {
+            ranks,
             prepared,
             feed,
             settings,
@@ -168,19 +194,15 @@ impl Trainer {
             shapes: ShapeLog::default(),
             planned_shapes,
             steps_done: 0,
-            frames: 0,
+            current: CurrentStep::default(),
             last_step_at: Instant::now(),
+            last_cpu_use: CpuUse::now(),
         })
     }
 
     /// The whole path of a batch, from the plan to the model device; or batches from memory.
     fn start_feed(&self, source: BatchSource) -> Result<Feed<Transferred>, TrainError> {
-        let feed = FeedSettings {
-            start: self.schedule.resume_position(),
-            first: self.schedule.next_batch(),
-            epochs: self.settings.epochs,
-            ..self.feed.clone()
-        };
+        let feed = from_here(&self.feed, &self.settings, &self.schedule);
         let route = TrainRoute {
             prepared: &self.prepared,
             feed: &feed,
@@ -189,7 +211,7 @@ impl Trainer {
             document: &self.saved.document,
             snapshots: &self.snapshots,
             flat_start: self.settings.alignment.flat_start,
-            grad_accum: self.settings.grad_accum as u64,
+            batches_per_step: (self.settings.grad_accum * self.feed.share.ranks) as u64,
             seed: self.settings.seed,
             recorder: &self.recorder,
             cancel: &self.cancel,
@@ -203,20 +225,27 @@ impl Trainer {
 
     fn train_loop(&mut self, batches: &mut Feed<Transferred>) -> Ending {
         self.last_step_at = Instant::now();
+        self.last_cpu_use = CpuUse::now();
         loop {
             if self.settings.max_steps.is_some_and(|most| self.train_state.step >= most) {
                 return Ending::Done;
             }
             if self.cancel.is_cancelled() {
-                return Ending::Interrupted;
+                return self.end_together(Ending::Interrupted, Vote::Interrupted);
             }
-            let delivery = match batches.next_delivery() {
+            let delivery = match self.next_delivery(batches) {
                 Ok(Some(delivery)) => delivery,
                 Ok(None) => return self.end_of_data(),
-                Err(PipelineError::Cancelled) => return Ending::Interrupted,
+                Err(PipelineError::Cancelled) => {
+                    return self.end_together(Ending::Interrupted, Vote::Interrupted);
+                }
                 Err(error) => return Ending::Failed(error.into()),
             };
-            match self.receive(delivery, batches.waited()) {
+            if !matches!(delivery, Delivery::Skipped(_)) {
+                // Waits for skipped items are part of the wait for the next one.
+                self.current.add_delivery(batches.waited(), batches.work());
+            }
+            match self.receive(delivery) {
                 Ok(None) => {}
                 Ok(Some(ending)) => return ending,
                 Err(error) => return Ending::Failed(error),
@@ -224,12 +253,56 @@ impl Trainer {
         }
     }
 
-    /// One batch of the plan, trained or skipped.
-    fn receive(
+    /// The next batch of the plan. One of another rank is like a skipped one: it only counts.
+    fn next_delivery(
         &mut self,
-        delivery: Delivery<Transferred>,
-        waited: Duration,
-    ) -> Result<Option<Ending>, TrainError> {
+        batches: &mut Feed<Transferred>,
+    ) -> Result<Option<Delivery<Transferred>>, PipelineError> {
+        match self.ranks.as_mut().map(Ranks::next_batch) {
+            None | Some(Some((_, true))) => batches.next_delivery(),
+            Some(Some((ticket, false))) => Ok(Some(Delivery::Skipped(Some(ticket)))),
+            Some(None) => Ok(None),
+        }
+    }
+
+    /// Ends this run on all ranks after the last complete step. A rank that is lost comes before every
+    /// other reason.
+    fn end_together(&mut self, ending: Ending, vote: Vote) -> Ending {
+        match self.agree(vote) {
+            Ok(Some(Decision::End(agreed))) => self.end_as(agreed),
+            Ok(_) => ending,
+            Err(error) => Ending::Failed(error),
+        }
+    }
+
+    /// How all ranks agreed to end. A rank that another one interrupts stops its validation, too: rank 0 waits
+    /// for it.
+    fn end_as(&self, vote: Vote) -> Ending {
+        match vote {
+            Vote::Continue => Ending::Done,
+            Vote::NoProgress => Ending::NoProgress,
+            Vote::Interrupted => {
+                self.cancel.cancel();
+                Ending::Interrupted
+            }
+        }
+    }
+
+    /// What all ranks do next; none where this process trains alone.
+    fn agree(&mut self, vote: Vote) -> Result<Option<Decision>, TrainError> {
+        let Some(ranks) = &mut self.ranks else { return Ok(None) };
+        let CurrentStep { utterances, frames, waited, .. } = self.current;
+        let batches = self.current.shapes.len() as u64;
+        let busy = self.last_step_at.elapsed().saturating_sub(waited);
+        let validator_full = !self.services.can_validate();
+        let starved = waited;
+        let brought = Contribution { utterances, frames, batches, busy, starved, validator_full };
+        let (voice, next) = (&self.train_state.voice, self.train_state.step + 1);
+        ranks.agree(vote, brought, voice, next).map(Some)
+    }
+
+    /// One batch of the plan, trained or skipped.
+    fn receive(&mut self, delivery: Delivery<Transferred>) -> Result<Option<Ending>, TrainError> {
         let (ticket, batch) = match delivery {
             Delivery::Item(batch) => (batch.ticket, Some(batch)),
             // Only batches travel here, and each has a ticket.
@@ -239,10 +312,12 @@ impl Trainer {
         if let Some(batch) = &batch {
             let state = &mut self.train_state;
             guarded("training", || state.accumulate_gradients(&batch.batch))?;
-            self.frames += batch.frames;
+            self.current.add_batch(batch);
         }
-        if let Some(step) = self.schedule.pass(ticket) {
-            self.complete_step(step, ticket, batch.as_ref(), waited)?;
+        if let Some(step) = self.schedule.pass(ticket)
+            && let Some(ending) = self.complete_step(step, ticket)?
+        {
+            return Ok(Some(ending));
         }
         if let Some(error) = self.feed.row_failures.error() {
             return Err(error);
@@ -252,51 +327,62 @@ impl Trainer {
             return Err(TrainError::NonFinite { steps, step: self.train_state.step });
         }
         let patience = self.settings.patience.unwrap_or(u32::MAX);
-        Ok((self.services.since_best() >= patience).then_some(Ending::NoProgress))
+        if self.services.since_best() < patience {
+            return Ok(None);
+        }
+        Ok(Some(self.end_together(Ending::NoProgress, Vote::NoProgress)))
     }
 
     /// The epochs end in the middle of a step: its batches count, with every guard of a full step.
     fn end_of_data(&mut self) -> Ending {
-        let Some(step) = self.schedule.end_of_data() else { return Ending::Done };
+        let Some(step) = self.schedule.end_of_data() else {
+            // A rank may be waiting for the others to stop with it.
+            return self.end_together(Ending::Done, Vote::Continue);
+        };
         let ticket = Ticket {
             epoch: self.schedule.resume_position().epoch,
             seq: self.schedule.next_batch() - 1,
         };
-        match self.complete_step(step, ticket, None, Duration::ZERO) {
-            Ok(()) => Ending::Done,
+        match self.complete_step(step, ticket) {
+            Ok(None) => Ending::Done,
+            Ok(Some(ending)) => ending,
             Err(error) => Ending::Failed(error),
         }
     }
 
-    /// Changes the weights by the gradients of this step, if it has any, and starts what is due.
-    fn complete_step(
-        &mut self,
-        step: u64,
-        ticket: Ticket,
-        batch: Option<&Transferred>,
-        waited: Duration,
-    ) -> Result<(), TrainError> {
-        let state = &mut self.train_state;
-        let metrics =
-            guarded("changing the weights", || state.optimizer_step(step, &mut LocalGradients))??;
+    /// Changes the weights by the gradients of this step, if it has any, and starts what is due. Returns
+    /// how the run ends, where another rank ended it: the step did not happen then.
+    fn complete_step(&mut self, step: u64, ticket: Ticket) -> Result<Option<Ending>, TrainError> {
+        match self.agree(Vote::Continue)? {
+            Some(Decision::End(vote)) => return Ok(Some(self.end_as(vote))),
+            // From here on, the step is that of all ranks.
+            Some(Decision::Step(agreed)) => self.current.frames = agreed.frames,
+            None => {}
+        }
+        let (state, mut alone) = (&mut self.train_state, LocalGradients);
+        let reducer: &mut dyn GradientReducer = match &mut self.ranks {
+            Some(ranks) => ranks,
+            None => &mut alone,
+        };
+        let metrics = guarded("changing the weights", || state.optimizer_step(step, reducer))?;
+        let metrics = metrics.map_err(lost_rank)?;
         let took = std::mem::replace(&mut self.last_step_at, Instant::now()).elapsed();
+        if let Some(interval) = self.ranks.as_mut().and_then(|ranks| ranks.after_step(step, took)) {
+            self.recorder.send(interval);
+        }
         self.saved.state.position = self.schedule.resume_position();
         self.saved.state.next_batch = self.schedule.next_batch();
         match metrics {
-            Some(metrics) => self.report(ticket, metrics, batch, took, waited),
-            None => self.recorder.send(EmptyStep { step, ticket }),
+            Some(metrics) => self.report(ticket, metrics, took),
+            None => {
+                self.current = CurrentStep::default();
+                self.recorder.send(EmptyStep { step, ticket });
+            }
         }
-        self.after_step(step)
+        self.after_step(step).map(|()| None)
     }
 
-    fn report(
-        &mut self,
-        ticket: Ticket,
-        metrics: StepMetrics,
-        batch: Option<&Transferred>,
-        took: Duration,
-        waited: Duration,
-    ) {
+    fn report(&mut self, ticket: Ticket, metrics: StepMetrics, took: Duration) {
         let step = self.train_state.step;
         let total = metrics.prior.clone() + metrics.duration.clone() + metrics.flow.clone();
         let losses = vec![
@@ -310,26 +396,37 @@ impl Trainer {
             losses.push(Loss { name: name.into(), value: Pending::known(value as f32) });
         };
         known("rate", metrics.rate);
-        if let Some(batch) = batch {
-            known("alignment_age", batch.age as f64);
+        let CurrentStep { frames, waited, shapes, age, work, .. } =
+            std::mem::take(&mut self.current);
+        if !shapes.is_empty() {
+            known("alignment_age", age as f64);
         }
         let scalars = losses.iter().map(|loss| Loss {
             name: format!("train/{}", loss.name).into(),
             value: loss.value.clone(),
         });
         self.log.send(LogMessage::Scalars { step, values: scalars.collect() });
-        let shape = batch.map(|batch| batch.shape);
-        if let Some(shape) = shape {
-            self.shapes.add(shape, took);
+        if let Some(shape) = shapes.last() {
+            self.shapes.add(*shape, took);
         }
+        let now = CpuUse::now();
+        let before = std::mem::replace(&mut self.last_cpu_use, now);
+        let used = now.zip(before).map(|(now, before)| now.since(before));
+        let numbers =
+            |shape: &BatchShape| [shape.rows, shape.symbols, shape.frames].map(|n| n as u32);
+        let shapes: Vec<_> = shapes.iter().map(numbers).collect();
         self.recorder.send(Step {
             step,
             ticket,
             took: took.into(),
             waited: waited.into(),
             items: metrics.utterances as u32,
-            frames: std::mem::take(&mut self.frames),
-            shape: shape.map(|s| [s.rows as u32, s.symbols as u32, s.frames as u32]),
+            frames,
+            shape: shapes.last().copied(),
+            batches: if shapes.len() > 1 { shapes } else { Vec::new() },
+            work,
+            cpu: used.map(|used| used.time.into()),
+            preempted: used.map(|used| u32::try_from(used.preempted).unwrap_or(u32::MAX)),
             losses,
         });
     }
@@ -353,9 +450,11 @@ impl Trainer {
         if saved == CheckpointSaved::Yes {
             self.saved.step = Some(step);
         }
-        if validation {
+        if validation && self.ranks.as_ref().is_none_or(Ranks::can_validate) {
             let samples = if due.samples { Samples::Yes } else { Samples::No };
             self.services.validate(self.validation(samples, saved));
+        } else if validation {
+            self.services.skip_validation(step);
         }
         Ok(())
     }
@@ -386,8 +485,11 @@ impl Trainer {
         }
     }
 
-    fn finish(self, ending: Ending, started: Started, flags: Vec<String>) -> Outcome {
+    fn finish(mut self, ending: Ending, started: Option<Started>, flags: Vec<String>) -> Outcome {
         let step = self.train_state.step;
+        if let Some(interval) = self.ranks.as_mut().and_then(|ranks| ranks.take_interval(step)) {
+            self.recorder.send(interval);
+        }
         let is_saved = step == 0 || self.saved.step == Some(step);
         // Nothing is due after the last step itself, so a run that is done was not validated there.
         let validate = matches!(ending, Ending::Done) && self.steps_done > 0;
@@ -409,7 +511,7 @@ impl Trainer {
             ending,
             step,
             written: ended.written,
-            started: Some(started),
+            started,
             worst: None,
             memory: ended.memory,
             warm_up: WarmedUp::NotNeeded,
@@ -417,5 +519,19 @@ impl Trainer {
             flags,
             best: ended.best,
         }
+    }
+}
+
+/// The feed from the next step on.
+fn from_here(
+    feed: &FeedSettings,
+    settings: &TrainSettings,
+    schedule: &StepSchedule,
+) -> FeedSettings {
+    FeedSettings {
+        start: schedule.resume_position(),
+        first: schedule.next_batch(),
+        epochs: settings.epochs,
+        ..feed.clone()
     }
 }

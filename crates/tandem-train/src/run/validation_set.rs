@@ -1,12 +1,13 @@
 //! The validation set: the same batches and sentences at every validation.
 //!
-//! In: held-out rows, or all rows of a second corpus. Out: [`ValidationSet`], in host memory. Next:
-//! [`crate::run::validator`].
+//! In: held-out rows, or all rows of a second corpus. Out: [`ValidationSet`], in host memory. Each of several
+//! ranks keeps its share of the batches. Next: [`crate::run::validator`].
 
 use crate::TrainError;
 use crate::feed::align::unaligned;
 use crate::feed::languages::language_numbers;
 use crate::feed::row_failures::RowFailures;
+use crate::feed::schedule::Share;
 use crate::feed::skip_list::SkipList;
 use crate::feed::{FeedSettings, Rows, feed};
 use crate::prepare::Prepared;
@@ -20,15 +21,24 @@ use tandem_pipeline::{Adapt, CancelToken};
 use tandem_telemetry::Recorder;
 use tandem_units::Seed;
 
-/// Batches of a validation at most.
+/// Batches of a validation at most, on all ranks together.
 const BATCHES: usize = 16;
 /// Sentences that are synthesized.
 const SENTENCES: usize = 4;
 
 /// What every validation of a run measures.
 pub struct ValidationSet {
-    pub batches: Vec<AlignedBatch>,
+    /// The batches that this rank measures.
+    pub batches: Vec<NumberedBatch>,
+    /// Batches of all ranks.
+    pub total: usize,
     pub sentences: Vec<Sentence>,
+}
+
+/// A batch and its place in the whole set.
+pub struct NumberedBatch {
+    pub number: u64,
+    pub batch: AlignedBatch,
 }
 
 /// A sentence to synthesize: one per language.
@@ -53,8 +63,11 @@ impl ValidationSet {
         if Rows::of(prepared, split).cache_row.is_empty() {
             return Ok(None);
         }
+        let share = settings.share;
         let settings = FeedSettings {
             split,
+            // Sentences may come from any batch.
+            share: Share::ALL,
             start: Position::start(settings.batch.seed),
             first: 0,
             epochs: Some(1),
@@ -65,11 +78,12 @@ impl ValidationSet {
             ..settings.clone()
         };
         let mut feed = feed(prepared, &settings, &Recorder::off(), cancel)?;
-        let mut set = ValidationSet { batches: Vec::new(), sentences: Vec::new() };
-        while set.batches.len() < BATCHES
+        let mut set = ValidationSet { batches: Vec::new(), total: 0, sentences: Vec::new() };
+        while set.total < BATCHES
             && let Some(ready) = feed.next()?
         {
-            let seed = Seed(set.batches.len() as u64);
+            let number = set.total as u64;
+            let seed = Seed(number);
             let mut batch = unaligned(&ready, &document.scale, document.config.patch, seed);
             // Another corpus may number its languages in another way than the voice does.
             for language in &mut batch.languages[..ready.batch.used()] {
@@ -82,7 +96,10 @@ impl ValidationSet {
                     set.sentences.push(sentence(&batch, row, document, speakers));
                 }
             }
-            set.batches.push(batch);
+            set.total += 1;
+            if share.has(number) {
+                set.batches.push(NumberedBatch { number, batch });
+            }
         }
         Ok(Some(set))
     }

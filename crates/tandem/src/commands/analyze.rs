@@ -22,9 +22,9 @@ use tandem_pipeline::{Adapt, CancelToken};
 use tandem_telemetry::event::{RunHeader, StartReason};
 use tandem_telemetry::stats::Figures;
 use tandem_telemetry::{Ending, RecordOptions, Recorder, Recording, Report, Rules, Spans};
-use tandem_train::measure::analyze::{Analysis, AnalyzeOptions, UNEVEN, analyze};
+use tandem_train::measure::analyze::{Analysis, AnalyzeOptions, StartTimes, UNEVEN, analyze};
 use tandem_train::measure::feed_benchmark::{Consumer, LATE};
-use tandem_train::{FeedSettings, Prepared};
+use tandem_train::{FeedSettings, PrepareOptions, Prepared};
 use tandem_units::Seconds;
 
 const EXAMPLES: &str = "\
@@ -86,15 +86,15 @@ pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
         return alignments::run(asked, &args.alignments, &args.settings, out);
     }
     let named = args.corpus.as_deref().unwrap_or(Path::new("demo"));
-    let settings = args.settings.resolve(named)?;
-    let batch = args.batch.resolve(&settings);
+    let settings = args.settings.resolve(named, out)?;
+    let batch = args.batch.resolve(&settings, None)?;
     let cancel = cancel_on_signals()?;
-    let (prepared, warm) = prepare_twice(&settings, out, &cancel)
+    let (prepared, start) = time_starts(&settings, out, &cancel)
         .with_context(|| format!("cannot prepare `{}`", settings.corpus.display()))?;
     let mut feed = FeedSettings::new(batch.batch);
     feed.workers = settings.prepare.workers;
     feed.most_workers = feed.most_workers.max(feed.workers);
-    feed.depth = batch.depth;
+    feed.depth = batch.buffers.depth;
     feed.stall_timeout = settings.prepare.stall_timeout;
     if args.adapt {
         // Short intervals: an analysis lasts seconds, a training run hours.
@@ -120,7 +120,7 @@ pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
         options.consumer.batches
     ));
     let analysis =
-        analyze(&Arc::new(prepared), &corpus, warm, &feed, &options, &recorder, &cancel)?;
+        analyze(&Arc::new(prepared), &corpus, start, &feed, &options, &recorder, &cancel)?;
     if let Some(recording) = recording {
         let report = close(recording)?;
         if args.record.is_some() {
@@ -150,17 +150,25 @@ fn reason(why: StartReason) -> &'static str {
     }
 }
 
-/// The second time measures a warm start.
-fn prepare_twice(
+/// A warm start from the cache of the corpus, and a cold start into a temporary cache on the same disk.
+fn time_starts(
     settings: &CorpusSettings,
     out: &mut Printer,
     cancel: &CancelToken,
-) -> Result<(Prepared, Seconds)> {
+) -> Result<(Prepared, StartTimes)> {
     let CorpusSettings { corpus, data, prepare: options, .. } = settings;
-    drop(prepare_corpus(corpus, data, options, cancel, out)?);
-    let again = prepare_corpus(corpus, data, options, cancel, out)?;
-    let warm = again.summary.took;
-    Ok((again, warm))
+    let first = prepare_corpus(corpus, data, options, cancel, out)?.summary.cache;
+    let place = first.parent().unwrap_or(&first);
+    let passing = tempfile::Builder::new()
+        .prefix("cold-start-")
+        .tempdir_in(place)
+        .with_context(|| format!("cannot make a temporary directory in `{}`", place.display()))?;
+    out.note("measuring a cold start, with a temporary cache");
+    let cold = PrepareOptions { cache_dir: Some(passing.path().to_path_buf()), ..options.clone() };
+    let cold = prepare_corpus(corpus, data, &cold, cancel, out)?.summary.took;
+    let prepared = prepare_corpus(corpus, data, options, cancel, out)?;
+    let warm = prepared.summary.took;
+    Ok((prepared, StartTimes { cold, warm }))
 }
 
 fn record(path: &Path, options: &AnalyzeOptions) -> Result<Recording> {
@@ -199,8 +207,8 @@ pub fn print(analysis: &Analysis, out: &mut Printer) -> Result<()> {
         audio.times_real_time
     );
     let cold = format!(
-        "cold {} (from {} sampled rows), warm {} (measured): {:.0} times",
-        cache.cold, analysis.sampled, cache.warm, cache.gain
+        "cold start {} ({} of it text, reading and decoding, from {} rows), warm {}: {:.0} times",
+        cache.cold, cache.rows, analysis.sampled, cache.warm, cache.gain
     );
     let waits = format!(
         "{} of {} later than {} ms; consumer idle {:.1} % at {} per step; at most {:.0} batches/s",

@@ -63,8 +63,8 @@ struct Batch<'a> {
 }
 
 pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
-    let settings = args.settings.resolve(&args.corpus)?;
-    let batch = args.batch.resolve(&settings).batch;
+    let settings = args.settings.resolve(&args.corpus, out)?;
+    let batch = args.batch.resolve(&settings, None)?.batch;
     let cancel = cancel_on_signals()?;
     let CorpusSettings { corpus, data, prepare, .. } = &settings;
     let prepared = prepare_corpus(corpus, data, prepare, &cancel, out)

@@ -6,6 +6,8 @@ mod pipeline; // stages and queues
 mod profile; // whether a profile finds a slowed stage
 mod step; // one training step
 mod feed; // what the pipeline costs a step
+mod reduce; // what a sum over all ranks costs
+mod scale; // several ranks against one
 mod learn; // whether a voice learns to speak a text
 
 use crate::exit::ExitStatus;
@@ -30,8 +32,19 @@ enum Part {
     Step(step::Args),
     /// What the pipeline costs a step, against the model alone (a test of Tandem itself)
     Feed(Box<feed::Args>),
+    /// Latency and bandwidth of sums over all ranks (started by mpirun)
+    Reduce(reduce::Args),
+    /// Throughput of several ranks against one (started by mpirun)
+    Scale(Box<scale::Args>),
     /// Whether training learns the text, against a control with shuffled texts
     Learn(learn::Args),
+}
+
+impl Args {
+    /// Whether several ranks can run this part together.
+    pub fn knows_ranks(&self) -> bool {
+        matches!(self.part, Part::Reduce(_) | Part::Scale(_))
+    }
 }
 
 pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
@@ -41,6 +54,8 @@ pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
         Part::Profile(args) => profile::run(*args, out),
         Part::Step(args) => step::run(args, out),
         Part::Feed(args) => feed::run(*args, out),
+        Part::Reduce(args) => reduce::run(args, out),
+        Part::Scale(args) => scale::run(*args, out),
         Part::Learn(args) => learn::run(args, out),
     }
 }

@@ -1,15 +1,16 @@
 //! `tandem compare`: compares two runs, with significance tests.
 //!
-//! In: two run records. Out: the result on stdout, notes about incomplete records on stderr.
+//! In: two runs: records, run directories or redirected output. Out: the result on stdout, notes about incomplete records on stderr.
 
 use crate::exit::ExitStatus;
-use crate::failure::{Context, Result};
+use crate::failure::{Advised, Context, Result};
 use crate::page_args::PageArgs;
 use crate::printer::Printer;
 use owo_colors::OwoColorize;
 use std::path::{Path, PathBuf};
-use tandem_insight::compare::{CompareRules, Comparison, Judgement, Measure, Row, compare};
+use tandem_insight::compare::{CompareRules, Comparison, Judgement, Measure, Row, compare_sources};
 use tandem_insight::measured_run::MeasuredRun;
+use tandem_insight::run_source::RunSource;
 use tandem_page::runs_page::compare_page;
 use tandem_telemetry::ReadNotes;
 use tandem_telemetry::run_parts::{main_part, parts};
@@ -18,7 +19,7 @@ use tandem_units::{Bytes, Seconds};
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// The reference run: its record (`run.jsonl`) or its directory
+    /// The reference run: its directory, its record (`run.jsonl`) or its redirected output
     a: PathBuf,
     /// The run to compare with it
     b: PathBuf,
@@ -39,17 +40,19 @@ const EXAMPLES: &str = "\
 Examples:
   tandem compare runs/before runs/after
   tandem compare before.jsonl after.jsonl --fail-over 5%     for CI
+  tandem compare baseline.log optimized.log      output of `tandem train ... > baseline.log 2>&1`
   tandem compare runs/before runs/after --json
 
 The first step of each run is left out, as in `tandem report`. A difference counts if its 99 %
-confidence interval excludes zero and it is large enough to matter. Exit code 1: B is worse.";
+confidence interval excludes zero and it is large enough to matter. A log is followed to the record
+that it names; where that is gone, its printed figures are compared. Exit code 1: B is worse.";
 
 pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     args.page.check()?;
     let [a, b] = [read(&args.a, out)?, read(&args.b, out)?];
     let usual = CompareRules { seed: args.seed, ..CompareRules::default() };
     let rules = args.fail_over.map_or(usual, |share| usual.failing_over(share));
-    let found = compare(&a, &b, &rules).context("the two runs cannot be compared")?;
+    let found = compare_sources(&a, &b, &rules).context("the two runs cannot be compared")?;
     args.page.write(out, |lang| Ok(compare_page(&found, lang)))?;
     if args.json {
         out.json(&found)?;
@@ -59,10 +62,36 @@ pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     Ok(if found.verdict == Judgement::Worse { ExitStatus::Negative } else { ExitStatus::Done })
 }
 
-/// Reads a run, and reports what its record lacks.
-pub fn read(path: &Path, out: &mut Printer) -> Result<MeasuredRun> {
-    let run = MeasuredRun::read(path)
+/// Reads a run by its record, its directory or its output, and reports what is missing.
+pub fn read(path: &Path, out: &mut Printer) -> Result<RunSource> {
+    let source = RunSource::read(path)
         .with_context(|| format!("cannot read the run `{}`", path.display()))?;
+    match &source {
+        RunSource::Record(run) => note_gaps(run, path, out)?,
+        RunSource::Log(log) => out.note(&format!(
+            "`{}`: {}; the figures of its lines are used",
+            path.display(),
+            match &log.record {
+                Some(record) => format!("the record `{}` is gone", record.display()),
+                None => "the log names no record".into(),
+            }
+        )),
+    }
+    Ok(source)
+}
+
+/// The same where every step is needed.
+pub fn read_record(path: &Path, out: &mut Printer) -> Result<MeasuredRun> {
+    match read(path, out)? {
+        RunSource::Record(run) => Ok(*run),
+        RunSource::Log(_) => {
+            let fact = format!("`{}` has no record, and single steps are needed", path.display());
+            Err(Advised::new(fact, "name the run directory or its `run.jsonl`").into())
+        }
+    }
+}
+
+fn note_gaps(run: &MeasuredRun, path: &Path, out: &mut Printer) -> Result<()> {
     if let Some(missing) = missing(&run.notes) {
         out.note(&format!("`{}` is incomplete: {missing}; the rest is used", path.display()));
     }
@@ -70,8 +99,7 @@ pub fn read(path: &Path, out: &mut Printer) -> Result<MeasuredRun> {
         let end = "has no final event: the run was killed or is still running";
         out.note(&format!("`{}` {end}", path.display()));
     }
-    note_parts(path, out)?;
-    Ok(run)
+    note_parts(path, out)
 }
 
 fn missing(notes: &ReadNotes) -> Option<String> {

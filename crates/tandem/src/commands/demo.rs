@@ -15,7 +15,7 @@ pub struct Args {
     #[arg(long, value_name = "DIR", default_value = "tandem-demo")]
     out: PathBuf,
     /// Training steps
-    #[arg(long, value_name = "N", default_value_t = 600)]
+    #[arg(long, value_name = "N", default_value_t = 1800)]
     steps: u64,
     /// Seconds without any progress after which a command ends with an error; 0: never [default: 60]
     #[arg(long, value_name = "SECONDS")]
@@ -116,11 +116,11 @@ fn train_demo(
         "--checkpoint-dir",
         &place,
         "--validate-every",
-        "100",
+        "200",
         "--sample-every",
-        "250",
+        "1000",
         "--checkpoint-every",
-        "100",
+        "200",
     ];
     line.extend(more);
     let begun = tandem_model::checkpoint::load_newest(

@@ -11,12 +11,15 @@ use serde::Serialize;
 use std::path::PathBuf;
 use tandem_device::inventory::{BackendReport, FoundDevice, Inventory};
 use tandem_device::placement::Placement;
+use tandem_train::PrepareOptions;
+use tandem_train::feed::buffers::{BufferRequest, Buffers};
 use tandem_units::Bytes;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Configuration file in TOML or YAML; flags and environment variables override it
+    /// Configuration file of Tandem or MyXTTS in TOML or YAML; flags and environment variables
+    /// override it
     #[arg(long, value_name = "FILE", env = "TANDEM_CONFIG")]
     pub config: Option<PathBuf>,
     #[command(flatten)]
@@ -38,16 +41,24 @@ struct Answer<'a> {
     found: &'a Inventory,
     /// The devices that a run with these flags would use.
     placement: &'a Placement,
+    /// The buffers of such a run, with the batch size and workers of the file.
+    buffers: &'a Buffers,
 }
 
 pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
-    let file = FileConfig::read(args.config.as_deref())?;
+    let file = FileConfig::read(args.config.as_deref(), out)?;
     let asked = args.devices.resolve(&file.devices)?;
+    let buffers = Buffers::decide(&BufferRequest {
+        prefetch: file.prefetch_buffer_size,
+        samples: args.devices.buffer_size.or(file.devices.buffer_size),
+        batch_size: file.batch.batch_size,
+        workers: file.num_workers.unwrap_or(PrepareOptions::default().workers),
+    })?;
     let found = Inventory::detect();
     let placement =
         Placement::decide(&asked, &found).context("the requested devices cannot be used")?;
     if args.json {
-        out.json(&Answer { found: &found, placement: &placement })?;
+        out.json(&Answer { found: &found, placement: &placement, buffers: &buffers })?;
         return Ok(ExitStatus::Done);
     }
     show_devices(&found, out)?;
@@ -55,6 +66,7 @@ pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     show_missing(&found, out)?;
     out.line("")?;
     out.line(&placement.to_string())?;
+    out.line(&buffers.to_string())?;
     if let Some(warning) = &placement.warning {
         out.note(&format!("warning: {warning}"));
     }
@@ -104,6 +116,12 @@ fn show_missing(found: &Inventory, out: &mut Printer) -> Result<()> {
             "card of {} at {} (model {}) is not used: see backend {} below",
             card.vendor, card.pci, card.model, card.backend
         ));
+    }
+    for report in found.backends.iter().filter(|report| !report.devices.is_empty()) {
+        if let Some(trouble) = &report.trouble {
+            let hint = report.hint.as_deref().map(|hint| format!("; {hint}")).unwrap_or_default();
+            out.note(&format!("devices of {} cannot be used: {trouble}{hint}", report.backend));
+        }
     }
     let without = |report: &&BackendReport| report.devices.is_empty();
     let missing: Vec<_> = found.backends.iter().filter(without).collect();

@@ -1,13 +1,18 @@
 //! `tandem doctor`: collects the data for a bug report in one file.
 //!
-//! Out: machine, devices, links, build, settings and the report of a run, as sections of text. Home
+//! Out: machine, devices, links, storage, build, settings and the report of a run, as sections of text;
+//! with `--results` the filled results template ([`crate::results`]). Home
 //! directory, user name, host name and values that look like secrets are replaced, unless `--full` is
 //! given. Sends nothing over the network.
 
 use crate::config::FileConfig;
 use crate::exit::ExitStatus;
 use crate::failure::{Advised, Failure, Result, explain};
+use crate::interrupt::cancel_on_signals;
+use crate::page_args::LangArg;
 use crate::printer::Printer;
+use crate::results::{Results, StartTimes, missing_run};
+use crate::run_directory::{RUNS, newest_record};
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::io::{Cursor, Write as _};
@@ -17,6 +22,7 @@ use tandem_device::backend::Backend;
 use tandem_device::inventory::Inventory;
 use tandem_device::placement::Placement;
 use tandem_disk::replace_file::replace_file;
+use tandem_disk::storage::Storage;
 use tandem_insight::redact::Redactor;
 use tandem_telemetry::{Report, Rules, RunRecord, Summary};
 use tandem_units::Bytes;
@@ -25,8 +31,8 @@ use zip::write::SimpleFileOptions;
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Run whose report and settings are included: its directory or record [default: `run`, if it
-    /// exists]
+    /// Run whose report and settings are included: its directory or record [default: the newest run
+    /// below `runs`]
     run: Option<PathBuf>,
     /// Configuration file to include
     #[arg(long, value_name = "FILE", env = "TANDEM_CONFIG")]
@@ -34,6 +40,15 @@ pub struct Args {
     /// Output file: .zip for an archive, otherwise text [default: stdout]
     #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
+    /// Fill the results template instead: machine, corpus, cold and warm start, settings, throughput,
+    /// utilisation of the run, as Markdown
+    #[arg(long)]
+    results: bool,
+    /// With --results: do not measure the start, which prepares the corpus in a temporary cache
+    #[arg(long, requires = "results")]
+    quick: bool,
+    #[command(flatten)]
+    language: LangArg,
     /// Do not replace names, paths and secrets
     #[arg(long)]
     full: bool,
@@ -47,6 +62,8 @@ Examples:
   tandem doctor                                    to read
   tandem doctor runs/first -o report.zip           to attach
   tandem doctor --config run.toml -o report.txt
+  tandem doctor --results runs/first -o results.md     the results template, filled
+  tandem doctor --results runs/first --lang fa --quick
 
 Your home directory, user name and host name are replaced, and values that look like secrets. Look
 through it before you share it.";
@@ -60,7 +77,10 @@ struct Section {
 }
 
 pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
-    let mut sections = sections(&args);
+    if args.results {
+        return results(&args, out);
+    }
+    let mut sections = sections(&args, out);
     if !args.full {
         let who = redactor();
         sections.iter_mut().for_each(|section| section.text = who.redact(&section.text));
@@ -75,30 +95,59 @@ pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     };
     let zipped = path.extension().is_some_and(|end| end.eq_ignore_ascii_case("zip"));
     let bytes = if zipped { as_zip(&sections)? } else { as_text(&sections).into_bytes() };
-    replace_file(&path, &bytes).map_err(|cause| {
+    save(&path, &bytes, args.full, out)
+}
+
+/// The filled results template.
+fn results(args: &Args, out: &mut Printer) -> Result<ExitStatus> {
+    let run = args.run.clone().or_else(found_run).ok_or_else(missing_run)?;
+    let start = if args.quick { StartTimes::LeftOut } else { StartTimes::Measured };
+    let cancel = cancel_on_signals()?;
+    let mut filled = Results::collect(&run, &Inventory::detect(), start, &cancel, out)?;
+    if !args.full {
+        let who = redactor();
+        filled.redact(|text| who.redact(text));
+    }
+    if args.json {
+        out.json(&filled)?;
+        return Ok(ExitStatus::Done);
+    }
+    let text = filled.markdown(args.language.lang);
+    match &args.out {
+        Some(path) => save(path, text.as_bytes(), args.full, out),
+        None => {
+            out.line(text.trim_end())?;
+            Ok(ExitStatus::Done)
+        }
+    }
+}
+
+fn save(path: &Path, bytes: &[u8], full: bool, out: &mut Printer) -> Result<ExitStatus> {
+    replace_file(path, bytes).map_err(|cause| {
         let fact = format!("cannot write `{}`: {cause}", path.display());
         Advised::new(fact, "name a file in a directory that exists and may be written to")
     })?;
     let size = Bytes(bytes.len() as u64);
     out.note(&format!("written: {} ({size}); check it before you share it", path.display()));
-    if args.full {
+    if full {
         out.note("names, paths and secrets are not replaced (`--full`)");
     }
     Ok(ExitStatus::Done)
 }
 
-fn sections(args: &Args) -> Vec<Section> {
+/// The newest run of this directory.
+fn found_run() -> Option<PathBuf> {
+    newest_record(Path::new(RUNS)).or_else(former_run)
+}
+
+fn sections(args: &Args, out: &mut Printer) -> Vec<Section> {
     let found = Inventory::detect();
-    let usual = Path::new("run");
-    let run = args
-        .run
-        .clone()
-        .or_else(|| usual.join(RunRecord::FILE_NAME).is_file().then(|| usual.into()));
+    let run = args.run.clone().or_else(found_run);
     let mut sections = vec![
         Section { name: "program", text: program() },
-        Section { name: "machine", text: machine(&found) },
+        Section { name: "machine", text: machine(&found, run.as_deref()) },
         Section { name: "devices", text: devices(&found) },
-        Section { name: "placement", text: placement(args.config.as_deref(), &found) },
+        Section { name: "placement", text: placement(args.config.as_deref(), &found, out) },
     ];
     if let Some(path) = &args.config {
         let text = std::fs::read_to_string(path);
@@ -110,6 +159,12 @@ fn sections(args: &Args) -> Vec<Section> {
         None => sections.push(Section { name: "report", text: "no run was given".into() }),
     }
     sections
+}
+
+/// The default directory of earlier versions.
+fn former_run() -> Option<PathBuf> {
+    let former = Path::new("run");
+    former.join(RunRecord::FILE_NAME).is_file().then(|| former.into())
 }
 
 fn program() -> String {
@@ -141,19 +196,21 @@ fn program() -> String {
     text
 }
 
-fn machine(found: &Inventory) -> String {
+fn machine(found: &Inventory, run: Option<&Path>) -> String {
     let unknown = || "not known".to_string();
     let system = System::long_os_version().ok().unwrap_or_else(unknown);
     let kernel = System::kernel_version().ok().unwrap_or_else(unknown);
     let cpu = found.cpu();
     let memory = cpu.memory.map_or_else(unknown, |bytes| bytes.to_string());
     format!(
-        "system: {system}, kernel {kernel}, {}\nhost: {}\nCPU: {}, {} threads ({})\nmemory: {memory}\n",
+        "system: {system}, kernel {kernel}, {}\nhost: {}\nCPU: {}, {} threads ({})\nmemory: {memory}\n\
+         storage: {}\n",
         std::env::consts::ARCH,
         System::host_name().ok().unwrap_or_else(unknown),
         cpu.name,
         found.processor.threads,
         found.processor.vector_units.join(", "),
+        Storage::of(run.unwrap_or(Path::new("."))),
     )
 }
 
@@ -183,8 +240,8 @@ fn devices(found: &Inventory) -> String {
 }
 
 /// The devices of a run; an error in the settings is part of the report.
-fn placement(config: Option<&Path>, found: &Inventory) -> String {
-    let decided = FileConfig::read(config).and_then(|file| {
+fn placement(config: Option<&Path>, found: &Inventory, out: &mut Printer) -> String {
+    let decided = FileConfig::read(config, out).and_then(|file| {
         let asked = crate::device_args::DeviceArgs::default().resolve(&file.devices)?;
         Ok(Placement::decide(&asked, found)?)
     });

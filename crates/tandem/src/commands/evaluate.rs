@@ -48,7 +48,7 @@ pub struct Args {
 }
 
 pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
-    let file = FileConfig::read(args.config.as_deref())?;
+    let file = FileConfig::read(args.config.as_deref(), out)?;
     let root = demo_corpus::resolve(&args.corpus)?;
     let corpus = Corpus::read(&root, &file.corpus)
         .with_context(|| format!("cannot evaluate on `{}`", root.display()))?;
@@ -116,7 +116,7 @@ fn print(found: &Evaluation, out: &mut Printer) -> Result<()> {
     Ok(())
 }
 
-const COLUMNS: [&str; 10] = [
+const COLUMNS: [&str; 12] = [
     "",
     "rows",
     "distortion",
@@ -127,9 +127,11 @@ const COLUMNS: [&str; 10] = [
     "entropy",
     "voice",
     "pitch",
+    "detail",
+    "level",
 ];
 
-fn row(name: &str, tally: &Tally) -> [String; 10] {
+fn row(name: &str, tally: &Tally) -> [String; 12] {
     let share = |value: f64| format!("{:.0} %", 100.0 * value);
     let known = |value: Option<f64>, show: &dyn Fn(f64) -> String| value.map_or("-".into(), show);
     [
@@ -147,6 +149,8 @@ fn row(name: &str, tally: &Tally) -> [String; 10] {
         known(tally.entropy, &|entropy| format!("{entropy:.2}")),
         known(tally.speaker, &|distance| format!("{distance:.3}")),
         known(tally.pitch_error, &|pitch| format!("{pitch:.1} st")),
+        format!("{}, {}", share(tally.change_over_time), share(tally.change_over_bands)),
+        format!("{:+.1} dB", tally.level),
     ]
 }
 
@@ -165,6 +169,9 @@ mod tests {
             duration_bias: -0.06,
             coverage: Some(0.975),
             pitch_error: Some(1.25),
+            change_over_time: 0.73,
+            change_over_bands: 0.61,
+            level: -3.25,
             ..Tally::default()
         };
         let found = row("all", &tally);
@@ -180,7 +187,9 @@ mod tests {
                 "98 %",
                 "-",
                 "-",
-                "1.2 st"
+                "1.2 st",
+                "73 %, 61 %",
+                "-3.2 dB"
             ]
         );
         assert_eq!(COLUMNS.len(), found.len());

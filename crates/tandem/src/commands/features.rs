@@ -1,5 +1,6 @@
 //! `tandem features`: the mel spectrogram of a recording, as a NumPy file or an image.
 
+use crate::corpus_args::AudioArgs;
 use crate::exit::ExitStatus;
 use crate::failure::{Advised, Context, Result};
 use crate::npy::npy_of;
@@ -7,7 +8,7 @@ use crate::printer::Printer;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use tandem_data::audio::mel::{Mel, MelConfig, MelExtractor};
-use tandem_data::audio::{AudioLimits, Decoder, FileReader};
+use tandem_data::audio::{AudioConfig, Decoder, FileReader};
 use tandem_disk::replace_file::replace_file;
 use tandem_train::log::picture;
 use tandem_units::Seconds;
@@ -16,7 +17,8 @@ const EXAMPLES: &str = "\
 Examples:
   tandem features voice.wav -o mel.png     an image: time to the right, low bands at the bottom
   tandem features voice.flac -o mel.npy    for NumPy: float32, [frames, bands]
-  tandem features voice.mp3 -o mel.npy --json";
+  tandem features voice.mp3 -o mel.npy --json
+  tandem features voice.wav -o mel.png --trim-silence -40 --loudness -23";
 
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -26,6 +28,8 @@ pub struct Args {
     /// Output file; the extension chooses the format: .npy or .png
     #[arg(short, long)]
     output: PathBuf,
+    #[command(flatten)]
+    conditioning: AudioArgs,
     /// Print the summary as JSON
     #[arg(long)]
     json: bool,
@@ -107,9 +111,10 @@ pub fn check_directory(output: &Path) -> Result<(), Advised> {
 
 fn make(args: &Args) -> Result<(Mel, Summary)> {
     let settings = MelConfig::SPEECH_22K;
-    let mut decoder = Decoder::new(settings.rate, AudioLimits::default());
+    let config = args.conditioning.resolve_over(AudioConfig::default());
+    let mut decoder = Decoder::new(settings.rate, config);
     let mut file = FileReader::default();
-    let bytes = file.read(&args.audio, &AudioLimits::default())?;
+    let bytes = file.read(&args.audio, &config)?;
     let ending = args.audio.extension().and_then(|ending| ending.to_str());
     let sound = decoder.decode(bytes, ending)?;
     let mut extractor = MelExtractor::new(settings.clone())?;

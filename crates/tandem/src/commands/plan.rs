@@ -9,6 +9,8 @@ use crate::plan_grid::Grid;
 use crate::printer::Printer;
 use crate::profile_text::percent;
 use crate::profiling::ProfilingArgs;
+use crate::rank_check::{RankCheck, needs_mpi};
+use crate::reduce_file;
 use owo_colors::OwoColorize;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -17,6 +19,8 @@ use tandem_insight::plan::{PRESETS, PlanAnswer, PlanMode, PlanQuestion, Preset, 
 use tandem_insight::plan_check::{CheckSummary, Tried};
 use tandem_insight::plan_past::{PastRun, median_error};
 use tandem_insight::profile::ProfileAnswer;
+use tandem_insight::reduce_cost::ReduceCost;
+use tandem_train::train_settings::TrainSettings;
 use tandem_units::Seconds;
 
 const EXAMPLES: &str = "\
@@ -25,8 +29,10 @@ Examples:
   tandem plan first --num-workers 2,4,8 --pipeline-depth 2,4,8
   tandem plan first --batch-size 8,16,24 --mode single,dual
   tandem plan first --past runs/a runs/b compare predictions with finished runs
+  mpirun -np 2 --bind-to none tandem bench reduce && tandem plan first    with two ranks
   tandem plan --preset 24                usual flags for a GPU with 24 GB
   tandem plan --check                    compare predictions with real runs, for some minutes
+  tandem plan --check --mode data-parallel     the same with two ranks only; a build with MPI
 
 Nothing is predicted that was not measured: the error names the measurement and the command that
 makes it. Exit code 1, of --check alone: the predictions are not as good as they should be.";
@@ -49,8 +55,12 @@ pub struct Args {
     /// Batch sizes to predict [default: that of the profile]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = at_least_one)]
     batch_size: Vec<usize>,
-    /// Bandwidth between two devices in GB/s, for data-parallel mode
-    #[arg(long, value_name = "GB/S")]
+    /// Cost of sums over two ranks, for data-parallel mode: a file of `tandem bench reduce --save`
+    /// [default: what `tandem bench reduce` measured last]
+    #[arg(long, value_name = "FILE")]
+    reduce: Option<PathBuf>,
+    /// Bandwidth between two devices in GB/s, instead of a measured cost
+    #[arg(long, value_name = "GB/S", conflicts_with = "reduce")]
     link: Option<f64>,
     /// Finished runs: print the prediction error for each
     #[arg(long, value_name = "RUN", num_args = 1.., requires = "profiles")]
@@ -100,9 +110,9 @@ pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     }
     let profiles: Vec<ProfileAnswer> =
         args.profiles.iter().map(|path| read(path)).collect::<Result<_>>()?;
-    let answer = plan(&profiles, &question(&args)?)?;
+    let answer = plan(&profiles, &question(&args, out)?)?;
     let past = args.past.iter().map(|path| {
-        let run = compare::read(path, out)?;
+        let run = compare::read_record(path, out)?;
         Ok(PastRun::of(&profiles, &run)?)
     });
     let past: Vec<PastRun> = past.collect::<Result<_>>()?;
@@ -152,13 +162,22 @@ fn print_past(past: &[PastRun], out: &mut Printer) -> Result<()> {
     out.line(&format!("{:<10} median of past runs: {}", "error".bold(), percent(median)))
 }
 
-fn question(args: &Args) -> Result<PlanQuestion, Advised> {
-    if args.link.is_some_and(|link| !(link > 0.0 && link.is_finite())) {
-        return Err(Advised::new(
-            "`--link` is not a bandwidth",
-            "give gigabytes per second, such as 12",
-        ));
+/// What a sum over two ranks costs: the typed bandwidth, the named file, or what was measured last.
+fn reduce_cost(args: &Args, out: &mut Printer) -> Result<Option<ReduceCost>> {
+    if let Some(gigabytes) = args.link {
+        if !(gigabytes > 0.0 && gigabytes.is_finite()) {
+            let advice = "give gigabytes per second, such as 12";
+            return Err(Advised::new("`--link` is not a bandwidth", advice).into());
+        }
+        return Ok(Some(ReduceCost::of_link(1e9 * gigabytes)));
     }
+    let Some((path, cost)) = reduce_file::read(args.reduce.as_deref())? else { return Ok(None) };
+    let hosts = cost.hosts.join(" and ");
+    out.note(&format!("sums of gradients as measured on {hosts}: `{}`", path.display()));
+    Ok(Some(cost))
+}
+
+fn question(args: &Args, out: &mut Printer) -> Result<PlanQuestion> {
     let named = !args.mode.is_empty();
     Ok(PlanQuestion {
         modes: if named { args.mode.clone() } else { PlanMode::ALL.to_vec() },
@@ -166,7 +185,7 @@ fn question(args: &Args) -> Result<PlanQuestion, Advised> {
         workers: args.num_workers.clone(),
         depths: args.pipeline_depth.clone(),
         batches: args.batch_size.clone(),
-        link: args.link.map(|gigabytes| 1e9 * gigabytes),
+        reduce: reduce_cost(args, out)?,
     })
 }
 
@@ -237,6 +256,8 @@ fn print(answer: &PlanAnswer, out: &mut Printer) -> Result<()> {
         answer.measured,
         100.0 * answer.own_error
     ))?;
+    out.line("")?;
+    print_modes(answer, out)?;
     for missing in &answer.missing {
         out.line(&format!("{:<10} {}", "missing".yellow().bold(), missing.what))?;
         out.line(&format!("{:<10} {}", "", missing.command))?;
@@ -261,6 +282,40 @@ fn print(answer: &PlanAnswer, out: &mut Printer) -> Result<()> {
     out.line(&table.trim_fmt())
 }
 
+/// The modes side by side, each with its best setting.
+fn print_modes(answer: &PlanAnswer, out: &mut Printer) -> Result<()> {
+    let mut table = Printer::table(&[
+        "mode",
+        "flags",
+        "step",
+        "samples/s",
+        "model busy",
+        "against profile",
+        "model memory",
+        "times from",
+    ]);
+    for line in &answer.modes {
+        let name = line.mode.name().to_string();
+        let Some(best) = line.best.and_then(|place| answer.rows.get(place)) else {
+            let none = || "-".to_string();
+            let from = "not measured".to_string();
+            table.add_row([name, line.flags.clone(), none(), none(), none(), none(), none(), from]);
+            continue;
+        };
+        table.add_row([
+            name,
+            line.flags.clone(),
+            Seconds(best.predicted.step).to_string(),
+            format!("{:.1}", best.samples_per_second),
+            percent(best.predicted.model_busy),
+            format!("{:+.1} %", 100.0 * best.gain),
+            best.memory.map_or_else(|| "not measured".into(), |memory| memory.to_string()),
+            if line.measured { "a run of this mode" } else { "separate runs" }.to_string(),
+        ]);
+    }
+    out.line(&table.trim_fmt())
+}
+
 fn check(args: &Args, out: &mut Printer) -> Result<ExitStatus> {
     let cancel = cancel_on_signals()?;
     let or_usual = |list: &[usize], usual: &[usize]| match list {
@@ -278,7 +333,25 @@ fn check(args: &Args, out: &mut Printer) -> Result<ExitStatus> {
         depths: or_usual(&args.pipeline_depth, &[2, 4]),
         slow: Duration::from_millis(args.slow.unwrap_or(400)),
     };
-    let tried = grid.run(&cancel, out).context("the grid could not be run")?;
+    let asks = |modes: &[PlanMode]| modes.iter().any(|mode| args.mode.contains(mode));
+    let with_ranks = asks(&[PlanMode::DataParallel]);
+    if with_ranks {
+        needs_mpi()?;
+    }
+    let mut tried = Vec::new();
+    if args.mode.is_empty() || asks(&[PlanMode::Single, PlanMode::Dual]) {
+        tried = grid.run(&cancel, out).context("the grid could not be run")?;
+    }
+    if with_ranks || (args.mode.is_empty() && cfg!(feature = "mpi")) {
+        let ranks = RankCheck {
+            batches: grid.batches.clone(),
+            steps: grid.args.num_steps,
+            model_size: TrainSettings::default().model_size,
+        };
+        tried.extend(ranks.run(out).context("the runs of two ranks failed")?);
+    } else if args.mode.is_empty() {
+        out.note("runs of two ranks are left out: this build has no MPI");
+    }
     let summary =
         CheckSummary::of(&tried).ok_or_else(|| Failure::bare("no configuration was tried"))?;
     match args.json {

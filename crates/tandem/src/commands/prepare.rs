@@ -1,14 +1,18 @@
 //! `tandem prepare`: reads, checks and caches a corpus, and prints a summary.
 
 use crate::corpus_args::{CorpusArgs, CorpusSettings};
-use crate::data_report::{MANY, prepare_corpus, rejected_rows, rows};
+use crate::data_report::{MANY, prepare_corpus, rejected_rows, rows, symbols};
 use crate::exit::ExitStatus;
 use crate::failure::{Context, Result};
 use crate::interrupt::cancel_on_signals;
+use crate::length_report::{BatchFacts, too_long};
 use crate::printer::Printer;
+use crate::ranks::{self, RankArgs};
 use owo_colors::OwoColorize;
 use serde::Serialize;
 use std::path::PathBuf;
+use tandem_cluster::Cluster;
+use tandem_data::batch::BatchConfig;
 use tandem_data::corpus::RejectedRow;
 use tandem_train::prepare::row::ChangeCheck;
 use tandem_train::{Prepared, Summary};
@@ -20,6 +24,7 @@ Examples:
   tandem prepare corpora/ljspeech --cache-dataset        cache mel frames too
   tandem prepare corpora/persian --languages fa --lexicon words.tsv
   tandem prepare demo --json
+  mpirun -np 4 tandem prepare corpora/ljspeech           four ranks, one cache; a build with MPI
 
 The next start reads the cache; only changed rows are computed again. Changed settings use a cache
 of their own. Ctrl-C loses nothing: the next start continues where this one stopped.";
@@ -34,13 +39,26 @@ pub struct Args {
     /// Compare the contents of every file instead of its size and modification time
     #[arg(long)]
     verify: bool,
+    #[command(flatten)]
+    ranks: RankArgs,
     /// Print the summary as JSON
     #[arg(long)]
     json: bool,
 }
 
 pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
-    let mut settings = args.settings.resolve(&args.corpus)?;
+    let cluster = ranks::join(&args.ranks, out)?;
+    let done = run_rank(args, cluster.as_ref(), out);
+    ranks::leave(cluster.as_ref(), done)
+}
+
+/// The whole command, on this rank.
+fn run_rank(args: Args, cluster: Option<&Cluster>, out: &mut Printer) -> Result<ExitStatus> {
+    let mut settings = args.settings.resolve(&args.corpus, out)?;
+    if let Some(cluster) = cluster {
+        settings.prepare.workers = ranks::workers(settings.prepare.workers, cluster);
+        settings.prepare.cluster = Some(cluster.clone());
+    }
     if args.verify {
         settings.prepare.change_check = ChangeCheck::Contents;
     }
@@ -51,7 +69,7 @@ pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     if args.json {
         out.json(&AsJson { summary: &prepared.summary, rejected_rows: &prepared.rejected })?;
     } else {
-        print_summary(&prepared, out)?;
+        print_summary(&prepared, &settings, out)?;
     }
     Ok(ExitStatus::Done)
 }
@@ -64,12 +82,13 @@ struct AsJson<'a> {
 }
 
 /// The summary as text: one line per fact, then the rejected rows.
-fn print_summary(prepared: &Prepared, out: &mut Printer) -> Result<()> {
+fn print_summary(prepared: &Prepared, settings: &CorpusSettings, out: &mut Printer) -> Result<()> {
     let s = &prepared.summary;
     let mut lines = vec![
         ("corpus", s.corpus.display().to_string()),
         ("rows", format!("{}: {}", s.rows, rows(s))),
         ("languages", counts(s.languages.iter())),
+        ("symbols", symbols(prepared)),
     ];
     if !s.speakers.is_empty() {
         lines.push(("speakers", counts(s.speakers.iter())));
@@ -77,6 +96,15 @@ fn print_summary(prepared: &Prepared, out: &mut Printer) -> Result<()> {
     let mel = &prepared.settings.mel;
     let longest = mel.rate.seconds(tandem_units::Samples((s.longest_frames - 1) * mel.hop.0));
     lines.push(("audio", format!("{} in total, longest {longest}", s.sound)));
+    // Batch and model size are decided by `train`; here they are those of the file, or the defaults.
+    let batch = BatchConfig {
+        max_mel_frames: settings.data.max_mel_frames,
+        max_text_length: settings.data.text.max_symbols,
+        ..settings.file.batch.clone()
+    };
+    let model_size = settings.file.train.model_size;
+    let facts = BatchFacts { batch: &batch, model_size, bands: mel.bands };
+    lines.extend(too_long(s, facts).into_iter().map(|text| ("too long", text)));
     let kind = if s.features { "text and mel frames" } else { "text and lengths" };
     lines.push(("cache", format!("{} ({kind})", s.cache.display())));
     if let Some(damage) = &s.damage {

@@ -1,7 +1,7 @@
 //! `tandem scaling`: throughput, memory and efficiency by batch size, and the largest size that still
 //! pays.
 //!
-//! Reads run records, or trains first (`sweep`): one training run for each batch size.
+//! Reads run records or text logs, or trains first (`sweep`): one training run for each batch size.
 
 mod sweep;
 
@@ -17,15 +17,15 @@ use std::path::{Path, PathBuf};
 use sweep::{Sweep, TooLarge};
 use tandem_disk::replace_file::replace_file;
 use tandem_insight::chart;
-use tandem_insight::measured_run::MeasuredRun;
-use tandem_insight::scaling::{Scaling, ScalingRules, panels, scaling};
+use tandem_insight::run_source::RunSource;
+use tandem_insight::scaling::{Scaling, ScalingRules, panels, scaling_of};
 use tandem_page::runs_page::scaling_page;
 use tandem_units::{Bytes, Seconds};
 
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Runs of different batch sizes: records or run directories
+    /// Runs of different batch sizes: run directories, records or redirected output
     #[arg(value_name = "RUN", required_unless_present = "sweep", conflicts_with = "sweep")]
     runs: Vec<PathBuf>,
     /// Train first, one run for each of these batch sizes
@@ -56,6 +56,7 @@ pub struct Args {
 const EXAMPLES: &str = "\
 Examples:
   tandem scaling runs/batch-8 runs/batch-16 runs/batch-32
+  tandem scaling test_batch_*.log             output of `tandem train ... > test_batch_16.log 2>&1`
   tandem scaling --sweep 8,12,16,20,24,28,32 --train-data my_corpus --plot scaling.png
   tandem scaling --sweep 8,16 --steps 50 -- --model-size small --cache-dataset
 
@@ -79,7 +80,7 @@ pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     } else {
         swept(&args, out)?
     };
-    let found = scaling(&runs, &ScalingRules::default()).with_context(|| match &too_large {
+    let found = scaling_of(&runs, &ScalingRules::default()).with_context(|| match &too_large {
         Some(too_large) => format!("too few sizes were measured: {too_large}"),
         None => "these runs cannot be compared by batch size".into(),
     })?;
@@ -93,7 +94,7 @@ pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     Ok(ExitStatus::Done)
 }
 
-fn swept(args: &Args, out: &mut Printer) -> Result<(Vec<MeasuredRun>, Option<TooLarge>)> {
+fn swept(args: &Args, out: &mut Printer) -> Result<(Vec<RunSource>, Option<TooLarge>)> {
     let mut sizes = args.sweep.clone();
     sizes.sort_unstable();
     sizes.dedup();
@@ -146,7 +147,7 @@ fn print(found: &Scaling, stop: Option<&TooLarge>, out: &mut Printer) -> Result<
             Seconds(point.step_time).to_string(),
             format!("{:.1}", point.samples_per_second),
             interval,
-            format!("{:.0}", point.frames_per_second),
+            point.frames_per_second.map_or("-".into(), |rate| format!("{rate:.0}")),
             memory,
             format!("{:.0} %", 100.0 * point.efficiency),
             knee.to_string(),

@@ -14,6 +14,7 @@ use tandem_disk::replace_file::replace_file;
 use tandem_model::synthesis::text::{
     SpeakerChoice, SpeechOptions, SynthesizedSentence, SynthesizedSpeech, Synthesizer,
 };
+use tandem_model::trained_voice::VoiceDocument;
 use tandem_model::vocoder::wav::{Written, write_wav};
 use tandem_units::{Samples, Seconds};
 
@@ -22,9 +23,18 @@ Examples:
   tandem synth --checkpoint run --text \"Good morning.\" -o hello.wav
   tandem synth --checkpoint run --text \"سلام دنیا\" --reference me.wav -o salaam.wav
   tandem synth --checkpoint run --text-file book.txt --speed 1.1 --mel book.npy -o book.wav
+  tandem synth --checkpoint run --text \"Hi\" --vocoder griffin-lim -o hi.wav
   echo \"Hi\" | tandem synth --checkpoint run --text-file - --json -o hi.wav
 
-Long texts are split into sentences. The same text, seed and checkpoint give the same file.";
+Long texts are split into sentences. The same text, seed and checkpoint give the same file.
+
+`--reference` copies a voice only as well as the training corpus allows. A voice that was trained on few speakers answers
+with a mix of those it knows: for the demo voice (six speakers) the result is hardly closer to the recording than to another
+one, and the pitch can be wrong. With fewer than 20 training speakers there is a warning. To have one certain voice, fine-tune
+on recordings of it: `tandem train --from`. Copy the voices of people only with their consent.";
+
+/// With fewer training speakers than this, a reference recording is hardly copied.
+const FEW_SPEAKERS: usize = 20;
 
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -85,9 +95,12 @@ struct Summary {
     reading: Seconds,
     voice: Seconds,
     vocoder: Seconds,
+    vocoder_name: &'static str,
     /// Peak level before the gain, and the gain.
     peak: f32,
     gain: f32,
+    /// Speakers of the training corpus with a reference segment.
+    training_speakers: usize,
 }
 
 #[derive(Serialize)]
@@ -113,6 +126,8 @@ pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
         (None, Some(name)) => SpeakerChoice::Known(name.clone()),
         (None, None) => SpeakerChoice::AnyKnown,
     };
+    let few = few_speakers(&synthesizer.trained().document, &speaker);
+    few.iter().for_each(|text| out.note(&format!("warning: {text}")));
     let mut progress = None;
     let told = synthesizer.synthesize(&text, &speaker, &options, &mut |done, all| {
         let shown = progress.get_or_insert_with(|| out.progress("synthesizing", all as u64));
@@ -152,6 +167,19 @@ impl Words {
         })?;
         Ok(text.trim_start_matches('\u{feff}').to_owned())
     }
+}
+
+/// What to expect of a reference recording for a voice of few speakers.
+fn few_speakers(voice: &VoiceDocument, speaker: &SpeakerChoice) -> Option<String> {
+    let known = voice.speakers.len();
+    let is_few = matches!(speaker, SpeakerChoice::Reference(_)) && known < FEW_SPEAKERS;
+    let speakers = if known == 1 { "1 speaker".into() } else { format!("{known} speakers") };
+    is_few.then(|| {
+        format!(
+            "this voice was trained on {speakers}; below {FEW_SPEAKERS} it hardly copies the voice of a reference \
+             recording (`tandem train --from` fine-tunes it on recordings of one speaker)"
+        )
+    })
 }
 
 /// Checked before any work.
@@ -218,8 +246,10 @@ impl Summary {
             reading: spent(told.time.text),
             voice: spent(told.time.voice),
             vocoder: spent(told.time.vocoder),
+            vocoder_name: synthesizer.vocoder_name(),
             peak: written.peak,
             gain: written.gain,
+            training_speakers: trained.document.speakers.len(),
         }
     }
 }
@@ -233,9 +263,10 @@ fn print(summary: &Summary, out: &mut Printer) -> Result<()> {
         if sentences.len() == 1 { "sentence" } else { "sentences" },
     ))?;
     out.note(&format!(
-        "text {}, model {}, Griffin-Lim {}; step {} of `{}`",
+        "text {}, model {}, {} {}; step {} of `{}`",
         summary.reading,
         summary.voice,
+        summary.vocoder_name,
         summary.vocoder,
         summary.step,
         summary.checkpoint.display()

@@ -2,6 +2,7 @@
 //!
 //! For users who prepare a corpus or add a language. Reads no corpus.
 
+use crate::corpus_args::pronunciation;
 use crate::exit::ExitStatus;
 use crate::failure::{Context, Result};
 use crate::printer::Printer;
@@ -10,8 +11,8 @@ use serde::Serialize;
 use std::io::BufRead;
 use std::path::PathBuf;
 use tandem_data::text::{
-    Detection, DiacriticsPolicy, FrontEnd, Language, Level, ProcessedText, SymbolId, SymbolMode,
-    SymbolTable, TextConfig, TextError,
+    Detection, DiacriticsPolicy, FrontEnd, Language, Level, ProcessedText, Pronunciation, SymbolId,
+    SymbolSource, SymbolTable, TextConfig, TextError, Uncertain,
 };
 use tandem_units::Hint;
 
@@ -30,9 +31,16 @@ pub struct Args {
     #[arg(long, value_delimiter = ',', value_name = "LANG,...", default_value = "en,fa", value_parser = language)]
     languages: Vec<Language>,
 
-    /// Use phonemes as symbols (needs espeak-ng)
-    #[arg(long)]
-    phonemes: bool,
+    /// Symbols: `auto` (built-in phonemes where a language has them, else characters),
+    /// `characters`, `built-in`, or `espeak` (phonemes of the program espeak-ng)
+    #[arg(
+        long,
+        value_name = "SOURCE",
+        default_value = "auto",
+        value_parser = pronunciation(),
+        hide_possible_values = true
+    )]
+    pronunciation: Pronunciation,
 
     /// Pronunciation lexicon (format: docs/languages.md)
     #[arg(long, value_name = "FILE")]
@@ -51,7 +59,7 @@ pub struct Args {
     json: bool,
 
     /// List the supported languages
-    #[arg(long, conflicts_with_all = ["texts", "lang", "phonemes", "lexicon"])]
+    #[arg(long, conflicts_with_all = ["texts", "lang", "pronunciation", "lexicon"])]
     list: bool,
 }
 
@@ -59,7 +67,8 @@ const EXAMPLES: &str = "\
 Examples:
   tandem text 'Dr. Smith paid $3.50 in 1984'
   tandem text \"۲۵٪ كتاب ها\" --lang fa
-  tandem text \"Hello, world\" --phonemes
+  tandem text \"I read it yesterday\" --pronunciation characters
+  tandem text \"Hello, world\" --pronunciation espeak
   tandem text \"Guten Tag\" --languages en,de
   cut -d'|' -f2 metadata.csv | tandem text - --json
   tandem text -- \"-5 °C\"
@@ -114,7 +123,7 @@ fn settings(args: &Args) -> TextConfig {
     languages.extend(args.lang.filter(|lang| !languages.contains(lang)));
     TextConfig {
         languages,
-        symbols: if args.phonemes { SymbolMode::Phonemes } else { SymbolMode::Characters },
+        pronunciation: args.pronunciation,
         diacritics: match args.diacritics {
             Diacritics::Strip => DiacriticsPolicy::Strip,
             Diacritics::Keep => DiacriticsPolicy::Keep,
@@ -148,6 +157,8 @@ enum Outcome {
         detected: Detection,
         normalized: String,
         phonemes: Option<String>,
+        #[serde(flatten)]
+        uncertain: Uncertain,
         symbols: Vec<Symbol>,
     },
     Refused {
@@ -170,6 +181,7 @@ impl<'a> Answer<'a> {
                 detected: reading.detected,
                 normalized: reading.normalized.clone(),
                 phonemes: reading.phonemes.clone(),
+                uncertain: reading.uncertain.clone(),
                 symbols: symbols(reading, front_end.table()),
             },
             Err(error) => Outcome::Refused { error: error.to_string(), hint: error.hint() },
@@ -187,11 +199,18 @@ impl std::fmt::Display for Answer<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         writeln!(f, "text        {}", self.text)?;
         match &self.outcome {
-            Outcome::Read { language, detected, normalized, phonemes, symbols } => {
+            Outcome::Read { language, detected, normalized, phonemes, uncertain, symbols } => {
                 writeln!(f, "language    {language} ({}, {})", language.name(), how(*detected))?;
                 writeln!(f, "normalised  {normalized}")?;
                 if let Some(phonemes) = phonemes {
                     writeln!(f, "phonemes    {phonemes}")?;
+                }
+                let rows = [
+                    ("guessed     ", &uncertain.guessed),
+                    ("characters  ", &uncertain.as_characters),
+                ];
+                for (name, words) in rows.into_iter().filter(|(_, words)| !words.is_empty()) {
+                    writeln!(f, "{name}{}", words.join(", "))?;
                 }
                 let pairs: Vec<_> =
                     symbols.iter().map(|s| format!("{}={}", s.symbol, s.id.0)).collect();
@@ -220,10 +239,12 @@ fn list(args: &Args, out: &mut Printer) -> Result<ExitStatus> {
         out.json(&rows)?;
         return Ok(ExitStatus::Done);
     }
-    let mut table = Printer::table(&["tag", "language", "script", "level", "what is read"]);
+    let mut table =
+        Printer::table(&["tag", "language", "script", "symbols", "level", "what is read"]);
     for language in Language::ALL {
         let row = Row::of(language);
-        table.add_row([row.tag, row.name, &row.script, &row.level.to_string(), row.read]);
+        let (symbols, level) = (row.symbols.to_string(), row.level.to_string());
+        table.add_row([row.tag, row.name, &row.script, &symbols, &level, row.read]);
     }
     out.line(&table.trim_fmt())?;
     Ok(ExitStatus::Done)
@@ -234,6 +255,8 @@ struct Row {
     tag: &'static str,
     name: &'static str,
     script: String,
+    /// With `--pronunciation auto`.
+    symbols: SymbolSource,
     level: Level,
     read: &'static str,
 }
@@ -244,6 +267,7 @@ impl Row {
             tag: language.tag(),
             name: language.name(),
             script: language.script().to_string(),
+            symbols: Pronunciation::of_auto(language),
             level: language.level(),
             read: match language.level() {
                 Level::Full => "words, numbers, times, money, units, abbreviations",

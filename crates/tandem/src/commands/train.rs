@@ -9,27 +9,36 @@ use crate::demo_corpus;
 use crate::exit::ExitStatus;
 use crate::failure::{Context, Result};
 use crate::interrupt::cancel_on_signals;
+use crate::length_report::too_long;
+use crate::next_command::next_command;
 use crate::page_args::PageArgs;
 use crate::printer::Printer;
 use crate::progress::{Plan, TrainProgress};
+use crate::ranks::{self, RankArgs, cores_of};
+use crate::run_directory::RunDirectory;
 use crate::train_advice::{LinkFact, MachineFacts, advice};
 use crate::train_args::TrainArgs;
 use crate::train_plan::{TrainPlan, effective_config};
+use std::ffi::OsStr;
 use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+use tandem_cluster::Cluster;
 use tandem_device::inventory::Inventory;
 use tandem_device::memory::MemoryBaseline;
-use tandem_device::placement::{OpenDevices, Placement};
+use tandem_device::placement::{LocalRank, Mode, OpenDevices, Placement};
 use tandem_device::sampler::{LatestSamples, Sampler, placed_gpus, standard_sources};
+use tandem_disk::create_dir_all;
 use tandem_disk::replace_file::replace_file;
 use tandem_model::Module;
 use tandem_model::checkpoint::{Checkpoints, Keep};
+use tandem_model::vocoder::neural::trained::{attach_to_run, attached_to};
 use tandem_page::follow::Follower;
 use tandem_page::{Dashboard, DashboardOptions, Doorway, run_page};
 use tandem_pipeline::watchdog::OnFrozen;
-use tandem_pipeline::{CancelToken, PipelineError, Slowdowns};
+use tandem_pipeline::{CancelToken, PipelineError, Slowdown, Slowdowns};
 use tandem_telemetry::event::{DeviceSample, RunHeader, Warning};
 use tandem_telemetry::record::{Closed, RecordOptions, Recording};
 use tandem_telemetry::report::Report;
@@ -38,11 +47,14 @@ use tandem_telemetry::{Recorder, Rules};
 use tandem_train::feed::Rows;
 use tandem_train::feed::mel_placement::check_mel_place;
 use tandem_train::feed::row_failures::RowFailures;
+use tandem_train::feed::schedule::Share;
 use tandem_train::feed::skip_list::SkipList;
-use tandem_train::log::{RunLog, RunLogSettings};
+use tandem_train::log::{LogSender, RunLog, RunLogSettings};
+use tandem_train::run::fine_tune::fine_tune;
 use tandem_train::run::job::{Ending, Job, Outcome, RunStart};
-use tandem_train::run::resume::{Changes, resume};
-use tandem_train::run::start::begin;
+use tandem_train::run::ranks::synchronize;
+use tandem_train::run::resume::{Changes, resume, resume_without_lock};
+use tandem_train::run::start::{begin, begin_without_checkpoints};
 use tandem_train::run::trainer::train;
 use tandem_train::run::validation_corpus::check_validation;
 use tandem_train::run::warm_up::WarmUp;
@@ -64,9 +76,15 @@ pub struct Args {
     /// File with rows to skip, for tests: batch, row id and role, separated by tabs
     #[arg(long, value_name = "FILE", hide = true)]
     skip_list: Option<PathBuf>,
-    /// Stage and milliseconds added to each of its items, for tests
-    #[arg(long, value_name = "STAGE=MS", value_parser = parse_slow, hide = true)]
-    slow: Option<(String, Duration)>,
+    /// Stage and milliseconds added to its items (`@PERIOD:SLOW`: to the last SLOW of every PERIOD),
+    /// for tests
+    #[arg(long, value_name = "STAGE=MS", hide = true)]
+    slow: Vec<Slowdown>,
+    /// Directory with the system's description of the machine, for tests
+    #[arg(long, value_name = "DIR", hide = true)]
+    sys: Option<PathBuf>,
+    #[command(flatten)]
+    ranks: RankArgs,
     /// Print the report as JSON
     #[arg(long)]
     json: bool,
@@ -79,23 +97,56 @@ pub struct Args {
 
 const EXAMPLES: &str = "\
 Examples:
-  tandem train --train-data demo --max-steps 400 --batch-size 8
+  tandem train --train-data demo --max-steps 400 --batch-size 8     in a new directory below runs
   tandem train --train-data my-corpus --model-size small --checkpoint-dir runs/first
   tandem train --train-data my-corpus --checkpoint-dir runs/first --resume
+  tandem train --train-data new-speaker --from runs/first --max-steps 500      fine-tune that voice
   tandem train --train-data my-corpus --data-gpu 0 --model-gpu 1 --enable-memory-isolation
+  mpirun -np 2 tandem train --train-data my-corpus      two ranks, one GPU each; a build with MPI
 
 Ctrl-C finishes the current step, writes a checkpoint and exits with code 3.";
 
 pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
+    let cluster = ranks::join(&args.ranks, out)?;
+    let done = run_rank(args, cluster.as_ref(), out);
+    ranks::leave(cluster.as_ref(), done)
+}
+
+/// The directory of the run. The first rank chooses it, and all others use the same.
+fn shared_directory(plan: &TrainPlan, cluster: Option<&Cluster>) -> Result<RunDirectory> {
+    let Some(cluster) = cluster else { return plan.run_directory() };
+    let chosen = cluster.is_first().then(|| plan.run_directory()).transpose()?;
+    let name = chosen.as_ref().map(|chosen| chosen.path().as_os_str().as_bytes().to_vec());
+    let name = cluster.broadcast(0, name.unwrap_or_default())?;
+    Ok(chosen.unwrap_or_else(|| RunDirectory::typed(Path::new(OsStr::from_bytes(&name)))))
+}
+
+/// The whole command, on this rank.
+fn run_rank(args: Args, cluster: Option<&Cluster>, out: &mut Printer) -> Result<ExitStatus> {
     args.page.check()?;
-    let plan = args.train.resolve()?;
-    let door =
-        args.dashboard.map(Doorway::take).transpose().context("cannot open the live page")?;
-    let found = Inventory::detect();
+    let mut plan = args.train.resolve(out)?;
+    if let Some(cluster) = cluster {
+        plan.prepare.workers = ranks::workers(plan.prepare.workers, cluster);
+        plan.devices.local = LocalRank { rank: cluster.local_rank(), ranks: cluster.local_ranks() };
+    }
+    let directory = shared_directory(&plan, cluster)?;
+    if let Some(note) = directory.note() {
+        out.note(&note);
+    }
+    let is_first = cluster.is_none_or(Cluster::is_first);
+    let dashboard = args.dashboard.filter(|_| is_first);
+    let door = dashboard.map(Doorway::take).transpose().context("cannot open the live page")?;
+    let found = args.sys.as_deref().map_or_else(Inventory::detect, Inventory::detect_in);
     let placement =
         Placement::decide(&plan.devices, &found).context("the requested devices cannot be used")?;
     let devices = placement.open().context("cannot open the devices")?;
     out.note(&placement.to_string());
+    out.note(&plan.buffers.to_string());
+    let mut warnings = Vec::new();
+    for text in idle_gpus(&placement, &found) {
+        out.note(&format!("warning: {text}"));
+        warnings.push(Warning { code: "idle_gpu".into(), text });
+    }
     let facts = machine_facts(&placement, &found);
     for sentence in plan.notes.iter().cloned().chain(advice(&plan, &facts)) {
         out.note(&sentence);
@@ -106,12 +157,19 @@ pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     let prepared = prepare_corpus(&plan.corpus, &plan.data, &plan.prepare, &cancel, out)
         .with_context(|| format!("cannot prepare `{}`", plan.train_data.display()))?;
     note_data("data", &prepared, plan.prepare.workers, out);
+    for text in too_long(&prepared.summary, plan.batch_facts()) {
+        out.note(&format!("warning: {text}"));
+        warnings.push(Warning { code: "rows_too_long".into(), text });
+    }
     let validation = prepare_validation(&plan, &prepared, out, &cancel)?;
     let changes = if args.allow_changes { Changes::Allowed } else { Changes::Refused };
     let (prepared, lose_device_at) = (Arc::new(prepared), args.lose_device_at);
     let skip_list = args.skip_list.as_deref().map(SkipList::read).transpose()?.unwrap_or_default();
     let run = TrainingRun {
+        cluster: cluster.cloned(),
         plan,
+        directory,
+        warnings,
         placement,
         devices,
         prepared,
@@ -150,15 +208,19 @@ fn prepare_validation(
 }
 
 /// Output options.
-struct OutputOptions {
-    json: bool,
-    page: PageArgs,
-    door: Option<Doorway>,
+pub(crate) struct OutputOptions {
+    pub(crate) json: bool,
+    pub(crate) page: PageArgs,
+    pub(crate) door: Option<Doorway>,
 }
 
 impl OutputOptions {
     /// Follows the record on disk, as `tandem watch` does, so that it cannot disturb the run.
-    fn open_dashboard(&mut self, directory: &Path, out: &mut Printer) -> Result<Option<Dashboard>> {
+    pub(crate) fn open_dashboard(
+        &mut self,
+        directory: &Path,
+        out: &mut Printer,
+    ) -> Result<Option<Dashboard>> {
         let Some(door) = self.door.take() else { return Ok(None) };
         let lang = self.page.language.lang;
         let options =
@@ -172,7 +234,12 @@ impl OutputOptions {
 
 /// A run with open devices and prepared data, before it starts.
 struct TrainingRun {
+    /// The other ranks; none where this process trains alone.
+    cluster: Option<Cluster>,
     plan: TrainPlan,
+    directory: RunDirectory,
+    /// What the user was told before the run, for its record.
+    warnings: Vec<Warning>,
     placement: Placement,
     devices: OpenDevices,
     prepared: Arc<Prepared>,
@@ -190,19 +257,35 @@ impl TrainingRun {
         cancel: &CancelToken,
         out: &mut Printer,
     ) -> Result<ExitStatus> {
-        let directory = self.plan.train.checkpoint_dir.clone();
-        let checkpoints = Checkpoints::open(&directory, Keep { last: self.plan.train.keep })
-            .with_context(|| format!("cannot write checkpoints to `{}`", directory.display()))?;
+        let directory = self.directory.path().to_path_buf();
+        let unwritable = || format!("cannot write checkpoints to `{}`", directory.display());
+        let checkpoints = match self.is_first() {
+            true => {
+                let keep = Keep { last: self.plan.train.keep };
+                Some(Checkpoints::open(&directory, keep).with_context(unwritable)?)
+            }
+            false => None,
+        };
         let feed = self.feed(out)?;
         let held = MemoryBaseline::measure(&self.devices);
-        let (start, notes) = self.begin(&feed, &checkpoints, cancel)?;
-        let text = effective_config(&self.plan)?;
-        let config = directory.join("config.toml");
-        replace_file(&config, text.as_bytes())
-            .with_context(|| format!("cannot write `{}`", config.display()))?;
+        let (mut start, notes) = self.begin(&feed, checkpoints.as_ref(), cancel)?;
+        if let Some(cluster) = &self.cluster {
+            synchronize(cluster, &mut start, &self.plan.train)?;
+        }
+        if self.is_first() {
+            let text = effective_config(&self.plan)?;
+            let config = directory.join("config.toml");
+            replace_file(&config, text.as_bytes())
+                .with_context(|| format!("cannot write `{}`", config.display()))?;
+        }
         out.note(&self.describe(&start));
+        self.note_source(&start, out);
+        self.take_vocoder(&start, out)?;
 
-        let record = new_part(&directory, start.train_state.step);
+        let records = self.record_directory();
+        create_dir_all(&records)
+            .with_context(|| format!("cannot write the run record to `{}`", records.display()))?;
+        let record = new_part(&records, start.train_state.step);
         let total = total_steps(&self.prepared, &feed, &self.plan.train)?;
         let progress = TrainProgress::new(
             Plan {
@@ -212,12 +295,15 @@ impl TrainingRun {
             },
             out,
         );
-        let options =
-            RecordOptions { listener: Some(progress.listener()), ..RecordOptions::default() };
-        let header = RunHeader::now("tandem", env!("CARGO_PKG_VERSION"), self.settings());
+        let listener = self.is_first().then(|| progress.listener());
+        let options = RecordOptions { listener, ..RecordOptions::default() };
+        let header = RunHeader::now("tandem", env!("CARGO_PKG_VERSION"), self.settings(&start));
         let recording = Recording::create(&record, header, options)
             .with_context(|| format!("cannot start the run record `{}`", record.display()))?;
         recording.recorder().send(data_event(&self.prepared, self.plan.prepare.workers));
+        for warning in &self.warnings {
+            recording.recorder().send(warning.clone());
+        }
         for text in notes {
             recording.recorder().send(Warning { code: "resume_changed".into(), text });
         }
@@ -236,6 +322,9 @@ impl TrainingRun {
         }
         drop(dashboard);
         let outcome = outcome?;
+        if !self.is_first() {
+            return self.report(outcome, &closed, &record, output.json, out);
+        }
         // An error of the page is printed and does not fail the run.
         let page = output.page.write(out, |lang| {
             // All parts of a resumed run, so that the curves begin at step 1.
@@ -248,10 +337,31 @@ impl TrainingRun {
         self.report(outcome, &closed, &record, output.json, out)
     }
 
+    /// Whether this process writes what a run has one of.
+    fn is_first(&self) -> bool {
+        self.cluster.as_ref().is_none_or(Cluster::is_first)
+    }
+
+    /// Rank 0 writes its record into the run directory, every other rank into a directory of its own.
+    fn record_directory(&self) -> PathBuf {
+        let directory = self.directory.path();
+        match self.cluster.as_ref().map_or(0, Cluster::rank) {
+            0 => directory.to_path_buf(),
+            rank => directory.join("ranks").join(rank.to_string()),
+        }
+    }
+
     fn feed(&self, out: &mut Printer) -> Result<FeedSettings> {
-        let feed = self.plan.feed_on(&self.placement);
+        let feed = self.plan.train_feed();
+        let share = self
+            .cluster
+            .as_ref()
+            .map_or(Share::ALL, |cluster| Share { rank: cluster.rank(), ranks: cluster.ranks() });
+        let most_workers = feed.most_workers.min(cores_of(self.cluster.as_ref()).max(2));
         let rows = Rows::of(&self.prepared, feed.split).cache_row.len();
         let feed = FeedSettings {
+            share,
+            most_workers: most_workers.max(feed.workers),
             lose_device_at: self.lose_device_at,
             row_failures: RowFailures::new(self.plan.prepare.max_rejected, rows),
             skip_list: self.skip_list.clone(),
@@ -264,15 +374,29 @@ impl TrainingRun {
     fn begin(
         &self,
         feed: &FeedSettings,
-        checkpoints: &Checkpoints,
+        checkpoints: Option<&Checkpoints>,
         cancel: &CancelToken,
     ) -> Result<(RunStart, Vec<String>)> {
-        let (prepared, settings) = (&self.prepared, &self.plan.train);
-        if !self.plan.resume {
-            let start = begin(prepared, feed, settings, &self.devices, checkpoints, cancel)?;
+        let (prepared, settings, devices) = (&self.prepared, &self.plan.train, &self.devices);
+        if let (false, Some(from)) = (self.plan.resume, &settings.from_voice) {
+            let start = fine_tune(from, prepared, feed, settings, devices, checkpoints)
+                .with_context(|| format!("cannot fine-tune `{}`", from.display()))?;
             return Ok((start, Vec::new()));
         }
-        let taken = resume(prepared, feed, settings, &self.devices, checkpoints, self.changes)?;
+        if !self.plan.resume {
+            let start = match checkpoints {
+                Some(own) => begin(prepared, feed, settings, devices, own, cancel)?,
+                None => begin_without_checkpoints(prepared, feed, settings, devices, cancel)?,
+            };
+            return Ok((start, Vec::new()));
+        }
+        let taken = match checkpoints {
+            Some(own) => resume(prepared, feed, settings, devices, own, self.changes)?,
+            None => {
+                let directory = self.directory.path();
+                resume_without_lock(prepared, feed, settings, devices, directory, self.changes)?
+            }
+        };
         let damaged = taken.damaged.iter();
         let damaged =
             damaged.map(|fact| format!("a newer checkpoint is damaged and is not used: {fact}"));
@@ -287,16 +411,59 @@ impl TrainingRun {
             0 => "new run".to_string(),
             step => format!("resumed at step {step}"),
         };
-        let directory = self.plan.train.checkpoint_dir.display();
-        format!("voice: {size}, {parameters:.1} million parameters; {from} in {directory}")
+        let directory = self.directory.path().display();
+        let batch = self.plan.batch.batch_size;
+        format!(
+            "voice: {size}, {parameters:.1} million parameters; batch {batch}; {from} in {directory}"
+        )
     }
 
-    fn settings(&self) -> serde_json::Value {
-        serde_json::json!({
+    /// Says what a fine-tuned run took over from its voice.
+    fn note_source(&self, start: &RunStart, out: &mut Printer) {
+        let Some(taken) = start.state.taken_over.as_ref().filter(|_| start.train_state.step == 0)
+        else {
+            return;
+        };
+        out.note(&taken.to_string());
+        let flat_start = self.plan.train.alignment.flat_start;
+        if !taken.new_languages.is_empty() && flat_start == 0 {
+            let languages = taken.new_languages.join(", ");
+            out.note(&format!(
+                "{languages}: the voice cannot align a language it does not know; \
+                 `--align-flat-start 100` begins without it"
+            ));
+        }
+    }
+
+    /// A fine-tuned run uses the neural vocoder of the voice it starts from.
+    fn take_vocoder(&self, start: &RunStart, out: &mut Printer) -> Result<()> {
+        let is_new = start.train_state.step == 0 && self.is_first();
+        let Some(taken) = start.state.taken_over.as_ref().filter(|_| is_new) else { return Ok(()) };
+        let Some(vocoder) = attached_to(&taken.checkpoint) else { return Ok(()) };
+        attach_to_run(self.directory.path(), &start.document.mel, &vocoder)
+            .with_context(|| format!("cannot use the vocoder `{}`", vocoder.display()))?;
+        out.note("  vocoder    that of the voice; `tandem attach-vocoder` replaces it");
+        Ok(())
+    }
+
+    fn settings(&self, start: &RunStart) -> serde_json::Value {
+        let mut settings = serde_json::json!({
             "command": "train",
             "placement": self.placement,
             "config": self.plan.to_file(),
-        })
+        });
+        if let Some(cluster) = &self.cluster {
+            let hosts: Vec<&str> = (0..cluster.ranks()).map(|rank| cluster.host(rank)).collect();
+            settings["ranks"] = serde_json::json!({
+                "rank": cluster.rank(),
+                "ranks": cluster.ranks(),
+                "hosts": hosts,
+            });
+        }
+        if let Some(taken_over) = &start.state.taken_over {
+            settings["taken_over"] = serde_json::json!(taken_over);
+        }
+        settings
     }
 
     fn train(
@@ -304,16 +471,21 @@ impl TrainingRun {
         feed: FeedSettings,
         start: RunStart,
         held: MemoryBaseline,
-        checkpoints: Checkpoints,
+        checkpoints: Option<Checkpoints>,
         recorder: Recorder,
         cancel: &CancelToken,
     ) -> Result<Outcome> {
-        let directory = &self.plan.train.checkpoint_dir;
+        let directory = self.directory.path();
         let first_step = start.train_state.step + 1;
         let settings =
             RunLogSettings { first_step, ..RunLogSettings::new(self.plan.data.mel.clone()) };
-        let log = RunLog::start(directory, settings, recorder.clone())
-            .context("cannot start the run's log")?;
+        let log = match self.is_first() {
+            true => Some(
+                RunLog::start(directory, settings, recorder.clone())
+                    .context("cannot start the run's log")?,
+            ),
+            false => None,
+        };
         let sources = standard_sources(&placed_gpus(&self.placement));
         let sampler = Sampler::start(sources, recorder.clone(), Duration::from_secs(1))
             .context("cannot start the device sampler")?;
@@ -322,21 +494,22 @@ impl TrainingRun {
             validation: self.validation.clone(),
             feed,
             settings: self.plan.train.clone(),
-            config: self.settings(),
+            config: self.settings(&start),
             devices: self.devices.clone(),
             limits: self.placement.limits,
             warm_up: WarmUp::default(),
             held,
             checkpoints,
+            cluster: self.cluster.clone(),
             start_delay: Duration::from_secs_f64(self.plan.start_delay.0),
-            log: log.sender(),
+            log: log.as_ref().map_or_else(LogSender::off, RunLog::sender),
             recorder,
             cancel: cancel.clone(),
             on_frozen: Some(end_frozen_run(sampler.latest())),
         };
         let outcome = train(job, start);
         drop(sampler);
-        log.finish();
+        log.map(RunLog::finish);
         Ok(outcome?)
     }
 
@@ -349,19 +522,23 @@ impl TrainingRun {
         out: &mut Printer,
     ) -> Result<ExitStatus> {
         let report = Report::from_summary(&closed.summary, None, &Rules::default());
+        // Next to the figures, so that a log of either stream leads to the record.
+        let record = format!("record: {}", record.display());
         if json {
             out.json(&report)?;
+            out.note(&record);
         } else {
             out.line(report.to_string().trim_end())?;
+            out.line(&format!("batch     {} utterances", self.plan.batch.batch_size))?;
             out.line(&format!("shapes    {}", outcome.shapes))?;
             out.line(&format!("warm-up   {}", outcome.warm_up))?;
             out.line(&format!("in use    {}", outcome.memory))?;
             if let Some(worst) = &outcome.worst {
                 out.line(&format!("memory    {worst}"))?;
             }
+            out.line(&record)?;
         }
-        let directory = self.plan.train.checkpoint_dir.display();
-        out.note(&format!("record: {}", record.display()));
+        let directory = self.directory.path().display();
         if let Some(saved) = &outcome.written.last {
             out.note(&format!("latest checkpoint: {} ({})", saved.path.display(), saved.bytes));
         }
@@ -381,28 +558,37 @@ impl TrainingRun {
                 out.note(&format!(
                     "synthesize: tandem synth --checkpoint {directory} --text \"...\" -o out.wav"
                 ));
+                out.note(&next_command(&report, self.directory.path(), &self.plan.train_data));
                 Ok(ExitStatus::Done)
             }
             Ending::NoProgress => {
                 out.note("stopped early: validation did not improve any more (`--patience`)");
+                out.note(&next_command(&report, self.directory.path(), &self.plan.train_data));
                 Ok(ExitStatus::Done)
             }
             Ending::Interrupted => {
                 out.note(&format!(
-                    "stopped at step {}; run the same command with `--resume` to continue",
-                    outcome.step
+                    "stopped at step {}; run the same command with `{}` to continue",
+                    outcome.step,
+                    self.directory.resume_flags()
                 ));
                 Ok(ExitStatus::Interrupted)
             }
             Ending::Failed(error) => {
                 out.note(&format!(
-                    "stopped at step {}; run the same command with `--resume` to continue",
-                    outcome.step
+                    "stopped at step {}; run the same command with `{}` to continue",
+                    outcome.step,
+                    self.directory.resume_flags()
                 ));
                 Err(error).context("training stopped")
             }
         }
     }
+}
+
+/// Sentences about GPUs that a run on the CPU does not use.
+pub fn idle_gpus(placement: &Placement, found: &Inventory) -> Vec<String> {
+    if placement.mode == Mode::Cpu { found.idle_gpus() } else { Vec::new() }
 }
 
 pub fn machine_facts(placement: &Placement, found: &Inventory) -> MachineFacts {
@@ -416,7 +602,7 @@ pub fn machine_facts(placement: &Placement, found: &Inventory) -> MachineFacts {
 
 /// A training step that does not return from its device cannot be stopped from outside: the program
 /// ends, and the newest checkpoint on disk is what can be resumed. A frozen stage ends its run by itself.
-fn end_frozen_run(latest: LatestSamples) -> OnFrozen {
+pub(crate) fn end_frozen_run(latest: LatestSamples) -> OnFrozen {
     Arc::new(move |frozen| {
         if frozen.stage != "train" {
             return;
@@ -441,10 +627,4 @@ fn describe_sample(sample: &DeviceSample) -> String {
     let heat = sample.temperature.map(|degrees| format!("{degrees:.0} degrees"));
     let facts: Vec<String> = [busy, memory, heat].into_iter().flatten().collect();
     format!("device {}: {}", sample.device, facts.join(", "))
-}
-
-fn parse_slow(text: &str) -> std::result::Result<(String, Duration), String> {
-    let (stage, time) = text.split_once('=').ok_or("expected STAGE=MILLISECONDS")?;
-    let time = time.parse().map_err(|_| "expected STAGE=MILLISECONDS".to_string())?;
-    Ok((stage.to_string(), Duration::from_millis(time)))
 }

@@ -15,13 +15,13 @@ use crate::train_plan::TrainPlan;
 use owo_colors::OwoColorize;
 use serde::Serialize;
 use std::path::PathBuf;
-use tandem_data::batch::auto_prefetch;
 use tandem_device::inventory::Inventory;
 use tandem_device::placement::{Isolation, Mode, Placement};
 use tandem_insight::myxtts::{Became, Conversion};
 use tandem_insight::readiness::{
     Check, Level, Machine, PrecisionKind, ReadyRules, Requested, Sourced, check,
 };
+use tandem_train::feed::buffers::{BufferRequest, Buffers};
 use tandem_train::train_settings::Precision;
 
 #[derive(clap::Args)]
@@ -102,7 +102,7 @@ impl Validation<'_> {
         let found = Inventory::detect();
         let placed = plan.as_ref().ok().map(|plan| Placement::decide(&plan.devices, &found));
         let placement = placed.as_ref().and_then(|placed| placed.as_ref().ok());
-        let mut checks = check(&self.asked(), &self.machine(placement), &self.rules);
+        let mut checks = check(&self.asked()?, &self.machine(placement), &self.rules);
         match &plan {
             Ok(plan) => {
                 checks.push(self.devices(plan, &found));
@@ -128,20 +128,28 @@ impl Validation<'_> {
         args.resolve_over(self.written.config.clone())
     }
 
-    fn asked(&self) -> Requested {
+    fn asked(&self) -> Result<Requested> {
         let config = &self.written.config;
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let batch = config.batch.batch_size;
-        let prefetch = config.prefetch_buffer_size.unwrap_or_else(|| auto_prefetch(batch));
+        let workers = config.num_workers.unwrap_or(cores);
+        // The same decision as in a run, also where other settings of the file are refused.
+        let buffers = Buffers::decide(&BufferRequest {
+            prefetch: config.prefetch_buffer_size,
+            samples: config.devices.buffer_size,
+            batch_size: batch,
+            workers,
+        })?;
         let precision = if config.train.precision == Precision::F32 {
             PrecisionKind::Full
         } else {
             PrecisionKind::Mixed
         };
-        Requested {
+        Ok(Requested {
             native_loading: self.switch("use_tf_native_loading"),
-            workers: self.said("num_workers", config.num_workers.unwrap_or(cores)),
-            prefetch: self.said("prefetch_buffer_size", prefetch),
+            workers: self.said("num_workers", workers),
+            prefetch: self.said("prefetch_buffer_size", buffers.depth),
+            prefetch_source: buffers.why(),
             batch: self.said("batch.batch_size", batch),
             static_shapes: self.said(
                 "devices.enable_static_shapes",
@@ -149,7 +157,7 @@ impl Validation<'_> {
             ),
             fusion: self.switch("enable_xla"),
             precision: self.said("train.precision", precision),
-        }
+        })
     }
 
     fn said<T>(&self, ours: &str, value: T) -> Sourced<T> {
@@ -295,9 +303,6 @@ fn meanings(conversion: &Conversion, written: &Written) -> String {
         };
         rows.push((written.place_of(&meaning.key).line, &meaning.key, became, &*meaning.said));
     }
-    for key in &conversion.unknown {
-        rows.push((written.place_of(key).line, key, "left out", "unknown"));
-    }
     // In the order of the file.
     rows.sort();
     let mut table = Printer::table(&["line", "key", "", "here"]);
@@ -315,9 +320,6 @@ fn print_converted(written: &Written, out: &mut Printer) -> Result<ExitStatus> {
         let lost = conversion.meanings.iter().filter(|meaning| meaning.became == Became::LeftOut);
         for meaning in lost {
             out.line(&format!("#   {}: {}", meaning.key, meaning.said))?;
-        }
-        for key in &conversion.unknown {
-            out.line(&format!("#   {key}: not known"))?;
         }
         out.line("")?;
     }

@@ -55,6 +55,17 @@ impl Format {
     }
 }
 
+/// Settings that are a tree already, with the same errors; there is no text to show a place in.
+pub fn parse_tree<T: DeserializeOwned + Default + Serialize>(
+    tree: serde_json::Value,
+) -> Result<T, Advised> {
+    serde_path_to_error::deserialize(tree).map_err(|error| {
+        let key = error.path().to_string();
+        let fault = Fault { place: None, key, message: error.into_inner().to_string() };
+        fault.explain("", &every_key::<T>())
+    })
+}
+
 /// An error of a parser.
 struct Fault {
     /// Line and column, counted from 1.

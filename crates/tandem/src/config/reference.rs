@@ -8,6 +8,7 @@
 mod bounds; // which values the checks accept
 
 use super::FileConfig;
+use super::tree::RENAMED;
 use crate::Cli;
 use clap::{Arg, CommandFactory};
 use serde::Serialize;
@@ -57,17 +58,17 @@ pub fn entries() -> Vec<Entry> {
 /// Keys whose flag has another name, or which the flag of that name does not set.
 const FLAGS: [(&str, Option<&str>); 8] = [
     ("corpus.seed", None),
-    ("text.symbols", Some("phonemes")),
     ("text.diacritics", Some("keep_diacritics")),
     ("text.max_symbols", None),
     ("train.precision", Some("mixed_precision")),
+    ("train.from_voice", Some("from")),
     ("train.alignment.every", Some("align_every")),
     ("train.alignment.lag", Some("align_lag")),
     ("train.alignment.flat_start", Some("align_flat_start")),
 ];
 
 /// Descriptions of keys without a flag, or whose flag describes something else.
-const HELP: [(&str, &str); 27] = [
+const HELP: [(&str, &str); 26] = [
     ("corpus.text_column", "Column with the spoken text, if a row has both"),
     (
         "corpus.eval_share",
@@ -75,7 +76,6 @@ const HELP: [(&str, &str); 27] = [
     ),
     ("corpus.seed", "Seed that chooses, together with the row id, which rows are held out"),
     ("corpus.default_language", "Language of rows without one, such as `fa`"),
-    ("text.symbols", "Symbols of the model: characters or phonemes (phonemes need espeak-ng)"),
     ("text.diacritics", "Whether vowel signs in Arabic script are kept or removed"),
     ("text.max_symbols", "Equals `batch.max_text_length`: set only that key"),
     ("mel.rate", "Sample rate of the features in Hz; recordings of other rates are resampled"),
@@ -165,7 +165,8 @@ const UNKNOWN: &str = "\u{1}";
 /// The keys of a table, then those of its sub-tables, from the list in the parser's error.
 fn collect(table: &str, keys: &mut Vec<(String, String)>) {
     let said = refusal(table, json!({UNKNOWN: UNKNOWN}));
-    let names = quoted(&said).into_iter().skip(1);
+    let is_old = |name: &String| RENAMED.iter().any(|(old, _)| *old == joined(table, name));
+    let names = quoted(&said).into_iter().skip(1).filter(|name| !is_old(name));
     let is_table = |name: &String| {
         let said = refusal(&joined(table, name), json!({UNKNOWN: UNKNOWN}));
         said.starts_with("unknown field")

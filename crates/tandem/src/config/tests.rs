@@ -1,5 +1,6 @@
 //! Valid and invalid configuration files in both formats.
 
+use super::format::Format;
 use super::*;
 use crate::failure::{Result, explain};
 use tandem_model::network::size::ModelSize;
@@ -8,7 +9,7 @@ fn read(name: &str, text: &str) -> Result<FileConfig> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(name);
     std::fs::write(&path, text).unwrap();
-    FileConfig::read(Some(&path))
+    FileConfig::read(Some(&path), &mut Printer::new())
 }
 
 /// The error as the user sees it, without the temporary path.
@@ -34,6 +35,18 @@ fn both_formats_give_the_same_settings() {
     assert_eq!(read("a.YML", yaml).unwrap(), config);
     assert_eq!((config.train.optimizer.lr, config.train.model_size), (1e-4, ModelSize::Small));
     assert_eq!(config.train.optimizer.clip, 1.0, "absent keys keep their defaults");
+}
+
+#[test]
+fn the_former_key_of_the_pronunciation_is_read_and_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.toml");
+    std::fs::write(&path, "# old\n[text]\nsymbols = \"phonemes\"\n").unwrap();
+    let written = tree::Written::read(&path).unwrap();
+    assert_eq!(written.config.text.pronunciation, tandem_data::text::Pronunciation::Espeak);
+    let notes = written.changed_meanings(std::path::Path::new("a.toml"));
+    let now = "`text.symbols` is now `text.pronunciation`, and `phonemes` is `espeak`";
+    assert_eq!(notes, [format!("a.toml: line 3: {now}")]);
 }
 
 #[test]
@@ -132,7 +145,7 @@ fn a_syntax_error_is_reported_with_its_position() {
 #[test]
 fn a_file_that_cannot_be_read_is_an_error_with_the_cause() {
     let shown = |path: &Path| {
-        let error = FileConfig::read(Some(path)).expect_err("refused");
+        let error = FileConfig::read(Some(path), &mut Printer::new()).expect_err("refused");
         anstream::adapter::strip_str(&explain(&error)).to_string()
     };
     let missing = shown(Path::new("nowhere/run.yaml"));

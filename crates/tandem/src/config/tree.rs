@@ -6,13 +6,14 @@
 use super::format::{Format, shown_at};
 use super::nearest::nearest;
 use super::place::place_of;
+use super::set_keys::SetKeys;
 use super::{FileConfig, read_text};
 use crate::failure::{Advised, Context, Failure, Result};
 use serde_json::Value;
 use std::path::Path;
 use tandem_data::text::Language;
 use tandem_insight::myxtts::keys::KEYS;
-use tandem_insight::myxtts::{Conversion, TABLES, convert, is_myxtts};
+use tandem_insight::myxtts::{Became, Conversion, TABLES, convert, is_myxtts};
 use tandem_insight::readiness::Place;
 
 /// A configuration file that was read.
@@ -25,20 +26,67 @@ pub struct Written {
     format: Format,
 }
 
+/// Keys of earlier versions, which are still read, and what they are now.
+pub const RENAMED: [(&str, &str); 1] =
+    [("text.symbols", "`text.pronunciation`, and `phonemes` is `espeak`")];
+
 impl Written {
     pub fn read(path: &Path) -> Result<Written> {
         let named = || format!("cannot use configuration `{}`", path.display());
         let text = read_text(path).with_context(named)?;
         let format = Format::of(path).with_context(named)?;
-        // First without checking the keys.
-        let tree: Value = format.parse(&text).with_context(named)?;
-        if !is_myxtts(&tree) {
-            let config = FileConfig::read(Some(path))?;
+        let ours = format.parse::<FileConfig>(&text).and_then(FileConfig::checked);
+        // Syntax comes first: half a file says nothing about its keys.
+        let tree = format.parse::<Value>(&text).with_context(named)?;
+        // A file of the other program has tables that are unknown here.
+        if ours.is_ok() || !is_myxtts(&tree) {
+            let config = ours.with_context(named)?;
+            let config = FileConfig { set_keys: SetKeys::of(&tree), ..config };
             return Ok(Written { config, conversion: None, text, format });
         }
         let file = Theirs { tree, text: &text, format };
         let (config, conversion) = file.read().with_context(named)?;
         Ok(Written { config, conversion: Some(conversion), text, format })
+    }
+
+    /// For the user: one line for each key of a MyXTTS file that does something else here, and for
+    /// each key of Tandem that has another name now.
+    pub fn changed_meanings(&self, path: &Path) -> Vec<String> {
+        let Some(conversion) = &self.conversion else { return self.renamed_keys(path) };
+        let changed = conversion.meanings.iter().filter(|meaning| meaning.changed);
+        let mut lines: Vec<(Option<usize>, String)> = changed
+            .map(|meaning| {
+                let line = self.place_of(&meaning.key).line;
+                let place = line.map(|line| format!("line {line}: ")).unwrap_or_default();
+                let effect = match meaning.became {
+                    Became::Set => "is ",
+                    Became::Always | Became::AlwaysDespite => "has no effect, ",
+                    Became::LeftOut => "has no effect: ",
+                };
+                (line, format!("  {place}`{}` {effect}{}", meaning.key, meaning.said))
+            })
+            .collect();
+        // In the order of the file.
+        lines.sort();
+        let (file, keys) = (path.display(), conversion.meanings.len());
+        let head = match lines.len() {
+            0 => format!("{file}: a MyXTTS configuration; all {keys} keys mean the same here"),
+            1 => format!(
+                "{file}: a MyXTTS configuration; 1 of {keys} keys has another meaning here:"
+            ),
+            many => format!(
+                "{file}: a MyXTTS configuration; {many} of {keys} keys have another meaning here:"
+            ),
+        };
+        std::iter::once(head).chain(lines.into_iter().map(|(_, line)| line)).collect()
+    }
+
+    fn renamed_keys(&self, path: &Path) -> Vec<String> {
+        let renamed = RENAMED.iter().filter_map(|(old, now)| {
+            let line = self.place_of(old).line?;
+            Some(format!("{}: line {line}: `{old}` is now {now}", path.display()))
+        });
+        renamed.collect()
     }
 
     /// Position of a Tandem key, by the name it has in this file.
@@ -88,17 +136,17 @@ impl Theirs<'_> {
             let fact = format!("`{}` is {}, expected {}", wrong.key, wrong.found, wrong.expected);
             self.fault(&wrong.key, &fact, correct)
         })?;
-        if let Some((wrong, right)) = conversion.unknown.iter().find_map(|key| near(key)) {
-            let advice = format!("did you mean `{right}`?");
-            return Err(self.fault(wrong, &format!("unknown key `{wrong}`"), &advice));
+        if let Some(wrong) = conversion.unknown.first() {
+            return Err(self.fault(wrong, &format!("unknown key `{wrong}`"), &right_key(wrong)));
         }
         let settings = Value::Object(conversion.config.clone());
+        let set_keys = SetKeys::of(&settings);
         let config: FileConfig = serde_path_to_error::deserialize(settings).map_err(|error| {
             let ours = error.path().to_string();
             let key = conversion.source_of(&ours).unwrap_or(&ours).to_string();
             self.fault(&key, &format!("`{key}`: {}", error.into_inner()), correct)
         })?;
-        Ok((config.checked()?, conversion))
+        Ok((FileConfig { set_keys, ..config.checked()? }, conversion))
     }
 
     fn fault(&self, key: &str, fact: &str, advice: &str) -> Advised {
@@ -109,18 +157,53 @@ impl Theirs<'_> {
     }
 }
 
-/// The MyXTTS key that was probably meant; `None` for keys that are not known here.
-fn near(unknown: &str) -> Option<(&str, String)> {
+/// Which MyXTTS key was probably meant.
+fn right_key(unknown: &str) -> String {
     let Some((table, name)) = unknown.split_once('.') else {
-        return nearest(unknown, TABLES.into_iter()).map(|right| (unknown, right.to_string()));
+        return right_table(unknown);
     };
-    // In the same table, or the right name in another table.
-    let here = KEYS.iter().filter(|key| key.is(table, key.name)).map(|key| key.name);
-    if let Some(right) = nearest(name, here) {
-        return Some((unknown, format!("{table}.{right}")));
+    // In the same table, the right name in another table, or nearly.
+    let here = || keys_of(table);
+    let elsewhere = |near: bool| {
+        TABLES.iter().find_map(|other| {
+            let found = match near {
+                true => nearest(name, keys_of(other)),
+                false => keys_of(other).find(|key| *key == name),
+            };
+            Some(format!("{other}.{}", found?))
+        })
+    };
+    let in_table = nearest(name, here()).map(|right| format!("{table}.{right}"));
+    if let Some(right) = in_table.or_else(|| elsewhere(false)).or_else(|| elsewhere(true)) {
+        return format!("did you mean `{right}`?");
     }
-    let other = TABLES.iter().find(|other| KEYS.iter().any(|key| key.is(other, name)))?;
-    Some((unknown, format!("{other}.{name}")))
+    let closest: Vec<String> =
+        closest(name, here()).iter().map(|key| format!("`{table}.{key}`")).collect();
+    format!("the nearest keys are {}; remove the line if none is meant", closest.join(", "))
+}
+
+fn right_table(unknown: &str) -> String {
+    if let Some(right) = nearest(unknown, TABLES.into_iter()) {
+        return format!("did you mean `{right}`?");
+    }
+    if let Some(table) = TABLES.iter().find(|table| keys_of(table).any(|key| key == unknown)) {
+        return format!("did you mean `{table}.{unknown}`?");
+    }
+    "a MyXTTS file has the tables `data`, `training`, `model` and `paths`; keys of Tandem cannot be \
+     mixed with them: `tandem validate --config FILE --convert` writes a file of Tandem"
+        .into()
+}
+
+/// The three most similar candidates, the most similar first.
+fn closest<'a>(wrong: &str, candidates: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut found: Vec<(f64, &str)> =
+        candidates.map(|name| (strsim::jaro_winkler(wrong, name), name)).collect();
+    found.sort_by(|left, right| right.0.total_cmp(&left.0));
+    found.into_iter().take(3).map(|(_, name)| name).collect()
+}
+
+fn keys_of(table: &str) -> impl Iterator<Item = &'static str> {
+    KEYS.iter().filter(move |key| key.is(table, key.name)).map(|key| key.name)
 }
 
 /// The values that differ from the defaults.

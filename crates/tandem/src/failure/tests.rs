@@ -6,6 +6,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use tandem_cluster::ClusterError;
 use tandem_data::DataError;
 use tandem_data::audio::AudioError;
 use tandem_data::audio::mel::MelError;
@@ -17,10 +18,13 @@ use tandem_device::memory::{MemoryError, Side};
 use tandem_device::placement::PlacementError;
 use tandem_device::sampler::SampleError;
 use tandem_eval::evaluate::EvaluateError;
+use tandem_export::ExportError;
+use tandem_http::HttpError;
 use tandem_insight::chart::ChartError;
 use tandem_insight::compare::CompareError;
 use tandem_insight::measured::MeasureError;
 use tandem_insight::plan::PlanError;
+use tandem_insight::run_source::RunSourceError;
 use tandem_insight::scaling::ScalingError;
 use tandem_model::checkpoint::{Broken, CheckpointError, Fault};
 use tandem_model::device_mel::DeviceMelError;
@@ -29,10 +33,13 @@ use tandem_model::metrics::MetricError;
 use tandem_model::synthesis::text::SynthesisError;
 use tandem_model::trained_voice::VoiceError;
 use tandem_model::vocoder::VocoderError;
+use tandem_model::vocoder::neural::segment::SegmentError;
+use tandem_model::vocoder::neural::trained::VocoderFileError;
 use tandem_model::vocoder::wav::WavError;
 use tandem_model::weights::WeightsError;
 use tandem_page::PageError;
 use tandem_pipeline::budget::Stopped;
+use tandem_serve::ServeError;
 use tandem_telemetry::TelemetryError;
 use tandem_train::log::picture::PictureError;
 use tandem_units::Bytes;
@@ -75,12 +82,15 @@ fn samples() -> Vec<(&'static str, Box<dyn Hinted>)> {
         Broken: Broken { path: "step-1".into(), fault: Fault::Missing { file: "x".into() } },
         ChartError: ChartError::Empty,
         CheckpointError: CheckpointError::PartMissing { name: "voice".into() },
+        ClusterError: ClusterError::ThreadEnded,
         CompareError: CompareError::TooFewSteps { run: "run".into(), found: 1, needed: 2 },
         DataError: no_home(),
         DeviceError: device(),
         DeviceMelError: DeviceMelError::Mel(mel()),
         EvaluateError: EvaluateError::NoRows { corpus: "corpus".into(), split: Split::Eval },
+        ExportError: ExportError::NoSpeaker,
         Fault: Fault::Missing { file: "manifest.json".into() },
+        HttpError: HttpError::PortTaken { address: ([127, 0, 0, 1], 80).into() },
         LexiconFault: LexiconFault::Columns { found: 1 },
         MeasureError: MeasureError::Record(no_record()),
         MelError: mel(),
@@ -98,8 +108,11 @@ fn samples() -> Vec<(&'static str, Box<dyn Hinted>)> {
         PlacementError: PlacementError::Device(device()),
         PlanError: PlanError::NoProfile,
         ReduceError: ReduceError("the other process has left".into()),
+        RunSourceError: RunSourceError::NotARun { path: "a.log".into() },
         SampleError: SampleError::UnknownVendor,
         ScalingError: ScalingError::NoRuns,
+        SegmentError: SegmentError::Mel(mel()),
+        ServeError: ServeError::VoiceName { name: "".into() },
         Stopped: Stopped,
         SynthesisError: SynthesisError::NothingToSay,
         TelemetryError: no_record(),
@@ -107,6 +120,7 @@ fn samples() -> Vec<(&'static str, Box<dyn Hinted>)> {
         TrainError: TrainError::Data(no_home()),
         Unfit: Unfit::NoFrames,
         VocoderError: VocoderError::Empty,
+        VocoderFileError: VocoderFileError::NoVocoder { path: "run".into() },
         VoiceError: VoiceError::Weights { path: "step-1".into(), source: missing() },
         WavError: WavError::TooLong { samples: 1 },
         WeightsError: missing(),

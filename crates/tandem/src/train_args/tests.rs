@@ -1,14 +1,16 @@
 //! Flags, environment and files, resolved to a plan.
 
 use super::*;
+use crate::corpus_args::AudioArgs;
 use crate::failure::{Result, explain};
 use crate::train_plan::effective_config;
 use clap::{CommandFactory, Parser};
 use proptest::prelude::*;
 use std::process::Command;
-use tandem_data::text::Language;
+use tandem_data::text::{Language, Pronunciation};
 use tandem_device::backend::BackendChoice;
 use tandem_device::placement::MelOn;
+use tandem_train::feed::buffers::{Buffers, DepthSource};
 
 #[derive(Parser)]
 struct Typed {
@@ -23,7 +25,7 @@ fn typed(flags: &[&str]) -> Result<TrainArgs, clap::Error> {
 /// The plan for these flags.
 pub fn plan(flags: &[&str]) -> TrainPlan {
     let all = [&["--train-data", "corpora/x"], flags].concat();
-    typed(&all).expect("flags that parse").resolve().expect("a plan")
+    typed(&all).expect("flags that parse").resolve(&mut Printer::new()).expect("a plan")
 }
 
 /// The plan for these flags and a configuration file.
@@ -32,12 +34,13 @@ fn plan_over(name: &str, text: &str, flags: &[&str]) -> Result<TrainPlan> {
     let path = folder.path().join(name);
     std::fs::write(&path, text).unwrap();
     let all = [&["--config", path.to_str().unwrap()], flags].concat();
-    typed(&all).expect("flags that parse").resolve()
+    typed(&all).expect("flags that parse").resolve(&mut Printer::new())
 }
 
 fn refused(flags: &[&str]) -> String {
     let all = [&["--train-data", "corpora/x"], flags].concat();
-    let error = typed(&all).expect("flags that parse").resolve().expect_err("refused");
+    let error =
+        typed(&all).expect("flags that parse").resolve(&mut Printer::new()).expect_err("refused");
     anstream::adapter::strip_str(&explain(&error)).to_string()
 }
 
@@ -49,7 +52,7 @@ fn clap_accepts_the_definitions() {
 #[test]
 fn without_flags_the_documented_defaults_hold() {
     let plan = plan(&[]);
-    assert_eq!((plan.batch.batch_size, plan.depth), (16, 4));
+    assert_eq!((plan.batch.batch_size, plan.buffers.depth), (16, 4));
     assert_eq!((plan.data.text.max_symbols, plan.data.max_mel_frames), (200, 800));
     assert_eq!((plan.start_delay, plan.adapt, plan.resume), (Seconds(2.0), true, false));
     assert_eq!((plan.train.epochs, plan.train.max_steps), (Some(100), None));
@@ -194,7 +197,9 @@ fn a_flag_overrides_the_file_and_the_file_overrides_the_default() {
 fn child() {
     let Ok(config) = std::env::var("CHILD_CONFIG") else { return };
     let flags: &[&str] = if std::env::var("CHILD_FLAG").is_ok() { &["--lr", "3e-4"] } else { &[] };
-    let plan = typed(&[&["--config", config.as_str()], flags].concat()).unwrap().resolve();
+    let plan = typed(&[&["--config", config.as_str()], flags].concat())
+        .unwrap()
+        .resolve(&mut Printer::new());
     let plan = plan.unwrap();
     assert_eq!(plan.train.optimizer.lr.to_string(), std::env::var("CHILD_LR").unwrap());
     assert_eq!(plan.adapt.to_string(), std::env::var("CHILD_ADAPT").unwrap());
@@ -275,7 +280,7 @@ fn invalid_values_are_refused_with_the_flag() {
 
 #[test]
 fn a_run_without_a_corpus_is_refused_with_the_flag() {
-    let error = typed(&[]).unwrap().resolve().expect_err("refused");
+    let error = typed(&[]).unwrap().resolve(&mut Printer::new()).expect_err("refused");
     let said = explain(&error);
     assert!(
         said.contains("no training corpus is given") && said.contains("--train-data"),
@@ -285,7 +290,9 @@ fn a_run_without_a_corpus_is_refused_with_the_flag() {
 
 /// The settings of a plan without its notes.
 fn substance(plan: &TrainPlan) -> String {
-    let plan = TrainPlan { notes: Vec::new(), ..plan.clone() };
+    // The file says every number, so that a depth that was chosen is typed the second time.
+    let buffers = Buffers { source: DepthSource::Prefetch, ..plan.buffers };
+    let plan = TrainPlan { notes: Vec::new(), buffers, ..plan.clone() };
     format!("{plan:?}")
 }
 
@@ -316,7 +323,8 @@ prop_compose! {
         lengths in lengths(),
         languages in prop::collection::vec(
             prop::sample::select(vec![Language::English, Language::Persian, Language::German]), 0..3),
-        (phonemes, keep_diacritics, cache_dataset) in any::<(bool, bool, bool)>(),
+        (keep_diacritics, cache_dataset) in any::<(bool, bool)>(),
+        pronunciation in prop::option::of(prop::sample::select(Pronunciation::ALL.to_vec())),
         (lexicon, cache_dir) in (prop::option::of(path()), prop::option::of(path())),
         separator in prop::option::of(any::<char>()),
         num_workers in prop::option::of(1usize..200),
@@ -325,13 +333,17 @@ prop_compose! {
         batch_size in prop::option::of(1usize..300),
         prefetch_buffer_size in prop::option::of(1usize..300),
         seed in any::<Option<u64>>(),
+        trim_silence in prop::option::of(-100.0f32..=-1.0),
+        trim_margin in prop::option::of(0.0f32..=10_000.0),
+        loudness in prop::option::of(-70.0f32..=-5.0),
     ) -> (CorpusArgs, BatchArgs) {
+        let audio = AudioArgs { trim_silence, trim_margin, loudness };
         let corpus = CorpusArgs {
             config: None,
-            languages, phonemes, lexicon, keep_diacritics, separator,
+            languages, pronunciation, lexicon, keep_diacritics, separator,
             max_text_length: Some(lengths.symbols),
             max_mel_frames: Some(lengths.frames),
-            num_workers, cache_dataset, cache_dir, max_rejected, stall_timeout,
+            audio, num_workers, cache_dataset, cache_dir, max_rejected, stall_timeout,
         };
         let frame_budget = lengths.budget;
         (corpus, BatchArgs { batch_size, frame_budget, prefetch_buffer_size, seed })
@@ -342,7 +354,7 @@ prop_compose! {
     fn device_args()(
         backend in prop::option::of(prop::sample::select(vec!["auto", "cpu", "wgpu", "cuda"])),
         gpus in prop::option::of((0usize..9, 0usize..9)),
-        buffer_size in prop::option::of(1usize..),
+        buffer_size in prop::option::of(1usize..4096),
         enable_memory_isolation in any::<bool>(),
         memory in (prop::option::of(1u64..1 << 30), prop::option::of(1u64..1 << 30)),
         enable_static_shapes in any::<Option<bool>>(),
@@ -352,8 +364,8 @@ prop_compose! {
         let memory = if enable_memory_isolation { memory } else { (None, None) };
         DeviceArgs {
             backend: backend.map(|name| name.parse::<BackendChoice>().unwrap()),
-            data_gpu: gpus.map(|gpus| gpus.0),
-            model_gpu: gpus.map(|gpus| gpus.1),
+            data_gpu: gpus.map(|gpus| gpus.0).into_iter().collect(),
+            model_gpu: gpus.map(|gpus| gpus.1).into_iter().collect(),
             buffer_size,
             enable_memory_isolation,
             data_gpu_memory: memory.0,
@@ -395,6 +407,8 @@ prop_compose! {
             sample_every: every.map(|every| every.2),
             checkpoint_every: every.map(|every| every.3),
             keep, checkpoint_dir, resume, model_start_delay, adapt, no_adapt, corpus, batch, devices,
+            // Needs a voice on the disk; tests/fine_tune_command.rs has one.
+            from: None,
         }
     }
 }
@@ -404,14 +418,14 @@ proptest! {
 
     #[test]
     fn the_effective_configuration_gives_the_same_plan_again(args in train_args()) {
-        let first = args.resolve().unwrap();
+        let first = args.resolve(&mut Printer::new()).unwrap();
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("effective.toml");
         let written = effective_config(&first).unwrap();
         std::fs::write(&path, &written).unwrap();
         let corpus = CorpusArgs { config: Some(path), ..CorpusArgs::default() };
         let again = TrainArgs { corpus, resume: args.resume, ..TrainArgs::default() };
-        let second = again.resolve().unwrap();
+        let second = again.resolve(&mut Printer::new()).unwrap();
         prop_assert_eq!(substance(&first), substance(&second));
         prop_assert_eq!(effective_config(&second).unwrap(), written);
         prop_assert!(second.notes.is_empty(), "nothing is left to choose");

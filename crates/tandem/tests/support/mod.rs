@@ -4,7 +4,9 @@
 
 pub mod disk_points; // disk operations by name
 pub mod faults; // faults injected into a run
+pub mod http; // requests to a server of the program
 pub mod runs; // records and checkpoints of a run
+pub mod voice; // a checkpoint without training
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;

@@ -39,7 +39,7 @@ pub fn lines(part: &Path) -> Vec<(u64, serde_json::Value)> {
     let steps = lines.filter(|line: &serde_json::Value| line["event"] == "step");
     let without_times = |mut line: serde_json::Value| {
         let fields = line.as_object_mut().unwrap();
-        ["at", "took", "waited"].iter().for_each(|name| {
+        ["at", "took", "waited", "cpu", "preempted", "work"].iter().for_each(|name| {
             fields.remove(*name);
         });
         (line["step"].as_u64().unwrap(), line)

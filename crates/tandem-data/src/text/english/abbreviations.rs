@@ -54,10 +54,22 @@ fn title(lower: &str) -> Option<(&'static str, Dot)> {
         "sen" => ("senator", Dot::Never),
         "rep" => ("representative", Dot::Never),
         "pres" => ("president", Dot::Never),
+        "adm" => ("admiral", Dot::Never),
+        "cpl" => ("corporal", Dot::Never),
+        "pvt" => ("private", Dot::Never),
+        "supt" => ("superintendent", Dot::Never),
         "mt" => ("mount", Dot::Never),
         "ave" => ("avenue", Dot::AtEnd),
         "blvd" => ("boulevard", Dot::AtEnd),
         "rd" => ("road", Dot::AtEnd),
+        "jan" => ("january", Dot::AtEnd),
+        "feb" => ("february", Dot::AtEnd),
+        "apr" => ("april", Dot::AtEnd),
+        "aug" => ("august", Dot::AtEnd),
+        "sept" => ("september", Dot::AtEnd),
+        "oct" => ("october", Dot::AtEnd),
+        "nov" => ("november", Dot::AtEnd),
+        "dec" => ("december", Dot::AtEnd),
         _ => return None,
     })
 }
@@ -88,6 +100,16 @@ pub fn before_number(word: &str) -> Option<&'static str> {
         "fig" => "figure",
         "sec" => "section",
         "art" => "article",
+        "est" => "established",
+        "ca" => "circa",
+        "tel" => "telephone",
+        "ext" => "extension",
+        "apt" => "apartment",
+        "ste" => "suite",
+        "rm" => "room",
+        "bldg" => "building",
+        "hwy" => "highway",
+        "rte" => "route",
         "jan" => "january",
         "feb" => "february",
         "mar" => "march",
@@ -116,8 +138,24 @@ pub fn initials(letters: &str) -> Option<&'static str> {
 const SPELLED: &[&str] = &[
     "AI", "API", "ATM", "CEO", "CIA", "EU", "FAQ", "FBI", "GPU", "CPU", "IBM", "ID", "IQ", "MIT",
     "NBA", "PIN", "TV", "UK", "UN", "UNHCR", "USA", "US", "USSR", "URL", "USB", "UFO", "IRA",
-    "UAE",
+    "UAE", "EST", "EDT", "UTC", "CET", "EET", "OK", "GDP",
 ];
+
+/// Whole words with signs or mixed case: the text they take and how they are said.
+pub fn mixed(text: &str) -> Option<(&'static str, usize)> {
+    const WORDS: &[(&str, &str)] =
+        &[("Ph.D.", "p h d"), ("PhD", "p h d"), ("w/o", "without"), ("w/", "with")];
+    let (spelling, words) = WORDS.iter().find(|(spelling, _)| text.starts_with(spelling))?;
+    let rest = &text[spelling.len()..];
+    let letters_end = spelling.ends_with(|c: char| c.is_alphabetic());
+    let whole = !(letters_end && rest.starts_with(char::is_alphanumeric));
+    whole.then_some((words, spelling.len()))
+}
+
+/// `AD`, `CE` and `BCE` beside a year.
+pub fn is_era(word: &str) -> bool {
+    matches!(word, "AD" | "CE" | "BCE" | "BC")
+}
 
 /// True for `BBC` and `USA`: all capitals, and without a vowel or in the list.
 pub fn is_spelled(word: &str) -> bool {
@@ -130,70 +168,6 @@ pub fn is_spelled(word: &str) -> bool {
     (!vowel && word.len() <= 5) || SPELLED.contains(&word)
 }
 
-/// The value of a Roman numeral in capitals, below 40: more would catch too many words.
-pub fn roman(word: &str) -> Option<u32> {
-    if word.is_empty() || !word.bytes().all(|b| matches!(b, b'I' | b'V' | b'X')) {
-        return None;
-    }
-    const UNITS: [&str; 10] = ["", "I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX"];
-    let rest = word.trim_start_matches('X');
-    // The X of IX belongs to the units.
-    let tens = word.len() - rest.len();
-    let unit = UNITS.iter().position(|unit| *unit == rest)?;
-    (tens <= 3).then_some((10 * tens + unit) as u32)
-}
-
-/// Words that are followed by a Roman numeral read as a plain number: `Chapter IV`.
-pub fn counts_in_roman(word: &str) -> bool {
-    const WORDS: &[&str] = &[
-        "chapter", "part", "volume", "act", "scene", "book", "section", "article", "appendix",
-        "war", "type", "phase", "stage", "level", "grade", "class", "super",
-    ];
-    WORDS.iter().any(|known| word.eq_ignore_ascii_case(known))
-}
-
-/// Names of rulers and popes: `Henry VIII` is `henry the eighth`.
-pub fn is_regnal(word: &str) -> bool {
-    const NAMES: &[&str] = &[
-        "Henry",
-        "Louis",
-        "George",
-        "Edward",
-        "Charles",
-        "Richard",
-        "James",
-        "William",
-        "Elizabeth",
-        "Philip",
-        "Frederick",
-        "Francis",
-        "Napoleon",
-        "Alexander",
-        "Nicholas",
-        "Peter",
-        "Catherine",
-        "Paul",
-        "John",
-        "Pius",
-        "Benedict",
-        "Leo",
-        "Gregory",
-        "Clement",
-        "Innocent",
-        "Otto",
-        "Leopold",
-        "Albert",
-        "Gustav",
-        "Darius",
-        "Xerxes",
-        "Ramses",
-        "King",
-        "Queen",
-        "Pope",
-    ];
-    NAMES.contains(&word)
-}
-
 fn lower<'a>(word: &str, buffer: &'a mut [u8; 8]) -> Option<&'a str> {
     let lower = buffer.get_mut(..word.len())?;
     lower.copy_from_slice(word.as_bytes());
@@ -204,30 +178,6 @@ fn lower<'a>(word: &str, buffer: &'a mut [u8; 8]) -> Option<&'a str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn roman_numerals_are_read_and_words_are_not() {
-        for (word, value) in [
-            ("I", Some(1)),
-            ("II", Some(2)),
-            ("III", Some(3)),
-            ("IV", Some(4)),
-            ("V", Some(5)),
-            ("VIII", Some(8)),
-            ("IX", Some(9)),
-            ("XIV", Some(14)),
-            ("XXII", Some(22)),
-            ("IIII", None),
-            ("VV", None),
-            ("IXI", None),
-            ("IVI", None),
-            ("MIX", None),
-            ("", None),
-            ("XIX", Some(19)),
-        ] {
-            assert_eq!(roman(word), value, "{word}");
-        }
-    }
 
     #[test]
     fn capitals_without_vowels_are_spelled() {

@@ -1,184 +1,35 @@
-//! English numbers in context: times, dates, money, units, years, fractions.
+//! English numbers in context: the class of a number decides its words.
 //!
-//! In: a scan before a digit. Out: words in [`Spoken`]. Each `try_*` handles one pattern and leaves the
-//! scan unchanged if the text has another.
+//! In: a scan before a digit. Out: words in [`Spoken`]. Each class has its own file and a `try_*` that
+//! leaves the scan unchanged if the text has another pattern; here they are listed in order, and what
+//! is left is a plain number.
 
-use super::super::numeral::{Clock, Groups, Numeral, digits, vulgar};
+use super::super::numeral::{Groups, Numeral};
 use super::super::scan::{Scan, letters};
 use super::super::spoken::Spoken;
-use super::numbers::{cardinal, decimal, fraction, one_by_one, ordinal, plural, year};
-use super::units::{Currency, currency, magnitude, unit};
+use super::clock::{half_of_day, try_clock};
+use super::dates::{try_day_first, try_numeric_date};
+use super::fractions::{try_mixed, try_slashed, try_vulgar};
+use super::measures::try_measure;
+use super::numbers::{cardinal, one_by_one, ordinal, plural, value, year};
+use super::phone::try_phone;
+use super::streets::try_house_number;
+use super::units::bare_magnitude;
 use super::years::year_here;
 
 /// Reads the next number.
 pub fn number(scan: &mut Scan<'_>, out: &mut Spoken) {
-    if let Some((top, bottom)) = scan.peek().and_then(vulgar) {
-        scan.skip(scan.peek().map_or(0, char::len_utf8));
-        return out.number(&fraction(top, bottom));
-    }
-    let shaped = try_clock(scan, out)
-        || try_date(scan, out)
+    // The more a pattern fixes, the earlier it is tried.
+    let shaped = try_vulgar(scan, out)
+        || try_clock(scan, out)
+        || try_numeric_date(scan, out)
         || try_phone(scan, out)
+        || try_day_first(scan, out)
         || try_slashed(scan, out)
-        || try_version(scan, out);
+        || try_version(scan, out)
+        || try_house_number(scan, out);
     if !shaped {
         plain(scan, out);
-    }
-}
-
-/// Reads `3.50` in `$3.50 million`, with the currency in its place.
-pub fn money(scan: &mut Scan<'_>, out: &mut Spoken, kind: Currency) {
-    let numeral = Numeral::parse(scan.rest());
-    scan.skip(numeral.len);
-    if let Some((name, len)) = magnitude(scan.rest()) {
-        scan.skip(len);
-        return out.number(&format!("{} {name} {}", value(&numeral), kind.many));
-    }
-    let coins = numeral.fraction.len() == 2 && !kind.small_one.is_empty();
-    if !coins {
-        let name = if numeral.is_one() { kind.one } else { kind.many };
-        return out.number(&format!("{} {name}", value(&numeral)));
-    }
-    let count = |digits: &str, one: &str, many: &str| {
-        let name = if digits.trim_start_matches('0') == "1" { one } else { many };
-        format!("{} {name}", cardinal(digits))
-    };
-    let large = count(&numeral.whole, kind.one, kind.many);
-    let small = count(numeral.fraction, kind.small_one, kind.small_many);
-    match (cardinal(&numeral.whole).as_str(), numeral.fraction) {
-        ("zero", _) => out.number(&small),
-        (_, "00") => out.number(&large),
-        _ => out.number(&format!("{large} and {small}")),
-    }
-}
-
-fn value(numeral: &Numeral<'_>) -> String {
-    numeral.words(cardinal, decimal)
-}
-
-fn try_clock(scan: &mut Scan<'_>, out: &mut Spoken) -> bool {
-    let Some(clock) = Clock::parse(scan.rest()) else { return false };
-    scan.skip(clock.len);
-    let half = half_of_day(scan);
-    let hour = cardinal(&clock.hour.to_string());
-    let minute = clock.minute.to_string();
-    let time = match (clock.minute, half) {
-        (0, Some(_)) => hour,
-        (0, None) if clock.hour <= 12 => format!("{hour} o'clock"),
-        (0, None) => format!("{hour} hundred"),
-        (1..10, _) => format!("{hour} oh {}", cardinal(&minute)),
-        _ => format!("{hour} {}", cardinal(&minute)),
-    };
-    out.number(&time);
-    if let Some(second) = clock.second {
-        let name = if second == 1 { "second" } else { "seconds" };
-        out.number(&format!("and {} {name}", cardinal(&second.to_string())));
-    }
-    if let Some(half) = half {
-        out.number(half);
-    }
-    true
-}
-
-/// `am` or `pm` in any spelling, after an optional space. The scan moves past it.
-fn half_of_day(scan: &mut Scan<'_>) -> Option<&'static str> {
-    let rest = scan.rest();
-    let text = rest.strip_prefix(' ').unwrap_or(rest);
-    let half = match text.bytes().next()?.to_ascii_lowercase() {
-        b'a' => "a m",
-        b'p' => "p m",
-        _ => return None,
-    };
-    let mut tail = &text[1..];
-    let dotted = tail.starts_with('.');
-    tail = tail.strip_prefix('.').unwrap_or(tail);
-    tail = tail.strip_prefix(['m', 'M'])?;
-    if tail.starts_with(|c: char| c.is_alphanumeric() || c == '\'') {
-        return None;
-    }
-    scan.skip(rest.len() - tail.len());
-    // The dot of `p.m.` may also end the sentence: then it stays.
-    if dotted && tail.starts_with('.') && !ends_sentence(&tail[1..]) {
-        scan.skip(1);
-    }
-    Some(half)
-}
-
-fn ends_sentence(rest: &str) -> bool {
-    let next = rest.trim_start_matches([' ', '"', ')', '\'']);
-    next.is_empty() || next.starts_with(char::is_uppercase)
-}
-
-/// `2024-05-12` -> `may twelfth twenty twenty-four`.
-fn try_date(scan: &mut Scan<'_>, out: &mut Spoken) -> bool {
-    let groups = Groups::parse(scan.rest(), '-');
-    let (Some(in_year), Some(month), Some(day)) =
-        (groups.value(0), groups.value(1), groups.value(2))
-    else {
-        return false;
-    };
-    let real = groups.widths() == [4, 2, 2]
-        && (1000..3000).contains(&in_year)
-        && (1..=12).contains(&month)
-        && (1..=31).contains(&day);
-    if real {
-        scan.skip(groups.len);
-        let month = MONTHS[month as usize - 1];
-        out.number(&format!("{month} {} {}", ordinal(&day.to_string()), year(in_year)));
-    }
-    real
-}
-
-const MONTHS: [&str; 12] = [
-    "january",
-    "february",
-    "march",
-    "april",
-    "may",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
-];
-
-/// `555-1234` and `1-800-555-1234` digit by digit, with a pause between groups.
-fn try_phone(scan: &mut Scan<'_>, out: &mut Spoken) -> bool {
-    let groups = Groups::parse(scan.rest(), '-');
-    let phone = matches!(groups.widths().as_slice(), [3, 4] | [3, 3, 4] | [1, 3, 3, 4]);
-    if phone {
-        scan.skip(groups.len);
-        let read: Vec<_> = groups.parts.iter().map(|part| one_by_one(part)).collect();
-        out.number(&read.join(", "));
-    }
-    phone
-}
-
-/// `3/4`, `24/7`, `12/25/2020`.
-fn try_slashed(scan: &mut Scan<'_>, out: &mut Spoken) -> bool {
-    let groups = Groups::parse(scan.rest(), '/');
-    if groups.parts.len() < 2 || groups.widths().iter().any(|width| *width > 4) {
-        return false;
-    }
-    scan.skip(groups.len);
-    if let (2, Some(top), Some(bottom)) = (groups.parts.len(), groups.value(0), groups.value(1)) {
-        let known = matches!((top, bottom), (24, 7) | (9, 11));
-        if !known && (top < bottom || bottom == 2) && (2..=100).contains(&bottom) {
-            out.number(&fraction(top, bottom));
-            return true;
-        }
-    }
-    let read: Vec<_> = groups.parts.iter().map(|part| date_part(part)).collect();
-    out.number(&read.join(" "));
-    true
-}
-
-fn date_part(digits: &str) -> String {
-    match digits.parse() {
-        Ok(value @ 1100..2100) => year(value),
-        _ => cardinal(digits),
     }
 }
 
@@ -196,16 +47,19 @@ fn try_version(scan: &mut Scan<'_>, out: &mut Spoken) -> bool {
 
 /// A number without a special pattern; the following text may still change its words.
 fn plain(scan: &mut Scan<'_>, out: &mut Spoken) {
-    let before = scan.word_before();
+    let before = *scan;
     let numeral = Numeral::parse(scan.rest());
     scan.skip(numeral.len);
     let read = try_mixed(scan, out, &numeral)
-        || try_suffix(scan, out, &numeral)
-        || try_measure(scan, out, &numeral);
+        || try_suffix(scan, out, &numeral, &before)
+        || try_measure(scan, out, &numeral, &before);
     if !read {
-        let words = if !numeral.is_plain() {
+        let words = if let Some((name, len)) = bare_magnitude(scan.rest()) {
+            scan.skip(len);
+            format!("{} {name}", value(&numeral))
+        } else if !numeral.is_plain() {
             value(&numeral)
-        } else if let Some(found) = year_here(&numeral.whole, before, scan) {
+        } else if let Some(found) = year_here(&numeral.whole, before.word_before(), scan) {
             year(found)
         } else if numeral.whole.len() > 1 && numeral.whole.starts_with('0') {
             one_by_one(&numeral.whole)
@@ -216,44 +70,50 @@ fn plain(scan: &mut Scan<'_>, out: &mut Spoken) {
         if let Some(half) = half_of_day(scan) {
             out.number(half);
         }
+        by(scan, out);
     }
     range(scan, out);
 }
 
-/// `3½`, `1 1/2`.
-fn try_mixed(scan: &mut Scan<'_>, out: &mut Spoken, numeral: &Numeral<'_>) -> bool {
-    if !numeral.fraction.is_empty() {
+/// `.5` and `.300`, where no digit is before the mark.
+pub fn try_bare_decimal(scan: &mut Scan<'_>, out: &mut Spoken) -> bool {
+    let Some(text) = scan.rest().strip_prefix('.') else { return false };
+    let digits = super::super::numeral::digits(text);
+    let free = scan.before().is_none_or(|c| c.is_whitespace() || matches!(c, '(' | '-' | '"'));
+    if digits.is_empty() || !free {
         return false;
     }
-    let rest = scan.rest();
-    let spaced = rest.strip_prefix(' ').unwrap_or(rest);
-    let gap = rest.len() - spaced.len();
-    let (parts, len) = match spaced.chars().next().and_then(vulgar) {
-        Some(parts) => (parts, gap + spaced.chars().next().map_or(0, char::len_utf8)),
-        None => {
-            let groups = Groups::parse(spaced, '/');
-            match (groups.parts.len(), groups.value(0), groups.value(1)) {
-                (2, Some(top), Some(bottom))
-                    if gap == 1 && 0 < top && top < bottom && bottom <= 16 =>
-                {
-                    ((top, bottom), gap + groups.len)
-                }
-                _ => return false,
-            }
-        }
-    };
-    scan.skip(len);
-    let part = match parts {
-        (1, 2) => "a half".to_owned(),
-        (1, 4) => "a quarter".to_owned(),
-        (top, bottom) => fraction(top, bottom),
-    };
-    out.number(&format!("{} and {part}", cardinal(&numeral.whole)));
+    scan.skip(1 + digits.len());
+    out.number(&format!("point {}", one_by_one(digits)));
     true
 }
 
-/// `22nd`, `1990s`, `80's`.
-fn try_suffix(scan: &mut Scan<'_>, out: &mut Spoken, numeral: &Numeral<'_>) -> bool {
+/// `'69` and `'05`: a year without its century. `'80s` is left to [`try_suffix`].
+pub fn try_short_year(scan: &mut Scan<'_>, out: &mut Spoken) -> bool {
+    let Some(text) = scan.rest().strip_prefix('\'') else { return false };
+    let digits = super::super::numeral::digits(text);
+    let free = scan.before().is_none_or(|c| c.is_whitespace() || c == '(');
+    let more = |c: char| c.is_alphanumeric() || matches!(c, '\'' | '.' | ',' | ':' | '/' | '%');
+    let ends = text[digits.len()..].trim_end_matches(['.', ',']).is_empty()
+        || !text[digits.len()..].starts_with(more)
+        || text[digits.len()..].starts_with(". ")
+        || text[digits.len()..].starts_with(", ");
+    if digits.len() != 2 || !free || !ends {
+        return false;
+    }
+    scan.skip(3);
+    let oh = if digits.starts_with('0') && digits != "00" { "oh " } else { "" };
+    out.number(&format!("{oh}{}", cardinal(digits)));
+    true
+}
+
+/// `22nd`, `1990s`, `80's`, `B-52s`.
+fn try_suffix(
+    scan: &mut Scan<'_>,
+    out: &mut Spoken,
+    numeral: &Numeral<'_>,
+    before: &Scan<'_>,
+) -> bool {
     if !numeral.fraction.is_empty() {
         return false;
     }
@@ -274,45 +134,52 @@ fn try_suffix(scan: &mut Scan<'_>, out: &mut Spoken, numeral: &Numeral<'_>) -> b
     };
     let len = rest.len() - tail.len() + 1;
     let decade = numeral.whole.ends_with('0');
-    if !decade && len == 1 {
+    let named = before.before() == Some('-');
+    if !decade && len == 1 && !named {
         return false;
     }
     scan.skip(len);
-    out.number(&if decade { plural(&words) } else { format!("{words}'s") });
+    out.number(&if decade || named && len == 1 { plural(&words) } else { format!("{words}'s") });
     true
 }
 
-/// `50 %`, `5 km`, `5 €`.
-fn try_measure(scan: &mut Scan<'_>, out: &mut Spoken, numeral: &Numeral<'_>) -> bool {
+/// `4x4`: the `x` between two numbers.
+fn by(scan: &mut Scan<'_>, out: &mut Spoken) {
     let rest = scan.rest();
-    let text = rest.strip_prefix(' ').unwrap_or(rest);
-    let gap = rest.len() - text.len();
-    let next = text.chars().next();
-    let (name, len) = if next == Some('%') {
-        ("percent", 1)
-    } else if let Some((kind, len)) = currency_after(text) {
-        (if numeral.is_one() { kind.one } else { kind.many }, len)
-    } else if let Some((one, many, len)) = unit(text) {
-        (if numeral.is_one() { one } else { many }, len)
-    } else {
-        return false;
-    };
-    scan.skip(gap + len);
-    out.number(&format!("{} {name}", value(numeral)));
-    true
-}
-
-/// A currency sign that belongs to the number before it: not the `$` of `5 $6`.
-fn currency_after(text: &str) -> Option<(Currency, usize)> {
-    let sign = text.chars().next()?;
-    let kind = currency(sign)?;
-    let free = digits(&text[sign.len_utf8()..]).is_empty();
-    free.then_some((kind, sign.len_utf8()))
+    if rest
+        .strip_prefix(['x', '×'])
+        .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+    {
+        scan.skip_char(rest.chars().next().unwrap_or('x'));
+        out.number("by");
+    }
 }
 
 /// `10-20`: the mark between two numbers becomes `to`; the second number is read next.
-fn range(scan: &mut Scan<'_>, out: &mut Spoken) {
-    if scan.take_range_mark().is_some() {
+pub fn range(scan: &mut Scan<'_>, out: &mut Spoken) {
+    if scan.take_range_mark().is_some() || take_time_mark(scan) {
         out.number("to");
     }
+}
+
+/// `9 am - 5 pm` and `10am-noon`, after a time.
+fn take_time_mark(scan: &mut Scan<'_>) -> bool {
+    let rest = scan.rest();
+    let after_half = scan.before().is_some_and(|c| matches!(c, 'm' | 'M' | '.'));
+    let trimmed = rest.strip_prefix(' ').unwrap_or(rest);
+    let Some(next) = trimmed.strip_prefix(['-', '–']).filter(|_| after_half) else {
+        return false;
+    };
+    let next = next.strip_prefix(' ').unwrap_or(next);
+    let digits = super::super::numeral::digits(next);
+    let mut time = Scan::new(next);
+    time.skip(digits.len());
+    let to_number = !digits.is_empty()
+        && digits.len() <= 2
+        && (half_of_day(&mut time).is_some() || time.rest().starts_with(':'));
+    let found = to_number || matches!(letters(next), "noon" | "midnight");
+    if found {
+        scan.skip(rest.len() - next.len());
+    }
+    found
 }

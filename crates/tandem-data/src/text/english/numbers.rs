@@ -3,6 +3,7 @@
 //! American wording: no "and" after hundred. Knows no context; [`super::amounts`] does.
 
 use super::super::number_words::NumberWords;
+use super::super::numeral::Numeral;
 
 const WORDS: NumberWords = NumberWords {
     ones: [
@@ -62,6 +63,11 @@ const WORDS: NumberWords = NumberWords {
 /// `1234` -> `one thousand two hundred thirty-four`. `digits` are ASCII digits.
 pub fn cardinal(digits: &str) -> String {
     WORDS.cardinal(digits)
+}
+
+/// A whole number or a decimal.
+pub fn value(numeral: &Numeral<'_>) -> String {
+    numeral.words(cardinal, decimal)
 }
 
 fn cardinal_of(value: u32) -> String {

@@ -110,7 +110,8 @@ fn years_are_distinguished_from_quantities() {
         ("1914-1918", "nineteen fourteen to nineteen eighteen"),
         ("1914–18", "nineteen fourteen to eighteen"),
         ("on 2024-05-12", "on may twelfth twenty twenty-four"),
-        ("12/25/2020", "twelve twenty-five twenty twenty"),
+        ("12/25/2020", "december twenty-fifth twenty twenty"),
+        ("3/4/2020", "three four twenty twenty"),
     ]);
 }
 
@@ -209,7 +210,7 @@ fn abbreviations_are_whole_words() {
         ("King Jr. spoke", "king junior spoke"),
         ("vol. 2, pp. 5-7", "volume two, pages five to seven"),
         ("p. 12", "page twelve"),
-        ("Jan. 5", "january five"),
+        ("Jan. 5", "january fifth"),
         ("Prof. Gen. Lee", "professor general lee"),
         ("the gen. of", "the gen. of"),
     ]);

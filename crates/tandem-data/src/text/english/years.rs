@@ -14,7 +14,7 @@ pub fn year_here(digits: &str, before: &str, scan: &Scan<'_>) -> Option<u32> {
 }
 
 /// A plural noun after the number counts it: `1500 soldiers`.
-fn is_counted(next: &str) -> bool {
+pub fn is_counted(next: &str) -> bool {
     if is_any(next, COUNTED) {
         return true;
     }
@@ -32,7 +32,7 @@ fn is_any(word: &str, list: &[&str]) -> bool {
 #[rustfmt::skip]
 const YEAR_CUES: &[&str] = &[
     "in", "since", "until", "till", "year", "years", "during", "circa", "before", "after", "early",
-    "late", "mid", "spring", "summer", "autumn", "fall", "winter", "christmas", "january", "february",
+    "late", "mid", "circa", "established", "spring", "summer", "autumn", "fall", "winter", "christmas", "january", "february",
     "march", "april", "may", "june", "july", "august", "september", "october", "november", "december",
 ];
 

@@ -3,11 +3,34 @@
 /// The unit `text` begins with, and its length.
 pub fn unit(text: &str) -> Option<(&'static str, usize)> {
     // Longer spellings first: `km/h` before `km`.
-    let (spelling, name) = UNITS.iter().find(|(spelling, _)| {
-        text.strip_prefix(spelling)
-            .is_some_and(|rest| !rest.starts_with(|c: char| c.is_alphanumeric() || c == '/'))
-    })?;
-    Some((name, spelling.len()))
+    let ends = |rest: &str| !rest.starts_with(|c: char| c.is_alphanumeric() || c == '/');
+    let exact = UNITS.iter().find(|(spelling, _)| text.strip_prefix(spelling).is_some_and(ends));
+    // `KM` and `HZ`; one letter in another case is rather a name.
+    let capitals = || {
+        UNITS.iter().find(|(spelling, _)| {
+            let head = text.get(..spelling.len()).unwrap_or_default();
+            let upper = !head.bytes().any(|b| b.is_ascii_lowercase());
+            upper
+                && spelling.len() > 1
+                && spelling.is_ascii()
+                && head.eq_ignore_ascii_case(spelling)
+                && ends(&text[spelling.len()..])
+        })
+    };
+    exact.or_else(capitals).map(|(spelling, name)| (*name, spelling.len()))
+}
+
+/// The currency whose ISO code `text` begins with, and its length.
+pub fn code(text: &str) -> Option<(&'static str, usize)> {
+    let name = match text.get(..3)? {
+        "USD" => "دلار",
+        "EUR" => "یورو",
+        "GBP" => "پوند",
+        "IRR" => "ریال",
+        "CHF" => "فرانک",
+        _ => return None,
+    };
+    (!text[3..].starts_with(char::is_alphanumeric)).then_some((name, 3))
 }
 
 #[rustfmt::skip]
@@ -20,6 +43,13 @@ const UNITS: &[(&str, &str)] = &[
     ("°C", "درجه سانتی‌گراد"),
     ("°F", "درجه فارنهایت"),
     ("°", "درجه"),
+    ("Mbps", "مگابیت بر ثانیه"),
+    ("kbps", "کیلوبیت بر ثانیه"),
+    ("kWh", "کیلووات ساعت"),
+    ("rpm", "دور در دقیقه"),
+    ("fps", "فریم بر ثانیه"),
+    ("min", "دقیقه"),
+    ("sec", "ثانیه"),
     ("kHz", "کیلوهرتز"),
     ("MHz", "مگاهرتز"),
     ("GHz", "گیگاهرتز"),
@@ -38,6 +68,11 @@ const UNITS: &[(&str, &str)] = &[
     ("MB", "مگابایت"),
     ("GB", "گیگابایت"),
     ("TB", "ترابایت"),
+    ("ms", "میلی‌ثانیه"),
+    ("cc", "سی‌سی"),
+    ("ha", "هکتار"),
+    ("V", "ولت"),
+    ("W", "وات"),
     ("m", "متر"),
     ("g", "گرم"),
     ("l", "لیتر"),
@@ -120,11 +155,60 @@ pub fn month(year: u32, month: u32) -> Option<&'static str> {
         "دسامبر",
     ];
     let names = match year {
-        1200..1500 => &SOLAR,
+        // Without its century: «۵۷/۱۱/۲۲».
+        32..100 | 1200..1500 => &SOLAR,
         1700..2200 => &GREGORIAN,
         _ => return None,
     };
     names.get((month as usize).checked_sub(1)?).copied()
+}
+
+/// A month of the solar, lunar or Gregorian calendar after its day. «صفر» and «می» are other words
+/// more often.
+pub fn is_month(word: &str) -> bool {
+    const NAMES: &[&str] = &[
+        "فروردین",
+        "اردیبهشت",
+        "خرداد",
+        "تیر",
+        "مرداد",
+        "امرداد",
+        "شهریور",
+        "مهر",
+        "آبان",
+        "آذر",
+        "دی",
+        "بهمن",
+        "اسفند",
+        "ژانویه",
+        "فوریه",
+        "مارس",
+        "آوریل",
+        "مه",
+        "ژوئن",
+        "ژوئیه",
+        "جولای",
+        "اوت",
+        "آگوست",
+        "سپتامبر",
+        "اکتبر",
+        "نوامبر",
+        "دسامبر",
+        "محرم",
+        "رجب",
+        "شعبان",
+        "رمضان",
+        "شوال",
+        "ربیع‌الاول",
+        "ربیع‌الثانی",
+        "جمادی‌الاول",
+        "جمادی‌الثانی",
+        "ذی‌القعده",
+        "ذی‌الحجه",
+        "ذیقعده",
+        "ذیحجه",
+    ];
+    NAMES.contains(&word)
 }
 
 /// Two letters with a dot between them.
@@ -134,6 +218,9 @@ pub fn initials(first: char, second: char) -> Option<&'static str> {
         ('ه', 'ش') => "هجری شمسی",
         ('ه', 'ق') => "هجری قمری",
         ('ر', 'ک') => "رجوع کنید به",
+        ('ق', 'ظ') => "قبل از ظهر",
+        ('ب', 'ظ') => "بعد از ظهر",
+        ('پ', 'ن') => "پی‌نوشت",
         _ => return None,
     })
 }
@@ -154,7 +241,9 @@ pub fn honorific(letters: &str) -> Option<&'static str> {
 pub fn before_number(word: &str) -> Option<&'static str> {
     match word {
         "ص" => Some("صفحه"),
+        "صص" => Some("صفحات"),
         "ج" => Some("جلد"),
+        "ش" => Some("شماره"),
         _ => None,
     }
 }
@@ -174,6 +263,8 @@ pub fn sign(sign: char) -> Option<&'static str> {
         '±' => "به‌علاوه منهای",
         '°' => "درجه",
         '~' | '≈' => "حدود",
+        '<' => "کوچک‌تر از",
+        '>' => "بزرگ‌تر از",
         '−' => "منفی",
         _ => return currency(sign).map(|(name, _)| name),
     })

@@ -3,6 +3,7 @@
 //! Knows no context; [`super::amounts`] does.
 
 use super::super::number_words::NumberWords;
+use super::super::numeral::Numeral;
 
 const WORDS: NumberWords = NumberWords {
     ones: [
@@ -52,6 +53,11 @@ const WORDS: NumberWords = NumberWords {
 /// `123` -> `صد و بیست و سه`. `digits` are ASCII digits.
 pub fn cardinal(digits: &str) -> String {
     WORDS.cardinal(digits)
+}
+
+/// A whole number or a decimal.
+pub fn value(numeral: &Numeral<'_>) -> String {
+    numeral.words(cardinal, decimal)
 }
 
 /// `021` -> `صفر دو یک`.

@@ -7,6 +7,7 @@ use crate::network::voice::Voice;
 use crate::trained_voice::{KnownSpeaker, VOICE_VERSION, VoiceDocument};
 use crate::vocoder::griffin_lim::GriffinLimConfig;
 use burn::tensor::{Tensor, TensorData};
+use tandem_data::audio::AudioConfig;
 use tandem_data::audio::mel::MelConfig;
 use tandem_data::text::{SymbolTable, TextConfig};
 use tandem_units::{Hint, Seed};
@@ -41,8 +42,9 @@ fn synthesizer() -> Synthesizer {
             version: VOICE_VERSION,
             size: ModelSize::Tiny,
             config,
-            scale: MelScale { mean: -5.0, deviation: 2.0 },
+            scale: MelScale { mean: -5.0, deviation: 2.0, level: None },
             mel: MelConfig::SPEECH_22K,
+            audio: AudioConfig::default(),
             text: TextConfig { max_symbols: 40, ..TextConfig::default() },
             lexicon: None,
             symbols: table.version(),
@@ -182,4 +184,43 @@ fn a_slower_voice_takes_longer() {
     let slow =
         synthesizer.synthesize(text, &SpeakerChoice::AnyKnown, &options, &mut |_, _| ()).unwrap();
     assert!(slow.samples.len() as f64 > 1.5 * usual, "{} after {usual}", slow.samples.len());
+}
+
+#[test]
+fn sentences_are_shown_as_they_are_ready_and_do_not_change() {
+    let mut synthesizer = synthesizer();
+    let (text, options) = ("Hello there. سلام! Yes.", SpeechOptions::default());
+    let whole = synthesize(&mut synthesizer, text, &SpeakerChoice::AnyKnown);
+    let mut shown: Vec<Vec<f32>> = Vec::new();
+    let mut show = |speech: &SynthesizedSpeech, all: usize| {
+        assert_eq!((speech.sentences.len(), all), (shown.len(), 3));
+        shown.push(speech.samples.clone());
+        ControlFlow::Continue(())
+    };
+    let any = SpeakerChoice::AnyKnown;
+    synthesizer.synthesize_by_sentence(text, &any, &options, &mut show).unwrap();
+    assert_eq!(shown.len(), 4);
+    assert!(shown[0].is_empty());
+    assert!(shown.iter().all(|samples| whole.samples.starts_with(samples)));
+    assert!(shown[3] == whole.samples);
+    // `Break` after the first sentence.
+    let mut stop = |speech: &SynthesizedSpeech, _: usize| match speech.sentences.len() {
+        0 => ControlFlow::Continue(()),
+        _ => ControlFlow::Break(()),
+    };
+    let part = synthesizer.synthesize_by_sentence(text, &any, &options, &mut stop).unwrap();
+    assert_eq!(part.sentences.len(), 1);
+}
+
+#[test]
+fn a_language_that_the_model_lacks_is_refused_before_the_first_sentence() {
+    let mut synthesizer = synthesizer();
+    synthesizer.trained.document.languages.pop();
+    let mut never = |_: &SynthesizedSpeech, _: usize| -> ControlFlow<()> { panic!("shown") };
+    let options = SpeechOptions::default();
+    let any = SpeakerChoice::AnyKnown;
+    let error = synthesizer
+        .synthesize_by_sentence("Hello there. سلام!", &any, &options, &mut never)
+        .unwrap_err();
+    assert!(matches!(error, SynthesisError::Language { .. }), "{error}");
 }

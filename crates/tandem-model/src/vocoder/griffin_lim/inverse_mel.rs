@@ -11,9 +11,9 @@
 use tandem_data::audio::mel::Filterbank;
 
 /// Iterations of the first fit.
-const ROUNDS: usize = 32;
+pub const FIRST_FIT_ROUNDS: usize = 32;
 /// Added to empty bands, so that a multiplicative update can change them.
-const FAINT: f32 = 1e-12;
+pub const FAINT_BAND: f32 = 1e-12;
 
 /// The mel filters and their transpose.
 pub struct InverseMel {
@@ -68,7 +68,7 @@ impl InverseMel {
         for (row, bands) in magnitudes.chunks_exact_mut(self.bins).zip(rows) {
             self.spread(bands);
             row.copy_from_slice(&self.gain);
-            self.fit(row, bands, ROUNDS);
+            self.fit(row, bands, FIRST_FIT_ROUNDS);
         }
         magnitudes
     }
@@ -79,7 +79,7 @@ impl InverseMel {
             for ((estimate, run), wanted) in self.estimate.iter_mut().zip(&self.bands).zip(bands) {
                 let bins = &magnitudes[run.first..run.first + run.weights.len()];
                 let found: f32 = bins.iter().zip(&run.weights).map(|(bin, w)| bin * w).sum();
-                *estimate = wanted / found.max(FAINT);
+                *estimate = wanted / found.max(FAINT_BAND);
             }
             let lacking = std::mem::take(&mut self.estimate);
             self.spread(&lacking);

@@ -12,7 +12,7 @@ use crate::profiling::{ProfilingArgs, Session};
 use std::time::Duration;
 use tandem_insight::measured::Phase;
 use tandem_insight::profile::ProfileRules;
-use tandem_pipeline::Slowdowns;
+use tandem_pipeline::{Slowdown, Slowdowns};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -36,6 +36,7 @@ pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     let cancel = cancel_on_signals()?;
     let mut session = Session::open(&args.profiling, &cancel, out)?;
     session.try_cached = false;
+    session.try_batches = false;
     let mut found = 0;
     for turn in 0..args.runs {
         let stage = SLOWED[turn % SLOWED.len()];
@@ -96,7 +97,7 @@ fn name_with(
 ) -> Result<Option<Phase>> {
     let slowed = slowed
         .iter()
-        .map(|(phase, by)| (phase.name().to_string(), Duration::from_secs_f64(by.max(0.0))));
+        .map(|(phase, by)| Slowdown::always(phase.name(), Duration::from_secs_f64(by.max(0.0))));
     session.feed.slow = Slowdowns::of(slowed);
     let verdict = session.profile(None, &ProfileRules::default(), out)?.verdict;
     out.note(&verdict.sentence);

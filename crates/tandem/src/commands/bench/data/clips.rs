@@ -5,7 +5,7 @@ use crate::failure::{Context, Result};
 use std::fs;
 use std::io::Write;
 use std::path::Path;
-use tandem_data::audio::{AudioLimits, Decoder, FileReader, Sound};
+use tandem_data::audio::{AudioConfig, Decoder, FileReader, Sound};
 use tandem_data::corpus::{Corpus, CorpusConfig};
 use tandem_units::SampleRate;
 
@@ -79,7 +79,7 @@ pub fn sentence(row: usize) -> String {
 
 fn all_speech() -> Result<Vec<i16>> {
     let corpus = Corpus::read(&demo_corpus::resolve(Path::new("demo"))?, &CorpusConfig::default())?;
-    let limits = AudioLimits::default();
+    let limits = AudioConfig::default();
     let mut file = FileReader::default();
     let mut decoder = Decoder::new(RATE, limits);
     let mut speech = Vec::new();

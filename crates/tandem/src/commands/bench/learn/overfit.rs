@@ -80,7 +80,7 @@ fn learn_by_heart(corpus: &Path, batch_size: usize, out: &Printer) -> Result<Vec
         device: device.clone(),
         scale,
         patch: config.patch,
-        grad_accum: 1,
+        batches_per_step: 1,
         seed: Seed(0),
         cancel: cancel.clone(),
         recorder: Recorder::off(),

@@ -113,8 +113,8 @@ fn pitch_of(synthesizer: &mut Synthesizer, mut mel: Vec<f32>) -> Result<Option<f
 }
 
 fn recorded_pitch(path: &Path) -> Result<Option<f64>> {
-    use tandem_data::audio::{AudioLimits, Decoder, FileReader};
-    let limits = AudioLimits::default();
+    use tandem_data::audio::{AudioConfig, Decoder, FileReader};
+    let limits = AudioConfig::default();
     let mut file = FileReader::default();
     let bytes = file.read(path, &limits)?;
     let mut decoder = Decoder::new(PitchConfig::SPEECH_22K.rate, limits);

@@ -179,7 +179,7 @@ fn idle_run(items: u64, places: usize, recorder: Recorder) -> Result<f64, Pipeli
             items: 1,
             frames: 1,
             shape: None,
-            losses: Vec::new(),
+            ..Step::default()
         });
     }
     Ok(from.elapsed().as_secs_f64() / items as f64)

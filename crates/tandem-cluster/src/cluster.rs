@@ -1,0 +1,286 @@
+//! The handle of a rank: sums, broadcasts and messages, all of them on the communication thread.
+//!
+//! In: values of this rank. Out: the same result on every rank, or an error that names the rank which is
+//! missing. Clones share the thread. Every rank must make the same calls in the same order, from one thread
+//! at a time.
+
+use crate::error::ClusterError;
+use crate::identity::Identity;
+use crate::service::{Command, Service};
+use crate::transport::{Call, Reply, Transport};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::time::Duration;
+
+/// Commands that may wait for the communication thread: a few buckets of gradients.
+const ROOM: usize = 64;
+/// Bytes of one broadcast; more are sent in pieces. MPI counts with 32 bits.
+const PIECE: usize = 256 << 20;
+/// The longest that the end of a good run waits for MPI.
+const FINISH_LIMIT: Duration = Duration::from_secs(10);
+
+#[derive(Clone, Debug)]
+pub struct ClusterOptions {
+    /// A rank that gives no sign of life for this long is lost (`--rank-timeout`).
+    pub silence_limit: Duration,
+    /// How long a failed rank waits for rank 0 to save a checkpoint.
+    pub farewell_limit: Duration,
+    /// Name and version of the program, equal on all ranks.
+    pub program: String,
+}
+
+impl Default for ClusterOptions {
+    fn default() -> ClusterOptions {
+        ClusterOptions {
+            silence_limit: Duration::from_secs(12),
+            farewell_limit: Duration::from_secs(15),
+            program: String::new(),
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct Cluster(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    commands: SyncSender<Command>,
+    rank: usize,
+    ranks: usize,
+    identities: Vec<Identity>,
+}
+
+/// A sum that is under way.
+#[must_use = "every rank must take part in every sum"]
+pub struct PendingSum(Receiver<Result<Reply, ClusterError>>);
+
+impl PendingSum {
+    pub fn wait(self) -> Result<Vec<f32>, ClusterError> {
+        match self.0.recv().map_err(|_| ClusterError::ThreadEnded)?? {
+            Reply::F32(values) => Ok(values),
+            _ => Err(ClusterError::ThreadEnded),
+        }
+    }
+}
+
+impl Cluster {
+    /// Joins the ranks that the launcher started. `None` in a process that was started alone.
+    #[cfg(feature = "mpi")]
+    pub fn join(options: ClusterOptions) -> Result<Option<Cluster>, ClusterError> {
+        use crate::launch::Launch;
+        let Some(launch) = Launch::of_this_process().filter(Launch::is_parallel) else {
+            return Ok(None);
+        };
+        let cluster = Cluster::start(options, crate::mpi_transport::MpiTransport::start)?;
+        if cluster.ranks() != launch.ranks {
+            let Launch { launcher, ranks: started, .. } = launch;
+            return Err(ClusterError::NotConnected { launcher, started, seen: cluster.ranks() });
+        }
+        Ok(Some(cluster))
+    }
+
+    /// Starts the communication thread, which makes the transport.
+    pub fn start<T, F>(options: ClusterOptions, make: F) -> Result<Cluster, ClusterError>
+    where
+        T: Transport,
+        F: FnOnce() -> Result<T, ClusterError> + Send + 'static,
+    {
+        let (commands, received) = sync_channel(ROOM);
+        let (tell, told) = sync_channel(1);
+        let program = options.program.clone();
+        let communicate = move || {
+            let transport = match make() {
+                Ok(transport) => transport,
+                Err(error) => {
+                    let _ = tell.send(Err(error));
+                    return;
+                }
+            };
+            let place = (transport.rank(), transport.ranks());
+            if tell.send(Ok(place)).is_ok() {
+                Service::new(transport, options).run(&received);
+            }
+        };
+        std::thread::Builder::new()
+            .name("tandem-ranks".into())
+            .spawn(communicate)
+            .map_err(|error| ClusterError::Start { why: error.to_string() })?;
+        let (rank, ranks) = told.recv().map_err(|_| ClusterError::ThreadEnded)??;
+        let inner = Inner { commands, rank, ranks, identities: Vec::new() };
+        Cluster(Arc::new(inner)).identified(&program)
+    }
+
+    /// Tells the ranks who they are, and compares their programs.
+    fn identified(self, program: &str) -> Result<Cluster, ClusterError> {
+        let own = serde_json::to_vec(&Identity::of_this_process(program)).unwrap_or_default();
+        let all = self.gather(own)?;
+        let all = all.iter().map(|bytes| serde_json::from_slice(bytes).unwrap_or_default());
+        let identities: Vec<Identity> = all.collect();
+        self.command(Command::Identify(identities.clone()))?;
+        let Inner { commands, rank, ranks, .. } = &*self.0;
+        let (commands, rank, ranks) = (commands.clone(), *rank, *ranks);
+        let cluster = Cluster(Arc::new(Inner { commands, rank, ranks, identities }));
+        let programs = cluster.identities().iter().map(|known| known.program.as_str());
+        cluster.compare(programs, "another version of the program")?;
+        Ok(cluster)
+    }
+
+    pub fn rank(&self) -> usize {
+        self.0.rank
+    }
+
+    pub fn ranks(&self) -> usize {
+        self.0.ranks
+    }
+
+    /// Whether this rank writes what there is one of: checkpoints, samples, messages.
+    pub fn is_first(&self) -> bool {
+        self.rank() == 0
+    }
+
+    pub fn identities(&self) -> &[Identity] {
+        &self.0.identities
+    }
+
+    pub fn host(&self, rank: usize) -> &str {
+        self.identities().get(rank).map_or("unknown", |known| known.host.as_str())
+    }
+
+    /// The number of this rank among those of its machine.
+    pub fn local_rank(&self) -> usize {
+        self.on_this_host().take_while(|rank| *rank < self.rank()).count()
+    }
+
+    /// Ranks on this machine.
+    pub fn local_ranks(&self) -> usize {
+        self.on_this_host().count()
+    }
+
+    /// Ranks that use the same cores as this one: those of this machine, unless the launcher gave each
+    /// its own cores.
+    pub fn ranks_on_same_cores(&self) -> usize {
+        let cores = |rank: usize| &self.identities()[rank].cores;
+        self.on_this_host().filter(|rank| cores(*rank) == cores(self.rank())).count().max(1)
+    }
+
+    fn on_this_host(&self) -> impl Iterator<Item = usize> {
+        (0..self.ranks()).filter(|rank| self.host(*rank) == self.host(self.rank()))
+    }
+
+    /// The sum over all ranks. The order of the addition is that of the transport; with two ranks there is
+    /// only one.
+    pub fn sum_f64(&self, values: Vec<f64>) -> Result<Vec<f64>, ClusterError> {
+        match self.call(Call::SumF64(values))? {
+            Reply::F64(values) => Ok(values),
+            _ => Err(ClusterError::ThreadEnded),
+        }
+    }
+
+    /// Starts a sum over all ranks. Several may be under way; all ranks start them in the same order.
+    pub fn start_sum(&self, values: Vec<f32>) -> Result<PendingSum, ClusterError> {
+        self.begin(Call::SumF32(values)).map(PendingSum)
+    }
+
+    /// Returns when all ranks have called it.
+    pub fn barrier(&self) -> Result<(), ClusterError> {
+        self.sum_f64(vec![1.0]).map(drop)
+    }
+
+    /// The bytes of one rank, on every rank. What the other ranks pass does not matter.
+    pub fn broadcast(&self, root: usize, bytes: Vec<u8>) -> Result<Vec<u8>, ClusterError> {
+        let mine = self.rank() == root;
+        let length = if mine { bytes.len() as u64 } else { 0 };
+        let length = self.bytes(Call::Broadcast { root, bytes: length.to_le_bytes().to_vec() })?;
+        let length: [u8; 8] = length.try_into().map_err(|_| ClusterError::ThreadEnded)?;
+        let length = u64::from_le_bytes(length) as usize;
+        let mut whole = Vec::with_capacity(length);
+        while whole.len() < length {
+            let size = PIECE.min(length - whole.len());
+            let piece = match mine {
+                true => bytes[whole.len()..][..size].to_vec(),
+                false => vec![0; size],
+            };
+            whole.extend(self.bytes(Call::Broadcast { root, bytes: piece })?);
+        }
+        Ok(whole)
+    }
+
+    /// The bytes of every rank, on every rank.
+    pub fn gather(&self, bytes: Vec<u8>) -> Result<Vec<Vec<u8>>, ClusterError> {
+        (0..self.ranks()).map(|root| self.broadcast(root, bytes.clone())).collect()
+    }
+
+    /// Fails on every rank if one of them has another value than rank 0.
+    pub fn check_equal(&self, value: &str, what: &'static str) -> Result<(), ClusterError> {
+        let all = self.gather(value.as_bytes().to_vec())?;
+        let all: Vec<_> = all.iter().map(|bytes| String::from_utf8_lossy(bytes)).collect();
+        self.compare(all.iter().map(|text| &**text), what)
+    }
+
+    fn compare<'a>(
+        &self,
+        values: impl Iterator<Item = &'a str>,
+        what: &'static str,
+    ) -> Result<(), ClusterError> {
+        let values: Vec<&str> = values.collect();
+        match values.iter().position(|value| *value != values[0]) {
+            Some(rank) => {
+                Err(ClusterError::Differs { rank, host: self.host(rank).to_string(), what })
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// A message to one rank. Returns when the network took it.
+    pub fn send(&self, to: usize, bytes: Vec<u8>) -> Result<(), ClusterError> {
+        self.call(Call::Send { to, bytes }).map(drop)
+    }
+
+    /// The next message of one rank.
+    pub fn receive(&self, from: usize) -> Result<Vec<u8>, ClusterError> {
+        self.bytes(Call::Receive { from })
+    }
+
+    /// The job ended well on this rank. Waits for the others.
+    pub fn finish(&self) -> Result<(), ClusterError> {
+        self.barrier()?;
+        let (done, ended) = sync_channel(1);
+        self.command(Command::Finish { done })?;
+        // The work is done: a library that does not end is left behind.
+        let _ = ended.recv_timeout(FINISH_LIMIT);
+        Ok(())
+    }
+
+    /// The job failed on this rank. The others are told, and this returns when the process may end:
+    /// rank 0 calls it after its checkpoint is written, and the others wait for that.
+    pub fn fail(&self, why: &str) {
+        let (done, ended) = sync_channel(1);
+        if self.command(Command::Stop { why: why.to_string(), done }).is_ok() {
+            let _ = ended.recv();
+        }
+    }
+
+    fn bytes(&self, call: Call) -> Result<Vec<u8>, ClusterError> {
+        match self.call(call)? {
+            Reply::Bytes(bytes) => Ok(bytes),
+            _ => Err(ClusterError::ThreadEnded),
+        }
+    }
+
+    fn call(&self, call: Call) -> Result<Reply, ClusterError> {
+        self.begin(call)?.recv().map_err(|_| ClusterError::ThreadEnded)?
+    }
+
+    fn begin(&self, call: Call) -> Result<Receiver<Result<Reply, ClusterError>>, ClusterError> {
+        let (reply, answer) = sync_channel(1);
+        self.command(Command::Call { call, reply })?;
+        Ok(answer)
+    }
+
+    fn command(&self, command: Command) -> Result<(), ClusterError> {
+        self.0.commands.send(command).map_err(|_| ClusterError::ThreadEnded)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,127 @@
+//! The handle over threads of one process: what a job of several ranks relies on.
+
+use super::*;
+use crate::in_process::Hub;
+use std::time::Instant;
+
+fn options() -> ClusterOptions {
+    ClusterOptions { silence_limit: Duration::from_millis(1500), ..ClusterOptions::default() }
+}
+
+/// Runs a closure on each rank of a new job.
+fn on_ranks<R: Send>(ranks: usize, work: impl Fn(Cluster, Hub) -> R + Sync) -> Vec<R> {
+    let hub = Hub::new(ranks);
+    std::thread::scope(|scope| {
+        let handles: Vec<_> = (0..ranks)
+            .map(|rank| {
+                let (hub, work) = (hub.clone(), &work);
+                scope.spawn(move || {
+                    let transport = hub.transport(rank);
+                    let cluster = Cluster::start(options(), move || Ok(transport)).unwrap();
+                    work(cluster, hub)
+                })
+            })
+            .collect();
+        handles.into_iter().map(|handle| handle.join().unwrap()).collect()
+    })
+}
+
+#[test]
+fn sums_and_broadcasts_are_equal_on_all_ranks() {
+    let found = on_ranks(3, |cluster, _| {
+        let rank = cluster.rank();
+        let first = cluster.start_sum(vec![rank as f32, 1.0]).unwrap();
+        let second = cluster.start_sum(vec![0.5]).unwrap();
+        let sums = (first.wait().unwrap(), second.wait().unwrap());
+        let told = cluster.broadcast(2, vec![rank as u8; rank]).unwrap();
+        let all = cluster.gather(vec![rank as u8]).unwrap();
+        cluster.finish().unwrap();
+        (sums, told, all)
+    });
+    let expected = ((vec![3.0, 3.0], vec![1.5]), vec![2, 2], vec![vec![0], vec![1], vec![2]]);
+    assert_eq!(found, vec![expected; 3]);
+}
+
+#[test]
+fn messages_arrive_in_order() {
+    let found = on_ranks(2, |cluster, _| {
+        let list: Vec<Vec<u8>> = match cluster.rank() {
+            0 => (0..5).map(|_| cluster.receive(1).unwrap()).collect(),
+            _ => {
+                (0..5).for_each(|number| cluster.send(0, vec![number]).unwrap());
+                Vec::new()
+            }
+        };
+        cluster.finish().unwrap();
+        list
+    });
+    assert_eq!(found[0], (0..5).map(|number| vec![number]).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_rank_that_differs_is_named() {
+    let found = on_ranks(3, |cluster, _| {
+        let value = if cluster.rank() == 1 { "b" } else { "a" };
+        cluster.check_equal(value, "other settings").unwrap_err().to_string()
+    });
+    for error in found {
+        assert!(error.starts_with("rank 1 on host "), "{error}");
+        assert!(error.ends_with(" has other settings than rank 0"), "{error}");
+    }
+}
+
+#[test]
+fn a_rank_that_is_cut_off_fails_the_calls_of_all_others_and_is_named() {
+    let found = on_ranks(3, |cluster, hub| {
+        cluster.barrier().unwrap();
+        if cluster.rank() == 2 {
+            hub.cut_off(2);
+        }
+        let begun = Instant::now();
+        let error = cluster.sum_f64(vec![1.0]).unwrap_err();
+        cluster.fail("it cannot continue");
+        (error, begun.elapsed())
+    });
+    for (error, _) in &found[..2] {
+        assert!(matches!(error, ClusterError::Lost { rank: 2, .. }), "{error}");
+    }
+    // It hears nothing of the others either.
+    assert!(matches!(found[2].0, ClusterError::Lost { rank: 0, .. }), "{}", found[2].0);
+}
+
+#[test]
+fn a_rank_that_stops_tells_the_others_why_and_leaves_after_rank_0() {
+    let left = std::sync::Mutex::new(Vec::new());
+    let found = on_ranks(3, |cluster, _| {
+        cluster.barrier().unwrap();
+        let told = match cluster.rank() {
+            1 => "its own error".to_string(),
+            _ => cluster.sum_f64(vec![1.0]).unwrap_err().to_string(),
+        };
+        if cluster.is_first() {
+            // Rank 0 writes its checkpoint.
+            std::thread::sleep(Duration::from_millis(200));
+            left.lock().unwrap().push(0);
+        }
+        cluster.fail("the disk is full");
+        if !cluster.is_first() {
+            left.lock().unwrap().push(cluster.rank());
+        }
+        told
+    });
+    for told in [&found[0], &found[2]] {
+        assert!(told.starts_with("rank 1 on host "), "{told}");
+        assert!(told.ends_with(" stopped: the disk is full"), "{told}");
+    }
+    assert_eq!(left.lock().unwrap()[0], 0);
+}
+
+#[test]
+fn ranks_of_one_machine_share_its_cores() {
+    let found = on_ranks(2, |cluster, _| {
+        let local = (cluster.local_rank(), cluster.local_ranks(), cluster.ranks_on_same_cores());
+        cluster.finish().unwrap();
+        local
+    });
+    assert_eq!(found, [(0, 2, 2), (1, 2, 2)]);
+}

@@ -1,0 +1,285 @@
+//! The thread that makes all calls of a rank.
+//!
+//! In: [`Command`]s of the other threads. Out: replies, or one error for all of them. MPI is entered from
+//! this thread only. While a call is under way the thread polls it, sends and receives signs of life,
+//! and gives up when a rank is lost. A call that was given up is never touched again: its memory
+//! stays with the transport until the process ends.
+
+use crate::cluster::ClusterOptions;
+use crate::error::ClusterError;
+use crate::identity::Identity;
+use crate::note::Note;
+use crate::transport::{Call, CallId, Delivered, Reply, Transport, TransportError};
+use crate::watch::Watch;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
+use std::time::{Duration, Instant};
+
+/// The longest sleep while nothing is under way.
+const IDLE: Duration = Duration::from_millis(10);
+/// Time between two looks at notes and processes.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+const SIGN_EVERY: Duration = Duration::from_millis(500);
+/// A call is polled without sleep for this long. Most are over by then.
+const SPIN: Duration = Duration::from_millis(2);
+const POLL_EVERY: Duration = Duration::from_micros(100);
+/// The longest that the end of a failed rank waits for notes to leave.
+const FAREWELL: Duration = Duration::from_secs(1);
+
+pub(crate) type ReplySender = SyncSender<Result<Reply, ClusterError>>;
+
+pub(crate) enum Command {
+    Call {
+        call: Call,
+        reply: ReplySender,
+    },
+    /// Who the ranks are.
+    Identify(Vec<Identity>),
+    /// This rank ends with an error. Answered when the process may end.
+    Stop {
+        why: String,
+        done: SyncSender<()>,
+    },
+    /// All ranks end well.
+    Finish {
+        done: SyncSender<()>,
+    },
+}
+
+pub(crate) struct Service<T> {
+    transport: T,
+    options: ClusterOptions,
+    identities: Vec<Identity>,
+    watch: Watch,
+    active: Vec<(CallId, ReplySender)>,
+    /// Calls whose transport reported an error: the watch will name the rank.
+    broken: Vec<ReplySender>,
+    fault: Option<(TransportError, Instant)>,
+    failed: Option<ClusterError>,
+    outbox: BTreeMap<usize, VecDeque<Note>>,
+    released: bool,
+    looked: Instant,
+    signed: Option<Instant>,
+    progressed: Instant,
+}
+
+impl<T: Transport> Service<T> {
+    pub(crate) fn new(transport: T, options: ClusterOptions) -> Service<T> {
+        let (rank, ranks) = (transport.rank(), transport.ranks());
+        let watch = Watch::new(rank, ranks, options.silence_limit);
+        let identity = |_| Identity { host: "unknown".into(), ..Identity::default() };
+        Service {
+            identities: (0..ranks).map(identity).collect(),
+            outbox: watch.peers().into_iter().map(|peer| (peer, VecDeque::new())).collect(),
+            watch,
+            transport,
+            options,
+            active: Vec::new(),
+            broken: Vec::new(),
+            fault: None,
+            failed: None,
+            released: false,
+            looked: Instant::now(),
+            signed: None,
+            progressed: Instant::now(),
+        }
+    }
+
+    /// Runs until the job ends, well or not.
+    pub(crate) fn run(mut self, commands: &Receiver<Command>) {
+        loop {
+            let command = match self.active.is_empty() {
+                true => commands.recv_timeout(IDLE),
+                false => commands.try_recv().map_err(|error| match error {
+                    std::sync::mpsc::TryRecvError::Empty => RecvTimeoutError::Timeout,
+                    std::sync::mpsc::TryRecvError::Disconnected => RecvTimeoutError::Disconnected,
+                }),
+            };
+            match command {
+                Ok(Command::Call { call, reply }) => self.start(call, reply),
+                Ok(Command::Identify(identities)) => {
+                    self.watch.identify(&identities);
+                    self.identities = identities;
+                }
+                Ok(Command::Finish { done }) => {
+                    self.transport.finish();
+                    let _ = done.send(());
+                    return;
+                }
+                Ok(Command::Stop { why, done }) => {
+                    self.stop(&why);
+                    let _ = done.send(());
+                    return;
+                }
+                // Every handle is gone, and nobody said that the job ended.
+                Err(RecvTimeoutError::Disconnected) => return self.stop("its process ended early"),
+                Err(RecvTimeoutError::Timeout) => self.pause(),
+            }
+            self.poll();
+            self.look();
+        }
+    }
+
+    fn start(&mut self, call: Call, reply: ReplySender) {
+        if let Some(error) = &self.failed {
+            let _ = reply.send(Err(error.clone()));
+            return;
+        }
+        self.progressed = Instant::now();
+        match self.transport.start(call) {
+            Ok(id) => self.active.push((id, reply)),
+            Err(error) => self.note_fault(error, reply),
+        }
+    }
+
+    /// Between two polls. The thread that waits for the reply does not use its core, so a short wait is
+    /// spent here; a long one is for a slower rank, and leaves the core to the data pipeline.
+    fn pause(&self) {
+        if self.active.is_empty() {
+            return;
+        }
+        match self.progressed.elapsed() < SPIN {
+            true => std::thread::yield_now(),
+            false => std::thread::sleep(POLL_EVERY),
+        }
+    }
+
+    fn poll(&mut self) {
+        let mut index = 0;
+        while index < self.active.len() && self.failed.is_none() {
+            match self.transport.poll(self.active[index].0) {
+                Ok(None) => index += 1,
+                Ok(Some(answer)) => {
+                    let (_, reply) = self.active.remove(index);
+                    self.progressed = Instant::now();
+                    // The caller may have given up.
+                    let _ = reply.send(Ok(answer));
+                }
+                Err(error) => {
+                    let (_, reply) = self.active.remove(index);
+                    self.note_fault(error, reply);
+                }
+            }
+        }
+    }
+
+    /// An error of the network: which rank it is shows by its silence.
+    fn note_fault(&mut self, error: TransportError, reply: ReplySender) {
+        self.broken.push(reply);
+        self.fault.get_or_insert((error, Instant::now()));
+    }
+
+    fn look(&mut self) {
+        if self.looked.elapsed() < LOOK_EVERY {
+            return;
+        }
+        self.looked = Instant::now();
+        self.take_notes();
+        self.send_notes();
+        if let Some((rank, why)) = self.watch.look(self.looked)
+            && self.failed.is_none()
+        {
+            self.give_up(rank, why);
+        }
+        if let Some((error, since)) = &self.fault
+            && since.elapsed() > self.options.silence_limit
+        {
+            let TransportError { call, why } = error.clone();
+            self.fail(ClusterError::Mpi { call, why });
+        }
+    }
+
+    fn take_notes(&mut self) {
+        while let Ok(Some((sender, bytes))) = self.transport.take_note() {
+            self.watch.heard(sender);
+            match Note::decode(&bytes) {
+                Some(Note::Stopped { rank, why }) => self.peer_stopped(rank, why),
+                Some(Note::Lost { rank, why }) if rank == self.transport.rank() => {
+                    self.fail(ClusterError::GivenUp { rank, why });
+                }
+                Some(Note::Lost { rank, why }) => self.give_up(rank, why),
+                Some(Note::Released) => self.released = true,
+                Some(Note::Alive) | None => {}
+            }
+        }
+    }
+
+    fn send_notes(&mut self) {
+        let sign_due = self.signed.is_none_or(|at| at.elapsed() >= SIGN_EVERY);
+        for (&peer, notes) in &mut self.outbox {
+            let note = notes.front().cloned().or(sign_due.then_some(Note::Alive));
+            let Some(note) = note else { continue };
+            // A network that does not take it shows by the silence of the other side.
+            let sent = self.transport.send_note(peer, &note.encode());
+            if sent == Ok(Delivered::Yes) {
+                notes.pop_front();
+            }
+        }
+        if sign_due {
+            self.signed = Some(Instant::now());
+        }
+    }
+
+    fn give_up(&mut self, rank: usize, why: String) {
+        let host = self.host(rank);
+        self.tell_all(&Note::Lost { rank, why: why.clone() });
+        self.fail(ClusterError::Lost { rank, host, why });
+    }
+
+    fn peer_stopped(&mut self, rank: usize, why: String) {
+        let host = self.host(rank);
+        self.tell_all(&Note::Stopped { rank, why: why.clone() });
+        self.fail(ClusterError::Stopped { rank, host, why });
+    }
+
+    /// Rank 0 passes on what it learned; the others have nobody to tell.
+    fn tell_all(&mut self, note: &Note) {
+        if self.transport.rank() == 0 && self.failed.is_none() {
+            self.outbox.values_mut().for_each(|notes| notes.push_back(note.clone()));
+        }
+    }
+
+    fn fail(&mut self, error: ClusterError) {
+        let error = self.failed.get_or_insert(error).clone();
+        let active = self.active.drain(..).map(|(_, reply)| reply);
+        for reply in active.chain(self.broken.drain(..)) {
+            let _ = reply.send(Err(error.clone()));
+        }
+        self.fault = None;
+    }
+
+    fn host(&self, rank: usize) -> String {
+        self.identities.get(rank).map_or_else(|| "unknown".into(), |known| known.host.clone())
+    }
+
+    /// The end of a failed rank. The launcher ends all ranks when the first one ends with an error, so
+    /// every rank waits until rank 0 has written its checkpoint.
+    fn stop(&mut self, why: &str) {
+        let rank = self.transport.rank();
+        if self.failed.is_none() {
+            let note = Note::stopped(rank, why);
+            self.outbox.values_mut().for_each(|notes| notes.push_back(note.clone()));
+            let (host, why) = (self.host(rank), why.to_string());
+            self.fail(ClusterError::Stopped { rank, host, why });
+        }
+        if rank == 0 {
+            self.outbox.values_mut().for_each(|notes| notes.push_back(Note::Released));
+        }
+        let begun = Instant::now();
+        while !self.may_leave(begun.elapsed()) {
+            std::thread::sleep(LOOK_EVERY);
+            self.take_notes();
+            self.send_notes();
+            let root_lost = self.watch.look(Instant::now()).is_some_and(|(lost, _)| lost == 0);
+            self.released |= root_lost && rank != 0;
+        }
+    }
+
+    fn may_leave(&self, waited: Duration) -> bool {
+        let sent = self.outbox.values().all(VecDeque::is_empty);
+        match self.transport.rank() {
+            0 => sent || waited > FAREWELL,
+            _ => self.released || waited > self.options.farewell_limit,
+        }
+    }
+}

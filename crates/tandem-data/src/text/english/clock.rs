@@ -1,0 +1,106 @@
+//! Times of day: `3:05 pm`, `15:30`, `7.30pm`, `0800 hours`.
+//!
+//! In: a scan before a digit. Out: words, and `to` where a range follows.
+
+use super::super::numeral::{Clock, digits};
+use super::super::scan::{Scan, letters};
+use super::super::spoken::Spoken;
+use super::amounts::range;
+use super::numbers::cardinal;
+
+/// Reads a time with a colon, or with a dot before `am` or `pm`.
+pub fn try_clock(scan: &mut Scan<'_>, out: &mut Spoken) -> bool {
+    let Some(clock) = Clock::parse(scan.rest()).or_else(|| with_dot(scan)) else {
+        return try_military(scan, out);
+    };
+    scan.skip(clock.len);
+    let half = half_of_day(scan);
+    let hour = cardinal(&clock.hour.to_string());
+    let minute = clock.minute.to_string();
+    let time = match (clock.minute, half) {
+        (0, Some(_)) => hour,
+        (0, None) if clock.hour <= 12 => format!("{hour} o'clock"),
+        (0, None) => format!("{hour} hundred"),
+        (1..10, _) => format!("{hour} oh {}", cardinal(&minute)),
+        _ => format!("{hour} {}", cardinal(&minute)),
+    };
+    out.number(&time);
+    if let Some(second) = clock.second {
+        let name = if second == 1 { "second" } else { "seconds" };
+        out.number(&format!("and {} {name}", cardinal(&second.to_string())));
+    }
+    if let Some(half) = half {
+        out.number(half);
+    }
+    range(scan, out);
+    true
+}
+
+/// `7.30pm`: British writing, only where `am` or `pm` shows that it is a time.
+fn with_dot(scan: &Scan<'_>) -> Option<Clock> {
+    let text = scan.rest();
+    let hour = digits(text);
+    let minute = digits(text[hour.len()..].strip_prefix('.')?);
+    let clock = Clock::parse(&format!("{hour}:{minute}"))?;
+    let mut after = *scan;
+    after.skip(clock.len);
+    half_of_day(&mut after).is_some().then_some(clock)
+}
+
+/// `0800 hours`, `1430 hours`.
+fn try_military(scan: &mut Scan<'_>, out: &mut Spoken) -> bool {
+    let text = scan.rest();
+    let found = digits(text);
+    let Some(after) = text[found.len()..].strip_prefix(' ').filter(|_| found.len() == 4) else {
+        return false;
+    };
+    let word = letters(after);
+    let (Ok(hour), Ok(minute)) = (found[..2].parse::<u8>(), found[2..].parse::<u8>()) else {
+        return false;
+    };
+    // `2000 hours` is rather a duration.
+    let time = hour < 24 && minute < 60 && (hour < 10 || minute > 0);
+    if !time || !matches!(word, "hours" | "hrs") {
+        return false;
+    }
+    scan.skip(text.len() - after.len() + word.len());
+    let lead = if hour < 10 { "zero " } else { "" };
+    let minutes = match minute {
+        0 => "hundred".to_owned(),
+        1..10 => format!("oh {}", cardinal(&minute.to_string())),
+        _ => cardinal(&minute.to_string()),
+    };
+    let hours = if hour == 0 { "zero".into() } else { cardinal(&hour.to_string()) };
+    out.number(&format!("{lead}{hours} {minutes} hours"));
+    true
+}
+
+/// `am` or `pm` in any spelling, after an optional space. The scan moves past it.
+pub fn half_of_day(scan: &mut Scan<'_>) -> Option<&'static str> {
+    let rest = scan.rest();
+    let text = rest.strip_prefix(' ').unwrap_or(rest);
+    let half = match text.bytes().next()?.to_ascii_lowercase() {
+        b'a' => "a m",
+        b'p' => "p m",
+        _ => return None,
+    };
+    let mut tail = &text[1..];
+    let dotted = tail.starts_with('.');
+    tail = tail.strip_prefix('.').unwrap_or(tail);
+    tail = tail.strip_prefix(['m', 'M'])?;
+    if tail.starts_with(|c: char| c.is_alphanumeric() || c == '\'') {
+        return None;
+    }
+    scan.skip(rest.len() - tail.len());
+    // The dot of `p.m.` may also end the sentence: then it stays.
+    if dotted && tail.starts_with('.') && !ends_sentence(&tail[1..]) {
+        scan.skip(1);
+    }
+    Some(half)
+}
+
+/// Whether a dot before `rest` ends a sentence.
+pub fn ends_sentence(rest: &str) -> bool {
+    let next = rest.trim_start_matches([' ', '"', ')', '\'']);
+    next.is_empty() || next.starts_with(char::is_uppercase)
+}

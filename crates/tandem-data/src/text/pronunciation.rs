@@ -1,0 +1,199 @@
+//! Phonemes without another program: which languages have them, and how words get them.
+//!
+//! In: the words of a normalised sentence. Out: the same words with phonemes (IPA), and which of
+//! them were guessed or have none. Opens no file: the data is part of the program. A word without
+//! phonemes keeps its characters. Next on the path: [`super::symbols`].
+
+mod arpabet; // the phones of English
+mod packed_lexicon; // the CMU dictionary
+mod letter_to_sound; // unknown English words
+mod inflection; // plurals, possessives, -ed, -ing, compounds
+mod homographs; // read, lead, live: by their neighbours
+mod english; // an English sentence
+mod persian; // a Persian sentence: common words, ezafe
+
+use super::TextError;
+use super::language::Language;
+use super::words::{Sentence, Word};
+use serde::{Deserialize, Deserializer, Serialize};
+
+/// Where the symbols of a text come from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Pronunciation {
+    /// Built-in phonemes for the languages that have them, characters for the others.
+    #[default]
+    Auto,
+    /// Written letters.
+    Characters,
+    /// Built-in phonemes; a language without them is an error.
+    BuiltIn,
+    /// Phonemes of the program espeak-ng, for every language.
+    Espeak,
+}
+
+impl Pronunciation {
+    pub const ALL: [Self; 4] = [Self::Auto, Self::Characters, Self::BuiltIn, Self::Espeak];
+
+    /// As it is typed and saved.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Characters => "characters",
+            Self::BuiltIn => "built-in",
+            Self::Espeak => "espeak",
+        }
+    }
+
+    /// What is used for one language.
+    pub fn source(self, language: Language) -> Result<SymbolSource, TextError> {
+        match (self, language) {
+            (Self::Characters, _) => Ok(SymbolSource::Characters),
+            (Self::Espeak, _) => Ok(SymbolSource::Espeak),
+            (Self::Auto, _) => Ok(Self::of_auto(language)),
+            (Self::BuiltIn, Language::English | Language::Persian) => Ok(SymbolSource::BuiltIn),
+            (Self::BuiltIn, _) => Err(TextError::NoBuiltIn { language }),
+        }
+    }
+
+    /// What [`Self::Auto`] uses for a language. Not the list of Persian words: in ordinary text it
+    /// leaves many words in characters, so that a voice would have to learn both.
+    // Saved voices say `auto` too: another answer here needs another version of the voice format.
+    pub fn of_auto(language: Language) -> SymbolSource {
+        match language {
+            Language::English => SymbolSource::BuiltIn,
+            _ => SymbolSource::Characters,
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Pronunciation {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        const NAMES: [&str; 4] = ["auto", "characters", "built-in", "espeak"];
+        let name = String::deserialize(from)?;
+        // Up to version 2 of the text front end, all phonemes were those of espeak-ng.
+        let name = if name == "phonemes" { "espeak" } else { &name };
+        let known = Self::ALL.into_iter().find(|source| source.name() == name);
+        known.ok_or_else(|| serde::de::Error::unknown_variant(name, &NAMES))
+    }
+}
+
+impl std::fmt::Display for Pronunciation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// What the symbols of one language are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SymbolSource {
+    Characters,
+    BuiltIn,
+    Espeak,
+}
+
+impl std::fmt::Display for SymbolSource {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(match self {
+            Self::Characters => "characters",
+            Self::BuiltIn => "built-in phonemes",
+            Self::Espeak => "phonemes of espeak-ng",
+        })
+    }
+}
+
+/// Words that no list has.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Uncertain {
+    /// All words of the text that were read with built-in phonemes.
+    #[serde(skip)]
+    pub words: usize,
+    /// Read by the letter-to-sound model.
+    pub guessed: Vec<String>,
+    /// Without phonemes: their symbols are characters.
+    pub as_characters: Vec<String>,
+}
+
+impl Uncertain {
+    pub fn counts(&self) -> WordCounts {
+        let [words, guessed, as_characters] =
+            [self.words, self.guessed.len(), self.as_characters.len()].map(|count| count as u64);
+        WordCounts { words, guessed, as_characters }
+    }
+}
+
+/// How many words were read with built-in phonemes, and how many of them no list has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WordCounts {
+    pub words: u64,
+    pub guessed: u64,
+    pub as_characters: u64,
+}
+
+impl std::ops::AddAssign for WordCounts {
+    fn add_assign(&mut self, more: Self) {
+        self.words += more.words;
+        self.guessed += more.guessed;
+        self.as_characters += more.as_characters;
+    }
+}
+
+/// The text of sentences in phonemes. Words that have phonemes already keep them.
+pub fn read(language: Language, sentences: &[Sentence], uncertain: &mut Uncertain) -> String {
+    let mut out = String::with_capacity(64);
+    for sentence in sentences {
+        out.push_str(&sentence.lead);
+        uncertain.words += sentence.words.len();
+        for (place, word) in sentence.words.iter().enumerate() {
+            match &word.phonemes {
+                Some(phonemes) => out.push_str(phonemes),
+                None => word_phonemes(language, &sentence.words, place, &mut out, uncertain),
+            }
+            // A hyphen joins two words into one.
+            out.push_str(if word.tail == "-" { "" } else { &word.tail });
+        }
+    }
+    out.truncate(out.trim_end().len());
+    out
+}
+
+fn word_phonemes(
+    language: Language,
+    words: &[Word],
+    place: usize,
+    out: &mut String,
+    uncertain: &mut Uncertain,
+) {
+    let text = &words[place].text;
+    let outcome = match language {
+        Language::English => english::read(words, place, out),
+        Language::Persian => persian::read(words, place, out),
+        _ => Outcome::Unknown,
+    };
+    match outcome {
+        Outcome::Known => {}
+        Outcome::Guessed => uncertain.guessed.push(text.clone()),
+        Outcome::Unknown => {
+            out.push_str(text);
+            uncertain.as_characters.push(text.clone());
+        }
+    }
+}
+
+/// How the phonemes of a word were found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outcome {
+    Known,
+    Guessed,
+    /// Nothing was written.
+    Unknown,
+}
+
+/// Identifies the built-in data: part of the cache key.
+pub fn fingerprint() -> [u64; 3] {
+    [packed_lexicon::fingerprint(), letter_to_sound::fingerprint(), persian::fingerprint()]
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,151 @@
+//! The networks of the neural vocoder: ConvNeXt blocks over mel frames.
+//!
+//! In: normalised mel frames; for the filter also the pitch. Out: the pitch classes of each frame, and the filters of
+//! pulses and noise: log-magnitudes relative to the envelope of the mel frame, and a phase. The layout follows Vocos
+//! (Siuzdak 2023): all layers run at the frame rate, an inverse Fourier transform makes the samples.
+//! Next: [`super::losses`] for training, [`super::NeuralVocoder`] for synthesis.
+
+use super::config::VocoderConfig;
+use super::pitch_bins::PITCH_OUTPUTS;
+use crate::network::layers::{Init, Linear, with_neighbours};
+use crate::network::ops;
+use burn::module::{Module, Param};
+use burn::tensor::{Device, Tensor};
+use tandem_units::Seed;
+
+/// Frames of a depthwise convolution.
+pub const KERNEL: usize = 7;
+/// Width of the middle of a block, in widths of the block.
+const EXPANSION: usize = 3;
+/// What the filter network knows about the pitch of a frame.
+pub const PITCH_FEATURES: usize = 2;
+/// Initial weight of a block's output.
+const INITIAL_GAIN: f32 = 0.2;
+
+/// Pitch and filter networks.
+#[derive(Module, Debug)]
+pub struct VocoderNetwork {
+    pitch: Trunk,
+    pitch_head: Linear,
+    filter: Trunk,
+    filter_head: Linear,
+}
+
+/// Layers from frames to hidden frames.
+#[derive(Module, Debug)]
+struct Trunk {
+    input: Linear,
+    first_norm: Norm,
+    blocks: Vec<Block>,
+    last_norm: Norm,
+}
+
+/// Depthwise convolution, norm, two linear layers, added to its input.
+#[derive(Module, Debug)]
+struct Block {
+    /// `[KERNEL, width]`.
+    depthwise: Param<Tensor<2>>,
+    norm: Norm,
+    up: Linear,
+    down: Linear,
+    /// `[1, width]`.
+    gain: Param<Tensor<2>>,
+}
+
+/// Layer norm; the scale is relative to one. Shapes: `[1, width]`.
+#[derive(Module, Debug)]
+struct Norm {
+    scale: Param<Tensor<2>>,
+    shift: Param<Tensor<2>>,
+}
+
+impl VocoderNetwork {
+    /// A new network. Trainable only on a device with autodiff.
+    pub fn new(config: &VocoderConfig, seed: Seed, device: &Device) -> VocoderNetwork {
+        let init = &mut Init::new(seed, device);
+        let VocoderConfig { bands, width, blocks, pitch_width, pitch_blocks, .. } = *config;
+        VocoderNetwork {
+            pitch: Trunk::new(init, bands, pitch_width, pitch_blocks),
+            pitch_head: Linear::new(init, pitch_width, PITCH_OUTPUTS),
+            filter: Trunk::new(init, bands + PITCH_FEATURES, width, blocks),
+            // At the start the filter is the envelope of the mel frames.
+            filter_head: Linear::zeros(init, width, 3 * config.bins()),
+        }
+    }
+
+    /// Whether a frame is voiced, and its pitch, before sigmoid and softmax.
+    /// Shapes: `[batch, frames, bands]` to `[batch, frames, PITCH_OUTPUTS]`.
+    pub fn pitch(&self, mel: Tensor<3>) -> Tensor<3> {
+        self.pitch_head.forward(self.pitch.forward(mel))
+    }
+
+    /// Log-magnitude of the pulses' filter, its phase, log-magnitude of the noise's filter.
+    /// Shapes: `[batch, frames, bands]`, `[batch, frames, PITCH_FEATURES]` to `[batch, frames, 3 * bins]`.
+    pub fn filters(&self, mel: Tensor<3>, pitch: Tensor<3>) -> Tensor<3> {
+        self.filter_head.forward(self.filter.forward(Tensor::cat(vec![mel, pitch], 2)))
+    }
+}
+
+/// What the filter network knows about the pitch of a frame.
+pub fn pitch_features(pitch: Option<f32>) -> [f32; PITCH_FEATURES] {
+    pitch.map_or([0.0, 0.0], |hertz| [1.0, (hertz / 150.0).log2()])
+}
+
+impl Trunk {
+    fn new(init: &mut Init, input: usize, width: usize, blocks: usize) -> Trunk {
+        Trunk {
+            input: Linear::new(init, 3 * input, width),
+            first_norm: Norm::new(init, width),
+            blocks: (0..blocks).map(|_| Block::new(init, width)).collect(),
+            last_norm: Norm::new(init, width),
+        }
+    }
+
+    fn forward(&self, x: Tensor<3>) -> Tensor<3> {
+        let x = self.first_norm.forward(self.input.forward(with_neighbours(x)));
+        let x = self.blocks.iter().fold(x, |x, block| block.forward(x));
+        self.last_norm.forward(x)
+    }
+}
+
+impl Block {
+    fn new(init: &mut Init, width: usize) -> Block {
+        let bound = (3.0 / KERNEL as f32).sqrt();
+        let gain = Param::from_tensor(Tensor::full([1, width], INITIAL_GAIN, init.device));
+        Block {
+            depthwise: init.uniform([KERNEL, width], bound),
+            norm: Norm::new(init, width),
+            up: Linear::new(init, width, EXPANSION * width),
+            down: Linear::new(init, EXPANSION * width, width),
+            gain,
+        }
+    }
+
+    fn forward(&self, x: Tensor<3>) -> Tensor<3> {
+        let hidden = self.norm.forward(depthwise(x.clone(), self.depthwise.val()));
+        let hidden = self.down.forward(self.up.forward_silu(hidden));
+        ops::gated_add(x, self.gain.val(), hidden)
+    }
+}
+
+impl Norm {
+    fn new(init: &mut Init, width: usize) -> Norm {
+        Norm { scale: init.zeros([1, width]), shift: init.zeros([1, width]) }
+    }
+
+    fn forward(&self, x: Tensor<3>) -> Tensor<3> {
+        ops::norm_film(x, self.scale.val(), self.shift.val())
+    }
+}
+
+/// Each channel convolved with its own kernel. Shapes: `[batch, frames, width]`, `[KERNEL, width]`.
+fn depthwise(x: Tensor<3>, kernel: Tensor<2>) -> Tensor<3> {
+    let [batch, frames, width] = x.dims();
+    let edge = Tensor::<3>::zeros([batch, KERNEL / 2, width], &x.device()).cast(x.dtype());
+    let wide = Tensor::cat(vec![edge.clone(), x, edge], 1);
+    let part = |tap: usize| {
+        let weight = kernel.clone().narrow(0, tap, 1).unsqueeze_dim::<3>(0);
+        wide.clone().narrow(1, tap, frames) * weight
+    };
+    (1..KERNEL).fold(part(0), |sum, tap| sum + part(tap))
+}

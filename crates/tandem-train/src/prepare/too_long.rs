@@ -1,0 +1,93 @@
+//! Rows beyond the length limits: how many, and which limit would keep them.
+//!
+//! In: the records of a cache and its limits. Out: one [`TooLong`] for each limit that rows exceed.
+//! Reads no recording: the length of a rejected row is part of its record.
+
+use crate::DataSettings;
+use serde::Serialize;
+use std::fmt;
+use tandem_data::cache::{Cache, Record, RowState};
+
+/// Rows that one limit rejects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct TooLong {
+    pub limit: LengthLimit,
+    /// The value of the limit.
+    pub value: usize,
+    /// Rows beyond it.
+    pub rows: usize,
+    /// All rows of the corpus.
+    pub of: usize,
+    /// The length of the longest row: as a limit it would keep them all.
+    pub longest: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LengthLimit {
+    MelFrames,
+    Symbols,
+}
+
+impl LengthLimit {
+    pub fn flag(self) -> &'static str {
+        match self {
+            LengthLimit::MelFrames => "--max-mel-frames",
+            LengthLimit::Symbols => "--max-text-length",
+        }
+    }
+
+    fn unit(self) -> &'static str {
+        match self {
+            LengthLimit::MelFrames => "mel frames",
+            LengthLimit::Symbols => "symbols",
+        }
+    }
+}
+
+impl TooLong {
+    /// Counts the rejected rows of a cache by limit.
+    pub fn count(cache: &Cache, settings: &DataSettings) -> Vec<TooLong> {
+        let records = || {
+            let rejected = |record: &&Record| record.state() == RowState::Rejected;
+            (0..cache.len()).filter_map(|row| cache.record(row)).filter(rejected)
+        };
+        let limits = [
+            (LengthLimit::MelFrames, settings.max_mel_frames),
+            (LengthLimit::Symbols, settings.text.max_symbols),
+        ];
+        let counted = limits.map(|(limit, value)| {
+            let over = records().map(|record| match limit {
+                LengthLimit::MelFrames => record.frames as usize,
+                LengthLimit::Symbols => record.symbols as usize,
+            });
+            let over: Vec<usize> = over.filter(|length| *length > value).collect();
+            let longest = over.iter().copied().max()?;
+            Some(TooLong { limit, value, rows: over.len(), of: cache.len(), longest })
+        });
+        counted.into_iter().flatten().collect()
+    }
+
+    /// Share of all rows.
+    pub fn share(&self) -> f64 {
+        self.rows as f64 / self.of.max(1) as f64
+    }
+
+    /// The flag that keeps these rows.
+    pub fn flag(&self) -> String {
+        format!("{} {}", self.limit.flag(), self.longest)
+    }
+}
+
+/// `131 of 1310 rows (10.0 %) are longer than 800 mel frames and are not used`
+impl fmt::Display for TooLong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let TooLong { value, rows, of, .. } = self;
+        let (share, unit) = (100.0 * self.share(), self.limit.unit());
+        let (is, used) = if *rows == 1 { ("is", "is") } else { ("are", "are") };
+        write!(
+            f,
+            "{rows} of {of} rows ({share:.1} %) {is} longer than {value} {unit} and {used} not used"
+        )
+    }
+}

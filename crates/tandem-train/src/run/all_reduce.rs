@@ -1,0 +1,132 @@
+//! The sum of gradients over all ranks.
+//!
+//! In: the gradients and losses of this rank. Out: their sums over all ranks, the same bits on every rank. They
+//! travel in buckets: while one is on its way, the next one is read from the device. A rank without a
+//! batch adds negative zeros, which change no bit of the sum. With two ranks there is only one order of
+//! addition, so the sum is that of one process that accumulates both batches.
+
+use crate::TrainError;
+use tandem_cluster::{Cluster, ClusterError, PendingSum};
+use tandem_model::gradients::{GradientSum, ReduceError};
+use tandem_model::network::voice::{Losses, Voice};
+use tandem_model::weights::weights_of;
+use tandem_model::{Device, Tensor, TensorData};
+
+/// Values after which a bucket is sent: 4 MiB.
+const BUCKET: usize = 1 << 20;
+/// Losses at the start of the first bucket.
+const LOSSES: usize = 3;
+/// The neutral element of addition: `0.0 + -0.0` is `0.0`, and `-0.0 + -0.0` stays `-0.0`.
+const NOTHING: f32 = -0.0;
+/// Sums gradients over all ranks.
+pub struct AllReduce {
+    cluster: Cluster,
+    /// Number of values of each weight.
+    sizes: Vec<usize>,
+    device: Device,
+}
+
+impl AllReduce {
+    pub fn new(cluster: Cluster, voice: &Voice, device: &Device) -> AllReduce {
+        let sizes = weights_of(voice).iter().map(|weight| weight.shape.iter().product()).collect();
+        AllReduce { cluster, sizes, device: device.clone() }
+    }
+
+    /// Called by every rank. `utterances` are those of all ranks.
+    pub fn sum(
+        &self,
+        gradients: GradientSum,
+        utterances: usize,
+    ) -> Result<GradientSum, ReduceError> {
+        let sent = self.send(gradients);
+        let summed = sent.and_then(|sent| self.receive(sent, utterances));
+        summed.map_err(|fault| ReduceError(Box::new(fault)))
+    }
+
+    /// Sends the buckets. The first one begins with the losses and with a flag for each weight that has a
+    /// gradient.
+    fn send(&self, gradients: GradientSum) -> Result<Vec<Bucket>, ReduceFault> {
+        let mut head = vec![NOTHING; LOSSES];
+        if let Some(losses) = &gradients.losses {
+            let all = [&losses.prior, &losses.duration, &losses.flow];
+            for (value, loss) in head.iter_mut().zip(all) {
+                *value = values(loss.clone())?.first().copied().unwrap_or(NOTHING);
+            }
+        }
+        let mut tensors = gradients.into_tensors();
+        tensors.resize(self.sizes.len(), None);
+        head.extend(tensors.iter().map(|tensor| if tensor.is_some() { 1.0 } else { 0.0 }));
+        let mut buckets = Vec::new();
+        let (mut bucket, mut weights) = (head, 0..0);
+        for (tensor, &size) in tensors.into_iter().zip(&self.sizes) {
+            match tensor {
+                Some(tensor) => bucket.extend(values(tensor)?),
+                None => bucket.resize(bucket.len() + size, NOTHING),
+            }
+            weights.end += 1;
+            if bucket.len() >= BUCKET {
+                let sum = self.cluster.start_sum(std::mem::take(&mut bucket))?;
+                buckets.push(Bucket { weights: weights.clone(), sum });
+                weights.start = weights.end;
+            }
+        }
+        if !bucket.is_empty() {
+            buckets.push(Bucket { weights, sum: self.cluster.start_sum(bucket)? });
+        }
+        Ok(buckets)
+    }
+
+    fn receive(&self, buckets: Vec<Bucket>, utterances: usize) -> Result<GradientSum, ReduceFault> {
+        let (mut tensors, mut flags, mut losses) = (Vec::new(), Vec::new(), None);
+        for Bucket { weights, sum } in buckets {
+            let sum = sum.wait()?;
+            let mut rest = &sum[..];
+            if losses.is_none() {
+                let scalar = |index: usize| Tensor::from_floats([sum[index]], &self.device);
+                losses = Some(Losses { prior: scalar(0), duration: scalar(1), flow: scalar(2) });
+                flags = sum[LOSSES..LOSSES + self.sizes.len()].to_vec();
+                rest = &sum[LOSSES + self.sizes.len()..];
+            }
+            for weight in weights {
+                let (values, after) = rest.split_at(self.sizes[weight]);
+                rest = after;
+                let tensor = || {
+                    let data = TensorData::new(values.to_vec(), [values.len()]);
+                    Tensor::from_data(data, &self.device)
+                };
+                tensors.push((flags[weight] > 0.0).then(tensor));
+            }
+        }
+        Ok(GradientSum::new(tensors, utterances, losses))
+    }
+}
+
+/// Gradients on their way.
+struct Bucket {
+    /// Which weights.
+    weights: std::ops::Range<usize>,
+    sum: PendingSum,
+}
+
+#[derive(Debug, thiserror::Error)]
+enum ReduceFault {
+    #[error(transparent)]
+    Cluster(#[from] ClusterError),
+    #[error("the gradients cannot be read from the device: {0}")]
+    Device(String),
+}
+
+/// The error of another rank, where that is why the gradients could not be summed.
+pub(crate) fn lost_rank(error: ReduceError) -> TrainError {
+    match error.0.downcast::<ReduceFault>() {
+        Ok(fault) => match *fault {
+            ReduceFault::Cluster(error) => error.into(),
+            other => ReduceError(Box::new(other)).into(),
+        },
+        Err(other) => ReduceError(other).into(),
+    }
+}
+
+fn values(tensor: Tensor<1>) -> Result<Vec<f32>, ReduceFault> {
+    tensor.try_into_vec_as::<f32>().map_err(|error| ReduceFault::Device(format!("{error:?}")))
+}

@@ -1,0 +1,175 @@
+//! Compares predictions with real runs of two ranks on this machine.
+//!
+//! In: batch sizes and number of steps. Out: [`Tried`] configurations. Each rank has half of the cores. The
+//! prediction follows from a run of one such rank and from the cost of sums that `tandem bench reduce` measures
+//! first. Needs a build with MPI and `mpirun`, which starts this program.
+
+use crate::failure::{Advised, Context, Failure, Result};
+use crate::printer::Printer;
+use crate::reduce_file;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use tandem_data::text::SymbolTable;
+use tandem_insight::measured::bounded;
+use tandem_insight::measured_run::MeasuredRun;
+use tandem_insight::plan::of_two_ranks;
+use tandem_insight::plan_check::Tried;
+use tandem_insight::predict::Item;
+use tandem_insight::reduce_cost::ReduceCost;
+use tandem_model::network::size::{ModelSize, VoiceConfig};
+use tandem_model::network::voice::Voice;
+use tandem_model::{Device, Module};
+use tandem_units::Seed;
+
+/// The configurations to run.
+pub struct RankCheck {
+    pub batches: Vec<usize>,
+    /// Measured steps of each run.
+    pub steps: u64,
+    pub model_size: ModelSize,
+}
+
+/// Steps before the measured ones.
+const WARM_UP: u64 = 2;
+/// Retries of a configuration if the machine was disturbed.
+const AGAIN: u32 = 3;
+/// Two runs of one rank that differ by less than this factor were not disturbed.
+const SAME: f64 = 1.15;
+
+/// Fails in a build that cannot start two ranks.
+pub fn needs_mpi() -> Result<(), Advised> {
+    match cfg!(feature = "mpi") {
+        true => Ok(()),
+        false => Err(Advised::new(
+            "runs of two ranks cannot be checked: this build has no MPI",
+            "build with `--features mpi` (docs/scale-out.md), or leave them out: --mode single",
+        )),
+    }
+}
+
+impl RankCheck {
+    /// Runs all configurations and prints each result.
+    pub fn run(&self, out: &mut Printer) -> Result<Vec<Tried>> {
+        needs_mpi()?;
+        let scratch = tempfile::tempdir().context("cannot create a temporary directory")?;
+        let reduce = self.measure_reduce(scratch.path())?;
+        let seconds = reduce.of_model(parameters(self.model_size));
+        out.note(&format!("a sum of the gradients over two ranks: {:.2} ms", 1e3 * seconds));
+        let mut tried = Vec::new();
+        for &batch in &self.batches {
+            tried.push(self.compare(batch, seconds, scratch.path(), out)?);
+        }
+        Ok(tried)
+    }
+
+    fn measure_reduce(&self, scratch: &Path) -> Result<ReduceCost> {
+        let file = scratch.join("reduce.json");
+        let save = file.display().to_string();
+        finish(ranks(2)?.args(["bench", "reduce", "--largest", "4", "--save", &save]))?;
+        let found = reduce_file::read(Some(&file))?;
+        found.map(|(_, cost)| cost).ok_or_else(|| Failure::bare("no sum was measured"))
+    }
+
+    /// One rank, two ranks, and one rank again: a machine that others use changes meanwhile.
+    fn compare(
+        &self,
+        batch: usize,
+        reduce: f64,
+        scratch: &Path,
+        out: &mut Printer,
+    ) -> Result<Tried> {
+        let mut again = 0;
+        loop {
+            let before = self.train(1, batch, scratch)?;
+            let together = self.train(2, batch, scratch)?;
+            let after = self.train(1, batch, scratch)?;
+            let ratio = mean(&before) / mean(&after).max(1e-12);
+            if again < AGAIN && !(1.0 / SAME..=SAME).contains(&ratio) {
+                again += 1;
+                continue;
+            }
+            let step =
+                |(one, other): (&f64, &f64)| Item { train: (one + other) / 2.0, ..Item::default() };
+            let items: Vec<Item> = before.iter().zip(&after).map(step).collect();
+            let steps = of_two_ranks(&items, reduce);
+            let predicted = mean(&steps.iter().map(|item| item.train).collect::<Vec<f64>>());
+            let what = format!("batch {batch}, 2 ranks with half of the cores each");
+            let (group, measured) = (format!("{batch} ranks"), mean(&together));
+            let one = Tried { what, group, predicted, measured, again };
+            out.note(&format!(
+                "{}: predicted {:.1} ms, measured {:.1} ms, {:+.1} %; repeated {again} times",
+                one.what,
+                1e3 * one.predicted,
+                1e3 * one.measured,
+                100.0 * one.error()
+            ));
+            return Ok(one);
+        }
+    }
+
+    /// Seconds of the steps after the warm-up. One rank trains the same batches as two, one after the other.
+    fn train(&self, count: usize, batch: usize, scratch: &Path) -> Result<Vec<f64>> {
+        let run = tempfile::tempdir_in(scratch).context("cannot create a temporary directory")?;
+        let skip = WARM_UP as usize * 2 / count;
+        let steps = self.steps as usize * 2 / count + skip;
+        let directory = run.path().join("run").display().to_string();
+        let (batch, last) = (batch.to_string(), steps.to_string());
+        let mut command = ranks(count)?;
+        command.args(["train", "--train-data", "demo", "--cache-dataset", "--no-adapt"]);
+        command.args(["--model-size", self.model_size.name(), "--batch-size", &batch]);
+        command.args(["--num-workers", "1", "--model-start-delay", "0", "--max-steps", &last]);
+        command.args(["--checkpoint-every", "1000000", "--validate-every", "1000000"]);
+        command.args(["--sample-every", "1000000", "--checkpoint-dir", &directory]);
+        finish(&mut command)?;
+        let record = MeasuredRun::read(Path::new(&directory)).context("the run has no record")?;
+        let all = record.warm_up.iter().chain(&record.steps).map(|step| step.took);
+        Ok(all.skip(skip).collect())
+    }
+}
+
+/// This program as so many ranks, each with half of the cores.
+fn ranks(count: usize) -> Result<Command> {
+    let program = std::env::current_exe().context("cannot find this program")?;
+    let cores = std::thread::available_parallelism().map_or(2, usize::from);
+    let mut command = match count {
+        1 => Command::new(program),
+        _ => {
+            let mut command = Command::new("mpirun");
+            command.args(["-np", &count.to_string(), "--bind-to", "none", "--oversubscribe"]);
+            // Containers run as root, which Open MPI refuses without these.
+            command.env("OMPI_ALLOW_RUN_AS_ROOT", "1");
+            command.env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+            command.arg(program);
+            command
+        }
+    };
+    command.env("RAYON_NUM_THREADS", (cores / 2).max(1).to_string());
+    command.stdin(Stdio::null());
+    Ok(command)
+}
+
+/// Runs a command to its end; a failure has its last words.
+fn finish(command: &mut Command) -> Result<()> {
+    let output = command.output().map_err(|error| {
+        let fact = format!("cannot start `{}`: {error}", command.get_program().to_string_lossy());
+        Advised::new(fact, "install Open MPI: openmpi-bin; docs/scale-out.md")
+    })?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let last: Vec<&str> = said.lines().filter(|line| !line.trim().is_empty()).collect();
+    let last = last[last.len().saturating_sub(3)..].join("; ");
+    Err(Failure::bare(format!("a run of the check failed ({}): {last}", output.status)))
+}
+
+fn parameters(size: ModelSize) -> u64 {
+    let config = VoiceConfig::of(size, SymbolTable::standard().len(), 2, 80);
+    Voice::new(&config, Seed(0), &Device::flex()).num_params() as u64
+}
+
+/// The mean without the extremes.
+fn mean(times: &[f64]) -> f64 {
+    let times = bounded(times.to_vec());
+    times.iter().sum::<f64>() / times.len().max(1) as f64
+}
