@@ -320,6 +320,19 @@ struct Samples {
     utilisation: Stats,
     memory: Stats,
     total: Option<Bytes>,
+    /// The sample nearest to the window, outside of it: how far, and its memory.
+    nearest: Option<(Nanos, Bytes)>,
+}
+
+impl Samples {
+    /// Memory changes slowly: a window shorter than the interval of samples has that of the nearest one.
+    fn memory(&self) -> Option<Figures> {
+        self.memory.figures().or_else(|| {
+            let mut only = Stats::default();
+            only.add(self.nearest?.1.0 as f64);
+            only.figures()
+        })
+    }
 }
 
 fn devices(record: &RunRecord, from: Nanos, until: Nanos) -> Vec<DeviceFigures> {
@@ -331,13 +344,19 @@ fn devices(record: &RunRecord, from: Nanos, until: Nanos) -> Vec<DeviceFigures> 
         if (from..=until).contains(&stamped.at) {
             sample.utilisation.into_iter().for_each(|share| samples.utilisation.add(share.into()));
             sample.memory_used.into_iter().for_each(|used| samples.memory.add(used.0 as f64));
+        } else if let Some(used) = sample.memory_used {
+            let at = stamped.at;
+            let far = if at < from { from.less(at) } else { at.less(until) };
+            if samples.nearest.is_none_or(|(nearest, _)| far < nearest) {
+                samples.nearest = Some((far, used));
+            }
         }
     }
     let figures = |((role, device), samples): ((DeviceRole, String), Samples)| DeviceFigures {
         device,
         role,
         utilisation: samples.utilisation.figures(),
-        memory: samples.memory.figures(),
+        memory: samples.memory(),
         memory_total: samples.total,
     };
     found.into_iter().map(figures).collect()
@@ -346,7 +365,7 @@ fn devices(record: &RunRecord, from: Nanos, until: Nanos) -> Vec<DeviceFigures> 
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use tandem_telemetry::event::RunHeader;
+    use tandem_telemetry::event::{DeviceSample, RunHeader};
     use tandem_telemetry::{ReadNotes, Stamped};
     use tandem_units::{Epoch, Ticket};
 
@@ -433,6 +452,23 @@ pub(crate) mod tests {
         assert!(found.mean(Phase::Train) > 0.1 && found.step.mean > 0.1);
         assert!((found.usual(Phase::Train) - 0.020).abs() < 2e-4);
         assert!((found.usual_step() - 0.024).abs() < 1e-6, "{}", found.usual_step());
+    }
+
+    #[test]
+    fn a_run_shorter_than_the_interval_of_samples_has_the_memory_of_the_nearest_one() {
+        let mut record = run(&equal(9, [1.0; 6]));
+        let last = record.events.last().unwrap().at;
+        for (at, mib) in [(Nanos(0), 1), (last + Nanos(5), 2), (last + Nanos(900), 3)] {
+            let memory_used = Some(Bytes::mib(mib));
+            let utilisation = Some(0.5);
+            let device = DeviceSample::new("process".into(), DeviceRole::Host);
+            let event = DeviceSample { memory_used, utilisation, ..device }.into();
+            record.events.push(Stamped { at, event });
+        }
+        let found = Measured::of(&record, 2, Path::new("short")).unwrap().devices;
+        let memory = found[0].memory.as_ref().map(|memory| memory.mean);
+        assert_eq!(memory, Some(Bytes::mib(2).0 as f64));
+        assert!(found[0].utilisation.is_none(), "a rate needs a sample within the run");
     }
 
     #[test]
