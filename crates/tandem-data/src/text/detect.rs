@@ -6,6 +6,7 @@
 
 use super::language::{Language, Script};
 use super::{Detection, TextError};
+use std::ops::RangeInclusive;
 
 /// The configured languages, by the script they are written in.
 #[derive(Debug)]
@@ -40,7 +41,7 @@ impl Detector {
     pub fn detect(&self, text: &str) -> Result<(Language, Detection), TextError> {
         let letters = Letters::count(text);
         let Some(script) = letters.majority(self.languages[0].script()) else {
-            return Ok((self.languages[0], Detection::Default));
+            return Ok(self.by_digits(text));
         };
         let mut candidates = of_script(&self.languages, script);
         let Some(first) = candidates.next() else {
@@ -56,6 +57,20 @@ impl Detector {
             return Ok((Language::Persian, Detection::Script));
         }
         Ok(self.guess(text, script, first))
+    }
+
+    /// The language of a text without letters: Persian and Arabic have digits of their own.
+    fn by_digits(&self, text: &str) -> (Language, Detection) {
+        let has = |digits: RangeInclusive<char>| text.contains(|c| digits.contains(&c));
+        let candidates: &[Language] = match () {
+            () if has('۰'..='۹') => &[Language::Persian],
+            () if has('٠'..='٩') => &[Language::Arabic, Language::Persian],
+            () => &[],
+        };
+        match candidates.iter().find(|language| self.languages.contains(language)) {
+            Some(language) => (*language, Detection::Script),
+            None => (self.languages[0], Detection::Default),
+        }
     }
 
     fn guess(&self, text: &str, script: Script, first: Language) -> (Language, Detection) {
@@ -127,6 +142,15 @@ mod tests {
         check(&[English, Persian], "سلام دنیا", Persian, Detection::Script);
         check(&[English, Persian], "سلام", Persian, Detection::Script);
         check(&[English, Russian], "Привет", Russian, Detection::Script);
+    }
+
+    #[test]
+    fn digits_decide_a_text_without_letters() {
+        check(&[English, Persian], "۱۴۰۲/۰۵/۰۱", Persian, Detection::Script);
+        check(&[English, Arabic, Persian], "٢٥", Arabic, Detection::Script);
+        check(&[English, Persian], "٢٥", Persian, Detection::Script);
+        check(&[English, Persian], "1402/05/01", English, Detection::Default);
+        check(&[English, German], "۱۲", English, Detection::Default);
     }
 
     #[test]

@@ -35,10 +35,12 @@ fn is_phone(separation: Separation, parts: &[&str]) -> bool {
         }
         // A zip code of nine digits is read in the same way.
         Separation::Hyphens => {
-            matches!(widths.as_slice(), [3, 4] | [3, 3, 4] | [1, 3, 3, 4] | [5, 4])
+            matches!(widths.as_slice(), [3, 4] | [3, 3, 4] | [5, 4])
+                // No date or range has so many parts: an ISBN, a serial number, a bank card.
+                || parts.len() >= 4
                 || is_national(parts)
         }
-        Separation::Spaces => american || is_national(parts),
+        Separation::Spaces => american || widths == [4; 4] || is_national(parts),
         Separation::Dots => american,
         Separation::Mixed => false,
     }

@@ -245,6 +245,14 @@ fn signs_and_phone_numbers_are_read() {
         ("~50", "about fifty"),
         ("§ 5", "section five"),
         ("call 555-1234", "call five five five, one two three four"),
+        (
+            "978-3-16-148410-0",
+            "nine seven eight, three, one six, one four eight four one zero, zero",
+        ),
+        (
+            "4111 1111 1111 1112",
+            "four one one one, one one one one, one one one one, one one one two",
+        ),
         ("1-800-555-1234", "one, eight zero zero, five five five, one two three four"),
         ("10-20", "ten to twenty"),
         ("“ﬁne”", "\"fine\""),
