@@ -85,6 +85,14 @@ pub struct AlignmentSettings {
     pub flat_start: u64,
 }
 
+impl AlignmentSettings {
+    /// Steps whose batches can be aligned before the first step of a run that continues after `step` steps. Later
+    /// ones need weights that no step has made yet.
+    pub fn steps_ahead(&self, step: u64) -> u64 {
+        self.lag.max(self.flat_start.saturating_sub(step)).max(1)
+    }
+}
+
 /// Float type of the model's computation. Weights are always 32-bit floats.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -250,6 +258,14 @@ mod tests {
         let mut settings = TrainSettings::default();
         change(&mut settings);
         assert_eq!(settings.validate().unwrap_err().to_string(), line);
+    }
+
+    #[test]
+    fn alignment_runs_ahead_by_the_lag_or_the_rest_of_the_flat_start() {
+        let settings = |lag, flat_start| AlignmentSettings { every: 10, lag, flat_start };
+        assert_eq!(settings(10, 300).steps_ahead(0), 300);
+        assert_eq!(settings(10, 300).steps_ahead(295), 10);
+        assert_eq!(settings(0, 0).steps_ahead(7), 1);
     }
 
     #[test]

@@ -34,6 +34,29 @@ fn first_line(output: &CommandOutput) -> &str {
     output.err.lines().next().unwrap_or_default()
 }
 
+/// Alignment of later batches waits for weights that no step has made yet, so more would never be ready. The
+/// delay is far longer than loading takes: whatever the machine, a run that waits for the whole buffer fails here.
+#[test]
+fn a_run_starts_with_the_batches_that_can_be_aligned() {
+    let dir = test_dir();
+    let ahead = ["3", "--align-flat-start", "0", "--align-lag", "1", "--align-every", "1"];
+    let output = train(&dir, &[&ahead[..], &["--model-start-delay", "600"]].concat());
+    assert_eq!(output.code, Some(0), "{}", output.err);
+    let started = output.err.lines().find(|line| line.starts_with("training starts after"));
+    assert!(started.is_some_and(|line| line.contains("enough")), "{}", output.err);
+}
+
+#[test]
+fn rows_that_cannot_be_read_while_the_corpus_is_measured_are_named() {
+    let dir = test_dir();
+    assert_eq!(dir.run(&["prepare", "corpus"]).code, Some(0));
+    let trouble = ["--disk-trouble", "read-error:open wavs/c.wav#1-", "--max-rejected", "0.5"];
+    let output = train(&dir, &[&["2"], &trouble[..]].concat());
+    assert_eq!(output.code, Some(0), "{}", output.err);
+    let named = "warning: could not be read while the corpus was measured: `c`: ";
+    assert!(output.err.contains(named), "{}", output.err);
+}
+
 #[test]
 fn each_run_gets_a_new_directory_and_resume_takes_the_newest() {
     let dir = test_dir();

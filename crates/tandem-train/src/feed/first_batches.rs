@@ -5,7 +5,6 @@
 
 use crate::TrainError;
 use crate::feed::mel::Ready;
-use crate::feed::row_failures::RowFailures;
 use crate::feed::schedule::Share;
 use crate::feed::skip_list::SkipList;
 use crate::feed::{FeedSettings, feed};
@@ -31,8 +30,7 @@ pub fn for_first_batches(
         reference_frames: 0,
         // Every rank measures the same batches.
         share: Share::ALL,
-        // Batches of this pass have numbers of their own.
-        row_failures: RowFailures::default(),
+        // Batches of this pass have numbers of their own. Rows that fail here are counted as in training.
         skip_list: SkipList::default(),
         ..settings.clone()
     };

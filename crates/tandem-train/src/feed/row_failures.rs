@@ -9,6 +9,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use tandem_units::Epoch;
 
+/// Rows whose names are stored.
+pub const MOST_NAMED: usize = 100;
+
 /// Shared by the workers and the trainer. The default counts nothing and has no limit.
 #[derive(Clone, Debug, Default)]
 pub struct RowFailures(Option<Arc<Shared>>);
@@ -24,6 +27,8 @@ struct Shared {
 #[derive(Debug, Default)]
 struct State {
     failed: BTreeMap<Epoch, HashSet<u32>>,
+    /// The first rows that failed, by number: id and reason.
+    first: BTreeMap<u32, (String, String)>,
     /// The first failure beyond the limit.
     last: Option<(Epoch, usize, String, String)>,
 }
@@ -40,6 +45,9 @@ impl RowFailures {
         let Some(shared) = &self.0 else { return };
         let mut state = shared.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.failed.entry(epoch).or_default().insert(row);
+        if state.first.len() < MOST_NAMED {
+            state.first.entry(row).or_insert_with(|| (id.to_string(), why.to_string()));
+        }
         // Workers run ahead into the next epoch at most.
         while state.failed.len() > 2 {
             state.failed.pop_first();
@@ -49,6 +57,13 @@ impl RowFailures {
             state.last = Some((epoch, failed, id.to_string(), why.to_string()));
             shared.over_limit.store(true, Ordering::Release);
         }
+    }
+
+    /// The rows that failed so far, up to [`MOST_NAMED`]: id and reason.
+    pub fn so_far(&self) -> Vec<(String, String)> {
+        let Some(shared) = &self.0 else { return Vec::new() };
+        let state = shared.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.first.values().cloned().collect()
     }
 
     /// The error that ends the run, once the limit is exceeded. Costs one load otherwise.
@@ -78,6 +93,8 @@ mod tests {
         failures.add(Epoch(1), 3, "c", "gone");
         failures.add(Epoch(1), 1, "a", "gone");
         assert!(failures.error().is_none());
+        let so_far: Vec<String> = failures.so_far().into_iter().map(|(id, _)| id).collect();
+        assert_eq!(so_far, ["a", "b", "c"]);
         failures.add(Epoch(1), 4, "d", "broken");
         let error = failures.error().expect("three of a hundred rows are over two percent");
         assert_eq!(

@@ -73,7 +73,7 @@ pub fn train_on(job: Job, start: RunStart, source: BatchSource) -> Result<Outcom
         }
         Err(error) => return Err(error),
     };
-    let started = batches.wait_ready(trainer.feed.depth, trainer.start_delay);
+    let started = batches.wait_ready(trainer.batches_to_start(), trainer.start_delay);
     // Whatever happens in the loop, the aligning thread must not wait for snapshots after it.
     let close = CloseOnDrop(trainer.snapshots.clone());
     let ending =
@@ -221,6 +221,13 @@ impl Trainer {
             BatchSource::FromCorpus => route.start(),
             BatchSource::Replayed(batches) => route.replay(batches),
         }
+    }
+
+    /// A full buffer, or what can be aligned before the first step: more would only run into the start delay.
+    fn batches_to_start(&self) -> usize {
+        let steps = self.settings.alignment.steps_ahead(self.train_state.step);
+        let batches = steps.saturating_mul(self.settings.grad_accum as u64);
+        self.feed.depth.min(usize::try_from(batches).unwrap_or(usize::MAX))
     }
 
     fn train_loop(&mut self, batches: &mut Feed<Transferred>) -> Ending {

@@ -269,6 +269,7 @@ impl TrainingRun {
         let feed = self.feed(out)?;
         let held = MemoryBaseline::measure(&self.devices);
         let (mut start, notes) = self.begin(&feed, checkpoints.as_ref(), cancel)?;
+        let unread = unread_rows(&feed.row_failures);
         if let Some(cluster) = &self.cluster {
             synchronize(cluster, &mut start, &self.plan.train)?;
         }
@@ -301,7 +302,7 @@ impl TrainingRun {
         let recording = Recording::create(&record, header, options)
             .with_context(|| format!("cannot start the run record `{}`", record.display()))?;
         recording.recorder().send(data_event(&self.prepared, self.plan.prepare.workers));
-        for warning in &self.warnings {
+        for warning in self.warnings.iter().chain(&unread) {
             recording.recorder().send(warning.clone());
         }
         for text in notes {
@@ -584,6 +585,22 @@ impl TrainingRun {
             }
         }
     }
+}
+
+/// Says which rows could not be read while the corpus was measured: its scale is without them.
+fn unread_rows(failures: &RowFailures) -> Option<Warning> {
+    const SHOWN: usize = 3;
+    let rows = failures.so_far();
+    let shown: Vec<String> =
+        rows.iter().take(SHOWN).map(|(id, why)| format!("`{id}`: {why}")).collect();
+    let more = rows.len().saturating_sub(SHOWN);
+    let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+    let text = format!(
+        "could not be read while the corpus was measured: {}{more}; mean, deviation and level of the mel frames are \
+         without these rows: make them readable and start again, or remove them from the manifest",
+        shown.join("; ")
+    );
+    (!rows.is_empty()).then(|| Warning { code: "unread_rows".into(), text })
 }
 
 /// Sentences about GPUs that a run on the CPU does not use.
