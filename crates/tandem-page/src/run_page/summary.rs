@@ -6,6 +6,7 @@ use crate::prose::{Piece, Prose};
 use crate::run_page::verdict::{grade_words, verdict_words};
 use crate::view::RunView;
 use tandem_telemetry::Report;
+use tandem_telemetry::advice::Advice;
 use tandem_telemetry::event::{CacheState, Data, RunOutcome};
 use tandem_telemetry::grade::Grade;
 use tandem_telemetry::verdict::Cause;
@@ -23,11 +24,28 @@ pub(super) fn section(view: &RunView, report: &Report, lang: Lang) -> Section {
         Some(Grade::Below) => Tone::Bad,
         None => Tone::Neutral,
     };
-    Section::new("summary", lang.say("Summary", "خلاصه"))
+    let section = Section::new("summary", lang.say("Summary", "خلاصه"))
         .with_some(report.data.as_ref().map(|found| Block::Text(data(found, lang))))
-        .with(Verdict::new(tone, verdict_words(report, lang)))
+        .with(Verdict::new(tone, verdict_words(report, lang)));
+    let advice = report.advice.iter().map(|one| Block::Text(advice_words(one, lang)));
+    advice
+        .fold(section, Section::with)
         .with(facts(view, report, lang))
         .with(Verdict::new(grade, grade_words(report, lang)))
+}
+
+/// What to type, and what it should save.
+fn advice_words(advice: &Advice, lang: Lang) -> Prose {
+    let (Advice { flag, at_most, .. }, gain) = (advice, lang.percent(advice.gain));
+    match (lang, at_most) {
+        (Lang::En, _) => Prose::of(&format!("Advice: {advice}.")),
+        (Lang::Fa, true) => {
+            Prose::of(&format!("پیشنهاد: `{flag}` زمان هر گام را تا {gain} کم می‌کند."))
+        }
+        (Lang::Fa, false) => {
+            Prose::of(&format!("پیشنهاد: `{flag}` زمان هر گام را حدود {gain} کم می‌کند."))
+        }
+    }
 }
 
 /// What the run found in its corpus.
