@@ -35,12 +35,16 @@ get_nvcc() {
     rm -rf "$stand_in_dir/nvcc.draft"
 }
 
-# make_stand_in: the driver, and one of CUDA 12.0, which lacks newer functions.
+# make_stand_in: the driver, and two of older versions, which lack newer functions.
 make_stand_in() {
-    local sources=(tools/cuda-stand-in/*.c) flags=(-O2 -Wall -Wextra -Werror -shared -fPIC -fvisibility=hidden)
-    mkdir -p "$stand_in_dir/driver" "$stand_in_dir/driver-12.0" "$stand_in_dir/kernels"
-    in_sid gcc "${flags[@]}" -o "$stand_in_dir/driver/libcuda.so.1" "${sources[@]}"
-    in_sid gcc "${flags[@]}" -DSTAND_IN_VERSION=12000 -o "$stand_in_dir/driver-12.0/libcuda.so.1" "${sources[@]}"
+    mkdir -p "$stand_in_dir"/drivers/{12.9,12.0,11.8} "$stand_in_dir/kernels"
+    # shellcheck disable=SC2016
+    in_sid sh -euc '
+        for version in 12090 12000 11080; do
+            gcc -O2 -Wall -Wextra -Werror -shared -fPIC -fvisibility=hidden -DSTAND_IN_VERSION=$version \
+                -o "$0/draft.so" tools/cuda-stand-in/*.c
+            mv "$0/draft.so" "$0/drivers/${version%0??}.$((version % 1000 / 10))/libcuda.so.1"
+        done' "$stand_in_dir"
 }
 
 # build_tests FEATURE: the test program; prints its path.
@@ -55,7 +59,8 @@ on_cuda() {
     local variables=()
     while [ "$1" != -- ]; do variables+=("$1") && shift; done
     shift
-    in_sid env LD_LIBRARY_PATH="$stand_in_dir/driver" CUDA_PATH="$stand_in_dir/nvcc" \
+    in_sid env LD_LIBRARY_PATH="$stand_in_dir/drivers/12.9" CUDA_STAND_IN_DRIVERS="$stand_in_dir/drivers" \
+        CUDA_PATH="$stand_in_dir/nvcc" \
         CUDA_STAND_IN_DIR="$stand_in_dir/kernels" CUDA_STAND_IN_PTXAS="$stand_in_dir/nvcc/bin/ptxas" \
         CUDA_STAND_IN_TRANSLATOR="$PWD/tools/cuda-stand-in/ptx_to_c.py" \
         CUDA_STAND_IN_CARDS="${CUDA_STAND_IN_CARDS:-rtx4090,rtx4090}" CUBECL_AUTOTUNE_LEVEL=minimal \
