@@ -5,6 +5,8 @@
 #   scripts/cuda_tests.sh                    both, within 20 minutes each after the build
 #   scripts/cuda_tests.sh cuda|vulkan|tools  one of them; `tools` tests the stand-in driver and its emulator, which need no system
 #   scripts/cuda_tests.sh cuda TEST...       only tests whose names contain a word
+#   scripts/cuda_tests.sh ci                 `tools` and `cuda`, with training on one placement instead of three
+#   scripts/cuda_tests.sh launches [SIZE]    launches, copies and synchronisations of a training step of a model size (tiny)
 #
 # CUDA_STAND_IN_CARDS names the cards (tools/cuda-stand-in/README.md; default: two RTX 4090).
 # Where root or packages are missing, it says what was not tested, and ends with 0; with STRICT=1, with 1.
@@ -79,6 +81,18 @@ test_cuda() {
     echo "cuda: tests took $((SECONDS - began)) s; the driver: $(grep '^end: ' "$stand_in_dir/kernels/calls.log" | tail -1)" >&2
 }
 
+# count_launches [SIZE]: kernels are compiled and checked, and not computed.
+count_launches() {
+    get_nvcc || { not_tested "launches: the Python package nvidia-cuda-nvcc-cu12 (ptxas, libdevice) is not available"; return 0; }
+    make_stand_in
+    local program
+    program="$(build_tests cuda)"
+    : >"$stand_in_dir/kernels/calls.log"
+    on_cuda "TANDEM_TEST_MODEL_SIZE=${1:-tiny}" -- "$program" --ignored --nocapture launches_of_a_model_size
+    cp "$stand_in_dir/kernels/calls.log" "$stand_in_dir/calls-${1:-tiny}.log"
+    echo "launches: every call is in $stand_in_dir/calls-${1:-tiny}.log, for scripts/kernel_report.sh" >&2
+}
+
 test_vulkan() {
     local program began=$SECONDS drivers="$stand_in_dir/vulkan"
     mkdir -p "$drivers"
@@ -109,8 +123,8 @@ test_tools() {
 
 what=${1:-all}
 [ $# -eq 0 ] || shift
-case $what in tools | cuda | vulkan | all) ;; *) sed -n '2,12s/^# \?//p' "$0" >&2; exit 2 ;; esac
-if [ "$what" = tools ] || [ "$what" = all ]; then test_tools; fi
+case $what in tools | cuda | vulkan | all | ci | launches) ;; *) sed -n '2,14s/^# \?//p' "$0" >&2; exit 2 ;; esac
+case $what in tools | all | ci) test_tools ;; esac
 [ "$what" != tools ] || exit 0
 mkdir -p "$stand_in_dir"
 export SID_BIND="$stand_in_dir"
@@ -121,5 +135,7 @@ fi
 case $what in
     cuda) test_cuda "$@" ;;
     vulkan) test_vulkan "$@" ;;
+    ci) TANDEM_TEST_QUICK=1 test_cuda "$@" ;;
+    launches) count_launches "$@" ;;
     all) test_cuda && test_vulkan ;;
 esac

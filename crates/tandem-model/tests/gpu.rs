@@ -14,7 +14,7 @@ mod gpu {
 
 use burn::tensor::{Device, Tensor, TensorData};
 #[cfg(feature = "cuda")]
-use gpu::driver_counts;
+use gpu::driver_counts::{self, Counted, count_steps};
 use gpu::real_voice::{self, Transferred};
 use std::env;
 use std::path::Path;
@@ -34,7 +34,7 @@ use tandem_model::device_mel::{
     BAND_TOLERANCE, DeviceMel, SoundBatch, TOLERANCE, choose_mel_place,
 };
 #[cfg(feature = "cuda")]
-use tandem_model::network::size::ModelSize;
+use tandem_model::network::size::{ModelSize, VoiceConfig};
 use tandem_model::train_batch::{AlignedBatch, DeviceBatch};
 use tandem_units::{Bytes, Hint};
 
@@ -231,11 +231,15 @@ fn training_on_gpus_gives_the_losses_of_the_cpu() {
 
     let apart = placed(0, 1).open().unwrap();
     let alike = |device: &Device| OpenDevices { data: device.clone(), model: device.clone() };
-    let lines = [
+    let mut lines = vec![
         Line { name: "GPU 0", devices: alike(&apart.data) },
         Line { name: "GPU 1", devices: alike(&apart.model) },
         Line { name: "data 0, model 1", devices: apart },
     ];
+    // Each device compiles its own kernels. The last line alone compiles half of them.
+    if env::var_os("TANDEM_TEST_QUICK").is_some() {
+        lines.drain(..2);
+    }
     eprintln!("CPU: loss {last:.6} after ten steps, mel frames by the host's kernel");
     eprintln!(
         "{:<16} {:>14} {:>10} {:>14} {:>9}",
@@ -329,23 +333,24 @@ fn a_budget_smaller_than_the_worst_batch_is_refused_before_step_1() {
     assert!(check(64, 4096).is_ok());
 }
 
-/// Products of two matrices whose elements need all bits of an f32, and how far the worst is from the sum of
-/// the absolute products.
+/// Products of two matrices whose elements need all bits of an f32, and how far the worst is from the exact
+/// one, as a share of the sum of the absolute products. Long enough rows for the tuner to prefer tensor cores.
 fn product_error(device: &Device) -> f32 {
     const SIDE: usize = 64;
+    const INNER: usize = 1024;
     let element = |at: usize| ((at * 7919 % 1009) as f32 / 1009.0 - 0.5) * 1.000_123;
     let (left, right): (Vec<f32>, Vec<f32>) =
-        (0..SIDE * SIDE).map(|at| (element(at), element(at + 3))).unzip();
-    let on_device = |values: &[f32]| {
-        Tensor::<2>::from_data(TensorData::new(values.to_vec(), [SIDE, SIDE]), device)
+        (0..SIDE * INNER).map(|at| (element(at), element(at + 3))).unzip();
+    let on_device = |values: &[f32], shape| {
+        Tensor::<2>::from_data(TensorData::new(values.to_vec(), shape), device)
     };
-    let product = values(on_device(&left).matmul(on_device(&right)));
+    let product = on_device(&left, [SIDE, INNER]).matmul(on_device(&right, [INNER, SIDE]));
     let exact = |row: usize, column: usize| {
-        let terms = (0..SIDE)
-            .map(|k| f64::from(left[row * SIDE + k]) * f64::from(right[k * SIDE + column]));
+        let terms = (0..INNER)
+            .map(|k| f64::from(left[row * INNER + k]) * f64::from(right[k * SIDE + column]));
         terms.fold((0.0, 0.0), |(sum, size), term| (sum + term, size + term.abs()))
     };
-    let off = product.iter().enumerate().map(|(at, &found)| {
+    let off = values(product).into_iter().enumerate().map(|(at, found)| {
         let (sum, size) = exact(at / SIDE, at % SIDE);
         ((f64::from(found) - sum).abs() / size) as f32
     });
@@ -377,26 +382,43 @@ fn tf32_is_a_choice_and_only_where_the_device_has_it() {
     // The data device computes mel frames, which need all bits.
     let (data, model) = (product_error(&devices.data), product_error(&devices.model));
     eprintln!("TF32 products: {model:.2e}, on the data device {data:.2e}");
-    assert!(data < 1e-6 && (1e-5..1e-3).contains(&model), "{data} {model}");
+    assert!(data < 1e-6 && (5e-6..1e-3).contains(&model), "{data} {model}");
     assert_eq!(open(id).unwrap_err(), DeviceError::OpenOtherwise { id });
 }
 
-/// Launches, copies and synchronisations of a training step. Kernels are not computed, so a whole model is
-/// quick: `TANDEM_TEST_MODEL_SIZE` names another size than tiny.
+/// Launches, copies and synchronisations of training steps of the smallest voice.
 #[cfg(feature = "cuda")]
 #[test]
 fn a_step_launches_copies_and_waits_no_more_than_its_budget() {
-    const NAME: &str = "a_step_launches_copies_and_waits_no_more_than_its_budget";
-    if env::var_os(IN_CHILD).is_none() {
-        return in_child(NAME, &[]);
-    }
+    let _alone = alone();
+    let devices = placed(0, 1).open().unwrap();
+    let batch = batches(host_batch().mel()).remove(0);
+    let counted = count_steps(&real_voice::config(), &batch, &devices);
+    eprintln!("{counted}");
+    let Counted { steps, upload, training } = counted;
+    // The training thread neither waits for the device nor copies from it.
+    assert_eq!((training.synchronisations, training.copies_to_host), (0, 0), "{counted}");
+    assert_eq!(upload.launches, 0, "a transfer computes nothing: {counted}");
+    assert!(training.launches <= LAUNCH_BUDGET * steps, "{counted}");
+}
+
+/// Launches of a step of the smallest voice, with a tenth of room.
+#[cfg(feature = "cuda")]
+const LAUNCH_BUDGET: u64 = 1000;
+
+/// The same of a whole model, by `scripts/cuda_tests.sh launches`. Kernels are compiled and not computed.
+#[cfg(feature = "cuda")]
+#[test]
+#[ignore = "compiles every kernel of a model: minutes"]
+fn launches_of_a_model_size() {
     let size = env::var("TANDEM_TEST_MODEL_SIZE").unwrap_or_else(|_| "tiny".into());
     let size = ModelSize::ALL.into_iter().find(|known| known.name() == size).expect("a size");
     let devices = placed(0, 1).open().unwrap();
     driver_counts::stop_computing();
-    let counted = real_voice::count_steps(size, &devices);
-    eprintln!("{} steps of {}: upload {:?}", counted.steps, size.name(), counted.upload);
-    eprintln!("{} steps of {}: training {:?}", counted.steps, size.name(), counted.training);
+    let config = VoiceConfig::of(size, 100, 2, 80);
+    let shape = BatchShape { rows: 8, frames: 128, symbols: 32 };
+    let batch = AlignedBatch::fullest(shape, &config, 64);
+    eprintln!("{}: {}", size.name(), count_steps(&config, &batch, &devices));
 }
 
 #[test]

@@ -128,8 +128,10 @@ fn mel_frames_are_never_computed_in_tf32() {
         mel_on,
         ..asked(data, model)
     };
-    let fact = "mel frames cannot be computed on cuda:0: it would multiply in TF32";
-    refused(&tf32(MelOn::Device, None, None), &two, fact, "`--data-gpu`");
+    let error = Placement::decide(&tf32(MelOn::Device, None, None), &two).unwrap_err();
+    let device = "cuda:0".to_string();
+    assert_eq!(error, PlacementError::MelInTf32 { device });
+    assert!(error.hint().unwrap().contains("`--data-gpu`"));
     let apart = Placement::decide(&tf32(MelOn::Device, Some(0), Some(1)), &two).unwrap();
     assert!(apart.to_string().contains("matrix products of the model: TF32"), "{apart}");
     assert!(Placement::decide(&tf32(MelOn::Auto, None, None), &two).is_ok());

@@ -1,18 +1,10 @@
 //! A small voice with all parts and batches for it, trained on any devices.
 
-#[cfg(feature = "cuda")]
-use super::driver_counts::DriverCounts;
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
-#[cfg(feature = "cuda")]
-use tandem_data::batch::BatchShape;
 use tandem_data::batch::HostBatch;
-#[cfg(feature = "cuda")]
-use tandem_device::backend::wait_for;
 use tandem_device::placement::OpenDevices;
 use tandem_model::gradients::GradientSum;
-#[cfg(feature = "cuda")]
-use tandem_model::network::size::ModelSize;
 use tandem_model::network::size::VoiceConfig;
 use tandem_model::network::voice::Voice;
 use tandem_model::optimizer::{Optimizer, StepSettings};
@@ -26,7 +18,7 @@ const ROWS: usize = 2;
 const SYMBOLS: usize = 8;
 
 /// All parts of a voice, one block each.
-fn config() -> VoiceConfig {
+pub fn config() -> VoiceConfig {
     VoiceConfig {
         symbols: SIZE,
         languages: 2,
@@ -119,55 +111,7 @@ pub fn train(devices: &OpenDevices, batches: &[AlignedBatch]) -> Ran {
     ran
 }
 
-/// What the driver did for the same number of steps.
-#[cfg(feature = "cuda")]
-pub struct Counted {
-    pub steps: u64,
-    /// Batches to the data device and from there to the model device.
-    pub upload: DriverCounts,
-    /// Losses, gradients, weights: the calls of the training thread.
-    pub training: DriverCounts,
-}
-
-/// Counts after a few steps, when every kernel is compiled and memory is allocated.
-#[cfg(feature = "cuda")]
-pub fn count_steps(size: ModelSize, devices: &OpenDevices) -> Counted {
-    const WARM_UP: u64 = 3;
-    const STEPS: u64 = 10;
-    let config = VoiceConfig::of(size, 100, 2, 80);
-    let shape = BatchShape { rows: 8, frames: 128, symbols: 32 };
-    let batch = AlignedBatch::fullest(shape, &config, 64);
-    let mut voice = Voice::new(&config, Seed(7), &devices.model.clone().autodiff());
-    let mut optimizer = Optimizer::new(&voice);
-    let uploads = |count: u64| -> Vec<DeviceBatch> {
-        (0..count).map(|_| batch.to_device(&devices.data).to_device(&devices.model)).collect()
-    };
-    let settle = || {
-        for device in [&devices.data, &devices.model] {
-            wait_for(device, "counting").unwrap();
-        }
-        DriverCounts::now()
-    };
-    let mut train = |batches: Vec<DeviceBatch>, voice: Voice| {
-        batches.into_iter().fold(voice, |voice, batch| {
-            let losses = voice.losses(&batch);
-            let mut sum = GradientSum::default();
-            sum.add(&voice, losses.total().backward(), batch.utterances);
-            optimizer.step(voice, sum, &settings(1)).0
-        })
-    };
-    let first = uploads(WARM_UP);
-    voice = train(first, voice);
-    let before = settle();
-    let batches = uploads(STEPS);
-    let uploaded = settle();
-    voice = train(batches, voice);
-    let trained = settle();
-    drop(voice);
-    Counted { steps: STEPS, upload: uploaded - before, training: trained - uploaded }
-}
-
-fn settings(step: u64) -> StepSettings {
+pub fn settings(step: u64) -> StepSettings {
     StepSettings {
         rate: 1e-3,
         weight_decay: 0.01,
