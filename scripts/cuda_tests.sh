@@ -49,9 +49,10 @@ make_stand_in() {
         done' "$stand_in_dir"
 }
 
-# build_tests FEATURE: the test program; prints its path.
+# build_tests FEATURE: the test program; prints its path. The system has no certificates to download anything with.
 build_tests() {
-    in_sid cargo test --profile gpu-tests --locked -p tandem-model --features "$1" --test gpu --no-run \
+    cargo fetch --locked --quiet
+    in_sid cargo test --offline --profile gpu-tests --locked -p tandem-model --features "$1" --test gpu --no-run \
         --message-format json-render-diagnostics |
         sed -n 's/.*"executable":"\([^"]*gpu-[^"]*\)".*/\1/p' | tail -1
 }

@@ -19,6 +19,10 @@ make_sid() {
         echo "a Debian sid system needs root (debootstrap, chroot)" >&2
         return 1
     fi
+    if ! unshare --mount true 2>/dev/null; then
+        echo "a Debian sid system needs the right to mount" >&2
+        return 1
+    fi
     if [ ! -e "$sid_dir/made" ]; then
         install_debian debootstrap debootstrap || return 1
         echo "making a Debian sid system in $sid_dir (minutes, once)" >&2
