@@ -5,6 +5,8 @@
 #   scripts/cuda_tests.sh                    both, within 20 minutes each after the build
 #   scripts/cuda_tests.sh cuda|vulkan|tools  one of them; `tools` tests the stand-in driver and its emulator, which need no system
 #   scripts/cuda_tests.sh cuda TEST...       only tests whose names contain a word
+#   scripts/cuda_tests.sh ci                 `tools` and `cuda`, with training on one placement instead of three
+#   scripts/cuda_tests.sh launches [SIZE]    launches, copies and synchronisations of a training step of a model size (tiny)
 #
 # CUDA_STAND_IN_CARDS names the cards (tools/cuda-stand-in/README.md; default: two RTX 4090).
 # Where root or packages are missing, it says what was not tested, and ends with 0; with STRICT=1, with 1.
@@ -35,17 +37,22 @@ get_nvcc() {
     rm -rf "$stand_in_dir/nvcc.draft"
 }
 
-# make_stand_in: the driver, and one of CUDA 12.0, which lacks newer functions.
+# make_stand_in: the driver, and two of older versions, which lack newer functions.
 make_stand_in() {
-    local sources=(tools/cuda-stand-in/*.c) flags=(-O2 -Wall -Wextra -Werror -shared -fPIC -fvisibility=hidden)
-    mkdir -p "$stand_in_dir/driver" "$stand_in_dir/driver-12.0" "$stand_in_dir/kernels"
-    in_sid gcc "${flags[@]}" -o "$stand_in_dir/driver/libcuda.so.1" "${sources[@]}"
-    in_sid gcc "${flags[@]}" -DSTAND_IN_VERSION=12000 -o "$stand_in_dir/driver-12.0/libcuda.so.1" "${sources[@]}"
+    mkdir -p "$stand_in_dir"/drivers/{12.9,12.0,11.8} "$stand_in_dir/kernels"
+    # shellcheck disable=SC2016
+    in_sid sh -euc '
+        for version in 12090 12000 11080; do
+            gcc -O2 -Wall -Wextra -Werror -shared -fPIC -fvisibility=hidden -DSTAND_IN_VERSION=$version \
+                -o "$0/draft.so" tools/cuda-stand-in/*.c
+            mv "$0/draft.so" "$0/drivers/${version%0??}.$((version % 1000 / 10))/libcuda.so.1"
+        done' "$stand_in_dir"
 }
 
-# build_tests FEATURE: the test program; prints its path.
+# build_tests FEATURE: the test program; prints its path. The system has no certificates to download anything with.
 build_tests() {
-    in_sid cargo test --profile gpu-tests --locked -p tandem-model --features "$1" --test gpu --no-run \
+    cargo fetch --locked --quiet
+    in_sid cargo test --offline --profile gpu-tests --locked -p tandem-model --features "$1" --test gpu --no-run \
         --message-format json-render-diagnostics |
         sed -n 's/.*"executable":"\([^"]*gpu-[^"]*\)".*/\1/p' | tail -1
 }
@@ -55,7 +62,8 @@ on_cuda() {
     local variables=()
     while [ "$1" != -- ]; do variables+=("$1") && shift; done
     shift
-    in_sid env LD_LIBRARY_PATH="$stand_in_dir/driver" CUDA_PATH="$stand_in_dir/nvcc" \
+    in_sid env LD_LIBRARY_PATH="$stand_in_dir/drivers/12.9" CUDA_STAND_IN_DRIVERS="$stand_in_dir/drivers" \
+        CUDA_PATH="$stand_in_dir/nvcc" \
         CUDA_STAND_IN_DIR="$stand_in_dir/kernels" CUDA_STAND_IN_PTXAS="$stand_in_dir/nvcc/bin/ptxas" \
         CUDA_STAND_IN_TRANSLATOR="$PWD/tools/cuda-stand-in/ptx_to_c.py" \
         CUDA_STAND_IN_CARDS="${CUDA_STAND_IN_CARDS:-rtx4090,rtx4090}" CUBECL_AUTOTUNE_LEVEL=minimal \
@@ -72,6 +80,18 @@ test_cuda() {
     began=$SECONDS
     on_cuda -- "$program" --test-threads=1 --nocapture "$@"
     echo "cuda: tests took $((SECONDS - began)) s; the driver: $(grep '^end: ' "$stand_in_dir/kernels/calls.log" | tail -1)" >&2
+}
+
+# count_launches [SIZE]: kernels are compiled and checked, and not computed.
+count_launches() {
+    get_nvcc || { not_tested "launches: the Python package nvidia-cuda-nvcc-cu12 (ptxas, libdevice) is not available"; return 0; }
+    make_stand_in
+    local program
+    program="$(build_tests cuda)"
+    : >"$stand_in_dir/kernels/calls.log"
+    on_cuda "TANDEM_TEST_MODEL_SIZE=${1:-tiny}" -- "$program" --ignored --nocapture launches_of_a_model_size
+    cp "$stand_in_dir/kernels/calls.log" "$stand_in_dir/calls-${1:-tiny}.log"
+    echo "launches: every call is in $stand_in_dir/calls-${1:-tiny}.log, for scripts/kernel_report.sh" >&2
 }
 
 test_vulkan() {
@@ -104,8 +124,8 @@ test_tools() {
 
 what=${1:-all}
 [ $# -eq 0 ] || shift
-case $what in tools | cuda | vulkan | all) ;; *) sed -n '2,12s/^# \?//p' "$0" >&2; exit 2 ;; esac
-if [ "$what" = tools ] || [ "$what" = all ]; then test_tools; fi
+case $what in tools | cuda | vulkan | all | ci | launches) ;; *) sed -n '2,14s/^# \?//p' "$0" >&2; exit 2 ;; esac
+case $what in tools | all | ci) test_tools ;; esac
 [ "$what" != tools ] || exit 0
 mkdir -p "$stand_in_dir"
 export SID_BIND="$stand_in_dir"
@@ -116,5 +136,7 @@ fi
 case $what in
     cuda) test_cuda "$@" ;;
     vulkan) test_vulkan "$@" ;;
+    ci) TANDEM_TEST_QUICK=1 test_cuda "$@" ;;
+    launches) count_launches "$@" ;;
     all) test_cuda && test_vulkan ;;
 esac

@@ -19,6 +19,10 @@ make_sid() {
         echo "a Debian sid system needs root (debootstrap, chroot)" >&2
         return 1
     fi
+    if ! unshare --mount true 2>/dev/null; then
+        echo "a Debian sid system needs the right to mount" >&2
+        return 1
+    fi
     if [ ! -e "$sid_dir/made" ]; then
         install_debian debootstrap debootstrap || return 1
         echo "making a Debian sid system in $sid_dir (minutes, once)" >&2
@@ -43,18 +47,20 @@ make_sid() {
 # so there are no libraries to name beside LLVM itself.
 make_llvm_bundle() {
     local bundle="$sid_dir/data/tracel/$sid_llvm"
+    # Written once: cargo builds everything above LLVM again when the marker is newer.
+    [ ! -e "$bundle/.tracel-llvm-installed" ] || return 0
     mkdir -p "$bundle/bin"
     ln -sfn /usr/lib/llvm-23/lib "$bundle/lib"
     ln -sfn /usr/lib/llvm-23/include "$bundle/include"
     cat >"$bundle/bin/llvm-config" <<'SCRIPT'
 #!/bin/sh
-for word in "$@"; do
-    case $word in
-        --libs | --libnames | --link-static) echo; exit ;;
-        --system-libs) echo -lLLVM-23; exit ;;
-    esac
-done
-exec /usr/bin/llvm-config-23 "$@"
+# Called as `llvm-config --link-static WHAT`; the static libraries are not there.
+[ "$1" != --link-static ] || shift
+case $1 in
+    --libs | --libnames) echo ;;
+    --system-libs) echo -lLLVM-23 ;;
+    *) exec /usr/bin/llvm-config-23 "$@" ;;
+esac
 SCRIPT
     chmod +x "$bundle/bin/llvm-config"
     touch "$bundle/.tracel-llvm-installed"

@@ -177,6 +177,18 @@ impl fmt::Display for BackendChoice {
     }
 }
 
+/// How a device multiplies matrices of 32-bit floats.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum F32Products {
+    /// With all bits of both factors.
+    #[default]
+    Full,
+    /// With 10 of the 23 bits of each factor's mantissa, on the tensor cores of NVIDIA cards since Ampere;
+    /// sums have 32 bits.
+    Tf32,
+}
+
 /// A device: its backend and its index there. Displays as `cuda:1`, or `cpu`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct DeviceId {
@@ -197,11 +209,6 @@ impl fmt::Display for DeviceId {
         }
     }
 }
-
-/// A second software adapter is opened by this crate with the features that WGSL kernels need; SPIR-V
-/// kernels need more.
-#[cfg(feature = "wgpu")]
-const MANY_SOFTWARE_ADAPTERS: bool = !cfg!(feature = "vulkan");
 
 /// The devices of a backend, in the order of their indices. Empty if the driver finds none;
 /// [`DeviceError::NoDriver`] without a driver.
@@ -247,19 +254,32 @@ pub(crate) fn missing_library(backend: Backend) -> Option<DeviceError> {
 
 /// Opens a device once for the whole process; later calls return the same device.
 pub fn open(id: DeviceId) -> Result<Device, DeviceError> {
+    open_for(id, F32Products::Full)
+}
+
+/// [`open`], with the kind of products of 32-bit floats. A device keeps the kind it was opened with.
+pub fn open_for(id: DeviceId, products: F32Products) -> Result<Device, DeviceError> {
     // Registering a graphics adapter twice would create a second device with its own memory.
-    static OPEN: LazyLock<Mutex<HashMap<DeviceId, Device>>> = LazyLock::new(Mutex::default);
+    static OPEN: LazyLock<Mutex<HashMap<DeviceId, (Device, F32Products)>>> =
+        LazyLock::new(Mutex::default);
     let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(device) = open.get(&id) {
+    if let Some((device, opened_for)) = open.get(&id) {
+        if *opened_for != products {
+            return Err(DeviceError::OpenOtherwise { id });
+        }
         return Ok(device.clone());
     }
-    let device = open_first(id)?;
-    open.insert(id, device.clone());
+    let device = open_first(id, products)?;
+    open.insert(id, (device.clone(), products));
     Ok(device)
 }
 
-fn open_first(id: DeviceId) -> Result<Device, DeviceError> {
+fn open_first(id: DeviceId, products: F32Products) -> Result<Device, DeviceError> {
     match id.backend {
+        // Only NVIDIA cards have TF32. `open_vendor` checks which.
+        backend if products == F32Products::Tf32 && backend != Backend::Cuda => {
+            Err(DeviceError::NoTf32 { id })
+        }
         Backend::Cpu => Ok(Device::flex()),
         backend if !backend.is_built() => Err(DeviceError::NotBuilt { backend }),
         // An invalid index would panic in the device library, so it is checked first.
@@ -271,16 +291,23 @@ fn open_first(id: DeviceId) -> Result<Device, DeviceError> {
             if let Some(missing) = missing_library(backend) {
                 return Err(missing);
             }
-            guarded("opening the device", || open_vendor(id))?
+            guarded("opening the device", || open_vendor(id, products))?
         }
     }
 }
 
 #[allow(unreachable_patterns, reason = "the match arms depend on the features")]
-fn open_vendor(id: DeviceId) -> Result<Device, DeviceError> {
+fn open_vendor(id: DeviceId, products: F32Products) -> Result<Device, DeviceError> {
+    let _ = products;
     match id.backend {
         #[cfg(feature = "cuda")]
-        Backend::Cuda => answering(id, Device::cuda(id.index)),
+        Backend::Cuda => {
+            if products == F32Products::Tf32 && !nvidia::has_tf32(id.index)? {
+                return Err(DeviceError::NoTf32 { id });
+            }
+            nvidia::register(id.index, products)?;
+            answering(id, Device::cuda(id.index))
+        }
         #[cfg(feature = "rocm")]
         Backend::Rocm => answering(id, Device::rocm(id.index)),
         #[cfg(feature = "wgpu")]

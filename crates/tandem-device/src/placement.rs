@@ -14,7 +14,7 @@ pub use error::{Mismatch, PlacementError};
 pub use limits::{MATRIX, MatrixRow, MemoryLimits};
 pub use mel_on::MelOn;
 
-use crate::backend::{self, Backend, BackendChoice, DeviceError};
+use crate::backend::{self, Backend, BackendChoice, DeviceError, F32Products};
 use crate::inventory::{FoundDevice, Inventory};
 use burn::tensor::Device;
 use serde::Serialize;
@@ -39,6 +39,8 @@ pub struct DeviceSettings {
     pub shapes: Shapes,
     /// Where mel frames are computed.
     pub mel_on: MelOn,
+    /// How the model's matrices are multiplied.
+    pub products: F32Products,
 }
 
 impl Default for DeviceSettings {
@@ -52,6 +54,7 @@ impl Default for DeviceSettings {
             isolation: Isolation::Off,
             shapes: Shapes::Static,
             mel_on: MelOn::Auto,
+            products: F32Products::Full,
         }
     }
 }
@@ -126,6 +129,8 @@ pub struct Placement {
     pub limits: Option<MemoryLimits>,
     /// How batches are padded.
     pub shapes: Shapes,
+    /// How the model device multiplies matrices of 32-bit floats.
+    pub products: F32Products,
     /// A warning about the pair, such as a slow link.
     pub warning: Option<String>,
 }
@@ -163,13 +168,25 @@ impl Placement {
                 (Mode::MultiGpu, gpus[data].clone(), gpus[model].clone())
             }
         };
+        let is_tf32 = asked.products == F32Products::Tf32 && data.id == model.id;
+        if is_tf32 && asked.mel_on == MelOn::Device {
+            return Err(PlacementError::MelInTf32 { device: model.id.to_string() });
+        }
         let limits = MemoryLimits::decide(asked.isolation, &data, &model)?;
         let warning = found.link(data.id, model.id).and_then(|link| link.warning());
-        Ok(Placement { mode, data, model, limits, shapes: asked.shapes, warning })
+        let DeviceSettings { shapes, products, .. } = *asked;
+        Ok(Placement { mode, data, model, limits, shapes, products, warning })
     }
 
+    /// Opens both. The data device computes mel frames, for which TF32 is not enough: it has full products
+    /// unless it is the model device too.
     pub fn open(&self) -> Result<OpenDevices, DeviceError> {
-        Ok(OpenDevices { data: backend::open(self.data.id)?, model: backend::open(self.model.id)? })
+        let model = backend::open_for(self.model.id, self.products)?;
+        let data = match self.data.id == self.model.id {
+            true => model.clone(),
+            false => backend::open(self.data.id)?,
+        };
+        Ok(OpenDevices { data, model })
     }
 }
 
@@ -186,6 +203,9 @@ impl fmt::Display for Placement {
             }
             Some(limits) => writeln!(f, "memory limits: {limits}")?,
             None => writeln!(f, "memory limits: none (--enable-memory-isolation sets them)")?,
+        }
+        if self.products == F32Products::Tf32 {
+            writeln!(f, "matrix products of the model: TF32")?;
         }
         f.write_str(match self.shapes {
             Shapes::Static => "shapes: static",

@@ -99,6 +99,8 @@ pub struct Sourced<T> {
 pub enum PrecisionKind {
     /// 32 bits throughout.
     Full,
+    /// 32 bits with matrix products in TF32.
+    Tf32,
     /// 16 bits where that is enough.
     Mixed,
 }
@@ -238,8 +240,11 @@ fn precision(requested: &Requested, machine: &Machine) -> Check {
     let is_switch = place.key.ends_with("mixed_precision");
     let (wide, narrow) = if is_switch { ("false", "true") } else { ("f32", "bf16") };
     let check = match (value, machine.gpu, &machine.precision_refused) {
-        (PrecisionKind::Mixed, _, Some(why)) => Check::must_fix(name, why, set(place, wide)),
+        (PrecisionKind::Mixed | PrecisionKind::Tf32, _, Some(why)) => {
+            Check::must_fix(name, why, set(place, wide))
+        }
         (PrecisionKind::Mixed, true, None) => Check::ok(name, "16 bits where that is enough"),
+        (PrecisionKind::Tf32, _, None) => Check::ok(name, "32 bits, matrix products in TF32"),
         (PrecisionKind::Mixed, false, None) => Check::warn(
             name,
             "16 bits on the CPU: its fused kernels are 32-bit and are not used then",
@@ -334,6 +339,8 @@ mod tests {
         let mixed = |requested: &mut Requested| requested.precision.value = PrecisionKind::Mixed;
         check_one(mixed, gpu(), "mixed precision", Level::Ok);
         check_one(|_| {}, gpu(), "mixed precision", Level::Warn);
+        let tf32 = |requested: &mut Requested| requested.precision.value = PrecisionKind::Tf32;
+        check_one(tf32, gpu(), "mixed precision", Level::Ok);
         check_one(mixed, cpu(), "mixed precision", Level::Warn);
         let theirs = Requested {
             precision: sourced("data.mixed_precision", PrecisionKind::Mixed),

@@ -5,6 +5,7 @@
 use crate::TrainError;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
+use tandem_device::backend::F32Products;
 use tandem_model::Device;
 use tandem_model::network::layers::Compute;
 use tandem_model::network::size::ModelSize;
@@ -100,6 +101,8 @@ pub enum Precision {
     /// 32 bits throughout.
     #[default]
     F32,
+    /// 32 bits, with matrix products of the model device in TF32.
+    Tf32,
     /// bfloat16 in the blocks.
     Bf16,
     /// Half floats in the blocks, losses scaled.
@@ -109,9 +112,17 @@ pub enum Precision {
 impl Precision {
     pub fn compute(self) -> Compute {
         match self {
-            Precision::F32 => Compute::Full,
+            Precision::F32 | Precision::Tf32 => Compute::Full,
             Precision::Bf16 => Compute::Bf16,
             Precision::F16 => Compute::F16,
+        }
+    }
+
+    /// What the model device must be opened with.
+    pub fn products(self) -> F32Products {
+        match self {
+            Precision::Tf32 => F32Products::Tf32,
+            _ => F32Products::Full,
         }
     }
 

@@ -6,7 +6,7 @@
 use crate::corpus_args::at_least_one;
 use crate::failure::Advised;
 use serde::{Deserialize, Serialize};
-use tandem_device::backend::BackendChoice;
+use tandem_device::backend::{BackendChoice, F32Products};
 use tandem_device::placement::MelOn;
 use tandem_device::placement::{DeviceSettings, Isolation, LocalRank, Shapes};
 use tandem_units::Bytes;
@@ -141,6 +141,8 @@ impl DeviceArgs {
             },
             shapes: if fixed { Shapes::Static } else { Shapes::PerBatch },
             mel_on: self.mel_on.or(file.mel_on).unwrap_or_default(),
+            // Part of the training settings.
+            products: F32Products::Full,
         })
     }
 }

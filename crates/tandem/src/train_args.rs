@@ -12,6 +12,7 @@ use crate::printer::Printer;
 use crate::train_plan::TrainPlan;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use std::path::PathBuf;
+use tandem_device::placement::DeviceSettings;
 use tandem_model::network::size::ModelSize;
 use tandem_train::run::fine_tune::SourceVoice;
 use tandem_train::train_settings::{Precision, TrainSettings, USUAL_EPOCHS, fine_tuning};
@@ -29,7 +30,7 @@ pub struct VoiceArgs {
     /// Batches whose gradients are accumulated for one optimizer step [default: 1]
     #[arg(long, value_name = "N", env = "TANDEM_GRAD_ACCUM")]
     pub grad_accum: Option<usize>,
-    /// Mixed precision: off, bf16 or f16 [default: off; without a value: bf16]
+    /// Mixed precision: off, tf32, bf16 or f16 [default: off; without a value: bf16]
     #[arg(
         long,
         value_name = "KIND",
@@ -171,6 +172,8 @@ impl TrainArgs {
         corpus.data.mel.validate()?;
         let (train, notes) = self.train_settings(&file.train);
         train.validate()?;
+        let devices = self.devices.resolve(&file.devices)?;
+        let devices = DeviceSettings { products: train.precision.products(), ..devices };
         Ok(TrainPlan {
             train_data,
             val_data,
@@ -179,7 +182,7 @@ impl TrainArgs {
             adapt: !self.no_adapt && self.adapt.or(file.adapt).unwrap_or(true),
             start_delay: self.start_delay(file.model_start_delay)?,
             train,
-            devices: self.devices.resolve(&file.devices)?,
+            devices,
             resume: self.resume,
             notes,
             corpus: corpus.corpus,
@@ -294,7 +297,8 @@ pub(crate) fn model_size() -> impl TypedValueParser<Value = ModelSize> {
 }
 
 fn precision() -> impl TypedValueParser<Value = Precision> {
-    PossibleValuesParser::new(["off", "bf16", "f16"]).map(|name| match name.as_str() {
+    PossibleValuesParser::new(["off", "tf32", "bf16", "f16"]).map(|name| match name.as_str() {
+        "tf32" => Precision::Tf32,
         "bf16" => Precision::Bf16,
         "f16" => Precision::F16,
         _ => Precision::F32,

@@ -3,7 +3,7 @@
 //! In: a graphics API. Out: [`FoundDevice`]s, hardware first, and open devices. Adapters are listed without
 //! opening them. Part of [`super`], which has the feature checks.
 
-use super::{Backend, DeviceError, DeviceId, MANY_SOFTWARE_ADAPTERS};
+use super::{Backend, DeviceError, DeviceId};
 use crate::inventory::{DeviceClass, FoundDevice, Processor};
 use burn::tensor::wgpu::{WgpuBackend, WgpuSetup, wgpu};
 use burn::tensor::{Device, DeviceKind};
@@ -91,7 +91,7 @@ fn list(backend: Backend) -> Vec<Listed> {
         if !wanted.contains(info.backend.into()) {
             continue;
         }
-        let Some(open_by) = open_by(info.device_type, &mut count) else { continue };
+        let open_by = open_by(info.device_type, &mut count);
         listed.push(Listed { adapter: adapter.clone(), info, open_by });
     }
     listed.sort_by_key(|listed| class_of(listed.info.device_type) == DeviceClass::Software);
@@ -99,27 +99,34 @@ fn list(backend: Backend) -> Vec<Listed> {
 }
 
 /// Burn counts each kind separately, and supports only one software adapter.
-fn open_by(kind: wgpu::DeviceType, count: &mut [usize; 4]) -> Option<OpenBy> {
+fn open_by(kind: wgpu::DeviceType, count: &mut [usize; 4]) -> OpenBy {
     let mut next = |place: usize| {
         count[place] += 1;
         count[place] - 1
     };
-    Some(match kind {
+    match kind {
         wgpu::DeviceType::DiscreteGpu => OpenBy::Selector(DeviceKind::DiscreteGpu(next(0))),
         wgpu::DeviceType::IntegratedGpu => OpenBy::Selector(DeviceKind::IntegratedGpu(next(1))),
         wgpu::DeviceType::VirtualGpu => OpenBy::Selector(DeviceKind::VirtualGpu(next(2))),
         wgpu::DeviceType::Cpu => match next(3) {
             0 => OpenBy::Selector(DeviceKind::Cpu),
-            _ if MANY_SOFTWARE_ADAPTERS => OpenBy::Adapter,
-            _ => return None,
+            _ => OpenBy::Adapter,
         },
-        wgpu::DeviceType::Other if MANY_SOFTWARE_ADAPTERS => OpenBy::Adapter,
-        wgpu::DeviceType::Other => return None,
-    })
+        wgpu::DeviceType::Other => OpenBy::Adapter,
+    }
 }
 
-/// The device request of Burn for kernels in WGSL.
+/// The device request of Burn: for kernels in SPIR-V where they are in the build and the driver has what they
+/// need, otherwise for kernels in WGSL.
 fn set_up(adapter: wgpu::Adapter, backend: wgpu::Backend) -> Result<WgpuSetup, String> {
+    #[cfg(feature = "vulkan")]
+    if backend == wgpu::Backend::Vulkan {
+        let opened = cubecl_wgpu::vulkan::try_request_vulkan_device(&adapter);
+        let opened = pollster::block_on(opened).map_err(|error| error.to_string())?;
+        if let Some((device, queue)) = opened {
+            return Ok(WgpuSetup { instance: INSTANCE.clone(), adapter, device, queue, backend });
+        }
+    }
     let features = adapter.features().difference(wgpu::Features::MAPPABLE_PRIMARY_BUFFERS);
     let request = wgpu::DeviceDescriptor {
         label: None,

@@ -29,6 +29,11 @@ pub enum DeviceError {
     },
     #[error("cannot open device {id}: {why}")]
     Open { id: DeviceId, why: String },
+    #[error("device {id} has no TF32")]
+    NoTf32 { id: DeviceId },
+    /// A device keeps the kind of products with which it was opened.
+    #[error("device {id} is already open with another precision of matrix products")]
+    OpenOtherwise { id: DeviceId },
     /// The device library failed; the device may be lost.
     #[error("the device failed while {doing}: {why}")]
     Broke {
@@ -65,6 +70,12 @@ impl Hint for DeviceError {
             Self::Open { .. } => {
                 Some("check that the driver works and that no other program uses the device".into())
             }
+            Self::NoTf32 { .. } => Some(
+                "NVIDIA cards since Ampere (RTX 30, A100) have it, with `--backend cuda`; elsewhere use \
+                 `--mixed-precision off` or `bf16`"
+                    .into(),
+            ),
+            Self::OpenOtherwise { .. } => None,
             Self::Broke { .. } => Some(
                 "if memory ran out, take a smaller `--batch-size`; if the device is gone, look at \
                  the system's log (`dmesg`)"

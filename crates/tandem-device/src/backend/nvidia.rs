@@ -1,14 +1,22 @@
 //! CUDA devices in the order of NVIDIA's driver.
 //!
-//! In: the driver. Out: [`FoundDevice`]s. Opens no device: no context is created and no memory used. The
+//! In: the driver. Out: [`FoundDevice`]s, without opening one: no context is created and no memory used. The
 //! CUDA library aborts without a driver, so its presence is checked first, and the driver's version.
+//! [`register`] opens a device for Burn, with or without TF32.
 
 use super::libdevice::{Libdevice, Search, toolkit_around};
-use super::{Backend, DeviceError, DeviceId};
+use super::{Backend, DeviceError, DeviceId, F32Products};
 use crate::inventory::{DeviceClass, FoundDevice, PciAddress};
+use cubecl_core::client::Client;
+use cubecl_core::device::{Device as _, DeviceService};
+use cubecl_core::ir::{ElemType, FloatKind};
+use cubecl_core::server::{Server, ServerUtilities};
+use cubecl_cuda::{CudaDevice, CudaRuntime};
+use cubecl_runtime::runtime::Runtime;
 use cudarc::driver::result::{self, device};
 use cudarc::driver::sys::{self, CUdevice, CUdevice_attribute as Attribute};
 use std::path::Path;
+use std::sync::Arc;
 use tandem_units::Bytes;
 
 /// [`super::OLDEST_CUDA`] as the driver writes it.
@@ -56,6 +64,49 @@ pub(super) fn enumerate() -> Result<Vec<FoundDevice>, DeviceError> {
     }
     let driver = version.map(|version| format!("CUDA {}", readable(version)));
     (0..count).map(|at| describe(at, driver.clone()).map_err(|e| missing(e.to_string()))).collect()
+}
+
+/// Whether the card has TF32: compute capability 8.0 (Ampere) and newer.
+pub(super) fn has_tf32(index: usize) -> Result<bool, DeviceError> {
+    let failed = |error: result::DriverError| DeviceError::Open {
+        id: DeviceId { backend: Backend::Cuda, index },
+        why: error.to_string(),
+    };
+    let handle = device::get(index as i32).map_err(failed)?;
+    Ok(fact(handle, Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR).map_err(failed)? >= 8)
+}
+
+type CudaServer = <CudaRuntime as Runtime>::Server;
+
+/// Registers a device with Burn, which otherwise opens it at its first use and then replaces matrix products
+/// of 32-bit floats by TF32 on every card that has it. Burn takes that from the properties of the device, so
+/// they do not mention TF32 unless it is wanted. Their checksum is part of the key of tuned kernels.
+pub(super) fn register(index: usize, products: F32Products) -> Result<(), DeviceError> {
+    let id = CudaDevice::new(index).to_id();
+    let server = <CudaServer as DeviceService>::init(id);
+    if products == F32Products::Full {
+        forget_tf32(&server);
+    }
+    let taken = |_| DeviceError::Open {
+        id: DeviceId { backend: Backend::Cuda, index },
+        why: "another part of the program opened it before".into(),
+    };
+    Client::try_init(id, server).map(|_| ()).map_err(taken)
+}
+
+fn forget_tf32(server: &CudaServer) {
+    let shared: Arc<ServerUtilities> = Server::utilities(server);
+    let mut properties = (*shared.properties).clone();
+    let tf32 = ElemType::Float(FloatKind::TF32);
+    let features = &mut properties.features;
+    features.types.elem.remove(&tf32);
+    features.matmul.cmma.retain(|shape| shape.a_type != tf32);
+    features.matmul.mma.retain(|shape| shape.a_type != tf32);
+    // SAFETY: the server was made by the caller and is not registered. It and `shared` have the only two
+    // pointers to its utilities, and the server does not read them during this call.
+    let utilities = unsafe { &mut *Arc::as_ptr(&shared).cast_mut() };
+    utilities.properties_hash = properties.checksum();
+    utilities.properties = Arc::new(properties);
 }
 
 fn describe(at: i32, driver: Option<String>) -> Result<FoundDevice, result::DriverError> {

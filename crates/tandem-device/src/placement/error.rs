@@ -36,6 +36,9 @@ pub enum PlacementError {
         /// Why, if known.
         trouble: Option<String>,
     },
+    /// Mel frames need all bits of 32-bit floats.
+    #[error("mel frames cannot be computed on {device}: it would multiply in TF32")]
+    MelInTf32 { device: String },
     /// A budget is larger than the memory of the device.
     #[error("{flag} asks for {asked} of {device}, which has {has}")]
     BudgetTooLarge {
@@ -67,6 +70,11 @@ impl Hint for PlacementError {
                  devices` lists all",
                 backend.driver()
             )),
+            Self::MelInTf32 { .. } => Some(
+                "leave out `--mel-on device`, name two GPUs with `--data-gpu` and `--model-gpu`, or use \
+                 another `--mixed-precision`"
+                    .into(),
+            ),
             Self::BudgetTooLarge { flag, has, .. } => {
                 Some(format!("set {flag} {} or less", has.0 >> 20))
             }

@@ -121,6 +121,23 @@ fn software_devices_are_only_used_if_their_backend_is_named() {
 }
 
 #[test]
+fn mel_frames_are_never_computed_in_tf32() {
+    let two = machine(&[cuda(&[24, 24])]);
+    let tf32 = |mel_on, data, model| DeviceSettings {
+        products: F32Products::Tf32,
+        mel_on,
+        ..asked(data, model)
+    };
+    let error = Placement::decide(&tf32(MelOn::Device, None, None), &two).unwrap_err();
+    let device = "cuda:0".to_string();
+    assert_eq!(error, PlacementError::MelInTf32 { device });
+    assert!(error.hint().unwrap().contains("`--data-gpu`"));
+    let apart = Placement::decide(&tf32(MelOn::Device, Some(0), Some(1)), &two).unwrap();
+    assert!(apart.to_string().contains("matrix products of the model: TF32"), "{apart}");
+    assert!(Placement::decide(&tf32(MelOn::Auto, None, None), &two).is_ok());
+}
+
+#[test]
 fn auto_uses_the_first_backend_with_a_hardware_gpu() {
     let integrated = gpu(Backend::Wgpu, 0, DeviceClass::Integrated, 8);
     let mut found = vec![(Backend::Wgpu, vec![integrated]), cuda(&[])];

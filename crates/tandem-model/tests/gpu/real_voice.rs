@@ -18,7 +18,7 @@ const ROWS: usize = 2;
 const SYMBOLS: usize = 8;
 
 /// All parts of a voice, one block each.
-fn config() -> VoiceConfig {
+pub fn config() -> VoiceConfig {
     VoiceConfig {
         symbols: SIZE,
         languages: 2,
@@ -111,7 +111,7 @@ pub fn train(devices: &OpenDevices, batches: &[AlignedBatch]) -> Ran {
     ran
 }
 
-fn settings(step: u64) -> StepSettings {
+pub fn settings(step: u64) -> StepSettings {
     StepSettings {
         rate: 1e-3,
         weight_decay: 0.01,

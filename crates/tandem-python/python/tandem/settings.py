@@ -233,8 +233,9 @@ class TrainConfig(Table):
     #: Consecutive steps with NaN or infinite gradients after which training fails. Allowed: 1 or more. Default:
     #: ``20``.
     nan_limit: Optional[int] = None
-    #: Floating-point format of the model; ``off`` of the flag is ``f32``. Default: ``"f32"``.
-    precision: Optional[Literal["f32", "bf16", "f16"]] = None
+    #: Floating-point format of the model; ``off`` of the flag is ``f32``; ``tf32`` needs an NVIDIA card since
+    #: Ampere. Default: ``"f32"``.
+    precision: Optional[Literal["f32", "tf32", "bf16", "f16"]] = None
     #: Steps between two validations. Allowed: 1 or more. Default: ``500``.
     validate_every: Optional[int] = None
     #: Steps between two audio samples. Allowed: 1 or more. Default: ``1000``.

@@ -140,10 +140,10 @@ impl Validation<'_> {
             batch_size: batch,
             workers,
         })?;
-        let precision = if config.train.precision == Precision::F32 {
-            PrecisionKind::Full
-        } else {
-            PrecisionKind::Mixed
+        let precision = match config.train.precision {
+            Precision::F32 => PrecisionKind::Full,
+            Precision::Tf32 => PrecisionKind::Tf32,
+            Precision::Bf16 | Precision::F16 => PrecisionKind::Mixed,
         };
         Ok(Requested {
             native_loading: self.switch("use_tf_native_loading"),

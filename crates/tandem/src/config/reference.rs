@@ -100,7 +100,10 @@ const HELP: [(&str, &str); 26] = [
     ("batch.bucket_edges", "Bucket lengths in frames, ascending, ending at `max_mel_frames`"),
     ("train.seed", "Random seed of the weights and the noise; the flag sets `batch.seed` too"),
     ("batch.seed", "Random seed of the batch order; the flag sets `train.seed` too"),
-    ("train.precision", "Floating-point format of the model; `off` of the flag is `f32`"),
+    (
+        "train.precision",
+        "Floating-point format of the model; `off` of the flag is `f32`; `tf32` needs an NVIDIA card since Ampere",
+    ),
     ("train.optimizer.beta1", "AdamW decay rate of the mean gradient"),
     ("train.optimizer.beta2", "AdamW decay rate of the mean squared gradient"),
     ("train.optimizer.epsilon", "AdamW epsilon, which avoids a division by zero"),

@@ -8,7 +8,7 @@ use clap::{CommandFactory, Parser};
 use proptest::prelude::*;
 use std::process::Command;
 use tandem_data::text::{Language, Pronunciation};
-use tandem_device::backend::BackendChoice;
+use tandem_device::backend::{BackendChoice, F32Products};
 use tandem_device::placement::MelOn;
 use tandem_train::feed::buffers::{Buffers, DepthSource};
 
@@ -245,6 +245,11 @@ fn mixed_precision_may_name_its_kind() {
     assert_eq!(plan(&["--mixed-precision"]).train.precision, Precision::Bf16);
     assert_eq!(plan(&["--mixed-precision", "--resume"]).train.precision, Precision::Bf16);
     assert_eq!(plan(&["--mixed-precision", "f16"]).train.precision, Precision::F16);
+    let tf32 = plan(&["--mixed-precision", "tf32"]);
+    assert_eq!(tf32.train.precision, Precision::Tf32);
+    // TF32 is a property of the open device, everything else of the model.
+    assert_eq!(tf32.devices.products, F32Products::Tf32);
+    assert_eq!(plan(&["--mixed-precision", "bf16"]).devices.products, F32Products::Full);
     let file = "train_data: x\ntrain: {precision: f16}";
     let off = plan_over("a.yaml", file, &["--mixed-precision=off"]).unwrap();
     assert_eq!(off.train.precision, Precision::F32);
@@ -387,7 +392,7 @@ prop_compose! {
         (warmup_steps, align_lag, align_flat_start) in any::<(Option<u64>, Option<u64>, Option<u64>)>(),
         (patience, nan_limit) in (any::<Option<u32>>(), prop::option::of(1u32..)),
         mixed_precision in prop::option::of(prop::sample::select(
-            vec![Precision::F32, Precision::Bf16, Precision::F16])),
+            vec![Precision::F32, Precision::Tf32, Precision::Bf16, Precision::F16])),
         every in prop::option::of((1u64.., 1u64.., 1u64.., 1u64..)),
         keep in prop::option::of(1usize..),
         checkpoint_dir in prop::option::of(path()),

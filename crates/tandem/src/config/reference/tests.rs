@@ -61,7 +61,7 @@ fn types_defaults_bounds_and_words_are_those_of_the_code() {
     assert_eq!(seen("pipeline.stall_timeout"), "whole number; `60`; 0 to 86400");
     assert_eq!(seen("batch.batch_size"), "whole number; `16`; 1 or more");
     assert_eq!(seen("num_workers"), "whole number; one per core; 1 or more");
-    assert_eq!(seen("train.precision"), "word; `\"f32\"`; `f32`, `bf16`, `f16`");
+    assert_eq!(seen("train.precision"), "word; `\"f32\"`; `f32`, `tf32`, `bf16`, `f16`");
     assert_eq!(seen("mel.floor"), "number; `0.00001`; above 0 to 1");
     assert_eq!(seen("batch.bucket_edges"), "list of whole numbers; not set; ");
     assert!(
