@@ -78,13 +78,14 @@ fn losses(run: &Path) -> Vec<(u64, String)> {
 #[test]
 fn two_ranks_equal_one_rank_that_accumulates_two_batches_bit_for_bit() {
     let (one, two) = (TestDir::new(), TestDir::new());
-    let validated = ["--max-steps", "8", "--validate-every", "4", "--sample-every", "4"];
+    // `compare` needs ten steps after the first.
+    let validated = ["--max-steps", "12", "--validate-every", "6", "--sample-every", "6"];
     train(&one, 1, &[&validated[..], &["--grad-accum", "2"]].concat());
     let output = train(&two, 2, &validated);
     assert!(output.err.contains("ranks: 2 (2 on "), "{}", output.err);
     assert_eq!(tensors(&one.path("run")), tensors(&two.path("run")));
     let expected = losses(&one.path("run"));
-    assert_eq!(expected.len(), 8);
+    assert_eq!(expected.len(), 12);
     // The age of an alignment is that of the last batch of a rank: the same rule, another batch.
     assert_eq!(expected, losses(&two.path("run")));
     assert_eq!(expected, losses(&two.path("run/ranks/1")), "rank 1 records the global losses");
@@ -106,8 +107,14 @@ fn validations(run: &Path) -> Vec<String> {
 fn shows_ranks(dir: &TestDir) {
     let report = dir.run(&["report", "run", "--html", "report.html"]);
     assert!(report.out.contains("sum of gradients") && report.out.contains("\n  1 "), "{report:?}");
+    assert!(report.out.contains("slowest stage before the model"), "{report:?}");
     let report = dir.run(&["report", "run", "--json"]).json();
-    assert_eq!(report["ranks"]["ranks"].as_array().map(Vec::len), Some(2), "{report}");
+    let ranks = report["ranks"]["ranks"].as_array().expect("ranks");
+    assert_eq!(ranks.len(), 2, "{report}");
+    // From the record of each rank.
+    assert!(ranks.iter().all(|rank| rank["record"]["outcome"] == "done"), "{report}");
+    let compared = dir.run(&["compare", "run", "run"]);
+    assert!(compared.out.contains("rank 1, per step"), "{compared:?}");
     let page = fs::read_to_string(dir.path("report.html")).unwrap();
     assert!(page.contains("id=\"ranks\""), "no section of ranks");
 }
@@ -120,11 +127,17 @@ fn four_ranks_give_the_losses_of_four_accumulated_batches_within_a_tolerance() {
     let (one, four) = (TestDir::new(), TestDir::new());
     train(&one, 1, &["--max-steps", "4", "--grad-accum", "4"]);
     train(&four, 4, &["--max-steps", "4"]);
+    assert_close_losses(&one.path("run"), &four.path("run"), 4);
+}
+
+/// The losses of so many steps, within the tolerance.
+#[track_caller]
+fn assert_close_losses(one: &Path, four: &Path, count: usize) {
     let total = |run: &Path| -> Vec<f64> {
         steps(run).values().map(|line| line["losses"]["total"].as_f64().expect("a loss")).collect()
     };
-    let (expected, found) = (total(&one.path("run")), total(&four.path("run")));
-    assert_eq!((expected.len(), found.len()), (4, 4));
+    let (expected, found) = (total(one), total(four));
+    assert_eq!((expected.len(), found.len()), (count, count));
     let off = expected.iter().zip(&found).map(|(a, b)| (a - b).abs() / a.abs());
     let most = off.fold(0.0, f64::max);
     println!("losses of four ranks differ by {most:.1e} at most");
@@ -150,15 +163,21 @@ fn sums_are_measured_and_runs_of_two_ranks_are_predicted() {
 
 #[test]
 fn a_run_continues_with_other_numbers_of_ranks_and_says_what_changes() {
-    let dir = TestDir::new();
+    let (dir, alone) = (TestDir::new(), TestDir::new());
     train(&dir, 2, &["--max-steps", "4"]);
     let equal = train(&dir, 1, &["--max-steps", "6", "--resume", "--grad-accum", "2"]);
     assert!(equal.err.contains("a step takes 2 batches as before"), "{}", equal.err);
+    // One process that was never interrupted has the same bits.
+    train(&alone, 1, &["--max-steps", "6", "--grad-accum", "2"]);
+    assert_eq!(tensors(&dir.path("run")), tensors(&alone.path("run")));
+    assert_eq!(losses(&dir.path("run")), losses(&alone.path("run")));
     let larger = train(&dir, 4, &["--max-steps", "8", "--resume"]);
     let said =
         "a step takes 4 batches instead of 2 from step 6 on; no `--grad-accum` keeps it equal";
     assert!(larger.err.contains(said), "{}", larger.err);
     assert_eq!(newest(&dir.path("run")), Some(8));
+    train(&alone, 1, &["--max-steps", "8", "--resume", "--grad-accum", "4"]);
+    assert_close_losses(&alone.path("run"), &dir.path("run"), 8);
 }
 
 /// Starts a long job and waits until it has a checkpoint that is newer than `after`.
@@ -324,6 +343,25 @@ fn the_cache_of_four_ranks_has_the_bytes_of_one_process_also_after_a_kill() {
     run(&dir, 1, &args).json();
     let alone = run(&dir, 1, &["batches", "corpus", "--cache-dataset", "--json"]).json();
     assert_eq!(after, alone);
+}
+
+#[test]
+fn gpus_that_do_not_fit_the_ranks_are_refused_by_every_rank() {
+    let dir = TestDir::new();
+    for (flags, words) in [
+        (["--data-gpu", "0", "--model-gpu", "1"], "name 1 pairs for 2 ranks on this machine"),
+        (["--data-gpu", "0,2", "--model-gpu", "1,1"], "`--model-gpu` names GPU 1 twice"),
+        (
+            ["--data-gpu", "0,2,4", "--model-gpu", "1,3"],
+            "`--data-gpu` names 3 GPUs and `--model-gpu` 2",
+        ),
+        (["--data-gpu", "90,92", "--model-gpu", "91,93"], "insufficient GPUs for multi-GPU mode"),
+    ] {
+        let output = run(&dir, 2, &[&TRAIN[..], &flags[..]].concat());
+        assert_eq!(output.code, Some(2), "{output:?}");
+        assert!(output.err.contains(words), "{}", output.err);
+        assert!(!dir.path("run").join("run.jsonl").exists(), "nothing was started");
+    }
 }
 
 #[test]

@@ -11,6 +11,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+use tempfile::TempDir;
 
 /// The longest that the ranks of a disturbed job may take to end.
 pub const END_WITHIN: Duration = Duration::from_secs(30);
@@ -23,9 +24,9 @@ pub const KILL_TIMEOUT: Duration = Duration::from_secs(20);
 /// Runs a rank. SIGTERM reaches the whole process group: the shell must outlive it to write the exit code.
 const RANK: &str = r#"
 trap : TERM INT
-"$@" 2>"said-$OMPI_COMM_WORLD_RANK"
+"$@" 2>"$JOB_FILES/said-$OMPI_COMM_WORLD_RANK"
 code=$?
-echo "$code" >"code-$OMPI_COMM_WORLD_RANK"
+echo "$code" >"$JOB_FILES/code-$OMPI_COMM_WORLD_RANK"
 [ "$code" -lt 128 ] || kill -KILL $$
 exit "$code"
 "#;
@@ -50,6 +51,8 @@ pub fn mpirun(dir: &TestDir, ranks: usize, program: &[&str]) -> Command {
 /// A job that runs. Everything it started ends when this is dropped.
 pub struct MpiJob<'a> {
     dir: &'a TestDir,
+    /// New for every job: the shell of a killed rank may write its exit code when the next job has started.
+    files: TempDir,
     ranks: usize,
     pub mpirun: Child,
 }
@@ -57,14 +60,12 @@ pub struct MpiJob<'a> {
 impl<'a> MpiJob<'a> {
     /// Starts the program as so many ranks.
     pub fn start(dir: &'a TestDir, ranks: usize, args: &[&str]) -> MpiJob<'a> {
-        for rank in 0..ranks {
-            let _ = fs::remove_file(dir.path(&format!("said-{rank}")));
-            let _ = fs::remove_file(dir.path(&format!("code-{rank}")));
-        }
+        let files = tempfile::tempdir_in(dir.path("")).expect("our own directory");
         let program = ["sh", "-c", RANK, "rank", env!("CARGO_BIN_EXE_tandem")];
         let mut command = mpirun(dir, ranks, &[&program[..], args].concat());
-        command.stdout(Stdio::null()).stderr(fs::File::create(dir.path("mpirun-said")).unwrap());
-        MpiJob { dir, ranks, mpirun: command.spawn().expect("mpirun is installed") }
+        let said = fs::File::create(files.path().join("mpirun")).expect("our own directory");
+        command.stdout(Stdio::null()).stderr(said).env("JOB_FILES", files.path());
+        MpiJob { dir, files, ranks, mpirun: command.spawn().expect("mpirun is installed") }
     }
 
     /// Waits for a checkpoint that is newer than `after`.
@@ -118,18 +119,18 @@ impl<'a> MpiJob<'a> {
 
     /// The exit code of a rank; 128 and the number of the signal where one ended it.
     pub fn code(&self, rank: usize) -> Option<i32> {
-        fs::read_to_string(self.dir.path(&format!("code-{rank}"))).ok()?.trim().parse().ok()
+        fs::read_to_string(self.files.path().join(format!("code-{rank}"))).ok()?.trim().parse().ok()
     }
 
     /// What a rank wrote to stderr.
     pub fn said(&self, rank: usize) -> String {
-        let bytes = fs::read(self.dir.path(&format!("said-{rank}"))).unwrap_or_default();
+        let bytes = fs::read(self.files.path().join(format!("said-{rank}"))).unwrap_or_default();
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
     /// For the messages of failed tests.
     pub fn all_said(&self) -> String {
-        let mpirun = fs::read_to_string(self.dir.path("mpirun-said")).unwrap_or_default();
+        let mpirun = fs::read_to_string(self.files.path().join("mpirun")).unwrap_or_default();
         let rank = |rank| format!("rank {rank}, exit {:?}:\n{}", self.code(rank), self.said(rank));
         let ranks: Vec<String> = (0..self.ranks).map(rank).collect();
         format!("mpirun:\n{mpirun}\n{}", ranks.join("\n"))
