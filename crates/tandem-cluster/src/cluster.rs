@@ -142,6 +142,12 @@ impl Cluster {
         &self.0.identities
     }
 
+    /// A name of this job that no other one has: records of the same job have the same.
+    pub fn job(&self) -> String {
+        let first = self.identities().first().cloned().unwrap_or_default();
+        format!("{}-{}-{}", first.host, first.process, first.started.unwrap_or_default())
+    }
+
     pub fn host(&self, rank: usize) -> &str {
         self.identities().get(rank).map_or("unknown", |known| known.host.as_str())
     }

@@ -3,18 +3,21 @@
 //! In: a record, or the directory of a run, which may hold several parts: `run.jsonl`, and one
 //! `run-from-*.jsonl` for each resume. Out: an up-to-date [`RunView`]. A new part continues the view; a
 //! record that was replaced or truncated restarts it; a record that is missing for a moment is
-//! waited for. Reads only: the run is not affected.
+//! waited for. The records of other ranks, in `ranks/N`, are followed in the same way and become part of the view.
+//! Reads only: the run is not affected.
 
 mod parts; // which records a directory holds
 
 use crate::error::PageError;
 use crate::view::RunView;
 use parts::Identity;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tandem_telemetry::event::{Event, Kind, Stamped};
+use tandem_telemetry::ranks::{rank_directories, same_job};
 use tandem_telemetry::reader::visit_from;
 use tandem_telemetry::run_parts::has_parts;
 use tandem_telemetry::{ReadNotes, TelemetryError};
@@ -25,6 +28,8 @@ pub struct Follower {
     place: PathBuf,
     open: Option<Open>,
     view: Arc<RunView>,
+    /// Those of the other ranks.
+    ranks: BTreeMap<usize, Follower>,
 }
 
 /// Result of a poll.
@@ -53,8 +58,12 @@ const LONGEST_LINE: usize = 16 << 20;
 impl Follower {
     /// Starts to follow and reads the existing events. `place` is a record or a run's directory.
     pub fn start(place: &Path) -> Result<Follower, PageError> {
-        let mut follower =
-            Follower { place: place.to_path_buf(), open: None, view: Arc::default() };
+        let mut follower = Follower {
+            place: place.to_path_buf(),
+            open: None,
+            view: Arc::default(),
+            ranks: BTreeMap::new(),
+        };
         let unreadable = |source| PageError::Read { path: place.to_path_buf(), source };
         if place.is_dir() && !has_parts(place).map_err(unreadable)? {
             return Err(PageError::NoRecord { path: place.to_path_buf() });
@@ -79,8 +88,38 @@ impl Follower {
         self.place.parent().map(Path::to_path_buf).unwrap_or_default()
     }
 
-    /// Reads what was written since the last poll.
+    /// Reads what was written since the last poll, by all ranks.
     pub fn poll(&mut self) -> Result<Found, PageError> {
+        let own = self.poll_own()?;
+        let ranks = self.poll_ranks();
+        Ok(if ranks == Found::More { Found::More } else { own })
+    }
+
+    /// The record of another rank may be missing: only the merged view is poorer without it.
+    fn poll_ranks(&mut self) -> Found {
+        let header = self.view.summary.header.as_ref();
+        let places = match self.place.is_dir() {
+            true => rank_directories(&self.place, header),
+            false => Vec::new(),
+        };
+        for (rank, place) in places {
+            match self.ranks.get_mut(&rank) {
+                Some(follower) => drop(follower.poll()),
+                None => self.ranks.extend(Follower::start(&place).ok().map(|new| (rank, new))),
+            }
+        }
+        let followed = self.ranks.iter().map(|(rank, follower)| (rank, &follower.view.summary));
+        let of_this_job = followed.filter(|(_, found)| same_job(header, found.header.as_ref()));
+        let others: BTreeMap<_, _> =
+            of_this_job.map(|(rank, found)| (*rank, found.clone())).collect();
+        if others == self.view.summary.other_ranks {
+            return Found::Nothing;
+        }
+        Arc::make_mut(&mut self.view).summary.other_ranks = others;
+        Found::More
+    }
+
+    fn poll_own(&mut self) -> Result<Found, PageError> {
         let parts = self.parts()?;
         let mut found = Found::Nothing;
         let current = self.open.as_ref().and_then(|open| {

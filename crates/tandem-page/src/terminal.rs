@@ -136,16 +136,22 @@ fn stages(report: &Report, width: usize) -> Vec<String> {
 /// One line for each rank; none for a run of one process.
 fn ranks(report: &Report, width: usize) -> Vec<String> {
     let Some(found) = &report.ranks else { return Vec::new() };
-    let width = width.clamp(10, 40);
+    // The slowest stage of a rank stands behind its bar.
+    let has_records = found.ranks.iter().any(|load| load.record.is_some());
+    let width = if has_records { width.saturating_sub(22) } else { width }.clamp(5, 40);
     let slowest = found.ranks.iter().map(RankLoad::per_step).fold(f64::MIN_POSITIVE, f64::max);
     let row = |(rank, load): (usize, &RankLoad)| {
         let per_step = Seconds(load.per_step()).to_string();
         let reduce = Seconds(load.reduce).to_string();
         let bar = "#".repeat(cells(load.per_step() / slowest, width));
+        // Where its record is at hand: the stage that would limit it next.
+        let stage = load.record.as_ref().and_then(|record| record.stage.as_ref());
+        let stage = stage.map(|load| format!("  {} {}", load.stage, Seconds(load.per_step)));
         format!(
-            "{rank:>3} {:<12.12} {per_step:>10} {reduce:>10} {:>6.1} %  {bar}",
+            "{rank:>3} {:<12.12} {per_step:>10} {reduce:>10} {:>6.1} %  {bar}{}",
             load.host,
-            100.0 * load.slowest_in
+            100.0 * load.slowest_in,
+            stage.unwrap_or_default()
         )
     };
     found.ranks.iter().enumerate().map(row).collect()

@@ -55,6 +55,9 @@ impl RunView {
         }
         let (_, notes) = visit(&main, |stamped| view.add(&stamped))?;
         view.notes = Some(notes);
+        if path.is_dir() {
+            view.summary.read_ranks(path);
+        }
         Ok(view)
     }
 

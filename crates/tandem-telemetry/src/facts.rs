@@ -364,6 +364,17 @@ pub enum RunOutcome {
     Failed,
 }
 
+impl RunOutcome {
+    /// The name in the record.
+    pub fn name(self) -> &'static str {
+        match self {
+            RunOutcome::Done => "done",
+            RunOutcome::Interrupted => "interrupted",
+            RunOutcome::Failed => "failed",
+        }
+    }
+}
+
 /// JSON has no NaN: it is written as `null` and read back as NaN.
 fn number_or_null<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
     Ok(Option::<f64>::deserialize(deserializer)?.unwrap_or(f64::NAN))

@@ -4,7 +4,7 @@
 //! the exposition format. Pure: the page and its port belong to the dashboard. Counters only
 //! ever rise during a run; what was not measured has no line.
 
-use crate::ranks::host_of;
+use crate::ranks::{RankRecord, host_of, rank_report};
 use crate::summary::{DeviceSums, Summary};
 use std::fmt::{self, Write};
 
@@ -107,8 +107,49 @@ fn ranks(page: &mut Exposition, summary: &Summary) -> fmt::Result {
         let labels = [("rank", &*rank.to_string()), ("host", host(rank))];
         page.value("rank_slowest_steps_total", &labels, *count as f64)?;
     }
+    rank_records(page, summary)?;
     let help = "Time in which gradients of several ranks were summed.";
     page.single("reduce_seconds_total", Type::Counter, help, sums.reduce)
+}
+
+/// What the records of the ranks add.
+fn rank_records(page: &mut Exposition, summary: &Summary) -> fmt::Result {
+    let Some(report) = rank_report(summary) else { return Ok(()) };
+    type Figure = fn(&RankRecord) -> Option<f64>;
+    let figures: [(&str, Type, &str, Figure); 4] = [
+        ("rank_skipped_total", Type::Counter, "Items skipped by a rank.", |record| {
+            Some(record.skipped as f64)
+        }),
+        ("rank_warnings_total", Type::Counter, "Warnings of a rank.", |record| {
+            Some(record.warnings as f64)
+        }),
+        (
+            "rank_device_utilisation",
+            Type::Gauge,
+            "Mean share of time the device of a rank is busy.",
+            |record| record.utilisation,
+        ),
+        (
+            "rank_slowest_stage_seconds",
+            Type::Gauge,
+            "Time per step of the slowest stage before the model.",
+            |record| record.stage.as_ref().map(|load| load.per_step),
+        ),
+    ];
+    for (name, kind, help, figure) in figures {
+        let values = report.ranks.iter().enumerate();
+        let values: Vec<_> = values
+            .filter_map(|(rank, load)| Some((rank, load, figure(load.record.as_ref()?)?)))
+            .collect();
+        if !values.is_empty() {
+            page.metric(name, kind, help)?;
+        }
+        for (rank, load, value) in values {
+            let labels = [("rank", &*rank.to_string()), ("host", &*load.host)];
+            page.value(name, &labels, value)?;
+        }
+    }
+    Ok(())
 }
 
 fn stages(page: &mut Exposition, summary: &Summary) -> fmt::Result {
@@ -177,9 +218,9 @@ fn devices(page: &mut Exposition, summary: &Summary) -> fmt::Result {
 }
 
 fn events(page: &mut Exposition, summary: &Summary) -> fmt::Result {
-    let skipped = summary.skips.count as f64;
+    let skipped = summary.all_skips().count as f64;
     page.single("skipped_total", Type::Counter, "Items skipped.", skipped)?;
-    let warnings = summary.warning_count as f64;
+    let warnings = summary.all_warning_count() as f64;
     page.single("warnings_total", Type::Counter, "Warnings given.", warnings)?;
     let checkpoints = summary.checkpoints.count as f64;
     page.single("checkpoints_total", Type::Counter, "Checkpoints written.", checkpoints)?;
@@ -200,7 +241,8 @@ mod tests {
     use super::*;
     use crate::clock::Nanos;
     use crate::event::{
-        DeviceRole, DeviceSample, Health, RankInterval, RunHeader, StageInterval, Stamped, Step,
+        DeviceRole, DeviceSample, Health, RankInterval, RunHeader, Skipped, StageInterval, Stamped,
+        Step,
     };
     use tandem_units::Bytes;
 
@@ -265,6 +307,19 @@ mod tests {
             "tandem_rank_seconds_total{rank=\"1\",host=\"b\",doing=\"reduce\"} 0.02",
             "tandem_rank_slowest_steps_total{rank=\"1\",host=\"b\"} 3\n",
             "tandem_reduce_seconds_total 0.1",
+        ] {
+            assert!(text.contains(line), "no {line} in {text}");
+        }
+        assert!(!text.contains("rank_skipped"), "no record of another rank was read");
+        let mut other = Summary::default();
+        let skipped = Skipped { ticket: None, id: None, stage: "load".into(), why: "cut".into() };
+        other.add(&Stamped { at: Nanos(2), event: skipped.into() });
+        summary.other_ranks.insert(1, other);
+        let text = prometheus(&summary);
+        for line in [
+            "tandem_rank_skipped_total{rank=\"0\",host=\"a\"} 0\n",
+            "tandem_rank_skipped_total{rank=\"1\",host=\"b\"} 1\n",
+            "\ntandem_skipped_total 1\n",
         ] {
             assert!(text.contains(line), "no {line} in {text}");
         }

@@ -1,13 +1,15 @@
 //! The ranks of a data-parallel run, side by side: who needs how long, and what the sums of gradients cost.
 //!
-//! In: [`RankInterval`]s, which any rank records about all of them. Out: [`RankReport`], and a verdict where
-//! communication or one rank limits the run. A step of all ranks takes as long as that of the slowest, plus
-//! the sum of the gradients.
+//! In: [`RankInterval`]s, which any rank records about all of them, and the records of the other ranks where the
+//! directory of the run has them. Out: [`RankReport`], and a verdict where communication or one rank limits the run.
+//! A step of all ranks takes as long as that of the slowest, plus the sum of the gradients.
 
 use crate::clock::Nanos;
+use crate::event::{DeviceRole, Name, RunHeader, RunOutcome};
 use crate::summary::Summary;
-use crate::verdict::{Cause, Verdict, percent};
+use crate::verdict::{Cause, StageLoad, TRAIN, Verdict, percent, slowest_stage, stage_loads};
 use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
 
 /// Share of the time above which communication, or one rank, is the bottleneck.
 const TOO_MUCH: f64 = 0.10;
@@ -96,6 +98,64 @@ pub struct RankLoad {
     /// Share of the steps in which it was the slowest.
     #[serde(default)]
     pub slowest_in: f64,
+    /// What its own record adds; none where that record was not read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub record: Option<RankRecord>,
+}
+
+/// What only the record of a rank knows.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RankRecord {
+    /// The slowest of its stages before the model.
+    pub stage: Option<StageLoad>,
+    /// Share of the time in which its model device was busy; that of its process on the CPU.
+    pub utilisation: Option<f64>,
+    pub skipped: u64,
+    pub warnings: u64,
+    /// How it ended; none while it runs, and after a kill.
+    pub outcome: Option<RunOutcome>,
+}
+
+impl RankRecord {
+    fn of(summary: &Summary) -> RankRecord {
+        let mut stages = stage_loads(summary);
+        stages.retain(|load| load.stage != TRAIN);
+        let device = |wanted: DeviceRole, name: Option<&str>| {
+            let is_it = |(role, found): &(DeviceRole, Name)| {
+                *role == wanted && name.is_none_or(|name| **found == *name)
+            };
+            summary.devices.iter().find(|(key, _)| is_it(key))
+        };
+        let model = device(DeviceRole::Model, None);
+        let model = model.or_else(|| device(DeviceRole::Host, Some("process")));
+        RankRecord {
+            stage: slowest_stage(&stages).cloned(),
+            utilisation: model
+                .and_then(|(_, sums)| sums.utilisation.figures())
+                .map(|figures| figures.mean),
+            skipped: summary.skips.count,
+            warnings: summary.warning_count,
+            outcome: summary.ending.as_ref().map(|ending| ending.outcome),
+        }
+    }
+}
+
+/// The directories in which the other ranks of a run write their records, with their ranks. Empty for a run of one
+/// process, and for the record of another rank than the first.
+pub fn rank_directories(run: &Path, header: Option<&RunHeader>) -> Vec<(usize, PathBuf)> {
+    let Some(ranks) = header.map(|header| &header.settings["ranks"]) else { return Vec::new() };
+    if ranks["rank"].as_u64() != Some(0) {
+        return Vec::new();
+    }
+    let count = ranks["ranks"].as_u64().unwrap_or(0) as usize;
+    (1..count).map(|rank| (rank, run.join("ranks").join(rank.to_string()))).collect()
+}
+
+/// Whether two records are of the same job: a directory may hold records of an earlier one with more ranks.
+pub fn same_job(one: Option<&RunHeader>, other: Option<&RunHeader>) -> bool {
+    let job =
+        |header: Option<&RunHeader>| header.map(|header| header.settings["ranks"]["job"].clone());
+    job(one) == job(other)
 }
 
 impl RankLoad {
@@ -116,11 +176,20 @@ pub fn rank_report(summary: &Summary) -> Option<RankReport> {
             starved: per_step(sums.starved.get(rank).copied().unwrap_or(0.0)),
             reduce: per_step(sums.reduces.get(rank).copied().unwrap_or(0.0)),
             slowest_in: per_step(sums.slowest_in.get(rank).map_or(0.0, |count| *count as f64)),
+            record: record_of(summary, rank).map(RankRecord::of),
         })
         .collect();
     let mean = ranks.iter().map(RankLoad::per_step).sum::<f64>() / ranks.len().max(1) as f64;
     let uneven = (per_step(sums.slowest) - mean).max(0.0) / per_step(sums.took);
     Some(RankReport { ranks, reduce: sums.reduce / sums.took, uneven })
+}
+
+/// The record of a rank. That of rank 0 counts only where those of others were read, too.
+fn record_of(summary: &Summary, rank: usize) -> Option<&Summary> {
+    match rank {
+        0 => (!summary.other_ranks.is_empty()).then_some(summary),
+        _ => summary.other_ranks.get(&rank),
+    }
 }
 
 /// The host of a rank, as the header of the record names it.
@@ -153,9 +222,14 @@ pub(crate) fn rank_verdict(summary: &Summary) -> Option<Verdict> {
     if straggler <= TOO_MUCH {
         return None;
     }
-    let why = match slowest.starved > slowest.busy {
-        true => ", most of it waiting for data",
-        false => "",
+    let stage = slowest.record.as_ref().and_then(|record| record.stage.as_ref());
+    let why = match (slowest.starved > slowest.busy, stage) {
+        (true, Some(load)) => format!(
+            ", most of it waiting for data (its `{}` needs {:.3} s)",
+            load.stage, load.per_step
+        ),
+        (true, None) => ", most of it waiting for data".to_string(),
+        (false, _) => String::new(),
     };
     let sentence = format!(
         "rank {slow} on host {} is the bottleneck: it needs {:.3} s per step{why}, the next slowest rank \
@@ -228,6 +302,33 @@ mod tests {
         let starved = summary([200, 500], [700, 0], 50);
         check(&starved, Some((Cause::Rank, 0.4, "rank 0 on host a is the bottleneck")));
         check(&starved, Some((Cause::Rank, 0.4, "most of it waiting for data")));
+    }
+
+    #[test]
+    fn the_records_of_other_ranks_name_the_stage_that_holds_a_slow_rank_back() {
+        use crate::event::{Skipped, StageInterval, Stamped, Step};
+        let mut found = summary([500, 100], [0, 800], 50);
+        assert!(rank_report(&found).unwrap().ranks.iter().all(|rank| rank.record.is_none()));
+        let mut other = Summary::default();
+        let mut add = |event| other.add(&Stamped { at: Nanos(1), event });
+        let took = Nanos::millis(1000);
+        add(Step { step: 1, took, waited: Nanos::millis(800), ..Step::default() }.into());
+        let (interval, busy) = (took, Nanos::millis(850));
+        let (starved, blocked) = (Nanos(0), Nanos(0));
+        for (stage, busy) in [("load", busy), ("align", Nanos::millis(20))] {
+            let (stage, workers, items) = (stage.into(), 1, 1);
+            add(StageInterval { stage, workers, interval, busy, starved, blocked, items }.into());
+        }
+        let why = "cut off".to_string();
+        add(Skipped { ticket: None, id: Some("a".into()), stage: "load".into(), why }.into());
+        found.other_ranks.insert(1, other);
+        let report = rank_report(&found).unwrap();
+        let record = report.ranks[1].record.as_ref().unwrap();
+        assert_eq!(record.stage.as_ref().unwrap().stage, "load");
+        assert_eq!((record.skipped, record.warnings), (1, 0));
+        assert!(report.ranks[0].record.is_some());
+        let words = "most of it waiting for data (its `load` needs 0.850 s)";
+        check(&found, Some((Cause::Rank, 0.4, words)));
     }
 
     #[test]

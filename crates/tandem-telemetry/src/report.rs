@@ -185,6 +185,7 @@ impl Report {
 
     /// From sums; `notes` where they were read from a file.
     pub fn from_summary(summary: &Summary, notes: Option<ReadNotes>, rules: &Rules) -> Report {
+        let skips = summary.all_skips();
         Report {
             run: run_facts(summary),
             data: summary.data.clone(),
@@ -205,16 +206,16 @@ impl Report {
             start: summary.started.clone(),
             adaptation: adaptation(summary),
             skips: SkipReport {
-                count: summary.skips.count,
-                by_stage: summary.skips.by_stage.clone(),
-                rows: summary.skips.rows.clone(),
-                others: summary.skips.others,
+                count: skips.count,
+                by_stage: skips.by_stage,
+                rows: skips.rows,
+                others: skips.others,
             },
             empty_steps: summary.empty_steps,
             checkpoints: summary.checkpoints.count,
             last_checkpoint: summary.checkpoints.last_step,
-            warning_count: summary.warning_count,
-            warnings: summary.warnings.clone(),
+            warning_count: summary.all_warning_count(),
+            warnings: summary.all_warnings(),
             record: RecordReport { health: summary.health.clone(), notes },
         }
     }

@@ -4,7 +4,7 @@
 //! are marked "not measured".
 
 use crate::event::{CacheState, Data, Decision, DecisionOutcome, RunOutcome, StartReason, Started};
-use crate::ranks::{RankLoad, RankReport};
+use crate::ranks::{RankLoad, RankRecord, RankReport};
 use crate::report::{DeviceReport, QueueReport, RecordReport, Report, StepReport};
 use crate::stats::Figures;
 use crate::variation::Variation;
@@ -53,12 +53,7 @@ const SHOWN: usize = 5;
 
 fn run(f: &mut Formatter<'_>, report: &Report) -> fmt::Result {
     let run = &report.run;
-    let ending = match run.outcome {
-        Some(RunOutcome::Done) => "done",
-        Some(RunOutcome::Interrupted) => "interrupted",
-        Some(RunOutcome::Failed) => "failed",
-        None => "no end recorded: killed or still running",
-    };
+    let ending = run.outcome.map_or("no end recorded: killed or still running", RunOutcome::name);
     let steps = report.steps.as_ref().map_or(0, |steps| steps.all.count);
     let steps = count_of(steps, "step");
     write!(f, "run       {}, {steps} in {}, {ending}", run.program, run.lasted)?;
@@ -164,7 +159,32 @@ fn ranks(f: &mut Formatter<'_>, report: &Report) -> fmt::Result {
         writeln!(f, "  {rank:<5} {host:<20} {whole:>10} {starved:>14} {reduce:>18} {slowest:>12}")?;
     }
     let (reduce, uneven) = (percent(*reduce), percent(*uneven));
-    writeln!(f, "  sum of gradients {reduce} of the time; uneven batches {uneven}")
+    writeln!(f, "  sum of gradients {reduce} of the time; uneven batches {uneven}")?;
+    rank_records(f, ranks)
+}
+
+/// What the records of the ranks add, where they were read.
+fn rank_records(f: &mut Formatter<'_>, ranks: &[RankLoad]) -> fmt::Result {
+    if ranks.iter().all(|load| load.record.is_none()) {
+        return Ok(());
+    }
+    writeln!(
+        f,
+        "\nrank    slowest stage before the model   device busy   skipped   warnings   ended"
+    )?;
+    for (rank, load) in ranks.iter().enumerate() {
+        let Some(RankRecord { stage, utilisation, skipped, warnings, outcome }) = &load.record
+        else {
+            writeln!(f, "  {rank:<5} no record of this job in ranks/{rank}")?;
+            continue;
+        };
+        let stage = stage.as_ref().map(|load| format!("{} {}", load.stage, Seconds(load.per_step)));
+        let stage = stage.unwrap_or_else(|| "-".into());
+        let busy = utilisation.map_or_else(|| "-".into(), percent);
+        let ended = outcome.map_or("not yet", RunOutcome::name);
+        writeln!(f, "  {rank:<5} {stage:<31} {busy:>12} {skipped:>9} {warnings:>10}   {ended}")?;
+    }
+    Ok(())
 }
 
 fn stages(f: &mut Formatter<'_>, report: &Report) -> fmt::Result {

@@ -11,7 +11,7 @@ use crate::event::{
     QueueLevel, RunHeader, Skipped, StageInterval, Stamped, Started, Step, Validation, WarmUp,
     Warning,
 };
-use crate::ranks::RankSums;
+use crate::ranks::{RankSums, rank_directories, same_job};
 use crate::reader::{ReadNotes, RunRecord, visit_file};
 use crate::run_parts::{main_part, parts};
 use crate::stats::Stats;
@@ -38,6 +38,8 @@ pub struct Summary {
     pub empty_steps: u64,
     /// The ranks of a data-parallel run.
     pub ranks: Option<RankSums>,
+    /// The records of its other ranks, by rank, where the directory of the run has them.
+    pub other_ranks: BTreeMap<usize, Summary>,
     /// Stages in the order of their first event, which is that of the path.
     pub stages: Vec<StageSums>,
     pub queues: BTreeMap<Name, QueueSums>,
@@ -204,7 +206,8 @@ impl Summary {
     pub const KEEP: usize = 64;
 
     /// Summarises a record without holding its events in memory. Of a run's directory: the part that [`main_part`]
-    /// names, with the skipped rows of all parts and what the newest part found in the corpus.
+    /// names, with the skipped rows of all parts, what the newest part found in the corpus, and the records of the
+    /// other ranks.
     pub fn read(path: &Path) -> Result<(Summary, ReadNotes), TelemetryError> {
         let main = main_part(path)?;
         let others = match path.is_dir() {
@@ -235,7 +238,47 @@ impl Summary {
             }
         }
         (summary.skips, summary.data) = (skips, data);
+        if path.is_dir() {
+            summary.read_ranks(path);
+        }
         Ok((summary, notes))
+    }
+
+    /// Adds the records of the other ranks. One that is missing, or cannot be read, is missing in the report.
+    pub fn read_ranks(&mut self, run: &Path) {
+        for (rank, directory) in rank_directories(run, self.header.as_ref()) {
+            if let Ok((found, _)) = Summary::read(&directory)
+                && same_job(self.header.as_ref(), found.header.as_ref())
+            {
+                self.other_ranks.insert(rank, found);
+            }
+        }
+    }
+
+    /// Items left out by this rank and by all others.
+    pub fn all_skips(&self) -> SkipSums {
+        let mut all = self.skips.clone();
+        self.other_ranks.values().for_each(|other| all.merge(&other.skips));
+        all
+    }
+
+    /// Warnings of this rank, and of the others with their number.
+    pub fn all_warnings(&self) -> Vec<Warning> {
+        let named = |rank: usize, warning: &Warning| Warning {
+            code: warning.code.clone(),
+            text: format!("rank {rank}: {}", warning.text),
+        };
+        let others = self.other_ranks.iter();
+        let others =
+            others.flat_map(|(rank, other)| other.warnings.iter().map(|one| named(*rank, one)));
+        let mut all = self.warnings.clone();
+        all.extend(others);
+        all.truncate(Self::KEEP);
+        all
+    }
+
+    pub fn all_warning_count(&self) -> u64 {
+        self.warning_count + self.other_ranks.values().map(|other| other.warning_count).sum::<u64>()
     }
 
     /// Adds one event.
@@ -384,26 +427,42 @@ impl SkipSums {
     /// How many rows are listed.
     pub const ROWS: usize = 20;
 
+    /// Adds those of another rank, which goes through other batches.
+    fn merge(&mut self, other: &SkipSums) {
+        self.count += other.count;
+        self.others += other.others;
+        for (stage, count) in &other.by_stage {
+            *self.by_stage.entry(stage.clone()).or_default() += count;
+        }
+        other.first.iter().for_each(|skipped| push_limited(&mut self.first, skipped));
+        for row in &other.rows {
+            self.add_row(row);
+        }
+    }
+
+    /// The same row fails again in the next epoch: it is one row, not two.
+    fn add_row(&mut self, row: &SkippedRow) {
+        let known = self.rows.iter().position(|known| {
+            (&known.id, known.ticket, &known.stage) == (&row.id, row.ticket, &row.stage)
+        });
+        match known {
+            Some(place) => self.rows[place].times += row.times,
+            None if self.rows.len() < Self::ROWS => self.rows.push(row.clone()),
+            None => self.others += row.times,
+        }
+    }
+
     fn add(&mut self, skipped: &Skipped) {
         self.count += 1;
         *self.by_stage.entry(skipped.stage.clone()).or_default() += 1;
         push_limited(&mut self.first, skipped);
-        // The same row fails again in the next epoch: it is one row, not two.
-        let row = SkippedRow {
+        self.add_row(&SkippedRow {
             id: skipped.id.clone(),
             ticket: skipped.ticket.filter(|_| skipped.id.is_none()),
             stage: skipped.stage.clone(),
             why: skipped.why.clone(),
             times: 1,
-        };
-        let known = self.rows.iter().position(|known| {
-            (&known.id, known.ticket, &known.stage) == (&row.id, row.ticket, &row.stage)
         });
-        match known {
-            Some(place) => self.rows[place].times += 1,
-            None if self.rows.len() < Self::ROWS => self.rows.push(row),
-            None => self.others += 1,
-        }
     }
 }
 
@@ -449,6 +508,40 @@ mod tests {
             .into_iter()
             .map(|event| serde_json::to_string(&Stamped { at: Nanos(0), event }).unwrap() + "\n");
         fs::write(directory.join(name), lines.collect::<String>()).unwrap();
+    }
+
+    #[test]
+    fn a_directory_has_the_records_of_the_other_ranks_of_the_same_job() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |directory: &Path, rank: usize, job: &str, row: &str| {
+            fs::create_dir_all(directory).unwrap();
+            let ranks = serde_json::json!({"rank": rank, "ranks": 3, "job": job});
+            let header = RunHeader::now("tandem", "0", serde_json::json!({"ranks": ranks}));
+            let (id, why) = (Some(row.to_string()), "cannot be read".to_string());
+            let skipped = Skipped { ticket: None, id, stage: "load".into(), why };
+            let warning = Warning { code: "slow".into(), text: "slow disk".into() };
+            let step = Step { step: 1, ..Step::default() };
+            let events: [Event; 4] =
+                [Event::Run(Box::new(header)), skipped.into(), warning.into(), step.into()];
+            let lines = events.into_iter().map(|event| {
+                serde_json::to_string(&Stamped { at: Nanos(0), event }).unwrap() + "\n"
+            });
+            fs::write(directory.join("run.jsonl"), lines.collect::<String>()).unwrap();
+        };
+        write(folder.path(), 0, "second", "row-a");
+        write(&folder.path().join("ranks/1"), 1, "second", "row-b");
+        // Of an earlier job, which had a rank 2, too.
+        write(&folder.path().join("ranks/2"), 2, "first", "row-c");
+        let (found, _) = Summary::read(folder.path()).unwrap();
+        assert_eq!(found.other_ranks.keys().collect::<Vec<_>>(), [&1]);
+        assert_eq!((found.skips.count, found.all_skips().count), (1, 2));
+        assert_eq!(found.all_skips().rows.len(), 2);
+        assert_eq!(found.all_warning_count(), 2);
+        assert_eq!(found.all_warnings()[1].text, "rank 1: slow disk");
+        let (alone, _) = Summary::read(&folder.path().join("run.jsonl")).unwrap();
+        assert!(alone.other_ranks.is_empty(), "one file is one rank");
+        let (one, _) = Summary::read(&folder.path().join("ranks/1")).unwrap();
+        assert!(one.other_ranks.is_empty() && one.skips.count == 1);
     }
 
     #[test]

@@ -128,6 +128,12 @@ impl DeviceArgs {
                 format!("`--data-gpu` names {} GPUs and `--model-gpu` {}", data.len(), model.len());
             return Err(Advised::new(fact, "name one GPU of each for each rank of a machine"));
         }
+        if let Some((_, gpu)) =
+            model.iter().enumerate().find(|(place, gpu)| model[..*place].contains(gpu))
+        {
+            let fact = format!("`--model-gpu` names GPU {gpu} twice: two ranks would train on it");
+            return Err(Advised::new(fact, "name another model GPU for each rank of a machine"));
+        }
         let further_pairs = data.iter().copied().zip(model.iter().copied()).skip(1).collect();
         Ok(DeviceSettings {
             backend: self.backend.or(file.backend).unwrap_or_default(),
@@ -221,6 +227,9 @@ mod tests {
         let uneven = typed(&["--data-gpu", "0,2", "--model-gpu", "1"]);
         let refused = uneven.resolve(&DeviceConfig::default()).unwrap_err();
         assert_eq!(refused.to_string(), "`--data-gpu` names 2 GPUs and `--model-gpu` 1");
+        let twice = typed(&["--data-gpu", "0,2", "--model-gpu", "1,1"]);
+        let refused = twice.resolve(&DeviceConfig::default()).unwrap_err();
+        assert!(refused.to_string().starts_with("`--model-gpu` names GPU 1 twice"), "{refused}");
     }
 
     #[test]

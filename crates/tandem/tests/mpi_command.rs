@@ -5,14 +5,15 @@
 
 mod support;
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
-use support::runs::{RandomDelay, newest, steps};
+use std::time::Duration;
+use support::mpi_job::{END_WITHIN, KILL_TIMEOUT, MpiJob, mpirun};
+use support::runs::{CHECKPOINT_SKIPPED, RandomDelay, newest, steps};
 use support::{CommandOutput, TestDir, settings_dir};
+use tandem_telemetry::run_parts::main_part;
 
 /// Small steps of the smallest model, both kinds of alignment, learning rates that do not depend on the end.
 const TRAIN: [&str; 22] = [
@@ -40,28 +41,10 @@ const TRAIN: [&str; 22] = [
     "run",
 ];
 
-/// The longest that the survivors of a lost rank may take to end.
-const END_WITHIN: Duration = Duration::from_secs(30);
-
-/// The longest that `mpirun` may take after them: it sleeps up to twice its time for ranks to save.
-const RETURN_WITHIN: Duration = Duration::from_secs(60);
-
-/// `mpirun` with so many ranks of the program. Ranks of a failed job have 10 s to save.
-fn mpirun(dir: &TestDir, ranks: usize, args: &[&str]) -> Command {
-    let ranks = ranks.to_string();
-    let mut all = vec!["-np", &ranks, "--oversubscribe", "--bind-to", "none"];
-    all.extend(["--mca", "btl", "self,vader", "--mca", "odls_base_sigkill_timeout", "10"]);
-    all.push(env!("CARGO_BIN_EXE_tandem"));
-    all.extend(args);
-    let mut command = dir.with_test_env(Command::new("mpirun"), &all);
-    command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
-    command
-}
-
 fn run(dir: &TestDir, ranks: usize, args: &[&str]) -> CommandOutput {
     let started = match ranks {
         1 => dir.tandem(args).output(),
-        _ => mpirun(dir, ranks, args).output(),
+        _ => mpirun(dir, ranks, &[&[env!("CARGO_BIN_EXE_tandem")], args].concat()).output(),
     };
     CommandOutput::of(started.expect("mpirun is installed"))
 }
@@ -95,13 +78,14 @@ fn losses(run: &Path) -> Vec<(u64, String)> {
 #[test]
 fn two_ranks_equal_one_rank_that_accumulates_two_batches_bit_for_bit() {
     let (one, two) = (TestDir::new(), TestDir::new());
-    let validated = ["--max-steps", "8", "--validate-every", "4", "--sample-every", "4"];
+    // `compare` needs ten steps after the first.
+    let validated = ["--max-steps", "12", "--validate-every", "6", "--sample-every", "6"];
     train(&one, 1, &[&validated[..], &["--grad-accum", "2"]].concat());
     let output = train(&two, 2, &validated);
     assert!(output.err.contains("ranks: 2 (2 on "), "{}", output.err);
     assert_eq!(tensors(&one.path("run")), tensors(&two.path("run")));
     let expected = losses(&one.path("run"));
-    assert_eq!(expected.len(), 8);
+    assert_eq!(expected.len(), 12);
     // The age of an alignment is that of the last batch of a rank: the same rule, another batch.
     assert_eq!(expected, losses(&two.path("run")));
     assert_eq!(expected, losses(&two.path("run/ranks/1")), "rank 1 records the global losses");
@@ -123,8 +107,14 @@ fn validations(run: &Path) -> Vec<String> {
 fn shows_ranks(dir: &TestDir) {
     let report = dir.run(&["report", "run", "--html", "report.html"]);
     assert!(report.out.contains("sum of gradients") && report.out.contains("\n  1 "), "{report:?}");
+    assert!(report.out.contains("slowest stage before the model"), "{report:?}");
     let report = dir.run(&["report", "run", "--json"]).json();
-    assert_eq!(report["ranks"]["ranks"].as_array().map(Vec::len), Some(2), "{report}");
+    let ranks = report["ranks"]["ranks"].as_array().expect("ranks");
+    assert_eq!(ranks.len(), 2, "{report}");
+    // From the record of each rank.
+    assert!(ranks.iter().all(|rank| rank["record"]["outcome"] == "done"), "{report}");
+    let compared = dir.run(&["compare", "run", "run"]);
+    assert!(compared.out.contains("rank 1, per step"), "{compared:?}");
     let page = fs::read_to_string(dir.path("report.html")).unwrap();
     assert!(page.contains("id=\"ranks\""), "no section of ranks");
 }
@@ -137,11 +127,17 @@ fn four_ranks_give_the_losses_of_four_accumulated_batches_within_a_tolerance() {
     let (one, four) = (TestDir::new(), TestDir::new());
     train(&one, 1, &["--max-steps", "4", "--grad-accum", "4"]);
     train(&four, 4, &["--max-steps", "4"]);
+    assert_close_losses(&one.path("run"), &four.path("run"), 4);
+}
+
+/// The losses of so many steps, within the tolerance.
+#[track_caller]
+fn assert_close_losses(one: &Path, four: &Path, count: usize) {
     let total = |run: &Path| -> Vec<f64> {
         steps(run).values().map(|line| line["losses"]["total"].as_f64().expect("a loss")).collect()
     };
-    let (expected, found) = (total(&one.path("run")), total(&four.path("run")));
-    assert_eq!((expected.len(), found.len()), (4, 4));
+    let (expected, found) = (total(one), total(four));
+    assert_eq!((expected.len(), found.len()), (count, count));
     let off = expected.iter().zip(&found).map(|(a, b)| (a - b).abs() / a.abs());
     let most = off.fold(0.0, f64::max);
     println!("losses of four ranks differ by {most:.1e} at most");
@@ -167,85 +163,44 @@ fn sums_are_measured_and_runs_of_two_ranks_are_predicted() {
 
 #[test]
 fn a_run_continues_with_other_numbers_of_ranks_and_says_what_changes() {
-    let dir = TestDir::new();
+    let (dir, alone) = (TestDir::new(), TestDir::new());
     train(&dir, 2, &["--max-steps", "4"]);
     let equal = train(&dir, 1, &["--max-steps", "6", "--resume", "--grad-accum", "2"]);
     assert!(equal.err.contains("a step takes 2 batches as before"), "{}", equal.err);
+    // One process that was never interrupted has the same bits.
+    train(&alone, 1, &["--max-steps", "6", "--grad-accum", "2"]);
+    assert_eq!(tensors(&dir.path("run")), tensors(&alone.path("run")));
+    assert_eq!(losses(&dir.path("run")), losses(&alone.path("run")));
     let larger = train(&dir, 4, &["--max-steps", "8", "--resume"]);
     let said =
         "a step takes 4 batches instead of 2 from step 6 on; no `--grad-accum` keeps it equal";
     assert!(larger.err.contains(said), "{}", larger.err);
     assert_eq!(newest(&dir.path("run")), Some(8));
-}
-
-/// A process of a job, by its rank.
-fn process_of_rank(mpirun: &Child, rank: usize) -> Option<Pid> {
-    let name = format!("OMPI_COMM_WORLD_RANK={rank}");
-    let processes = fs::read_dir("/proc")
-        .unwrap()
-        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok());
-    processes.into_iter().find_map(|process| {
-        let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-        let parent: u32 = stat.rsplit(')').next()?.split_whitespace().nth(1)?.parse().ok()?;
-        let environment = fs::read(format!("/proc/{process}/environ")).ok()?;
-        let is_rank = environment.split(|byte| *byte == 0).any(|one| one == name.as_bytes());
-        (parent == mpirun.id() && is_rank).then(|| Pid::from_raw(process)).flatten()
-    })
+    train(&alone, 1, &["--max-steps", "8", "--resume", "--grad-accum", "4"]);
+    assert_close_losses(&alone.path("run"), &dir.path("run"), 8);
 }
 
 /// Starts a long job and waits until it has a checkpoint that is newer than `after`.
-fn start_long_job(dir: &TestDir, ranks: usize, after: Option<u64>) -> Child {
-    let mut args = TRAIN.to_vec();
-    args.extend(["--max-steps", "1000000", "--checkpoint-every", "2", "--rank-timeout", "5"]);
+fn start_long_job<'a>(dir: &'a TestDir, after: Option<u64>, more: &[&str]) -> MpiJob<'a> {
+    let mut args = [&TRAIN[..], more].concat();
+    args.extend(["--max-steps", "1000000", "--checkpoint-every", "2"]);
     if after.is_some() {
         args.push("--resume");
     }
-    let mut command = mpirun(dir, ranks, &args);
-    command.stdout(Stdio::null()).stderr(fs::File::create(dir.path("err")).unwrap());
-    let mut job = command.spawn().expect("mpirun is installed");
-    let begun = Instant::now();
-    while newest(&dir.path("run")) <= after {
-        let ended = job.try_wait().unwrap();
-        let said = || fs::read_to_string(dir.path("err")).unwrap();
-        assert!(ended.is_none(), "{ended:?}: {}", said());
-        assert!(begun.elapsed() < Duration::from_secs(120), "no checkpoint: {}", said());
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    let mut job = MpiJob::start(dir, 2, &args);
+    job.wait_for_checkpoint(after);
     job
 }
 
-/// Waits for the end of a job; returns its exit code, what it printed, and how long the ranks took that
-/// were not lost.
-fn end_of(
-    job: &mut Child,
-    dir: &TestDir,
-    survivors: &[Option<Pid>],
-) -> (Option<i32>, String, Duration) {
-    let begun = Instant::now();
-    let said = || fs::read_to_string(dir.path("err")).unwrap();
-    let mut took = None;
-    loop {
-        if took.is_none() && survivors.iter().flatten().all(|rank| has_ended(*rank)) {
-            took = Some(begun.elapsed());
-        }
-        if let Some(status) = job.try_wait().unwrap() {
-            return (status.code(), said(), took.unwrap_or_else(|| begun.elapsed()));
-        }
-        let limit = if took.is_some() { END_WITHIN + RETURN_WITHIN } else { END_WITHIN };
-        if begun.elapsed() > limit {
-            // Ends what this test started: mpirun ends its ranks.
-            job.kill().unwrap();
-            panic!("the job did not end within {limit:?}, its ranks after {took:?}: {}", said());
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
-
-/// A process that mpirun has not collected yet has ended, too.
-fn has_ended(process: Pid) -> bool {
-    let stat = fs::read_to_string(format!("/proc/{}/stat", process.as_raw_nonzero()));
-    stat.is_ok_and(|stat| stat.rsplit(')').next().is_some_and(|rest| rest.trim().starts_with('Z')))
-        || !Path::new(&format!("/proc/{}", process.as_raw_nonzero())).exists()
+/// How the newest part of a run ended, and after which step, as a rank recorded it.
+fn ending(run: &Path) -> (String, u64) {
+    let part = main_part(run).expect("a record");
+    let text = fs::read_to_string(part).unwrap();
+    let lines = text.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    let found: Vec<_> = lines.filter(|line| line["event"] == "final").collect();
+    assert_eq!(found.len(), 1, "the record is complete: {found:?}");
+    let outcome = found[0]["outcome"].as_str().expect("an outcome").to_string();
+    (outcome, found[0]["steps"].as_u64().expect("a step"))
 }
 
 fn kills() -> u64 {
@@ -258,68 +213,80 @@ fn a_rank_that_is_killed_ends_the_job_with_its_name_and_a_checkpoint_that_resume
     let mut delay = RandomDelay::new();
     let (mut longest, mut reached) = (Duration::ZERO, None);
     for kill in 0..kills() {
-        let mut job = start_long_job(&dir, 2, reached);
+        let job = start_long_job(&dir, reached, &[]);
         std::thread::sleep(delay.up_to(400));
         let before = newest(&dir.path("run"));
         // Mostly rank 1; now and then the rank that writes the checkpoints.
         let rank = usize::from(kill % 3 != 2);
-        let process = process_of_rank(&job, rank).expect("the rank runs");
-        let survivor = process_of_rank(&job, 1 - rank);
-        kill_process(process, Signal::KILL).unwrap();
-        let (code, said, took) = end_of(&mut job, &dir, &[survivor]);
+        job.signal(rank, Signal::KILL);
+        let took = job.wait_for_end(&[1 - rank], END_WITHIN);
         longest = longest.max(took);
-        assert!(code.is_some_and(|code| code != 0), "{delay:?}: {code:?}: {said}");
+        assert_eq!(job.code(1 - rank), Some(2), "{delay:?}: {}", job.all_said());
         if rank == 1 {
-            let named = "rank 1 on host ";
+            let (said, named) = (job.said(0), "rank 1 on host ");
             assert!(said.contains(named) && said.contains("is lost"), "{delay:?}: {said}");
         }
         reached = newest(&dir.path("run"));
-        assert!(reached >= before, "{delay:?}: a checkpoint was lost: {said}");
+        assert!(reached >= before, "{delay:?}: a checkpoint was lost: {}", job.all_said());
+        if rank == 1 {
+            let (outcome, step) = ending(&dir.path("run"));
+            assert_eq!((outcome.as_str(), Some(step)), ("failed", reached), "{}", job.all_said());
+        }
     }
     let steps = (reached.unwrap() + 2).to_string();
-    train(&dir, 1, &["--max-steps", &steps, "--resume", "--grad-accum", "2"]);
+    let resumed = train(&dir, 1, &["--max-steps", &steps, "--resume", "--grad-accum", "2"]);
+    assert!(!resumed.err.contains(CHECKPOINT_SKIPPED), "{}", resumed.err);
     println!("{} kills, the slowest end after {longest:?}", kills());
 }
 
 #[test]
 fn a_rank_that_hangs_ends_the_job_with_its_name() {
     let dir = TestDir::new();
-    let mut job = start_long_job(&dir, 2, None);
-    let process = process_of_rank(&job, 1).expect("the rank runs");
-    let survivor = process_of_rank(&job, 0);
-    kill_process(process, Signal::STOP).unwrap();
-    let (code, said, took) = end_of(&mut job, &dir, &[survivor]);
-    assert!(said.contains("rank 1 on host "), "{said}");
-    assert!(said.contains("no sign of life for "), "{said}");
-    assert_eq!(code, Some(2), "{said}");
+    let job = start_long_job(&dir, None, &["--rank-timeout", "8"]);
+    job.signal(1, Signal::STOP);
+    let took = job.wait_for_end(&[0], END_WITHIN);
+    let said = job.said(0);
+    assert!(said.contains("rank 1 on host "), "{}", job.all_said());
+    assert!(said.contains("no sign of life for "), "{}", job.all_said());
+    assert_eq!(job.code(0), Some(2), "{}", job.all_said());
     println!("ended after {took:?}");
+    drop(job);
     let steps = (newest(&dir.path("run")).unwrap() + 2).to_string();
     train(&dir, 2, &["--max-steps", &steps, "--resume"]);
+}
+
+/// Both ranks were stopped by the user, after the same step, whose checkpoint is the newest. Returns the step.
+#[track_caller]
+fn assert_interrupted(job: &MpiJob, dir: &TestDir) -> u64 {
+    let run = dir.path("run");
+    assert_eq!([0, 1].map(|rank| job.code(rank)), [Some(3), Some(3)], "{}", job.all_said());
+    let (outcome, step) = ending(&run);
+    assert_eq!(outcome, "interrupted", "{}", job.all_said());
+    assert_eq!(ending(&run.join("ranks/1")), (outcome, step), "{}", job.all_said());
+    assert_eq!(newest(&run), Some(step), "{}", job.all_said());
+    let told = format!("stopped at step {step};");
+    assert!(job.said(0).contains(&told), "{}", job.all_said());
+    step
 }
 
 #[test]
 fn sigterm_to_mpirun_stops_all_ranks_with_a_checkpoint() {
     let dir = TestDir::new();
-    let mut job = start_long_job(&dir, 2, None);
-    let ranks = [0, 1].map(|rank| process_of_rank(&job, rank));
-    kill_process(Pid::from_child(&job), Signal::TERM).unwrap();
-    let (_, said, _) = end_of(&mut job, &dir, &ranks);
-    let stopped = said.split("stopped at step ").nth(1).expect("rank 0 says where it stopped");
-    let step: u64 = stopped.split(';').next().unwrap().parse().unwrap();
-    assert_eq!(newest(&dir.path("run")), Some(step), "{said}");
+    let job = start_long_job(&dir, None, &[]);
+    job.signal_mpirun(Signal::TERM);
+    job.wait_for_end(&[0, 1], KILL_TIMEOUT + END_WITHIN);
+    let step = assert_interrupted(&job, &dir);
+    drop(job);
     train(&dir, 2, &["--max-steps", &(step + 2).to_string(), "--resume"]);
 }
 
 #[test]
 fn a_signal_to_one_rank_stops_all_of_them_with_exit_code_3() {
     let dir = TestDir::new();
-    let mut job = start_long_job(&dir, 2, None);
-    let process = process_of_rank(&job, 1).expect("the rank runs");
-    let ranks = [process_of_rank(&job, 0), Some(process)];
-    kill_process(process, Signal::TERM).unwrap();
-    let (code, said, _) = end_of(&mut job, &dir, &ranks);
-    assert_eq!(code, Some(3), "{said}");
-    assert!(said.contains("stopped at step "), "{said}");
+    let job = start_long_job(&dir, None, &[]);
+    job.signal(1, Signal::TERM);
+    job.wait_for_end(&[0, 1], END_WITHIN);
+    assert_interrupted(&job, &dir);
 }
 
 /// Every file of the cache, by name.
@@ -362,27 +329,39 @@ fn the_cache_of_four_ranks_has_the_bytes_of_one_process_also_after_a_kill() {
     assert_eq!(cache(&dir), expected);
 
     clear();
-    let mut job = mpirun(&dir, 4, &args);
-    job.stdout(Stdio::null()).stderr(Stdio::null());
-    let mut job = job.spawn().unwrap();
-    let begun = Instant::now();
-    let process = loop {
-        if let Some(process) = process_of_rank(&job, 2) {
-            break process;
-        }
-        assert!(begun.elapsed() < Duration::from_secs(60), "rank 2 does not start");
-        std::thread::sleep(Duration::from_millis(5));
-    };
+    let job = MpiJob::start(&dir, 4, &args);
+    job.wait_for_rank(2);
     std::thread::sleep(RandomDelay::new().up_to(600));
     // It may have ended.
-    let _ = kill_process(process, Signal::KILL);
-    job.wait().unwrap();
+    job.signal(2, Signal::KILL);
+    // Ranks that had not started MPI yet are ended by `mpirun`.
+    job.wait_for_end(&[0, 1, 2, 3], KILL_TIMEOUT + END_WITHIN);
+    drop(job);
     run(&dir, 4, &args).json();
     let after = run(&dir, 1, &["batches", "corpus", "--cache-dataset", "--json"]).json();
     clear();
     run(&dir, 1, &args).json();
     let alone = run(&dir, 1, &["batches", "corpus", "--cache-dataset", "--json"]).json();
     assert_eq!(after, alone);
+}
+
+#[test]
+fn gpus_that_do_not_fit_the_ranks_are_refused_by_every_rank() {
+    let dir = TestDir::new();
+    for (flags, words) in [
+        (["--data-gpu", "0", "--model-gpu", "1"], "name 1 pairs for 2 ranks on this machine"),
+        (["--data-gpu", "0,2", "--model-gpu", "1,1"], "`--model-gpu` names GPU 1 twice"),
+        (
+            ["--data-gpu", "0,2,4", "--model-gpu", "1,3"],
+            "`--data-gpu` names 3 GPUs and `--model-gpu` 2",
+        ),
+        (["--data-gpu", "90,92", "--model-gpu", "91,93"], "insufficient GPUs for multi-GPU mode"),
+    ] {
+        let output = run(&dir, 2, &[&TRAIN[..], &flags[..]].concat());
+        assert_eq!(output.code, Some(2), "{output:?}");
+        assert!(output.err.contains(words), "{}", output.err);
+        assert!(!dir.path("run").join("run.jsonl").exists(), "nothing was started");
+    }
 }
 
 #[test]

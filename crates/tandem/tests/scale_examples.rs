@@ -53,6 +53,11 @@ fn the_mpi_job_is_yaml_with_a_launcher_and_workers() {
     let command = container("Launcher")["command"].as_array().expect("a command").iter();
     let words: Vec<&str> = command.map(|word| word.as_str().expect("every word is text")).collect();
     assert_eq!(words[0], "mpirun");
+    // The ranks get SIGTERM and the time to save before Kubernetes kills the launcher.
+    let pause = words.iter().skip_while(|word| **word != "odls_base_sigkill_timeout").nth(1);
+    let pause: u64 = pause.expect("a time for ranks to save").parse().expect("seconds");
+    let grace = &replicas["Launcher"]["template"]["spec"]["terminationGracePeriodSeconds"];
+    assert!(grace.as_u64() > Some(2 * pause), "{grace} and {pause}");
     assert_known_flags(words.into_iter());
     // Workers mount what the command names.
     let volume = &container("Worker")["volumeMounts"][0];

@@ -45,6 +45,38 @@ fn lines_are_taken_when_they_are_complete() {
     assert_eq!(steps(&follower), [1.0, 2.0]);
 }
 
+/// The first line of a rank's record.
+fn rank_header(rank: usize, job: &str) -> String {
+    let settings = format!("{{\"ranks\":{{\"rank\":{rank},\"ranks\":2,\"job\":\"{job}\"}}}}");
+    header(1).replace("\"settings\":{}", &format!("\"settings\":{settings}"))
+}
+
+#[test]
+fn the_records_of_other_ranks_are_followed_too() {
+    let folder = tempfile::tempdir().unwrap();
+    append(&folder.path().join("run.jsonl"), &(rank_header(0, "now") + &step(1)));
+    let mut follower = Follower::start(folder.path()).unwrap();
+    assert!(follower.view().summary.other_ranks.is_empty(), "rank 1 has written nothing yet");
+    let other = folder.path().join("ranks/1");
+    fs::create_dir_all(&other).unwrap();
+    append(&other.join("run.jsonl"), &(rank_header(1, "now") + &step(1)));
+    assert_eq!(follower.poll().unwrap(), Found::More);
+    let steps_of = |follower: &Follower| {
+        let view = follower.view();
+        view.summary.other_ranks.get(&1).map(|found| found.steps.all.count())
+    };
+    assert_eq!(steps_of(&follower), Some(1));
+    assert_eq!(follower.poll().unwrap(), Found::Nothing);
+    append(&other.join("run.jsonl"), &step(2));
+    assert_eq!(follower.poll().unwrap(), Found::More);
+    assert_eq!(steps_of(&follower), Some(2));
+    // The next job has its own records: those of the last one are not part of it.
+    let next = rank_header(0, "next").replace("unix_ms\":1", "unix_ms\":2");
+    append(&folder.path().join("run-from-00000001.jsonl"), &(next + &step(2)));
+    follower.poll().unwrap();
+    assert_eq!(steps_of(&follower), None);
+}
+
 #[test]
 fn a_resumed_run_is_followed_into_its_next_record() {
     let folder = tempfile::tempdir().unwrap();

@@ -4,7 +4,7 @@ use crate::lang::Lang;
 use crate::page::{Bar, Section, Table, Tone, Verdict};
 use crate::prose::Prose;
 use tandem_telemetry::Report;
-use tandem_telemetry::ranks::{RankLoad, RankReport};
+use tandem_telemetry::ranks::{RankLoad, RankRecord, RankReport};
 use tandem_telemetry::verdict::Cause;
 
 /// Time of each rank, the sum of gradients, and who is the slowest. Empty for a run of one process.
@@ -19,20 +19,48 @@ pub(super) fn section(report: &Report, lang: Lang) -> Section {
         lang.say("sum of gradients", "جمع گرادیان‌ها"),
         lang.say("slowest in", "کندترین در"),
     ]);
+    let with_records = ranks.iter().any(|load| load.record.is_some());
+    if with_records {
+        table.header.extend([
+            lang.say("slowest stage", "کندترین مرحله").to_string(),
+            lang.say("device busy", "کار دستگاه").to_string(),
+            lang.say("skipped", "کنارگذاشته").to_string(),
+            lang.say("warnings", "هشدارها").to_string(),
+        ]);
+    }
     for (rank, load) in ranks.iter().enumerate() {
-        table.rows.push(vec![
+        let mut row = vec![
             lang.count(rank as u64).into(),
             Prose::code(&*load.host),
             lang.seconds(load.per_step()).into(),
             lang.seconds(load.starved).into(),
             lang.seconds(load.reduce).into(),
             lang.percent(load.slowest_in).into(),
-        ]);
+        ];
+        if with_records {
+            row.extend(record(load.record.as_ref(), lang));
+        }
+        table.rows.push(row);
     }
     section
         .with(costs(*reduce, *uneven, report.verdict.cause, lang))
         .with(bars(ranks, report.verdict.cause, lang))
         .with(table)
+}
+
+/// What the record of a rank adds; dashes where it is missing.
+fn record(record: Option<&RankRecord>, lang: Lang) -> [Prose; 4] {
+    let Some(RankRecord { stage, utilisation, skipped, warnings, .. }) = record else {
+        return [(); 4].map(|()| "–".to_string().into());
+    };
+    let stage =
+        stage.as_ref().map(|load| format!("{} {}", load.stage, lang.seconds(load.per_step)));
+    [
+        stage.unwrap_or_else(|| "–".into()).into(),
+        utilisation.map_or_else(|| "–".into(), |share| lang.percent(share)).into(),
+        lang.count(*skipped).into(),
+        lang.count(*warnings).into(),
+    ]
 }
 
 /// What several ranks lose against as many single ones.

@@ -138,6 +138,15 @@ fn the_ranks_of_a_run_are_side_by_side() {
     assert!(english.contains("Rank 1 on host node-b is the bottleneck"), "{english}");
     let persian = outline(&run_page(&two_ranks(), "x", Lang::Fa));
     assert!(persian.contains("۱ | node-b | ۹۰۰٫۰۰ میلی‌ثانیه"), "{persian}");
+    let mut view = two_ranks();
+    assert!(!english.contains("slowest stage"), "no record of rank 1 was read");
+    view.summary.other_ranks.insert(1, two_ranks().summary);
+    let with_records = outline(&run_page(&view, "x", Lang::En));
+    assert!(
+        with_records.contains("slowest stage | device busy | skipped | warnings"),
+        "{with_records}"
+    );
+    assert!(with_records.contains("| 0 | 0"), "{with_records}");
     let alone = outline(&run_page(&example(), "x", Lang::En));
     assert!(!alone.contains("== ranks"), "a run of one process");
 }

@@ -459,6 +459,7 @@ impl TrainingRun {
                 "rank": cluster.rank(),
                 "ranks": cluster.ranks(),
                 "hosts": hosts,
+                "job": cluster.job(),
             });
         }
         if let Some(taken_over) = &start.state.taken_over {

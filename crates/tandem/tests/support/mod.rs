@@ -5,6 +5,8 @@
 pub mod disk_points; // disk operations by name
 pub mod faults; // faults injected into a run
 pub mod http; // requests to a server of the program
+#[cfg(feature = "mpi")]
+pub mod mpi_job; // several ranks under mpirun
 pub mod runs; // records and checkpoints of a run
 pub mod voice; // a checkpoint without training
 

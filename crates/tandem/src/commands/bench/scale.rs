@@ -1,7 +1,9 @@
 //! `tandem bench scale`: batches per second of several ranks, against one of them. Started by `mpirun`.
 //!
-//! Turns alternate: rank 0 trains alone while the others wait, then all ranks train together. Other programs
-//! on a shared machine slow both. Real model, losses, gradients, sums and optimizer, on a batch without padding.
+//! Turns alternate: rank 0 trains alone while the others wait, then all ranks train at the same time but each for
+//! itself, then all train together. The second is what the machine allows: cores that share a memory bus, a power
+//! budget or an execution unit are slower together than alone, whatever the ranks do. Other programs on a shared
+//! machine slow all three. Real model, losses, gradients, sums and optimizer, on a batch without padding.
 
 use super::reduce::started_alone;
 use super::target::{Limit, Target, median, print, status};
@@ -97,22 +99,34 @@ fn measure(args: &Args, cluster: &Cluster, out: &mut Printer) -> Result<ExitStat
     let pool = pool.map_err(Failure::foreign)?;
     let turns = pool.install(|| take_turns(args, cluster, &device))?;
     let ranks = cluster.ranks();
-    let ratios = turns.iter().map(|turn| ranks as f64 * turn.alone / turn.together).collect();
+    let ratio = |turn: &Turn| ranks as f64 * turn.alone / turn.together;
+    let apart = |turn: &Turn| turn.apart.iter().map(|time| turn.alone / time).sum::<f64>();
+    let ratios = turns.iter().map(ratio).collect();
+    let allowed = median(turns.iter().map(apart).collect());
+    let kept = median(turns.iter().map(|turn| ratio(turn) / apart(turn)).collect());
     let reduce = turns.iter().map(|turn| turn.reduce / turn.together).collect();
     let waiting = median(turns.iter().map(|turn| turn.waiting / turn.together).collect());
     let step =
         |time: fn(&Turn) -> f64| 1e3 * median(turns.iter().map(time).collect()) / args.steps as f64;
     let how = format!(
-        "median of {} turns of {} steps: {:.1} ms alone, {:.1} ms together",
+        "median of {} turns of {} steps: {:.1} ms alone, {:.1} ms each for itself, {:.1} ms together",
         turns.len(),
         args.steps,
         step(|turn| turn.alone),
+        step(|turn| turn.apart.iter().sum::<f64>() / turn.apart.len() as f64),
         step(|turn| turn.together)
     );
     let least = least_share(args.model_size) * ranks as f64;
     let name = format!("batches/s of {ranks} ranks, one rank = 1");
     let targets = [
         Target::new(&name, median(ratios), "", Limit::AtLeast(least), how),
+        Target::note(
+            "the same, each rank for itself",
+            allowed,
+            "",
+            "without communication: what this machine allows".into(),
+        ),
+        Target::note("of which ranks that train together keep", kept, "", "share".into()),
         Target::new(
             "sum of gradients, share of a step",
             median(reduce),
@@ -132,6 +146,8 @@ fn measure(args: &Args, cluster: &Cluster, out: &mut Printer) -> Result<ExitStat
 /// Seconds of the steps of a turn.
 struct Turn {
     alone: f64,
+    /// Of every rank: all at the same time, without a word between them.
+    apart: Vec<f64>,
     together: f64,
     reduce: f64,
     waiting: f64,
@@ -162,13 +178,19 @@ fn take_turns(args: &Args, cluster: &Cluster, device: &Device) -> Result<Vec<Tur
         }
         let alone = from.elapsed().as_secs_f64();
         cluster.barrier()?;
+        let from = Instant::now();
+        train(&mut state, &batch, args.steps, device, &mut LocalGradients)?;
+        let mut apart = vec![0.0; cluster.ranks()];
+        apart[cluster.rank()] = from.elapsed().as_secs_f64();
+        // Every rank has the times of all, and waits for the slowest.
+        let apart = cluster.sum_f64(apart)?;
         (together.reduce, together.waiting) = (0.0, 0.0);
         let from = Instant::now();
         train(&mut state, &batch, args.steps, device, &mut together)?;
         let both = from.elapsed().as_secs_f64();
         if turn > 0 {
             let Together { reduce, waiting, .. } = together;
-            turns.push(Turn { alone, together: both, reduce, waiting });
+            turns.push(Turn { alone, apart, together: both, reduce, waiting });
         }
     }
     Ok(turns)
