@@ -333,27 +333,6 @@ fn a_budget_smaller_than_the_worst_batch_is_refused_before_step_1() {
     assert!(check(64, 4096).is_ok());
 }
 
-/// The library measures the memory of the device with buffers of gigabytes before it tunes its first product.
-#[test]
-fn scratch_memory_of_tuning_is_not_part_of_the_largest_batch() {
-    if env::var_os(IN_CHILD).is_none() {
-        return in_child("scratch_memory_of_tuning_is_not_part_of_the_largest_batch", &[]);
-    }
-    let devices = placed(0, 1).open().unwrap();
-    let step = || {
-        let left = Tensor::<2>::ones([96, 640], &devices.model);
-        let product = left.matmul(Tensor::ones([640, 112], &devices.model));
-        assert_eq!(product.max().into_scalar::<f32>(), 640.0);
-    };
-    let before = MemoryBaseline::measure(&devices);
-    let limits = MemoryLimits { data: Bytes::mib(256), model: Bytes::mib(256) };
-    let worst = check_worst_batch(SHAPE, &devices, Some(limits), &before, step).unwrap();
-    eprintln!("{worst}");
-    if cfg!(feature = "cuda") {
-        assert!(worst.tuning >= Some(Bytes::mib(1024)), "{worst:?}");
-    }
-}
-
 /// Products of two matrices whose elements need all bits of an f32, and how far the worst is from the exact
 /// one, as a share of the sum of the absolute products. Long enough rows for the tuner to prefer tensor cores.
 fn product_error(device: &Device) -> f32 {

@@ -5,7 +5,7 @@
 //! estimate.
 
 use super::{MemoryError, MemoryFigures, Side, figures_of};
-use crate::backend::{compiles_kernels, guarded, wait_for};
+use crate::backend::{guarded, wait_for};
 use crate::placement::{MemoryLimits, OpenDevices};
 use burn::tensor::Device;
 use serde::Serialize;
@@ -22,9 +22,6 @@ pub struct WorstBatch {
     /// On the model device, with weights and optimizer state; `None` if its allocator reports
     /// nothing.
     pub model: Option<MemoryNeed>,
-    /// What the model device needed besides to compile and tune kernels, for a moment before step 1;
-    /// `None` if it compiles none.
-    pub tuning: Option<Bytes>,
 }
 
 /// Memory that a step needs.
@@ -50,44 +47,28 @@ impl MemoryNeed {
 /// memory it needs with the budgets. `baseline` is measured before the model is created, so that
 /// its weights count.
 ///
-/// A device that compiles kernels runs the step twice. The first time it tunes them on scratch memory of
-/// gigabytes, which is released and reported apart, since no later step needs it.
-///
 /// If data and model share a device, the need counts against both budgets together.
 pub fn check_worst_batch(
     shape: BatchShape,
     devices: &OpenDevices,
     limits: Option<MemoryLimits>,
     baseline: &MemoryBaseline,
-    mut step: impl FnMut(),
+    step: impl FnOnce(),
 ) -> Result<WorstBatch, MemoryError> {
     const DOING: &str = "training on the largest batch";
-    let mut run = || {
-        guarded(DOING, &mut step)
-            .and_then(|()| wait_for(&devices.data, DOING))
-            .and_then(|()| wait_for(&devices.model, DOING))
-            .map_err(|source| MemoryError::WorstBatchFailed { shape, source })
-    };
-    run()?;
-    let mut tuned = None;
-    if compiles_kernels(&devices.model) {
-        tuned = need(&devices.model, baseline.model, None);
-        for device in [&devices.data, &devices.model] {
-            device.memory_cleanup();
-        }
-        run()?;
-    }
+    guarded(DOING, step)
+        .and_then(|()| wait_for(&devices.data, DOING))
+        .and_then(|()| wait_for(&devices.model, DOING))
+        .map_err(|source| MemoryError::WorstBatchFailed { shape, source })?;
     let apart = devices.are_apart();
     let model_budget = limits.map(|l| if apart { l.model } else { l.model + l.data });
     let model = need(&devices.model, baseline.model, model_budget);
-    let more = |tuned: MemoryNeed| tuned.needed.0.checked_sub(model?.needed.0).map(Bytes);
-    let tuning = tuned.and_then(more);
     let data_budget = limits.map(|limits| limits.data);
     let data = apart.then(|| need(&devices.data, baseline.data, data_budget)).flatten();
     for (side, need) in [(Side::Data, data), (Side::Model, model)] {
         need.map_or(Ok(()), |need| need.check(side, shape))?;
     }
-    Ok(WorstBatch { shape, data, model, tuning })
+    Ok(WorstBatch { shape, data, model })
 }
 
 /// Memory in use on both devices before the run allocates anything.
@@ -135,14 +116,8 @@ impl fmt::Display for WorstBatch {
             })
             .collect();
         match texts.as_slice() {
-            [] => f.write_str("fits; the devices do not report how much it needs")?,
-            texts => f.write_str(&texts.join(", "))?,
-        }
-        match self.tuning {
-            Some(tuning) if tuning > Bytes::mib(1) => {
-                write!(f, "; tuning took {tuning} besides, before the first step")
-            }
-            _ => Ok(()),
+            [] => f.write_str("fits; the devices do not report how much it needs"),
+            texts => f.write_str(&texts.join(", ")),
         }
     }
 }
