@@ -8,6 +8,8 @@ sentences at every ninth place are held out for all speakers. The same programs 
     python3 scripts/make_speakers_corpus.py --out speakers                  all speakers: 88 with flite
     python3 scripts/make_speakers_corpus.py --out many --speakers 10 --without flite-slt
     python3 scripts/make_speakers_corpus.py --out new --only flite-slt --seconds 120
+    python3 scripts/make_speakers_corpus.py --out seen --part seen          to train a voice for cloning_similarity.py ...
+    python3 scripts/make_speakers_corpus.py --out unseen --part unseen      ... and the speakers it never heard
     python3 scripts/make_speakers_corpus.py --list
 
 Speakers: each usable voice variant of espeak-ng with one of seven accents and a pitch of its own, the voices of flite, and
@@ -32,6 +34,9 @@ ACCENTS = ["en-us", "en-gb", "en-gb-scotland", "en-gb-x-rp", "en-gb-x-gbclan", "
 PITCHES = [30, 45, 60, 75]
 # Effects rather than speakers, and `Mr serious`, whose name espeak-ng cannot be given.
 NO_SPEAKERS = {"whisper", "whisperf", "croak", "fast", "Demonic", "anikaRobot", "Tweaky", "Storm", "UniRobot", "Mr"}
+# Speakers for --part unseen: every eighth of espeak-ng, and two people whose voices flite and festival have.
+UNSEEN_EVERY, UNSEEN_AT = 8, 3
+UNSEEN_PEOPLE = ("rms", "slt")
 FESTIVAL_VOICES = {
     "kal_diphone": "kallpc16k",
     "ked_diphone": "kdlpc16k",
@@ -75,6 +80,13 @@ def festival_voices():
     return [voice for voice in FESTIVAL_VOICES if voice in listed]
 
 
+def unseen(names):
+    """Speakers that training for a cloning measurement leaves out."""
+    of_espeak = [name for name in names if name.startswith("espeak-")]
+    people = [name for name in names if name not in of_espeak and any(one in name for one in UNSEEN_PEOPLE)]
+    return of_espeak[UNSEEN_AT::UNSEEN_EVERY] + people
+
+
 def sentences():
     for line in SENTENCES.read_text(encoding="utf-8").splitlines():
         raw, _, spoken = line.partition("|")
@@ -95,6 +107,7 @@ def main():
     parser.add_argument("--speakers", type=int, help="this many, evenly chosen; default: all")
     parser.add_argument("--only", action="append", default=[], metavar="NAME")
     parser.add_argument("--without", action="append", default=[], metavar="NAME")
+    parser.add_argument("--part", choices=["seen", "unseen"], help="a fixed division of the speakers")
     parser.add_argument("--sentences", type=int, default=25, help="training sentences per speaker")
     parser.add_argument("--seconds", type=float, help="stop at so many seconds of training speech per speaker")
     parser.add_argument("--list", action="store_true", help="print the names of all speakers")
@@ -112,7 +125,10 @@ def main():
     if unknown := [name for name in [*args.only, *args.without] if name not in known]:
         sys.exit(f"unknown speakers: {', '.join(unknown)}; --list shows all")
     names = args.only or [name for name in known if name not in args.without]
-    if not args.only and not args.speakers and len(names) < FEWEST:
+    if args.part:
+        left_out = unseen(list(known))
+        names = [name for name in names if (name in left_out) == (args.part == "unseen")]
+    if not args.only and not args.speakers and args.part != "unseen" and len(names) < FEWEST:
         sys.exit(f"only {len(names)} speakers, {FEWEST} are needed: apt-get install espeak-ng espeak-ng-data flite")
     if args.speakers:
         names = [names[number * len(names) // args.speakers] for number in range(args.speakers)]

@@ -12,6 +12,9 @@ use tandem_model::mel_scale::{LARGEST_GAIN, MelScale};
 use tandem_model::metrics::LEVEL_GATE;
 use tandem_model::network::decoder::time_features;
 use tandem_model::network::size::VoiceConfig;
+use tandem_model::spectral_detail::{
+    ENOUGH_FRAMES, FIRST, LARGEST_FACTOR, SMALLEST, STRENGTH, cosines,
+};
 use tandem_model::synthesis::mel::LONGEST_SYMBOL;
 
 /// The largest number of flow steps.
@@ -25,6 +28,10 @@ pub struct Controls<'g> {
     pub temperature: Value<'g>,
     /// Factor of the durations.
     pub length_scale: Value<'g>,
+    /// The deviations of the speaker's cepstral coefficients, `[1, bands - FIRST]`.
+    pub deviations: Value<'g>,
+    /// The level of the speaker in dB, one value; none: the level is left as it is.
+    pub level: Option<Value<'g>>,
     /// The first rows of the noise, `[rows, bands]`; the rest is drawn. None: all of it is drawn.
     pub noise: Option<Value<'g>>,
 }
@@ -64,9 +71,13 @@ impl<'g> Acoustic<'_, 'g> {
         let prior = prior.gather(&symbol);
         let hidden = hidden.gather(&symbol.every(patch));
         let point = self.flow(&prior, &hidden, &frames, controls)?;
-        let MelScale { mean, deviation, level } = self.scale;
-        let mel = point.slice_to(0, &real) * deviation + mean;
-        let mel = level.map_or(mel.clone(), |level| at_level(&mel, level));
+        let MelScale { mean, deviation, .. } = self.scale;
+        let mel = with_detail(&point.slice_to(0, &real), &controls.deviations, self.config.bands);
+        let mel = mel * deviation + mean;
+        let mel = match &controls.level {
+            Some(level) => at_level(&mel, level),
+            None => mel,
+        };
         Ok(PredictedMel { mel, durations })
     }
 
@@ -190,8 +201,25 @@ fn halves<'g>(film: &Value<'g>, width: usize) -> (Value<'g>, Value<'g>) {
     (film.slice(1, 0, width as i64), film.slice_from(1, width as i64))
 }
 
-/// Shifts frames to the level of the corpus in dB: `MelScale::match_level` of `tandem-model`.
-fn at_level<'g>(mel: &Value<'g>, level: f32) -> Value<'g> {
+/// Scales deviations up to those of the speaker: `spectral_detail::match_detail` of `tandem-model`.
+fn with_detail<'g>(mel: &Value<'g>, wanted: &Value<'g>, bands: usize) -> Value<'g> {
+    if bands <= FIRST {
+        return mel.clone();
+    }
+    let graph = mel.graph();
+    let waves: Vec<f32> = cosines(bands).into_iter().map(|value| value as f32).collect();
+    let waves = graph.floats(&[bands - FIRST, bands], &waves);
+    let frames = mel.length(0).cast(element::FLOAT);
+    let cepstra = mel.matmul(&waves.transpose(&[1, 0]));
+    let off = &cepstra - cepstra.sum(0) / &frames;
+    let deviation = ((&off * &off).sum(0) / &frames).op("Sqrt").at_least(SMALLEST as f32);
+    let factor = (wanted / deviation).clip(1.0, LARGEST_FACTOR as f32);
+    let share = (frames / ENOUGH_FRAMES as f32).at_most(1.0) * STRENGTH as f32;
+    mel + (off * ((factor - 1.0) * share)).matmul(&waves)
+}
+
+/// Shifts frames to a level in dB: `MelScale::match_level` of `tandem-model`.
+fn at_level<'g>(mel: &Value<'g>, level: &Value<'g>) -> Value<'g> {
     const DECIBELS: f32 = 10.0 / std::f32::consts::LN_10;
     let powers = (mel * 2.0).op("Exp").sum(1);
     let frames = mel.length(0).cast(element::FLOAT);

@@ -19,6 +19,7 @@ use crate::{griffin_lim, neural};
 use prost::Message;
 use tandem_data::text::{Language, SymbolTable};
 use tandem_model::Device;
+use tandem_model::spectral_detail::{FIRST, deviations};
 use tandem_model::synthesis::mel::{MelSynthesizer, Reference};
 use tandem_model::synthesis::text::FADE;
 use tandem_model::trained_voice::TrainedVoice;
@@ -162,7 +163,7 @@ impl VoiceExport<'_> {
             &[Length::Fixed(3)],
             "scale of the noise, factor of the durations, unused",
         );
-        let condition = self.condition(graph);
+        let SpeakerValues { condition, deviations, level } = self.speaker(graph);
         let noise = (self.noise == NoiseSource::Input).then(|| {
             graph.optional_input(
                 "noise",
@@ -176,6 +177,8 @@ impl VoiceExport<'_> {
             condition,
             temperature: scales.slice(0, 0, 1),
             length_scale: scales.slice(0, 1, 2),
+            deviations,
+            level,
             noise,
         };
         let acoustic = Acoustic {
@@ -220,8 +223,7 @@ impl VoiceExport<'_> {
         Ok(())
     }
 
-    /// The condition of the chosen speaker: `[1, condition]`.
-    fn condition<'g>(&self, graph: &'g Graph) -> Value<'g> {
+    fn speaker<'g>(&self, graph: &'g Graph) -> SpeakerValues<'g> {
         let TrainedVoice { document, voice, .. } = self.trained;
         let voice = MelSynthesizer { voice, config: &document.config, device: self.device };
         let vector = |speaker: &ExportedSpeaker| {
@@ -230,13 +232,47 @@ impl VoiceExport<'_> {
         let rows: Vec<f32> = self.speakers.iter().flat_map(vector).collect();
         let width = rows.len() / self.speakers.len();
         let table = graph.floats(&[self.speakers.len(), width], &rows);
+        let levels = self.speakers.iter().map(|one| one.reference.level.or(document.scale.level));
+        let levels: Option<Vec<f32>> = levels.collect();
+        let all = SpeakerValues {
+            condition: table,
+            deviations: self.deviations(graph),
+            level: levels.map(|levels| graph.floats(&[levels.len()], &levels)),
+        };
         if self.speakers.len() == 1 {
-            return table;
+            return all;
         }
         let about = "index of the speaker";
         let sid = graph.input("sid", element::INT64, &[Length::Fixed(1)], about);
-        table.gather(&sid)
+        SpeakerValues {
+            condition: all.condition.gather(&sid),
+            deviations: all.deviations.gather(&sid),
+            level: all.level.map(|level| level.gather(&sid)),
+        }
     }
+
+    /// Deviations of each speaker's reference, `[speakers, bands - FIRST]`; zeros change nothing.
+    fn deviations<'g>(&self, graph: &'g Graph) -> Value<'g> {
+        let bands = self.trained.document.config.bands;
+        let coefficients = bands.saturating_sub(FIRST);
+        let none = || vec![0.0; coefficients];
+        let of_one = |speaker: &ExportedSpeaker| {
+            deviations(&speaker.reference.mel, bands).unwrap_or_else(none)
+        };
+        let rows = self.speakers.iter().flat_map(of_one).map(|value| value as f32);
+        let rows: Vec<f32> = rows.collect();
+        graph.floats(&[self.speakers.len(), coefficients], &rows)
+    }
+}
+
+/// What the graph knows of the chosen speaker, or of each speaker.
+struct SpeakerValues<'g> {
+    /// `[1, condition]`.
+    condition: Value<'g>,
+    /// `[1, bands - FIRST]`.
+    deviations: Value<'g>,
+    /// In dB, one value.
+    level: Option<Value<'g>>,
 }
 
 /// Samples that are faded in and out at both ends, as `tandem synth` does.

@@ -8,6 +8,7 @@ pub use burn::tensor::{Device, Int, Tensor, TensorData};
 
 mod host_tensor; // host arrays to tensors
 pub mod mel_scale; // mel frames, normalised for the model
+pub mod spectral_detail; // synthesized frames that move more, as recordings do
 pub mod device_mel; // mel frames computed on the data device, and whether that pays
 pub mod alignment; // which frames belong to which symbol
 pub mod train_batch; // a batch with everything that a training step needs

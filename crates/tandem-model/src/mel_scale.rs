@@ -41,10 +41,11 @@ impl MelScale {
         }
     }
 
-    /// Shifts an utterance to the level of the corpus. A voice predicts means of logarithms, which are quieter than the
-    /// recordings they are means of.
-    pub fn match_level(&self, mel: &mut [f32], bands: usize) {
-        let (Some(wanted), Ok(frames)) = (self.level, MelFrames::new(mel, bands)) else { return };
+    /// Shifts an utterance to the level of its speaker, or to that of the corpus where the speaker has none. A voice
+    /// predicts means of logarithms, which are quieter than the recordings they are means of.
+    pub fn match_level(&self, mel: &mut [f32], bands: usize, of_speaker: Option<f32>) {
+        let wanted = of_speaker.or(self.level);
+        let (Some(wanted), Ok(frames)) = (wanted, MelFrames::new(mel, bands)) else { return };
         let gain = (f64::from(wanted) - level(frames)).clamp(-LARGEST_GAIN, LARGEST_GAIN);
         let shift = (gain * std::f64::consts::LN_10 / 20.0) as f32;
         mel.iter_mut().for_each(|value| *value += shift);
@@ -56,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quiet_speech_is_raised_to_the_level_of_the_corpus() {
+    fn quiet_speech_is_raised_to_the_level_of_the_speaker_or_the_corpus() {
         let mut mel = vec![-2.0f32, -1.5, -1.0, -2.5];
         let at_first = level(MelFrames::new(&mel, 2).unwrap());
         let scale = |above: f64| MelScale {
@@ -64,11 +65,15 @@ mod tests {
             deviation: 1.0,
             level: Some((at_first + above) as f32),
         };
-        scale(3.0).match_level(&mut mel, 2);
+        scale(3.0).match_level(&mut mel, 2, None);
         let raised = level(MelFrames::new(&mel, 2).unwrap());
         assert!((raised - at_first - 3.0).abs() < 1e-4, "{raised}");
         // Silence is not made into noise.
-        scale(40.0).match_level(&mut mel, 2);
-        assert!((level(MelFrames::new(&mel, 2).unwrap()) - raised - LARGEST_GAIN).abs() < 1e-4);
+        scale(40.0).match_level(&mut mel, 2, None);
+        let raised_again = level(MelFrames::new(&mel, 2).unwrap());
+        assert!((raised_again - raised - LARGEST_GAIN).abs() < 1e-4);
+        let quieter = (raised_again - 2.0) as f32;
+        scale(40.0).match_level(&mut mel, 2, Some(quieter));
+        assert!((level(MelFrames::new(&mel, 2).unwrap()) - f64::from(quieter)).abs() < 1e-4);
     }
 }

@@ -8,6 +8,8 @@ use crate::host_tensor::host_floats;
 use crate::mel_scale::MelScale;
 use crate::network::size::{ModelSize, VoiceConfig};
 use crate::network::voice::Voice;
+use crate::spectral_detail::match_detail;
+use crate::synthesis::mel::Reference;
 use crate::weights::{Weight, WeightsError, with_named};
 use burn::tensor::Device;
 use serde::{Deserialize, Serialize};
@@ -57,13 +59,17 @@ pub struct VoiceDocument {
 }
 
 /// A speaker of the corpus.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KnownSpeaker {
     /// The name in the corpus; may be empty.
     pub name: String,
     /// The language tag of the reference segment.
     pub language: String,
+    /// Mean level of its recordings in dB, as [`crate::metrics::level`] measures it; none in checkpoints of older
+    /// versions, whose speakers all have the level of the corpus.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub level: Option<f32>,
 }
 
 /// A voice that is ready for synthesis.
@@ -139,9 +145,24 @@ impl TrainedVoice {
         let speakers = (0..document.speakers.len()).map(segment).collect();
         Ok(TrainedVoice { document, voice, speakers, step: contents.step, path: loaded.path })
     }
+
+    /// The reference of a known speaker, by its place in the document.
+    pub fn reference(&self, number: usize) -> Reference {
+        let mel = self.speakers.get(number).cloned().unwrap_or_default();
+        let level = self.document.speakers.get(number).and_then(|known| known.level);
+        Reference { mel, level }
+    }
 }
 
 impl VoiceDocument {
+    /// Normalised frames that were synthesized with this reference, as natural logarithms with the detail and the level
+    /// of the speaker; in place.
+    pub fn restore(&self, mel: &mut [f32], reference: &Reference) {
+        match_detail(mel, &reference.mel, self.mel.bands);
+        self.scale.restore(mel);
+        self.scale.match_level(mel, self.mel.bands, reference.level);
+    }
+
     /// The text front end of the training run. Needs no file except the checkpoint, unless the
     /// checkpoint is too old to contain the lexicon.
     pub fn front_end(&self) -> Result<FrontEnd, TextError> {

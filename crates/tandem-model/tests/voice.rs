@@ -337,7 +337,7 @@ fn the_frames_of_a_text_are_the_sum_of_its_durations() {
     let (config, device) = (micro(), device());
     let voice = perturbed(8).valid();
     let synthesizer = MelSynthesizer { voice: &voice, config: &config, device: &device };
-    let reference = Reference { mel: vec![0.1; 9 * config.bands] };
+    let reference = Reference { mel: vec![0.1; 9 * config.bands], level: None };
     let said = synthesizer.synthesize(&[1, 2, 3], 1, &reference, None, &SamplingOptions::default());
     let frames: u32 = said.durations.iter().sum();
     assert_eq!(said.mel.len(), frames as usize * config.bands);

@@ -76,6 +76,15 @@ fn weights_are_taken_over_by_name_and_the_rest_is_said_to_be_new() {
     assert_eq!((new.scale, new.size), (old.scale, old.size));
     let names: Vec<&str> = new.speakers.iter().map(|speaker| speaker.name.as_str()).collect();
     assert_eq!((names.len(), names[0]), (7, "anna"));
+    // Mina's recordings are 5.6 dB louder than Jack's: each speaker has a level, and keeps it.
+    let level = |document: &VoiceDocument, name: &str| {
+        let found = document.speakers.iter().find(|speaker| speaker.name == name);
+        f64::from(found.expect("a speaker").level.expect("a level"))
+    };
+    let louder = level(&old, "mina") - level(&old, "jack");
+    assert!((4.5..6.5).contains(&louder), "{louder} dB");
+    assert_eq!(level(&new, "mina"), level(&old, "mina"));
+    assert!(level(&new, "anna").is_finite());
     let language = |tag: &str| {
         let at = old.languages.iter().position(|known| known == tag).expect("a language");
         rows(&ema, "encoder.languages.table")[at].clone()

@@ -143,10 +143,9 @@ impl<'a> Scorer<'a> {
             &self.sampling,
         )?;
         let scale = self.synthesizer.trained().document.scale;
-        let own = Reference { mel: spoken.mel.clone() };
+        let own = Reference { mel: spoken.mel.clone(), level: None };
         let mut mel = spoken.mel;
-        scale.restore(&mut mel);
-        scale.match_level(&mut mel, self.synthesizer.trained().document.mel.bands);
+        self.synthesizer.trained().document.restore(&mut mel, &reference);
         let (found, wanted) = (self.frames(&mel)?, MelFrames::of(&truth.mel)?);
         let normalised = scale.normalised(truth.mel.values());
         let alignment = self.align(row, &symbols, reading.language, &reference, &normalised)?;
@@ -156,7 +155,7 @@ impl<'a> Scorer<'a> {
             baseline: self.mean.distortion(wanted)?.decibels,
             duration: duration_error(found.frames() as f64, wanted.frames() as f64)?,
             alignment,
-            speaker: self.speaker_distance(&own, &Reference { mel: normalised })?,
+            speaker: self.speaker_distance(&own, &Reference { mel: normalised, level: None })?,
             pitch: self.pitch_error(&mel, &truth.samples)?,
             change_over_time: modulation.over_time,
             change_over_bands: modulation.over_bands,
@@ -189,8 +188,13 @@ impl<'a> Scorer<'a> {
             return Ok(known.clone());
         }
         let recording = self.reader.read(self.corpus, other)?;
-        let scale = self.synthesizer.trained().document.scale;
-        let reference = Reference { mel: scale.normalised(recording.mel.values()) };
+        let document = &self.synthesizer.trained().document;
+        let name = row.speaker.as_deref();
+        let known = document.speakers.iter().find(|known| Some(known.name.as_str()) == name);
+        let reference = Reference {
+            mel: document.scale.normalised(recording.mel.values()),
+            level: known.and_then(|known| known.level),
+        };
         self.references.insert(other.id.clone(), reference.clone());
         Ok(reference)
     }

@@ -57,7 +57,7 @@ fn griffin_lim() -> ExportedVocoder {
 }
 
 fn speaker(name: &str, language: Language, language_number: i32) -> ExportedSpeaker {
-    let reference = Reference { mel: vec![0.5; 80 * 30] };
+    let reference = Reference { mel: vec![0.5; 80 * 30], level: None };
     ExportedSpeaker { name: name.into(), language, language_number, reference }
 }
 

@@ -39,11 +39,13 @@ impl Default for SamplingOptions {
     }
 }
 
-/// A segment of a speaker's speech, normalised: `[frames, bands]`.
+/// A segment of a speaker's speech.
 #[derive(Clone, Debug, Default)]
 pub struct Reference {
-    /// Empty for no speaker in particular.
+    /// Normalised: `[frames, bands]`. Empty for no speaker in particular.
     pub mel: Vec<f32>,
+    /// The level to speak at, in dB; none for that of the corpus.
+    pub level: Option<f32>,
 }
 
 /// The predicted frames of one text.

@@ -161,7 +161,7 @@ impl Synthesizer {
         let sound = decoder.decode(bytes, extension).map_err(failed)?;
         let mut extractor = MelExtractor::new(document.mel.clone())?;
         let mel = extractor.extract(sound)?;
-        Ok(Reference { mel: document.scale.normalised(mel.values()) })
+        Ok(Reference { mel: document.scale.normalised(mel.values()), level: None })
     }
 
     /// Synthesizes a text. `progress` receives the number of finished sentences and of all.
@@ -256,8 +256,7 @@ impl Synthesizer {
         let mut sentence =
             self.synthesize_mel(&piece.symbols, piece.language, reference, &options.sampling)?;
         let document = &self.trained.document;
-        document.scale.restore(&mut sentence.mel);
-        document.scale.match_level(&mut sentence.mel, document.mel.bands);
+        document.restore(&mut sentence.mel, reference);
         speech.time.voice += started.elapsed();
         let started = Instant::now();
         let mut samples = self.vocoder.synthesize(&sentence.mel)?;
@@ -291,8 +290,7 @@ impl Synthesizer {
         speaker: &SpeakerChoice,
         pieces: &[Piece],
     ) -> Result<Reference, SynthesisError> {
-        let TrainedVoice { document, speakers, .. } = &self.trained;
-        let known = &document.speakers;
+        let known = &self.trained.document.speakers;
         let number = match speaker {
             SpeakerChoice::Reference(reference) => return Ok(reference.clone()),
             SpeakerChoice::Known(name) => {
@@ -306,8 +304,7 @@ impl Synthesizer {
                 fits.or((!known.is_empty()).then_some(0))
             }
         };
-        let mel = number.and_then(|number| speakers.get(number)).cloned().unwrap_or_default();
-        Ok(Reference { mel })
+        Ok(number.map_or(Reference::default(), |number| self.trained.reference(number)))
     }
 
     /// The index of a language in the model.

@@ -51,7 +51,11 @@ pub fn synthesizer() -> Synthesizer {
             lexicon: None,
             symbols: table.version(),
             languages: vec!["en".into(), "fa".into()],
-            speakers: vec![KnownSpeaker { name: "emma".into(), language: "en".into() }],
+            speakers: vec![KnownSpeaker {
+                name: "emma".into(),
+                language: "en".into(),
+                level: None,
+            }],
         },
         speakers: vec![vec![0.1; 80 * 30]],
         step: 7,

@@ -23,6 +23,7 @@ use tandem_data::corpus::Split;
 use tandem_device::placement::OpenDevices;
 use tandem_model::Module;
 use tandem_model::checkpoint::Checkpoints;
+use tandem_model::metrics::{MelFrames, level};
 use tandem_model::network::size::VoiceConfig;
 use tandem_model::network::voice::Voice;
 use tandem_model::optimizer::Optimizer;
@@ -34,6 +35,8 @@ use tandem_telemetry::Recorder;
 pub(crate) const MOST_SPEAKERS: usize = 64;
 /// Frames of such a segment.
 const SEGMENT_FRAMES: usize = 256;
+/// Utterances of a speaker whose level is measured, evenly spread over all.
+const ROWS_OF_LEVEL: usize = 16;
 
 /// A new run. The directory must not hold one already.
 pub fn begin(
@@ -105,7 +108,8 @@ fn describe(
     Ok((document, segments))
 }
 
-/// The beginning of the longest utterance of each speaker. A speaker whose recording cannot be read is left out.
+/// The beginning of the longest utterance of each speaker, and the level of some of its utterances. A speaker whose
+/// recording cannot be read is left out.
 pub(crate) fn reference_segments(prepared: &Arc<Prepared>) -> (Vec<KnownSpeaker>, Vec<Vec<f32>>) {
     let rows = Arc::new(Rows::of(prepared, Split::Train));
     let mel = prepared.settings.mel.clone();
@@ -121,12 +125,22 @@ pub(crate) fn reference_segments(prepared: &Arc<Prepared>) -> (Vec<KnownSpeaker>
         let record = prepared.cache.row(rows.cache_row[row as usize] as usize);
         let Some(language) = record.map(|row| row.record.language) else { continue };
         if let Ok(mut frames) = load.mel_of(row, &mut kernel) {
+            let some = utterances.iter().step_by(utterances.len().div_ceil(ROWS_OF_LEVEL));
+            let readable = some.filter_map(|&row| load.mel_of(row, &mut kernel).ok());
+            let level = mean_level(readable, bands);
             frames.truncate(SEGMENT_FRAMES * bands);
             let name = meta.speakers.get(speaker as usize).cloned().unwrap_or_default();
             let language = meta.languages.get(language as usize).cloned().unwrap_or_default();
-            known.push(KnownSpeaker { name, language });
+            known.push(KnownSpeaker { name, language, level });
             found.push(frames);
         }
     }
     (known, found)
+}
+
+/// The mean level of utterances, in dB.
+fn mean_level(utterances: impl Iterator<Item = Vec<f32>>, bands: usize) -> Option<f32> {
+    let of_one = |mel: Vec<f32>| MelFrames::new(&mel, bands).map(level).ok();
+    let levels: Vec<f64> = utterances.filter_map(of_one).collect();
+    (!levels.is_empty()).then(|| (levels.iter().sum::<f64>() / levels.len() as f64) as f32)
 }

@@ -114,7 +114,10 @@ fn sentence(
     let language = batch.languages[row];
     let tag = document.languages.get(language as usize).cloned().unwrap_or_default();
     let known = document.speakers.iter().position(|speaker| speaker.language == tag);
-    let mel = known.map_or(Vec::new(), |number| speakers[number].clone());
+    let reference = known.map_or(Reference::default(), |number| Reference {
+        mel: speakers[number].clone(),
+        level: document.speakers[number].level,
+    });
     let symbols = &batch.symbol_ids[row * batch.symbols..][..batch.symbol_counts[row]];
-    Sentence { name: tag, symbols: symbols.to_vec(), language, reference: Reference { mel } }
+    Sentence { name: tag, symbols: symbols.to_vec(), language, reference }
 }

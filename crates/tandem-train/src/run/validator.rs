@@ -378,8 +378,7 @@ impl ValidationWorker {
                 None,
                 &SamplingOptions::default(),
             );
-            document.scale.restore(&mut spoken.mel);
-            document.scale.match_level(&mut spoken.mel, document.mel.bands);
+            document.restore(&mut spoken.mel, reference);
             if let Some(Ok(samples)) =
                 vocoder.as_mut().map(|vocoder| vocoder.synthesize(&spoken.mel))
             {

@@ -229,9 +229,10 @@ fn speakers(args: &Args, synthesizer: &Synthesizer) -> Result<Vec<ExportedSpeake
         }
     }
     let mut chosen = Vec::new();
-    for (known, mel) in document.speakers.iter().zip(&synthesizer.trained().speakers) {
+    for (number, known) in document.speakers.iter().enumerate() {
         if args.speaker.is_empty() || args.speaker.contains(&known.name) {
-            chosen.push(one(&known.name, &known.language, Reference { mel: mel.clone() })?);
+            let reference = synthesizer.trained().reference(number);
+            chosen.push(one(&known.name, &known.language, reference)?);
         }
     }
     if chosen.is_empty() {

@@ -40,7 +40,7 @@ pub fn dir_with_voice() -> TestDir {
         lexicon: None,
         symbols: table.version(),
         languages: vec!["en".into(), "fa".into()],
-        speakers: vec![KnownSpeaker { name: "emma".into(), language: "en".into() }],
+        speakers: vec![KnownSpeaker { name: "emma".into(), language: "en".into(), level: None }],
     };
     let mut contents = Contents::new(40);
     contents.add_document(VOICE, &document).expect("a document");

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::mel_scale::MelScale;
+use crate::metrics::{MelFrames, level};
 use crate::network::size::{ModelSize, VoiceConfig};
 use crate::network::voice::Voice;
 use crate::trained_voice::{KnownSpeaker, VOICE_VERSION, VoiceDocument};
@@ -34,8 +35,11 @@ fn synthesizer() -> Synthesizer {
     let weights =
         crate::weights::weights_of(&voice).into_iter().enumerate().map(perturbed).collect();
     let voice = crate::weights::with_weights(voice, weights);
-    let speaker =
-        |name: &str, language: &str| KnownSpeaker { name: name.into(), language: language.into() };
+    let speaker = |name: &str, language: &str, level| KnownSpeaker {
+        name: name.into(),
+        language: language.into(),
+        level,
+    };
     let trained = TrainedVoice {
         voice,
         document: VoiceDocument {
@@ -49,7 +53,7 @@ fn synthesizer() -> Synthesizer {
             lexicon: None,
             symbols: table.version(),
             languages: vec!["en".into(), "fa".into()],
-            speakers: vec![speaker("emma", "en"), speaker("mina", "fa")],
+            speakers: vec![speaker("emma", "en", None), speaker("mina", "fa", None)],
         },
         speakers: vec![vec![0.5; 80 * 30], vec![-0.5; 80 * 20]],
         step: 7,
@@ -101,6 +105,29 @@ fn a_text_is_synthesized_by_sentences_with_pauses() {
     assert!(silence.iter().all(|sample| *sample == 0.0));
     assert!(speech.mel[frames(first) * 80] < -11.0, "a pause is silence in the mel, too");
     assert!(speech.samples.iter().any(|sample| sample.abs() > 1e-4));
+}
+
+#[test]
+fn each_speaker_has_a_level_and_a_reference_that_of_the_corpus() {
+    let mut synthesizer = synthesizer();
+    let spoken = |synthesizer: &mut Synthesizer, speaker: SpeakerChoice| {
+        let speech = synthesize(synthesizer, "One two.", &speaker);
+        level(MelFrames::new(&speech.mel, 80).unwrap())
+    };
+    let named = |name: &str| SpeakerChoice::Known(name.into());
+    let emma = spoken(&mut synthesizer, named("emma"));
+    let mina = spoken(&mut synthesizer, named("mina"));
+    let document = &mut synthesizer.trained.document;
+    document.speakers[0].level = Some((emma + 3.0) as f32);
+    document.scale.level = Some((mina - 2.0) as f32);
+    let reference =
+        SpeakerChoice::Reference(Reference { level: None, ..synthesizer.trained.reference(1) });
+    let close =
+        |found: f64, wanted: f64| assert!((found - wanted).abs() < 1e-3, "{found} {wanted}");
+    close(spoken(&mut synthesizer, named("emma")), emma + 3.0);
+    // A voice of an older version has no level for its speakers.
+    close(spoken(&mut synthesizer, named("mina")), mina - 2.0);
+    close(spoken(&mut synthesizer, reference), mina - 2.0);
 }
 
 #[test]

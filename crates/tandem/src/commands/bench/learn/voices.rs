@@ -44,7 +44,7 @@ pub fn measure(run: &Path, corpus: &Path) -> Result<Vec<Target>> {
                     &speaker.reference,
                     &sampling,
                 )?;
-                let own = Reference { mel: said.mel.clone() };
+                let own = Reference { mel: said.mel.clone(), level: None };
                 let vector = synthesizer.speaker_embedding(&own)?;
                 spoken += 1;
                 right += usize::from(nearest(&vector, &speakers) == Some(asked));
