@@ -8,6 +8,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use tandem::advised::Advised;
 use tandem::failure::{Context, Failure, Result};
 use tandem_disk::replace_file::replace_file;
 use tandem_telemetry::event::RunHeader;
@@ -68,7 +69,10 @@ impl LoaderRecord {
             Place::Temporary(file) => file.contents(),
         };
         let contents = contents.map_err(Failure::foreign).context("cannot read the run record")?;
-        replace_file(path, &contents).with_context(|| format!("cannot write `{}`", path.display()))
+        replace_file(path, &contents).map_err(|error| {
+            let fact = format!("cannot write `{}`: {error}", path.display());
+            Advised::new(fact, "check the directory, its free space and its permissions").into()
+        })
     }
 
     /// Completes the record.

@@ -14,6 +14,7 @@ use tandem::failure::{Failure, Result};
 use tandem::train_args::TrainArgs;
 use tandem::train_plan::TrainPlan;
 use tandem_data::text::Language;
+use tandem_device::placement::{DeviceSettings, Mismatch};
 use tandem_insight::myxtts::convert;
 use tandem_insight::myxtts::keys::KEYS;
 
@@ -21,7 +22,19 @@ use tandem_insight::myxtts::keys::KEYS;
 pub fn plan(tree: &str, corpus: &str) -> Result<TrainPlan> {
     let mut tree = parsed(tree)?;
     tree["train_data"] = json!(corpus);
-    TrainArgs::default().resolve_over(FileConfig::of_tree(tree)?)
+    let plan = TrainArgs::default().resolve_over(FileConfig::of_tree(tree)?)?;
+    check_pair(&plan.devices)?;
+    Ok(plan)
+}
+
+/// Refuses a pair of GPUs that no machine has. Which GPUs exist is known where the settings are used, by `tandem train`.
+fn check_pair(devices: &DeviceSettings) -> Result<()> {
+    let Some(mismatch) = Mismatch::of_pair(devices.data_gpu, devices.model_gpu) else {
+        return Ok(());
+    };
+    let fact = format!("insufficient GPUs for multi-GPU mode: {mismatch}");
+    let advice = "set `data_gpu` and `model_gpu` to two different GPUs, or neither for one GPU";
+    Err(Advised::new(fact, advice).into())
 }
 
 fn parsed(tree: &str) -> Result<Value> {

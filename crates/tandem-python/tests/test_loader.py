@@ -171,6 +171,14 @@ def test_a_record_can_be_written_while_batches_are_read(make_loader: Any, tmp_pa
     assert program("report", record)
 
 
+def test_a_record_that_cannot_be_written_is_an_error_with_a_hint(make_loader: Any, tmp_path: Path) -> None:
+    loader = make_loader()
+    for path in (tmp_path / "none" / "run.jsonl", 7):
+        with pytest.raises(tandem.TandemError) as error:
+            loader.save_record(path)
+        assert error.value.hint
+
+
 def test_torch_tensors_share_the_memory(make_loader: Any) -> None:
     torch = pytest.importorskip("torch")
     batch = next(iter(make_loader()))

@@ -21,10 +21,11 @@ def same(left: Seen, right: Seen) -> bool:
     return left[:3] == right[:3] and arrays
 
 
+@pytest.mark.parametrize("cached", [True, False])
 @pytest.mark.parametrize("workers", [1, 2, 8])
 @pytest.mark.parametrize("stop", [0, 1, 5])
-def test_the_rest_of_an_epoch_is_the_same(make_loader: Any, workers: int, stop: int) -> None:
-    loader = make_loader(num_workers=workers)
+def test_the_rest_of_an_epoch_is_the_same(make_loader: Any, workers: int, stop: int, cached: bool) -> None:
+    loader = make_loader(num_workers=workers, cache_dataset=cached)
     loader.set_epoch(3)
     batches = iter(loader)
     for _ in range(stop):
@@ -34,7 +35,7 @@ def test_the_rest_of_an_epoch_is_the_same(make_loader: Any, workers: int, stop: 
     rest = [seen(batch) for batch in batches]
     following = seen(next(iter(loader)))
 
-    resumed = make_loader(num_workers=9 - workers)
+    resumed = make_loader(num_workers=9 - workers, cache_dataset=cached)
     resumed.load_state_dict(state)
     found = [seen(batch) for batch in resumed]
     assert len(found) == len(rest) == len(loader) - stop

@@ -96,6 +96,18 @@ pub enum Mismatch {
     NoSuch { flag: &'static str, index: usize },
 }
 
+impl Mismatch {
+    /// What is wrong with a pair on any machine; `None` if neither index is given, or two different ones.
+    pub fn of_pair(data: Option<usize>, model: Option<usize>) -> Option<Mismatch> {
+        match (data, model) {
+            (Some(data), None) => Some(Mismatch::OnlyData(data)),
+            (None, Some(model)) => Some(Mismatch::OnlyModel(model)),
+            (Some(data), Some(model)) if data == model => Some(Mismatch::Same(data)),
+            _ => None,
+        }
+    }
+}
+
 impl fmt::Display for Mismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -149,11 +161,11 @@ pub(super) fn pair(
     let mismatch = match (data, model) {
         (Some(index), _) if missing(index) => Mismatch::NoSuch { flag: "--data-gpu", index },
         (_, Some(index)) if missing(index) => Mismatch::NoSuch { flag: "--model-gpu", index },
-        (Some(data), Some(model)) if data == model => Mismatch::Same(data),
-        (Some(data), Some(model)) => return Ok((data, model)),
-        (Some(data), None) => Mismatch::OnlyData(data),
-        (None, Some(model)) => Mismatch::OnlyModel(model),
-        (None, None) => unreachable!("called with at least one index"),
+        _ => match (data, model, Mismatch::of_pair(data, model)) {
+            (_, _, Some(mismatch)) => mismatch,
+            (Some(data), Some(model), None) => return Ok((data, model)),
+            _ => unreachable!("called with at least one index"),
+        },
     };
     let instead = suggestion(data, model, gpus.len(), choice, found);
     Err(PlacementError::InsufficientGpus { mismatch, found: gpus.to_vec(), instead })

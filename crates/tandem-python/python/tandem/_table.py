@@ -74,6 +74,8 @@ def as_json(tree: Mapping[str, Any]) -> str:
 
     try:
         return json.dumps(tree, default=other, allow_nan=False)
+    except SettingsError:
+        raise
     except ValueError as error:
         raise SettingsError([f"a setting is NaN or infinite: {error}"], "give a finite number") from error
 
@@ -101,8 +103,25 @@ def settings_tree(config: Union[None, Table, Mapping[str, Any], PathLike], keys:
         at = tree
         for table in tables:
             at = at.setdefault(table, {})
+            if not isinstance(at, dict):
+                raise SettingsError([f"`{table}` of `config` is a {type(at).__name__}"], "give a table of keys")
         at[name] = value
     return tree
+
+
+def check_progress(progress: Optional[object]) -> None:
+    """Refuses what cannot be called: it might be called only after an hour."""
+    if progress is not None and not callable(progress):
+        raise SettingsError(
+            [f"`progress` is a {type(progress).__name__}"],
+            "give a function of two numbers: the finished rows and all rows",
+        )
+
+
+def check_path(name: str, path: Optional[object]) -> None:
+    """Refuses what is no path."""
+    if path is not None and not isinstance(path, (str, os.PathLike)):
+        raise SettingsError([f"`{name}` is a {type(path).__name__}"], "give a path as text or as a `Path`")
 
 
 def corpus_name(corpus: Optional[object]) -> str:

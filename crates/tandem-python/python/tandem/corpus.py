@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Callable, Mapping, Optional, Sequence, Union
 
 from tandem import _native
-from tandem._table import PathLike, Table, as_json, corpus_name, settings_tree
+from tandem._table import PathLike, Table, as_json, check_progress, corpus_name, settings_tree
 
 Progress = Callable[[int, int], object]
 
@@ -81,6 +81,7 @@ def prepare(
 
     Raises :class:`tandem.CorpusError` and :class:`tandem.SettingsError`.
     """
+    check_progress(progress)
     keys = corpus_keys(
         num_workers=num_workers,
         cache_dataset=cache_dataset,

@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional, Sequence, Type, Union
 
 from tandem import _native
-from tandem._table import PathLike, Table, as_json, corpus_name, settings_tree
+from tandem._table import PathLike, Table, as_json, check_path, check_progress, corpus_name, settings_tree
 from tandem.corpus import Progress, corpus_keys
 from tandem.errors import SettingsError
 
@@ -177,9 +177,16 @@ class Loader:
             "devices.buffer_size": buffer_size,
             "devices.enable_static_shapes": enable_static_shapes,
         }
+        check_progress(progress)
+        check_path("record", record)
+        if not isinstance(split, str):
+            raise SettingsError([f"`split` is a {type(split).__name__}"], "write `train`, `eval` or `all`")
         tree = settings_tree(config, keys)
         tree.setdefault("adapt", False)
-        tree.setdefault("devices", {}).setdefault("enable_static_shapes", False)
+        devices = tree.setdefault("devices", {})
+        # The program's own check refuses anything else.
+        if isinstance(devices, dict):
+            devices.setdefault("enable_static_shapes", False)
         self._native = _native.NativeLoader(corpus_name(corpus), as_json(tree), split, record, progress)
 
     def __len__(self) -> int:
@@ -250,6 +257,7 @@ class Loader:
 
     def save_record(self, path: PathLike) -> None:
         """Writes the run record so far to a file for ``tandem report``; replaces the file."""
+        check_path("path", path)
         self._native.save_record(path)
 
     def close(self) -> None:

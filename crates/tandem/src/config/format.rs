@@ -107,13 +107,18 @@ fn read_yaml<T: DeserializeOwned>(text: &str) -> Result<T, Fault> {
 
 impl Fault {
     fn explain(&self, text: &str, keys: &[String]) -> Advised {
-        let (fact, advice) = self.in_words(keys);
+        let (fact, advice) = self.in_words(text, keys);
         let Some(place) = self.place else { return Advised::new(fact, advice) };
         Advised::new(shown_at(text, place, &fact), advice)
     }
 
-    fn in_words(&self, keys: &[String]) -> (String, String) {
-        let correct = "correct that line, or remove it for the default".to_string();
+    fn in_words(&self, text: &str, keys: &[String]) -> (String, String) {
+        // Settings of a Python script have no lines.
+        let correct = match text.is_empty() {
+            true => "correct it, or leave it out for the default",
+            false => "correct that line, or remove it for the default",
+        };
+        let correct = correct.to_string();
         let key = &self.key;
         if let Some(wrong) = quoted(&self.message, "unknown field ") {
             let table = key.strip_suffix(wrong).unwrap_or_default();
