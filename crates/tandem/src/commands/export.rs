@@ -274,7 +274,8 @@ fn note_contents(reading: Reading, vocoder: &ExportedVocoder, format: Format, ou
     if matches!(vocoder, ExportedVocoder::GriffinLim(_)) {
         out.note(
             "the graph contains Griffin-Lim instead of a neural vocoder; `tandem train-vocoder` and \
-             `tandem attach-vocoder` give the voice one, which runs faster",
+             `tandem attach-vocoder` give the voice one, which runs faster. Rounding can turn the phases of \
+             Griffin-Lim: the sound is that of `tandem synth`, single samples may differ (docs/export.md)",
         );
     }
     match (format, reading) {
