@@ -25,8 +25,8 @@ impl Redactor {
         let lines = text.split('\n').map(|line| without_secret(&without_login(line)));
         let mut text = lines.collect::<Vec<_>>().join("\n");
         // The longest first: the home directory holds the user's name.
-        if let Some(home) = self.home.as_deref().filter(|home| home.len() > 1) {
-            let home = home.trim_end_matches('/');
+        let home = self.home.as_deref().map(|home| home.trim_end_matches('/'));
+        if let Some(home) = home.filter(|home| !home.is_empty()) {
             let whole = |before, after| !is_word(before) && !is_word(after);
             text = replace_word(&text, home, "~", whole);
         }
@@ -129,6 +129,14 @@ mod tests {
         check("/home/minas/x determination attic-77", "/home/minas/x determination attic-77");
         check("/home/mina-2/a /x/mina-data/b", "/home/[user]-2/a /x/[user]-data/b");
         check("events.1794.attic-7 C:\\Users\\mina", "events.1794.[host] C:\\Users\\[user]");
+    }
+
+    #[test]
+    fn a_home_of_slashes_replaces_nothing() {
+        for home in ["", "/", "//"] {
+            let redactor = Redactor { home: Some(home.into()), ..Redactor::default() };
+            assert_eq!(redactor.redact("/a//b"), "/a//b");
+        }
     }
 
     #[test]
