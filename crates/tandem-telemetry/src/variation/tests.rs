@@ -68,22 +68,26 @@ impl Machine {
         ];
         let (mut took, mut waited) = (train, 0.0);
         let mut cpu = self.around(1.8 * train);
-        let mut preempted = self.around(6.0).round();
+        // Rates as measured on two cores: the threads of a run take turns, other programs come on top.
+        let mut preempted = self.around(150.0 * train).round();
         let lost = 0.35;
         match disturbance {
             Disturbance::SlowStage(name) if hit => {
                 work.iter_mut().filter(|(stage, _)| stage == name).for_each(|w| w.1 += lost);
                 waited = lost * 0.9;
             }
-            Disturbance::SlowModel if hit => took += lost,
+            Disturbance::SlowModel if hit => {
+                took += lost;
+                preempted += 100.0 * lost;
+            }
             Disturbance::OtherPrograms if hit => {
                 took += lost;
-                preempted += 40.0;
+                preempted += 300.0 * lost;
                 cpu *= 1.02;
             }
             Disturbance::OwnWork if hit => {
                 took += lost;
-                preempted += 20.0;
+                preempted += 150.0 * lost;
                 cpu += 1.9 * lost;
             }
             _ => {}
@@ -209,7 +213,7 @@ fn waiting_while_the_system_takes_the_cpu_away_names_other_programs() {
     for step in steps.iter_mut().step_by(10) {
         step.waited = 0.4;
         step.took += 0.4;
-        step.preempted = step.preempted.map(|count| count + 40.0);
+        step.preempted = step.preempted.map(|count| count + 120.0);
     }
     let cause = variation(&steps).unwrap().cause.unwrap();
     assert_eq!((cause.source, cause.stage), (VariationSource::OtherPrograms, None));
