@@ -10,7 +10,8 @@ use std::path::Path;
 use tandem_data::corpus::RejectedRow;
 use tandem_data::text::WordCounts;
 use tandem_pipeline::CancelToken;
-use tandem_telemetry::event::{CacheState, Data};
+use tandem_telemetry::event::{CacheState, Data, Warning};
+use tandem_train::feed::row_failures::RowFailures;
 use tandem_train::{DataSettings, PrepareOptions, Prepared, Summary, TrainError, Watcher, prepare};
 
 /// Rejected rows shown where they are the subject; the list has all.
@@ -163,4 +164,20 @@ fn cache_state(s: &Summary) -> CacheState {
         rebuilt if rebuilt + s.rejected >= s.rows => CacheState::Built,
         _ => CacheState::Updated,
     }
+}
+
+/// Says which rows could not be read while the corpus was measured: its scale is without them.
+pub fn unread_rows(failures: &RowFailures) -> Option<Warning> {
+    const SHOWN: usize = 3;
+    let rows = failures.so_far();
+    let shown: Vec<String> =
+        rows.iter().take(SHOWN).map(|(id, why)| format!("`{id}`: {why}")).collect();
+    let more = rows.len().saturating_sub(SHOWN);
+    let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+    let text = format!(
+        "could not be read while the corpus was measured: {}{more}; mean, deviation and level of the mel frames are \
+         without these rows: make them readable and start again, or remove them from the manifest",
+        shown.join("; ")
+    );
+    (!rows.is_empty()).then(|| Warning { code: "unread_rows".into(), text })
 }

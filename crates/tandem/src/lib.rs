@@ -14,6 +14,7 @@ mod environment; // misspelt environment variables
 mod exit; // what the exit code means
 pub mod advised; // an error of the program with its hint
 pub mod failure; // an error, its causes and its hint, as a user sees them
+mod frozen_run; // a training step that does not end
 mod interrupt; // Ctrl-C
 mod length_report; // rows beyond the length limits, and what keeps them
 mod next_command; // what to run after training

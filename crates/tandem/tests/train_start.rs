@@ -55,6 +55,11 @@ fn rows_that_cannot_be_read_while_the_corpus_is_measured_are_named() {
     assert_eq!(output.code, Some(0), "{}", output.err);
     let named = "warning: could not be read while the corpus was measured: `c`: ";
     assert!(output.err.contains(named), "{}", output.err);
+    let vocoder =
+        ["train-vocoder", "--train-data", "corpus", "--size", "micro", "--batch-size", "2"];
+    let place = ["--max-steps", "1", "--checkpoint-dir", "vocoder"];
+    let output = dir.run(&[&vocoder[..], &place, &trouble[..2]].concat());
+    assert!(output.err.contains(named), "{}", output.err);
 }
 
 #[test]

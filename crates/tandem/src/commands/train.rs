@@ -4,10 +4,11 @@
 //! on stdout. Devices are opened first, then the corpus is prepared, then the run starts or is
 //! resumed. Next: `tandem_train::run::trainer`.
 
-use crate::data_report::{data_event, note_data, prepare_corpus};
+use crate::data_report::{data_event, note_data, prepare_corpus, unread_rows};
 use crate::demo_corpus;
 use crate::exit::ExitStatus;
 use crate::failure::{Context, Result};
+use crate::frozen_run::end_frozen_run;
 use crate::interrupt::cancel_on_signals;
 use crate::length_report::too_long;
 use crate::next_command::next_command;
@@ -20,7 +21,6 @@ use crate::train_advice::{LinkFact, MachineFacts, advice};
 use crate::train_args::TrainArgs;
 use crate::train_plan::{TrainPlan, effective_config};
 use std::ffi::OsStr;
-use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -29,7 +29,7 @@ use tandem_cluster::Cluster;
 use tandem_device::inventory::Inventory;
 use tandem_device::memory::MemoryBaseline;
 use tandem_device::placement::{LocalRank, Mode, OpenDevices, Placement};
-use tandem_device::sampler::{LatestSamples, Sampler, placed_gpus, standard_sources};
+use tandem_device::sampler::{Sampler, placed_gpus, standard_sources};
 use tandem_disk::create_dir_all;
 use tandem_disk::replace_file::replace_file;
 use tandem_model::Module;
@@ -37,9 +37,8 @@ use tandem_model::checkpoint::{Checkpoints, Keep};
 use tandem_model::vocoder::neural::trained::{attach_to_run, attached_to};
 use tandem_page::follow::Follower;
 use tandem_page::{Dashboard, DashboardOptions, Doorway, run_page};
-use tandem_pipeline::watchdog::OnFrozen;
-use tandem_pipeline::{CancelToken, PipelineError, Slowdown, Slowdowns};
-use tandem_telemetry::event::{DeviceSample, RunHeader, Warning};
+use tandem_pipeline::{CancelToken, Slowdown, Slowdowns};
+use tandem_telemetry::event::{RunHeader, Warning};
 use tandem_telemetry::record::{Closed, RecordOptions, Recording};
 use tandem_telemetry::report::Report;
 use tandem_telemetry::run_parts::new_part;
@@ -588,22 +587,6 @@ impl TrainingRun {
     }
 }
 
-/// Says which rows could not be read while the corpus was measured: its scale is without them.
-fn unread_rows(failures: &RowFailures) -> Option<Warning> {
-    const SHOWN: usize = 3;
-    let rows = failures.so_far();
-    let shown: Vec<String> =
-        rows.iter().take(SHOWN).map(|(id, why)| format!("`{id}`: {why}")).collect();
-    let more = rows.len().saturating_sub(SHOWN);
-    let more = if more > 0 { format!("; and {more} more") } else { String::new() };
-    let text = format!(
-        "could not be read while the corpus was measured: {}{more}; mean, deviation and level of the mel frames are \
-         without these rows: make them readable and start again, or remove them from the manifest",
-        shown.join("; ")
-    );
-    (!rows.is_empty()).then(|| Warning { code: "unread_rows".into(), text })
-}
-
 /// Sentences about GPUs that a run on the CPU does not use.
 pub fn idle_gpus(placement: &Placement, found: &Inventory) -> Vec<String> {
     if placement.mode == Mode::Cpu { found.idle_gpus() } else { Vec::new() }
@@ -616,33 +599,4 @@ pub fn machine_facts(placement: &Placement, found: &Inventory) -> MachineFacts {
     let link =
         link.map(|link| LinkFact { name: link.kind.name().into(), slow: link.kind.is_bad() });
     MachineFacts { cores, model_memory, link }
-}
-
-/// A training step that does not return from its device cannot be stopped from outside: the program
-/// ends, and the newest checkpoint on disk is what can be resumed. A frozen stage ends its run by itself.
-pub(crate) fn end_frozen_run(latest: LatestSamples) -> OnFrozen {
-    Arc::new(move |frozen| {
-        if frozen.stage != "train" {
-            return;
-        }
-        let failed: Result<()> = Err(PipelineError::Frozen(frozen.clone())).context(
-            "the training step does not end; `--resume` continues from the newest checkpoint",
-        );
-        let Err(error) = failed else { return };
-        // The printer may belong to the frozen thread.
-        let mut stderr = std::io::stderr();
-        let _ = writeln!(stderr, "{}", crate::failure::explain(&error));
-        for sample in latest.all() {
-            let _ = writeln!(stderr, "{}", describe_sample(&sample));
-        }
-        std::process::exit(ExitStatus::Failed as i32);
-    })
-}
-
-fn describe_sample(sample: &DeviceSample) -> String {
-    let busy = sample.utilisation.map(|share| format!("{:.0} % busy", 100.0 * share));
-    let memory = sample.memory_used.map(|bytes| format!("{bytes} in use"));
-    let heat = sample.temperature.map(|degrees| format!("{degrees:.0} degrees"));
-    let facts: Vec<String> = [busy, memory, heat].into_iter().flatten().collect();
-    format!("device {}: {}", sample.device, facts.join(", "))
 }

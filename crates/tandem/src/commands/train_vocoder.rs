@@ -3,12 +3,13 @@
 //! In: flags and configuration. Out: checkpoints, the run record, messages on stderr, and the report on stdout. The corpus
 //! is prepared as for `tandem train`. Next: `tandem_train::vocoder::trainer`.
 
-use crate::commands::train::{OutputOptions, end_frozen_run};
+use crate::commands::train::OutputOptions;
 use crate::corpus_args::{BatchArgs, CorpusArgs};
-use crate::data_report::{data_event, note_data, prepare_corpus};
+use crate::data_report::{data_event, note_data, prepare_corpus, unread_rows};
 use crate::device_args::DeviceArgs;
 use crate::exit::ExitStatus;
 use crate::failure::{Context, Result};
+use crate::frozen_run::end_frozen_run;
 use crate::interrupt::cancel_on_signals;
 use crate::page_args::PageArgs;
 use crate::printer::Printer;
@@ -190,6 +191,7 @@ impl VocoderRun {
             cancel,
         };
         let start = if self.plan.resume { inputs.resume()? } else { inputs.begin()? };
+        let unread = unread_rows(&feed.row_failures);
         let config = directory.join("config.toml");
         replace_file(&config, effective_config(&self.plan)?.as_bytes())
             .with_context(|| format!("cannot write `{}`", config.display()))?;
@@ -205,6 +207,9 @@ impl VocoderRun {
         let recording = Recording::create(&record, header, options)
             .with_context(|| format!("cannot start the run record `{}`", record.display()))?;
         recording.recorder().send(data_event(&self.prepared, self.plan.prepare.workers));
+        if let Some(warning) = unread {
+            recording.recorder().send(warning);
+        }
         for fact in &start.damaged {
             let text = format!("a newer checkpoint is damaged and is not used: {fact}");
             recording.recorder().send(Warning { code: "resume_changed".into(), text });
