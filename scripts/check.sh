@@ -40,6 +40,8 @@ documentation() {
 supply_chain() {
     # `cargo deny` reads the crates of every platform; a build downloads only those of this one.
     cargo fetch --locked --quiet
+    # The fuzz targets have a lock file of their own, which nothing else checks.
+    cargo fetch --locked --quiet --manifest-path fuzz/Cargo.toml
     # Advisories need a database from the network; licences, bans and sources do not.
     # Warnings about two versions of a crate are left out: `cargo deny check bans` shows them.
     cargo deny --offline --log-level error check licenses bans sources
