@@ -1,11 +1,17 @@
 #!/usr/bin/env bash
-# Registers, spills, shared memory and occupancy of every kernel that the stand-in CUDA driver has seen, with its
-# launches, and the ten that keep a card least busy. Run scripts/cuda_tests.sh cuda first.
+# Registers, spills, shared memory, occupancy, bytes, operations and estimated time of the kernels of one training step, and
+# the ten that cost most on a card; from what the stand-in CUDA driver has seen (tools/cuda-stand-in/kernel_report.py).
 #
-#   scripts/kernel_report.sh [CALLS.LOG] [--card rtx4090]
+#   scripts/kernel_report.sh --model-size small [--card rtx4090]  counts a step of this size first (minutes)
+#   scripts/kernel_report.sh [CALLS.LOG] [--card rtx4090]         of the last run of scripts/cuda_tests.sh
 set -euo pipefail
 cd "$(dirname "$0")/.."
 log="${XDG_CACHE_HOME:-$HOME/.cache}/tandem/cuda-stand-in/kernels/calls.log"
-if [ $# -gt 0 ] && [ "${1#--}" = "$1" ]; then log=$1 && shift; fi
-[ -s "$log" ] || { echo "error: no calls in $log" >&2; echo "hint: run scripts/cuda_tests.sh cuda first" >&2; exit 2; }
+if [ "${1:-}" = --model-size ]; then
+    bash scripts/cuda_tests.sh launches --model-size "$2" --steps 1 --costs >&2
+    shift 2
+elif [ $# -gt 0 ] && [ "${1#--}" = "$1" ]; then
+    log=$1 && shift
+fi
+[ -s "$log" ] || { echo "error: no calls in $log" >&2; echo "hint: $0 --model-size tiny" >&2; exit 2; }
 exec python3 tools/cuda-stand-in/kernel_report.py "$log" "$@"

@@ -87,12 +87,22 @@ static Context contexts[MAX_CARDS];
 API cuDevicePrimaryCtxRetain(void **context, CUdevice device) {
     if (!card(device)) return INVALID_DEVICE;
     contexts[device].device = device;
+    contexts[device].retained++;
     *context = &contexts[device];
     return OK;
 }
 
+API cuDevicePrimaryCtxGetState(CUdevice device, unsigned *flags, int *active) {
+    if (!card(device)) return INVALID_DEVICE;
+    *flags = 0;
+    *active = contexts[device].retained > 0;
+    return OK;
+}
+
 API cuDevicePrimaryCtxRelease_v2(CUdevice device) {
-    return card(device) ? OK : INVALID_DEVICE;
+    if (!card(device) || !contexts[device].retained) return INVALID_DEVICE;
+    contexts[device].retained--;
+    return OK;
 }
 
 API cuCtxSetCurrent(void *context) {

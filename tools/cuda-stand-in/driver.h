@@ -54,6 +54,7 @@ const Card *card(int device);
 // A device's primary context.
 typedef struct {
     int device;
+    _Atomic int retained;
 } Context;
 
 extern __thread Context *current_context;

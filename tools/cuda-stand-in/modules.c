@@ -12,12 +12,17 @@
 typedef const char *(*Run)(const unsigned *grid, const unsigned *block, unsigned shared, void **params,
                            void (*range_of)(uint64_t, uint64_t *, uint64_t *));
 
+// The costs of one block; see ptx_runtime.h.
+typedef const char *(*Cost)(const unsigned *grid, const unsigned *block, unsigned shared, void **params,
+                            void (*range_of)(uint64_t, uint64_t *, uint64_t *), double *costs);
+
 typedef struct {
     uint64_t hash;
     char name[256];
     // What ptxas reports; registers are 0 without it.
     int registers, shared, stack, spilled;
     Run run;
+    Cost cost;
     // A translated kernel has static state.
     pthread_mutex_t running;
 } Module;
@@ -100,29 +105,56 @@ static CUresult check_ptx(Module *module, const char *ptx) {
     return OK;
 }
 
-// Translates and loads a module. TF32 rounding is compiled in, so both kinds have an object of their own.
-static CUresult translate(Module *module) {
-    const char *translator = getenv("CUDA_STAND_IN_TRANSLATOR"), *tf32 = getenv("CUDA_STAND_IN_TF32");
-    const char *ending = tf32 && !strcmp(tf32, "exact") ? ".exact.so" : ".so";
+// Translates a module and loads a function of the object; NULL if it cannot.
+static void *translated(const Module *module, const char *ending, const char *option, const char *function) {
+    const char *translator = getenv("CUDA_STAND_IN_TRANSLATOR");
     char path[4096], object[4096], command[16384];
     if (!translator) {
         fprintf(stderr, "cuda stand-in: set CUDA_STAND_IN_TRANSLATOR, or CUDA_STAND_IN_RUN=check\n");
-        return NOT_SUPPORTED;
+        return NULL;
     }
     path_of(path, sizeof path, module->hash, ".ptx");
     path_of(object, sizeof object, module->hash, ending);
     if (access(object, F_OK)) {
-        snprintf(command, sizeof command, "python3 '%s' '%s' '%s' >&2", translator, path, object);
+        snprintf(command, sizeof command, "python3 '%s' '%s' '%s' %s >&2", translator, path, object, option);
         if (system(command)) {
             note("not translated: %s", path);
             fprintf(stderr, "cuda stand-in: %s cannot be translated\n", path);
-            return NOT_SUPPORTED;
+            return NULL;
         }
     }
-    void *library = dlopen(object, RTLD_NOW | RTLD_LOCAL);
-    module->run = library ? (Run)dlsym(library, "run_kernel") : NULL;
-    if (!module->run) fprintf(stderr, "cuda stand-in: %s\n", dlerror());
+    void *library = dlopen(object, RTLD_NOW | RTLD_LOCAL), *found = library ? dlsym(library, function) : NULL;
+    if (!found) fprintf(stderr, "cuda stand-in: %s\n", dlerror());
+    return found;
+}
+
+// TF32 rounding is compiled in, so both kinds have an object of their own.
+static CUresult translate(Module *module) {
+    const char *tf32 = getenv("CUDA_STAND_IN_TF32");
+    const char *ending = tf32 && !strcmp(tf32, "exact") ? ".exact.so" : ".so";
+    module->run = (Run)translated(module, ending, "", "run_kernel");
     return module->run ? OK : NOT_SUPPORTED;
+}
+
+static _Atomic int counts_costs;
+
+// For kernel reports: from now on, or no longer, one block of each launch is computed to count its costs.
+__attribute__((visibility("default"))) void cuda_stand_in_count_costs(int on) {
+    counts_costs = on;
+    note("costs %s", on ? "begin" : "end");
+}
+
+// Computes the middle block, and writes what all blocks would cost if they did the same.
+static void note_costs(Module *module, const unsigned *grid, const unsigned *block, unsigned shared, void **params) {
+    double costs[4], blocks = (double)grid[0] * grid[1] * grid[2];
+    pthread_mutex_lock(&module->running);
+    if (!module->cost) module->cost = (Cost)translated(module, ".costs.so", "--costs", "cost_of_block");
+    const char *fault = module->cost ? module->cost(grid, block, shared, params, range_of, costs) : "not translated";
+    if (fault) note("cost unknown module %016lx: %s", module->hash, fault);
+    else note("cost module %016lx block %u shared %u blocks %.0f read %.0f written %.0f flops %.0f matrix %.0f", module->hash,
+              block[0] * block[1] * block[2], shared, blocks, blocks * costs[0], blocks * costs[1], blocks * costs[2],
+              blocks * costs[3]);
+    pthread_mutex_unlock(&module->running);
 }
 
 static _Atomic int stopped;
@@ -241,6 +273,7 @@ API cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned gr
     // card for launches, and that of the host for everything else.
     advance_clock(strstr(module->name, "launch_overhead") ? 1.0 : 0.005);
     if (strstr(module->name, "throughput")) usleep(21000);
+    if (counts_costs && !measurement) note_costs(module, grid, block, shared, params);
     if (measurement || !module->run || stopped) return OK;
     pthread_mutex_lock(&module->running);
     const char *fault = module->run(grid, block, shared, params, range_of);

@@ -63,6 +63,28 @@ def integer_type(kind):
     return (SIGNED if kind[0] == "s" else UNSIGNED)[WIDTH[kind]]
 
 
+ARITHMETIC = {"add", "sub", "mul", "div", "rcp", "sqrt", "rsqrt", "ex2", "lg2", "sin", "cos", "tanh", "min", "max", "neg", "abs"}
+
+
+def costs_of(name):
+    """C code that counts what an instruction reads and writes in global memory, and the floats it computes. A matrix
+    product is computed by 32 lanes together."""
+    parts = name.split(".")
+    operation = parts[0]
+    if operation in ("ld", "st", "atom", "red") and "global" in parts:
+        lanes = next((int(part[1]) for part in parts if re.fullmatch(r"v[248]", part)), 1)
+        size = lanes * WIDTH[next(part for part in reversed(parts) if part in WIDTH)] // 8
+        read = f"cost_read+={size};" if operation != "st" else ""
+        return read + (f"cost_written+={size};" if operation != "ld" else "")
+    if operation in ("mma", "wmma") and "mma" in parts[:2]:
+        m, n, k = next(map(int, shape.groups()) for part in parts if (shape := re.fullmatch(r"m(\d+)n(\d+)k(\d+)", part)))
+        return f"cost_matrix+={2 * m * n * k}/32.0;"
+    floats = {"f32": 1, "f64": 1, "f16": 1, "bf16": 1, "f16x2": 2, "bf16x2": 2}.get(parts[-1], 0)
+    if floats and (operation == "fma" or operation in ARITHMETIC):
+        return f"cost_flops+={floats * (2 if operation == 'fma' else 1)};"
+    return ""
+
+
 class Instructions:
     def __init__(self, symbols):
         self.symbols = symbols

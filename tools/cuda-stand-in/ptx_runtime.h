@@ -169,6 +169,11 @@ static inline void *memory_in(int space, u64 address, u64 size) {
     return space == 0 ? global_memory(address, size, size) : any_memory(address, size, size);
 }
 
+#ifdef COUNT_COSTS
+// Bytes of global memory, operations on floats, and those of matrix units. See `costs_of` in ptx_instructions.py.
+static double cost_read, cost_written, cost_flops, cost_matrix;
+#endif
+
 // Switching between threads: saves the registers that a call preserves on the old stack, and continues on the other.
 extern void switch_stack(void **from, void *to);
 __asm__(".text\n.type switch_stack,@function\nswitch_stack:\n"
@@ -435,8 +440,19 @@ static void run_threads_in_turn(void) {
             }
 }
 
-__attribute__((visibility("default"))) const char *run_kernel(const unsigned *grid, const unsigned *block, unsigned dynamic,
-                                                              void **params, void (*ranges)(u64, u64 *, u64 *)) {
+static void run_current_block(void) {
+    // NaN for every float that is read before it is written.
+    memset(SHARED, 0xFF, shared_bytes);
+    if (WAITS) run_block();
+    else run_threads_in_turn();
+}
+static void run_all_blocks(void) {
+    for (AT.z = 0; AT.z < GRID.z; AT.z++)
+        for (AT.y = 0; AT.y < GRID.y; AT.y++)
+            for (AT.x = 0; AT.x < GRID.x; AT.x++) run_current_block();
+}
+static const char *run_blocks(const unsigned *grid, const unsigned *block, unsigned dynamic, void **params,
+                              void (*ranges)(u64, u64 *, u64 *), void (*blocks)(void)) {
     range_of = ranges, range_lo = 1, range_hi = 0;
     GRID = (Index){grid[0], grid[1], grid[2]}, BLOCK = (Index){block[0], block[1], block[2]};
     shared_bytes = STATIC_SHARED + dynamic;
@@ -445,18 +461,28 @@ __attribute__((visibility("default"))) const char *run_kernel(const unsigned *gr
     if (WAITS && !stacks)
         stacks = mmap(NULL, (size_t)1025 * STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     const char *failed = NULL;
-    if (setjmp(on_fault)) {
-        failed = message;
-    } else {
-        for (AT.z = 0; AT.z < GRID.z; AT.z++)
-            for (AT.y = 0; AT.y < GRID.y; AT.y++)
-                for (AT.x = 0; AT.x < GRID.x; AT.x++) {
-                    // NaN for every float that is read before it is written.
-                    memset(SHARED, 0xFF, shared_bytes);
-                    if (WAITS) run_block();
-                    else run_threads_in_turn();
-                }
-    }
+    if (setjmp(on_fault)) failed = message;
+    else blocks();
     free(SHARED);
     return failed;
+}
+
+#ifdef COUNT_COSTS
+static void run_middle_block(void) {
+    AT = (Index){GRID.x / 2, GRID.y / 2, GRID.z / 2};
+    run_current_block();
+}
+// The costs of the block in the middle of the grid: bytes read, bytes written, operations, those of matrix units.
+__attribute__((visibility("default"))) const char *cost_of_block(const unsigned *grid, const unsigned *block, unsigned dynamic,
+                                                                 void **params, void (*ranges)(u64, u64 *, u64 *), double *costs) {
+    cost_read = cost_written = cost_flops = cost_matrix = 0;
+    const char *failed = run_blocks(grid, block, dynamic, params, ranges, run_middle_block);
+    costs[0] = cost_read, costs[1] = cost_written, costs[2] = cost_flops, costs[3] = cost_matrix;
+    return failed;
+}
+#endif
+
+__attribute__((visibility("default"))) const char *run_kernel(const unsigned *grid, const unsigned *block, unsigned dynamic,
+                                                              void **params, void (*ranges)(u64, u64 *, u64 *)) {
+    return run_blocks(grid, block, dynamic, params, ranges, run_all_blocks);
 }

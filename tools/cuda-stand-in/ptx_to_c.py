@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Translates a PTX kernel to C and compiles it to a shared library that runs it on the CPU.
 
-    ptx_to_c.py KERNEL.ptx KERNEL.so
+    ptx_to_c.py KERNEL.ptx KERNEL.so [--costs]
 
 It covers what LLVM writes for the kernels of this program. An instruction, operand or directive that it does not
 know is an error that lists every one of them; nothing is skipped. `ptx_instructions.py` translates instructions,
 `ptx_runtime.h` has the threads, barriers, matrix units and checked memory that the C code uses.
+With --costs it counts bytes and operations, in one block (`cost_of_block`); see `costs_of` in ptx_instructions.py.
 CUDA_STAND_IN_TF32=exact leaves out the rounding of TF32; by default it is that of the hardware.
 """
 import os
@@ -14,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 
-from ptx_instructions import WIDTH, Instructions, Unknown, c_name, split_operands
+from ptx_instructions import WIDTH, Instructions, Unknown, c_name, costs_of, split_operands
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ENDINGS = {8: "u8", 16: "u16", 32: "u32", 64: "u64"}
@@ -29,7 +30,8 @@ VARIABLE = re.compile(
 class Kernel:
     """One kernel of a PTX module as parts of a C file."""
 
-    def __init__(self, ptx):
+    def __init__(self, ptx, counts_costs=False):
+        self.counts_costs = counts_costs
         self.symbols = {}  # name -> (space, offset or C name)
         self.shared = 0  # bytes of static shared memory
         self.variables = []
@@ -107,7 +109,8 @@ class Kernel:
         name, operands = re.match(r"([\w.:]+)\s*(.*)$", guard.group(3) if guard else text, re.S).groups()
         try:
             code = self.instructions.translate(name, split_operands(operands))
-            self.statements.append(f"{condition}{{{code}}}")
+            counted = costs_of(name) if self.counts_costs else ""
+            self.statements.append(f"{condition}{{{counted}{code}}}")
         except (Unknown, KeyError, StopIteration, ValueError, IndexError, TypeError) as problem:
             self.unknown.append(f"{text}   ({type(problem).__name__} {problem})")
 
@@ -173,9 +176,10 @@ def statements_of(body):
 
 
 def main():
-    source, target = sys.argv[1:]
+    source, target = sys.argv[1:3]
+    counts_costs = sys.argv[3:] == ["--costs"]
     with open(source, encoding="utf-8") as file:
-        kernel = Kernel(file.read())
+        kernel = Kernel(file.read(), counts_costs)
     if kernel.unknown:
         print(f"{source}: not translated:", *sorted(set(kernel.unknown)), sep="\n  ")
         sys.exit(3)
@@ -187,6 +191,7 @@ def main():
             file.write(kernel.c_file())
         command = ["gcc", "-O1", "-w", "-shared", "-fPIC", "-ffp-contract=off", "-fno-strict-aliasing", "-mfma", "-mf16c"]
         command += ["-DEXACT_TF32"] if exact else []
+        command += ["-DCOUNT_COSTS"] if counts_costs else []
         made = subprocess.run([*command, code, "-o", library, "-lm"], capture_output=True, text=True, check=False)
         if made.returncode:
             print(made.stderr[:3000])

@@ -170,6 +170,31 @@ def without_execution_launches_are_checked_and_counted():
     assert driver.counts()["launch"] == 1
 
 
+def the_costs_of_a_launch_are_those_of_all_its_blocks():
+    driver = Driver()
+    _, pointer = driver.allocate(32)
+    _, function = driver.load()
+    driver.library.cuda_stand_in_stop_computing()
+    driver.library.cuda_stand_in_count_costs(1)
+    params = (ctypes.c_void_p * 1)(ctypes.addressof(pointer))
+    driver.call("cuLaunchKernel", function, 3, 1, 1, 8, 1, 1, 0, None, params, None)
+    driver.library.cuda_stand_in_count_costs(0)
+    assert driver.launch(function, pointer, 8) == 0
+    with open(os.path.join(os.environ["CUDA_STAND_IN_DIR"], "calls.log"), encoding="utf-8") as log:
+        costs = [line.split(" block ")[1].strip() for line in log if line.startswith("cost ")]
+    # Three blocks of eight threads: each reads and writes a float, and adds once.
+    assert costs == ["8 shared 0 blocks 3 read 96 written 96 flops 24 matrix 0"], costs
+
+
+def a_context_is_active_while_it_is_retained():
+    driver = Driver()
+    flags, active = ctypes.c_uint(), ctypes.c_int()
+    driver.call("cuDevicePrimaryCtxGetState", 0, ctypes.byref(flags), ctypes.byref(active))
+    assert active.value == 1
+    driver.call("cuDevicePrimaryCtxGetState", 1, ctypes.byref(flags), ctypes.byref(active))
+    assert active.value == 0
+
+
 def an_old_driver_lacks_newer_functions():
     driver = Driver()
     version = ctypes.c_int()
@@ -190,6 +215,8 @@ TESTS = {
     the_requested_launch_fails_and_the_others_do_not: {"CUDA_STAND_IN_FAIL": "launch:2"},
     a_lost_card_stays_lost: {"CUDA_STAND_IN_FAIL": "lost:2"},
     without_execution_launches_are_checked_and_counted: {"CUDA_STAND_IN_RUN": "check"},
+    the_costs_of_a_launch_are_those_of_all_its_blocks: {"CUDA_STAND_IN_DIR": None},
+    a_context_is_active_while_it_is_retained: {},
     an_old_driver_lacks_newer_functions: {"VERSION": "12000"},
 }
 
@@ -219,6 +246,9 @@ class Tests(unittest.TestCase):
             "CUDA_STAND_IN_TRANSLATOR": os.path.join(HERE, "ptx_to_c.py"),
             **variables,
         }
+        # A test that reads the log has a directory of its own.
+        if environment["CUDA_STAND_IN_DIR"] is None:
+            environment["CUDA_STAND_IN_DIR"] = os.path.join(self.directory.name, name)
         ran = subprocess.run([sys.executable, __file__, name], env=environment, capture_output=True, text=True, check=False)
         self.assertEqual(ran.returncode, 0, ran.stderr)
 

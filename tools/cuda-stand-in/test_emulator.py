@@ -133,8 +133,29 @@ class Report(unittest.TestCase):
             "launch device 0 stream 1 module 0a first grid 2 3 1 block 64 1 1 shared 0",
             "launch device 1 stream 1 module 0a first grid 1 1 1 block 64 1 1 shared 0",
         ]
-        (row,) = read(lines, "rtx4090")
+        (row,), has_costs, _ = read(lines, "rtx4090")
+        self.assertFalse(has_costs)
         self.assertEqual((row["launches"], row["threads"], row["spilled"], row["shared"]), (2, 7 * 64, 8, 16))
+
+
+class Costs(unittest.TestCase):
+    LINES = [
+        "module 0a small registers 16 shared 0 stack 0 spilled 0",
+        "launch device 0 stream 1 module 0a small grid 1 1 1 block 32 1 1 shared 0",
+        "costs begin",
+        "launch device 0 stream 1 module 0a small grid 1 1 1 block 32 1 1 shared 0",
+        "cost module 0a block 32 shared 0 blocks 1 read 128 written 128 flops 32 matrix 0",
+        "launch device 0 stream 1 module 0a small grid 128 1 1 block 32 1 1 shared 0",
+        "cost module 0a block 32 shared 0 blocks 128 read 504000000 written 504000000 flops 0 matrix 0",
+        "costs end",
+    ]
+
+    def test_a_launch_takes_its_bytes_or_the_launch_itself(self):
+        (row,), has_costs, unknown = read(self.LINES, "rtx4090")
+        self.assertTrue(has_costs)
+        self.assertEqual((row["launches"], row["bound_by_launch"], unknown), (2, 1, 0))
+        # 4 us, and a gigabyte at 1008 GB/s.
+        self.assertAlmostEqual(row["seconds"], 4e-6 + 1e-3)
 
 
 if __name__ == "__main__":
