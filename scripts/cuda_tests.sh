@@ -5,8 +5,10 @@
 #   scripts/cuda_tests.sh                    both, within 20 minutes each after the build
 #   scripts/cuda_tests.sh cuda|vulkan|tools  one of them; `tools` tests the stand-in driver and its emulator, which need no system
 #   scripts/cuda_tests.sh cuda TEST...       only tests whose names contain a word
-#   scripts/cuda_tests.sh ci                 `tools` and `cuda`, with training on one placement instead of three
-#   scripts/cuda_tests.sh launches [SIZE]    launches, copies and synchronisations of a training step of a model size (tiny)
+#   scripts/cuda_tests.sh ci                 `tools` and `cuda` with training on one placement instead of three; then the
+#                                            launches of the smallest voice against their limit, also on the oldest card
+#   scripts/cuda_tests.sh launches [FLAG...] `tandem bench launches`: launches, copies and waits of a training step
+#   scripts/cuda_tests.sh cards              every kernel of a training step checked for every other card (sm_75 to sm_90)
 #
 # CUDA_STAND_IN_CARDS names the cards (tools/cuda-stand-in/README.md; default: two RTX 4090).
 # Where root or packages are missing, it says what was not tested, and ends with 0; with STRICT=1, with 1.
@@ -49,13 +51,15 @@ make_stand_in() {
         done' "$stand_in_dir"
 }
 
-# build_tests FEATURE: the test program; prints its path. The system has no certificates to download anything with.
-build_tests() {
+# build FEATURE: the program and the GPU tests, from one set of dependencies; prints the path of the tests. The system
+# has no certificates to download anything with.
+build() {
     cargo fetch --locked --quiet
-    in_sid cargo test --offline --profile gpu-tests --locked -p tandem-model --features "$1" --test gpu --no-run \
-        --message-format json-render-diagnostics |
-        sed -n 's/.*"executable":"\([^"]*gpu-[^"]*\)".*/\1/p' | tail -1
+    in_sid cargo build --offline --profile gpu-tests --locked -p tandem -p tandem-model \
+        --features "tandem/$1,tandem-model/$1" --bin tandem --test gpu --message-format json-render-diagnostics |
+        sed -n 's|.*"executable":"\([^"]*/deps/gpu-[^"]*\)".*|\1|p' | tail -1
 }
+tandem="$CARGO_TARGET_DIR/sid/gpu-tests/tandem"
 
 # on_cuda [NAME=VALUE]... -- COMMAND...: runs a command with the stand-in driver.
 on_cuda() {
@@ -71,10 +75,8 @@ on_cuda() {
 }
 
 test_cuda() {
-    get_nvcc || { not_tested "cuda: the Python package nvidia-cuda-nvcc-cu12 (ptxas, libdevice) is not available"; return 0; }
-    make_stand_in
     local program began=$SECONDS
-    program="$(build_tests cuda)"
+    program="$(build cuda)"
     echo "cuda: linked in $((SECONDS - began)) s: $program" >&2
     : >"$stand_in_dir/kernels/calls.log"
     began=$SECONDS
@@ -82,22 +84,40 @@ test_cuda() {
     echo "cuda: tests took $((SECONDS - began)) s; the driver: $(grep '^end: ' "$stand_in_dir/kernels/calls.log" | tail -1)" >&2
 }
 
-# count_launches [SIZE]: kernels are compiled and checked, and not computed.
+# Launches of a step of the smallest voice, with a tenth of room.
+launch_limit=610
+
+# count_launches [FLAG...]: kernels are compiled and checked, and not computed. The calls are kept for
+# scripts/kernel_report.sh.
 count_launches() {
-    get_nvcc || { not_tested "launches: the Python package nvidia-cuda-nvcc-cu12 (ptxas, libdevice) is not available"; return 0; }
-    make_stand_in
-    local program
-    program="$(build_tests cuda)"
     : >"$stand_in_dir/kernels/calls.log"
-    on_cuda "TANDEM_TEST_MODEL_SIZE=${1:-tiny}" -- "$program" --ignored --nocapture launches_of_a_model_size
-    cp "$stand_in_dir/kernels/calls.log" "$stand_in_dir/calls-${1:-tiny}.log"
-    echo "launches: every call is in $stand_in_dir/calls-${1:-tiny}.log, for scripts/kernel_report.sh" >&2
+    on_cuda -- "$tandem" bench launches --backend cuda --data-gpu 0 --model-gpu 1 "$@"
+}
+
+# test_launches: within the limit, on the usual cards; then on the oldest card, whose kernels are others.
+test_launches() {
+    local began=$SECONDS
+    count_launches --model-size micro --max-launches $launch_limit
+    CUDA_STAND_IN_CARDS=t4,t4 count_launches --model-size micro --steps 1
+    echo "cuda: launches took $((SECONDS - began)) s" >&2
+}
+
+# test_cards: all kernels of a training step for each card, and their numbers on it.
+test_cards() {
+    local card program
+    program="$(build cuda)"
+    for card in t4 a100-40 rtx3060-12 rtx3090 rtx4060ti-16 h100-80; do
+        echo "cards: $card" >&2
+        CUDA_STAND_IN_CARDS=$card,$card count_launches --model-size tiny --steps 1
+        CUDA_STAND_IN_CARDS=$card,$card on_cuda -- "$program" --test-threads=1 --nocapture \
+            products_of_f32 swapped_devices the_allocator flags_in_either_order
+    done
 }
 
 test_vulkan() {
     local program began=$SECONDS drivers="$stand_in_dir/vulkan"
     mkdir -p "$drivers"
-    program="$(build_tests vulkan)"
+    program="$(build vulkan)"
     echo "vulkan: linked in $((SECONDS - began)) s: $program" >&2
     # A copy of the driver with a manifest of its own is a second device, as in scripts/software_gpus.sh.
     in_sid sh -eu -c '
@@ -124,7 +144,7 @@ test_tools() {
 
 what=${1:-all}
 [ $# -eq 0 ] || shift
-case $what in tools | cuda | vulkan | all | ci | launches) ;; *) sed -n '2,14s/^# \?//p' "$0" >&2; exit 2 ;; esac
+case $what in tools | cuda | vulkan | all | ci | launches | cards) ;; *) sed -n '2,17s/^# \?//p' "$0" >&2; exit 2 ;; esac
 case $what in tools | all | ci) test_tools ;; esac
 [ "$what" != tools ] || exit 0
 mkdir -p "$stand_in_dir"
@@ -133,10 +153,26 @@ if ! make_sid; then
     not_tested "cuda and vulkan: no Debian sid system"
     exit 0
 fi
+if [ "$what" != vulkan ]; then
+    get_nvcc || { not_tested "cuda: the Python package nvidia-cuda-nvcc-cu12 (ptxas, libdevice) is not available"; exit 0; }
+    make_stand_in
+fi
+# One command after the other: within `a && b` the shell does not end at a failed command of `a`.
 case $what in
     cuda) test_cuda "$@" ;;
     vulkan) test_vulkan "$@" ;;
-    ci) TANDEM_TEST_QUICK=1 test_cuda "$@" ;;
-    launches) count_launches "$@" ;;
-    all) test_cuda && test_vulkan ;;
+    ci)
+        TANDEM_TEST_QUICK=1 test_cuda "$@"
+        test_launches
+        ;;
+    launches)
+        build cuda >/dev/null
+        count_launches "$@"
+        ;;
+    cards) test_cards ;;
+    all)
+        test_cuda
+        test_launches
+        test_vulkan
+        ;;
 esac

@@ -117,7 +117,9 @@ def described(entry: dict[str, str]) -> str:
         parts.append(f"Allowed: {entry['allowed']}.")
     parts.append(f"Default: {entry['default']}.")
     text = " ".join(parts).replace("`", "``")
-    return textwrap.fill(text, 112, initial_indent="    #: ", subsequent_indent="    #: ")
+    # A value such as `built-in-english` stays on one line.
+    indents = {"initial_indent": "    #: ", "subsequent_indent": "    #: "}
+    return textwrap.fill(text, 112, break_on_hyphens=False, **indents)
 
 
 def table_class(table: str, entries: list[dict[str, str]], inner: list[str]) -> str:

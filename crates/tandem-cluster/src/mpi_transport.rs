@@ -1,4 +1,4 @@
-//! MPI as transport. The only file with MPI types, and with `unsafe` calls of its library.
+//! MPI as transport. With [`crate::exchange`], the only file with MPI types, and with `unsafe` calls of its library.
 //!
 //! In: [`Call`]s. Out: replies, by polling non-blocking requests. All functions are called on the thread that
 //! made the transport. Memory of a request that was started belongs to MPI until its test says that it is
@@ -6,6 +6,7 @@
 //! would wait for the missing rank.
 
 use crate::error::ClusterError;
+use crate::exchange::{Exchange, Place};
 use crate::transport::{Call, CallId, Delivered, Reply, Transport, TransportError};
 use mpi::Threading;
 use mpi::environment::Universe;
@@ -15,7 +16,7 @@ use std::ffi::{c_int, c_void};
 use std::mem::ManuallyDrop;
 
 /// The only tag: each kind of traffic has its own communicator.
-const TAG: c_int = 1;
+pub(crate) const TAG: c_int = 1;
 
 pub(crate) struct MpiTransport {
     /// Finalizes MPI when dropped; only [`Transport::finish`] does that.
@@ -29,6 +30,9 @@ pub(crate) struct MpiTransport {
     calls: CallId,
     active: BTreeMap<CallId, Active>,
     notes_sent: HashMap<usize, (ffi::MPI_Request, Vec<u8>)>,
+    /// What the sum of two ranks receives. One sum after the other uses it.
+    scratch: Vec<f32>,
+    moved: u64,
 }
 
 /// A call that was started, with the memory that MPI reads and writes.
@@ -39,11 +43,24 @@ struct Active {
 }
 
 enum Buffers {
-    F32 { _sent: Vec<f32>, received: Vec<f32> },
-    F64 { _sent: Vec<f64>, received: Vec<f64> },
+    F32 {
+        _sent: Vec<f32>,
+        received: Vec<f32>,
+    },
+    /// The sum of two ranks; its requests are its own.
+    Exchange(Exchange),
+    F64 {
+        _sent: Vec<f64>,
+        received: Vec<f64>,
+    },
     Broadcast(Vec<u8>),
-    Send { _bytes: Vec<u8> },
-    Receive { from: usize, bytes: Vec<u8> },
+    Send {
+        _bytes: Vec<u8>,
+    },
+    Receive {
+        from: usize,
+        bytes: Vec<u8>,
+    },
 }
 
 impl MpiTransport {
@@ -75,7 +92,35 @@ impl MpiTransport {
             calls: 0,
             active: BTreeMap::new(),
             notes_sent: HashMap::new(),
+            scratch: Vec::new(),
+            moved: 0,
         })
+    }
+
+    /// Starts the sum of two ranks. Its memory stays here even if that fails: MPI may have begun to use it.
+    fn exchange(&mut self, values: Vec<f32>) -> Result<CallId, TransportError> {
+        let place = Place { peer: 1 - self.rank as c_int, on: self.collectives };
+        let buffers = Buffers::Exchange(Exchange::new(values, place));
+        self.calls += 1;
+        self.active.insert(self.calls, Active { request: None, buffers });
+        self.exchanged(self.calls)?;
+        Ok(self.calls)
+    }
+
+    /// Continues the sum of two ranks, if it is the oldest: both ranks send the parts of all sums in the same order.
+    /// True when it is over.
+    fn exchanged(&mut self, call: CallId) -> Result<bool, TransportError> {
+        let oldest = self.active.iter_mut().find_map(|(id, active)| match &mut active.buffers {
+            Buffers::Exchange(exchange) => Some((*id, exchange)),
+            _ => None,
+        });
+        match oldest {
+            Some((id, exchange)) if id == call => {
+                self.moved += exchange.advance(&mut self.scratch)?;
+                Ok(exchange.is_over())
+            }
+            _ => Ok(false),
+        }
     }
 
     /// Starts the receive of a message that has arrived.
@@ -135,6 +180,7 @@ impl Transport for MpiTransport {
         // SAFETY: a null request is a plain value that MPI replaces.
         let mut request = unsafe { ffi::RSMPI_REQUEST_NULL };
         let buffers = match call {
+            Call::SumF32(values) if self.ranks == 2 => return self.exchange(values),
             Call::SumF32(sent) => {
                 let mut received = vec![0.0_f32; sent.len()];
                 // SAFETY: both vectors have `len` floats on the heap, and move to `active` with the request.
@@ -205,19 +251,26 @@ impl Transport for MpiTransport {
             let buffers = Buffers::Receive { from, bytes };
             self.active.insert(call, Active { request: Some(request), buffers });
         }
-        let Some(Active { request: Some(request), .. }) = self.active.get_mut(&call) else {
-            return Ok(None);
+        let is_over = match self.active.get_mut(&call) {
+            Some(Active { buffers: Buffers::Exchange(_), .. }) => self.exchanged(call)?,
+            Some(Active { request: Some(request), .. }) => is_over(request)?,
+            _ => false,
         };
-        if !is_over(request)? {
+        if !is_over {
             return Ok(None);
         }
         let buffers = self.active.remove(&call).map(|active| active.buffers);
         Ok(buffers.map(|buffers| match buffers {
             Buffers::F32 { received, .. } => Reply::F32(received),
+            Buffers::Exchange(exchange) => Reply::F32(exchange.into_sum()),
             Buffers::F64 { received, .. } => Reply::F64(received),
             Buffers::Broadcast(bytes) | Buffers::Receive { bytes, .. } => Reply::Bytes(bytes),
             Buffers::Send { .. } => Reply::Sent,
         }))
+    }
+
+    fn moved(&self) -> u64 {
+        self.moved
     }
 
     fn send_note(&mut self, to: usize, note: &[u8]) -> Result<Delivered, TransportError> {
@@ -296,14 +349,14 @@ fn send(
     })
 }
 
-fn is_over(request: &mut ffi::MPI_Request) -> Result<bool, TransportError> {
+pub(crate) fn is_over(request: &mut ffi::MPI_Request) -> Result<bool, TransportError> {
     let mut flag = 0;
     // SAFETY: the request is one that MPI returned, and is null after it is over.
     check("MPI_Test", unsafe { ffi::MPI_Test(request, &mut flag, ffi::RSMPI_STATUS_IGNORE) })?;
     Ok(flag != 0)
 }
 
-fn check(call: &'static str, code: c_int) -> Result<(), TransportError> {
+pub(crate) fn check(call: &'static str, code: c_int) -> Result<(), TransportError> {
     if code == ffi::MPI_SUCCESS as c_int {
         return Ok(());
     }

@@ -61,6 +61,8 @@ pub(crate) struct Service<T> {
     looked: Instant,
     signed: Option<Instant>,
     progressed: Instant,
+    /// What the transport counted then.
+    moved: u64,
 }
 
 impl<T: Transport> Service<T> {
@@ -82,6 +84,7 @@ impl<T: Transport> Service<T> {
             looked: Instant::now(),
             signed: None,
             progressed: Instant::now(),
+            moved: 0,
         }
     }
 
@@ -160,6 +163,10 @@ impl<T: Transport> Service<T> {
                     self.note_fault(error, reply);
                 }
             }
+        }
+        let moved = self.transport.moved();
+        if std::mem::replace(&mut self.moved, moved) != moved {
+            self.progressed = Instant::now();
         }
     }
 

@@ -47,6 +47,11 @@ pub trait Transport {
     /// The reply, if it is there. Never waits.
     fn poll(&mut self, call: CallId) -> Result<Option<Reply>, TransportError>;
 
+    /// Counts the parts of calls that have arrived: a long call moves although it has no reply yet.
+    fn moved(&self) -> u64 {
+        0
+    }
+
     /// Sends a small message, unless the last one to this rank is still on its way.
     fn send_note(&mut self, to: usize, note: &[u8]) -> Result<Delivered, TransportError>;
 

@@ -10,7 +10,8 @@ pub mod file; // path to bytes
 pub mod sniff; // bytes to format, by content
 pub mod wav; // PCM WAV, without a copy if possible
 mod vorbis_setup; // memory limit for Vorbis codebooks
-pub mod compressed; // FLAC, MP3, OGG and the rest of WAV
+mod flac; // mono FLAC, sixteen frames at a time
+pub mod compressed; // MP3, OGG, the rest of FLAC and WAV
 pub mod resample; // any rate to the corpus rate
 pub mod trim; // silence at both ends
 pub mod loudness; // EBU R128, one gain per recording

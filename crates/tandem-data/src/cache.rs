@@ -17,6 +17,7 @@
 pub mod fingerprint; // 1. content hashes and file stamps
 pub mod location; // 2. which directory holds the cache
 pub mod segment; // 3. append-only files of entries with checksums
+mod verified; // entries that need no second check
 mod entry_buffer; // memory for the entries that are read
 pub mod text_entry; // 4. a row's text as bytes
 pub mod record; // 5. one row, fixed size
@@ -27,9 +28,9 @@ pub mod store; // 8. reads the current state
 pub use draft::{Draft, LeftText, Leftovers, NewRow};
 pub use entry_buffer::EntryBuffer;
 pub use fingerprint::{Fingerprint, Stamp};
-pub use index::Meta;
+pub use index::{Meta, RowBuffer};
 pub use location::CacheLocation;
 pub use record::{Record, RowState};
 pub use segment::EntryLocation;
-pub use store::{Cache, Found, Row};
+pub use store::{Cache, Found, FoundRow, Row};
 pub use text_entry::CachedText;

@@ -9,14 +9,14 @@ mod lines; // bytes to lines, with a limit on their length
 mod columns; // the role of each column
 mod layout; // where manifests are, and similar names
 mod recordings; // ids to files, inside the corpus only
-mod manifest; // one manifest to utterances
+mod manifest; // manifests to rows
 mod split; // which rows are held out
 mod rejected; // why a row is rejected
 
+pub use manifest::{CorpusRow, CorpusRows};
 pub use rejected::{RejectReason, RejectedRow};
 
 use crate::DataError;
-use manifest::CorpusReader;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use tandem_units::Seed;
@@ -115,17 +115,26 @@ impl Corpus {
     /// is held out by a hash of the id, so that a row keeps its split when others are added or
     /// removed.
     pub fn read(root: &Path, config: &CorpusConfig) -> Result<Corpus, DataError> {
-        check(config)?;
-        let files = layout::find(root)?;
-        let mut reader = CorpusReader::start(&files.root, config);
-        for source in &files.sources {
-            reader.read(source)?;
-        }
-        let mut corpus = reader.finish()?;
-        if files.splits_itself() {
-            split::hold_out(&mut corpus.utterances, config.seed, config.eval_share);
+        let rows = Corpus::rows(root, config)?;
+        let mut corpus = Corpus {
+            root: rows.root().to_path_buf(),
+            manifests: rows.manifests(),
+            utterances: Vec::new(),
+            rejected: Vec::new(),
+        };
+        for row in rows {
+            match row? {
+                CorpusRow::Usable(row) => corpus.utterances.push(row),
+                CorpusRow::Rejected(row) => corpus.rejected.push(row),
+            }
         }
         Ok(corpus)
+    }
+
+    /// The same rows one after the other, without a list of them in memory.
+    pub fn rows(root: &Path, config: &CorpusConfig) -> Result<CorpusRows, DataError> {
+        check(config)?;
+        CorpusRows::open(layout::find(root)?, config)
     }
 
     /// The root of a corpus and its manifests, relative to the root; reads no manifest.

@@ -42,7 +42,7 @@ use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 /// Incremented when a text is processed differently than before: old caches are then rebuilt.
-pub const TEXT_VERSION: u32 = 3;
+pub const TEXT_VERSION: u32 = 4;
 
 /// Settings of the text front end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -302,9 +302,15 @@ impl FrontEnd {
         let (mut plan, mut phonemes, mut uncertain) = (None, None, Uncertain::default());
         let changes_words = !self.lexicon.is_empty() || self.pronounce.is_some();
         if changes_words || source != SymbolSource::Characters {
-            let sentences = self.look_up(&normalized, language);
+            let mut sentences = self.look_up(&normalized, language);
             if changes_words {
                 normalized = sentences.iter().map(Sentence::to_string).collect();
+            }
+            // The symbols have no vowel signs, but a written ezafe is spoken.
+            if language == Language::Persian && source == SymbolSource::BuiltIn {
+                pronunciation::mark_ezafe(&mut sentences, raw, || {
+                    normalize(raw, language, DiacriticsPolicy::Keep)
+                });
             }
             match source {
                 SymbolSource::Characters => {}

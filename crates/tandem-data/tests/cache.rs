@@ -11,7 +11,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use tandem_data::cache::{Cache, Fingerprint, Found, NewRow, Record};
+use tandem_data::cache::{Cache, Fingerprint, Found, NewRow, Record, RowBuffer};
 use tandem_disk::{Access, AccessKind};
 
 #[test]
@@ -62,6 +62,50 @@ fn bytes_that_are_overwritten_while_the_cache_is_open_are_never_returned() {
         std::os::unix::fs::FileExt::write_all_at(&file, &[0xff; 10_000], middle).unwrap();
         let whole = check_readable_rows(&cache, &clips);
         assert!(left.contains(&whole), "{whole} of {left:?} rows left");
+    }
+}
+
+/// Rows that can be read block by block; all of them must be right.
+fn check_read_rows(cache: &Cache, clips: &[Clip]) -> usize {
+    let mut buffer = RowBuffer::default();
+    let mut read = |row: usize, clip: &Clip| {
+        let Some(found) = cache.read_row(row, &mut buffer) else { return false };
+        assert_eq!((found.id, found.record.source), (clip.id.as_str(), record(clip).source));
+        true
+    };
+    clips.iter().enumerate().filter(|(row, clip)| read(*row, clip)).count()
+}
+
+#[test]
+fn rows_that_are_read_block_by_block_are_verified_when_they_are_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let clips = clips(3000);
+    // Nothing asks this cache for a row in any order, so its index is never read to memory.
+    let cache = build(dir.path(), &clips);
+    assert_eq!(check_read_rows(&cache, &clips), 3000);
+    let backwards: Vec<_> = clips.iter().rev().cloned().collect();
+    let mut buffer = RowBuffer::default();
+    for (clip, row) in backwards.iter().zip((0..3000).rev()) {
+        assert_eq!(cache.read_row(row, &mut buffer).unwrap().id, clip.id);
+    }
+    let path = settings_dir(dir.path()).join("index");
+    let index = fs::OpenOptions::new().write(true).open(&path).unwrap();
+    // One block of records: 512 rows of 128 bytes.
+    std::os::unix::fs::FileExt::write_all_at(&index, &[0xff; 100], 2 * 65536 + 500).unwrap();
+    assert_eq!(check_read_rows(&cache, &clips), 3000 - 512);
+    index.set_len(3 * 65536).unwrap();
+    assert_eq!(check_read_rows(&cache, &clips), 0, "the names were at the end");
+}
+
+#[test]
+fn a_buffer_that_is_used_for_two_caches_does_not_mix_them() {
+    let [first, second] = [0, 1].map(|_| tempfile::tempdir().unwrap());
+    let (few, more) = (clips(3), clips(9));
+    let caches = [build(first.path(), &few[..2]), build(second.path(), &more[5..])];
+    let mut buffer = RowBuffer::default();
+    for _ in 0..2 {
+        assert_eq!(caches[0].read_row(0, &mut buffer).unwrap().id, few[0].id);
+        assert_eq!(caches[1].read_row(0, &mut buffer).unwrap().id, more[5].id);
     }
 }
 

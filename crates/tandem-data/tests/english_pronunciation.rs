@@ -54,6 +54,11 @@ fn characters_can_be_asked_for_and_built_in_needs_a_language_that_has_it() {
     let both = [Language::English, Language::German];
     let auto: Vec<_> = sources(Pronunciation::Auto, &both).unwrap();
     assert_eq!(auto, [SymbolSource::BuiltIn, SymbolSource::Characters]);
+    let with_persian = [Language::English, Language::Persian];
+    let auto: Vec<_> = sources(Pronunciation::Auto, &with_persian).unwrap();
+    assert_eq!(auto, [SymbolSource::BuiltIn; 2]);
+    let english: Vec<_> = sources(Pronunciation::BuiltInEnglish, &with_persian).unwrap();
+    assert_eq!(english, [SymbolSource::BuiltIn, SymbolSource::Characters]);
     let characters: Vec<_> = sources(Pronunciation::Characters, &both).unwrap();
     assert_eq!(characters, [SymbolSource::Characters; 2]);
     let refused = sources(Pronunciation::BuiltIn, &both).unwrap_err();

@@ -4,7 +4,10 @@
 //! driver before it opens a device: a missing driver is an error, never a panic. Chooses nothing; that is
 //! [`crate::placement`], with the devices of [`crate::inventory`].
 
+mod driver_counts;
 mod error;
+#[cfg(feature = "kernel-cache")]
+mod kernel_cache;
 #[cfg(feature = "wgpu")]
 mod adapters;
 #[cfg(any(feature = "cuda", test))]
@@ -14,6 +17,7 @@ mod nvidia;
 #[cfg(feature = "rocm")]
 mod amd;
 
+pub use driver_counts::{DriverCounts, stop_computing, with_costs};
 pub use error::DeviceError;
 
 use crate::inventory::FoundDevice;
@@ -24,6 +28,8 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::{LazyLock, Mutex, PoisonError};
 use tandem_data::panic_guard::catch_panic;
+use tandem_telemetry::event::Kernels;
+use tandem_units::Bytes;
 
 /// The oldest CUDA version whose driver has every function that is called. See `cudarc` in Cargo.toml.
 pub const OLDEST_CUDA: &str = "12.0";
@@ -243,6 +249,31 @@ pub unsafe fn set_library_paths(cache: &std::path::Path) {
     let _ = cache;
 }
 
+/// Stores tuning results and compiled kernels in this directory, for later processes with the same devices, driver
+/// and version. To be called before a device is opened; without it nothing is stored.
+pub fn store_kernels_in(directory: &std::path::Path) {
+    #[cfg(feature = "kernel-cache")]
+    kernel_cache::store_in(directory);
+    let _ = directory;
+}
+
+/// The kernels of a process, and its cache.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct KernelReport {
+    pub kernels: Kernels,
+    /// Why the kernels of earlier processes, or any, are not in the cache.
+    pub trouble: Option<String>,
+}
+
+/// The kernels of this process and those that earlier processes stored; `None` if no open device compiles kernels
+/// or nothing is stored.
+pub fn kernel_report() -> Option<KernelReport> {
+    #[cfg(feature = "kernel-cache")]
+    return kernel_cache::report();
+    #[cfg(not(feature = "kernel-cache"))]
+    None
+}
+
 /// What a backend needs beside its driver, and does not find. Known without opening a device.
 pub(crate) fn missing_library(backend: Backend) -> Option<DeviceError> {
     match backend {
@@ -284,13 +315,15 @@ fn open_first(id: DeviceId, products: F32Products) -> Result<Device, DeviceError
         backend if !backend.is_built() => Err(DeviceError::NotBuilt { backend }),
         // An invalid index would panic in the device library, so it is checked first.
         backend => {
-            let found = enumerate(backend)?.len();
-            if id.index >= found {
-                return Err(DeviceError::NoSuchDevice { id, found });
+            let found = enumerate(backend)?;
+            if id.index >= found.len() {
+                return Err(DeviceError::NoSuchDevice { id, found: found.len() });
             }
             if let Some(missing) = missing_library(backend) {
                 return Err(missing);
             }
+            #[cfg(feature = "kernel-cache")]
+            kernel_cache::use_for(id, products, &found);
             guarded("opening the device", || open_vendor(id, products))?
         }
     }
@@ -313,6 +346,20 @@ fn open_vendor(id: DeviceId, products: F32Products) -> Result<Device, DeviceErro
         #[cfg(feature = "wgpu")]
         Backend::Metal | Backend::Vulkan | Backend::Wgpu => adapters::open(id),
         backend => Err(DeviceError::NotBuilt { backend }),
+    }
+}
+
+/// Whether the driver of a device is asked for the memory that is in use.
+pub(crate) fn tells_memory_in_use(id: DeviceId) -> bool {
+    cfg!(feature = "cuda") && id.backend == Backend::Cuda
+}
+
+/// Memory of a card that is in use, by all programs; `None` before it is open, and where its driver is not asked.
+pub(crate) fn memory_in_use(id: DeviceId) -> Option<Bytes> {
+    match id.backend {
+        #[cfg(feature = "cuda")]
+        Backend::Cuda => nvidia::memory_in_use(id.index),
+        _ => None,
     }
 }
 

@@ -8,12 +8,16 @@
 mod accounting;
 mod error;
 mod figures;
+mod phases;
+mod scratch;
 mod watch;
 mod worst_batch;
 
 pub use accounting::{Charge, DeviceMemory, OwnerShare};
 pub use error::MemoryError;
 pub use figures::{MemoryFigures, figures_of};
+pub use phases::{Phase, PhaseWatch};
+pub use scratch::{tuner_scratch, tuner_scratch_of};
 pub use watch::{DATA_GROWTH, Growth, GrowthWatch, MODEL_GROWTH};
 pub use worst_batch::{MemoryBaseline, MemoryNeed, WorstBatch, check_worst_batch};
 

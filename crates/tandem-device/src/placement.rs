@@ -16,6 +16,7 @@ pub use mel_on::MelOn;
 
 use crate::backend::{self, Backend, BackendChoice, DeviceError, F32Products};
 use crate::inventory::{FoundDevice, Inventory};
+use crate::memory::tuner_scratch;
 use burn::tensor::Device;
 use serde::Serialize;
 use std::fmt;
@@ -203,6 +204,9 @@ impl fmt::Display for Placement {
             }
             Some(limits) => writeln!(f, "memory limits: {limits}")?,
             None => writeln!(f, "memory limits: none (--enable-memory-isolation sets them)")?,
+        }
+        if let Some(scratch) = tuner_scratch(&self.model) {
+            writeln!(f, "tuner: {scratch} more on each card for a moment, at the first start")?;
         }
         if self.products == F32Products::Tf32 {
             writeln!(f, "matrix products of the model: TF32")?;

@@ -26,29 +26,69 @@ pub fn samples<'g>(
 ) -> Result<Value<'g>, ExportError> {
     let fit = Fit::new(graph, mel_settings)?;
     let spectrum = Spectrum::new(graph, mel_settings);
-    let bins = spectrum.bins() as i64;
-    let frames = mel.length(0);
-    let loud = mel.with("Greater", &graph.float(mel_settings.floor.ln()));
-    let bands = loud.choose(&mel.op("Exp"), &graph.float(0.0));
+    let bands = bands_of(graph, mel_settings, mel);
     let magnitudes = fit.fit(bands.matmul(&fit.back), &bands, FIRST_FIT_ROUNDS);
     let angle = first_phases(graph, &magnitudes, mel_settings);
     let spectra =
         graph.concat(&[&(&magnitudes * angle.op("Cos")), &(&magnitudes * angle.op("Sin"))], 1);
+    let signal = Signal::new(graph, mel_settings, &spectrum, &mel.length(0));
+    let first = signal.samples_of(&spectra);
+    let known = match config.refits {
+        0 => Known::Magnitudes(&magnitudes),
+        _ => Known::Bands(&fit, &bands),
+    };
+    Ok(iterate(graph, config, &signal, &first, known))
+}
 
-    let signal = Signal::new(graph, mel_settings, &spectrum, &frames);
-    let samples = signal.samples_of(&spectra);
-    let no_spectra = graph.zeros(&spectra.op("Shape"));
+/// Samples near these with the magnitudes of the mel frames, as `GriffinLim::refine` computes them.
+pub fn refined<'g>(
+    graph: &'g Graph,
+    mel_settings: &MelConfig,
+    config: &GriffinLimConfig,
+    mel: &Value<'g>,
+    samples: &Value<'g>,
+) -> Result<Value<'g>, ExportError> {
+    let fit = Fit::new(graph, mel_settings)?;
+    let spectrum = Spectrum::new(graph, mel_settings);
+    let bands = bands_of(graph, mel_settings, mel);
+    let signal = Signal::new(graph, mel_settings, &spectrum, &mel.length(0));
+    Ok(iterate(graph, config, &signal, samples, Known::Bands(&fit, &bands)))
+}
 
+/// What an iteration brings the magnitudes to.
+enum Known<'a, 'g> {
+    Magnitudes(&'a Value<'g>),
+    Bands(&'a Fit<'g>, &'a Value<'g>),
+}
+
+/// Bands before the logarithm; values at the floor become zero.
+fn bands_of<'g>(graph: &'g Graph, mel_settings: &MelConfig, mel: &Value<'g>) -> Value<'g> {
+    let loud = mel.with("Greater", &graph.float(mel_settings.floor.ln()));
+    loud.choose(&mel.op("Exp"), &graph.float(0.0))
+}
+
+/// All iterations from these samples.
+fn iterate<'g>(
+    graph: &'g Graph,
+    config: &GriffinLimConfig,
+    signal: &Signal<'_, 'g>,
+    samples: &Value<'g>,
+    known: Known<'_, 'g>,
+) -> Value<'g> {
+    let bins = signal.spectrum.bins() as i64;
+    let no_spectra = graph.zeros(&signal.spectra_shape(graph));
     let inner = Graph::new("round_");
     inner.begin_loop_body();
     let sound_shape = || [Length::Named("signal")];
     let spectra_shape = || [Length::Named("frames"), Length::Fixed(2 * bins as usize)];
     let sound = inner.input("round_samples", element::FLOAT, &sound_shape(), "");
     let before = inner.input("round_before", element::FLOAT, &spectra_shape(), "");
-    let here = spectrum.analyse(&sound, &signal.places);
-    let sizes = match config.refits {
-        0 => inner.outer(&magnitudes),
-        rounds => fit.fit(size(&here, bins).at_least(FAINT_BIN), &bands, rounds),
+    let here = signal.spectrum.analyse(&sound, &signal.places);
+    let sizes = match known {
+        Known::Magnitudes(magnitudes) => inner.outer(magnitudes),
+        Known::Bands(fit, bands) => {
+            fit.fit(size(&here, bins).at_least(FAINT_BIN), bands, config.refits)
+        }
     };
     let kept = config.momentum / (1.0 + config.momentum);
     let ahead = &here - before * kept;
@@ -57,8 +97,8 @@ pub fn samples<'g>(
     let next = signal.samples_of(&(ahead * inner.concat(&[&gain, &gain], 1)));
     inner.output(&next, "round_samples_after", element::FLOAT, &sound_shape(), "");
     inner.output(&here, "round_before_after", element::FLOAT, &spectra_shape(), "");
-    let first = [&samples, &no_spectra];
-    Ok(graph.repeat(config.iterations, &first, inner.finish("griffin_lim")).remove(0))
+    let first = [samples, &no_spectra];
+    graph.repeat(config.iterations, &first, inner.finish("griffin_lim")).remove(0)
 }
 
 /// The magnitudes of spectra.
@@ -75,6 +115,7 @@ struct Signal<'a, 'g> {
     /// One over the sum of squared windows at a sample.
     share: Value<'g>,
     empty: Value<'g>,
+    frames: Value<'g>,
 }
 
 impl<'a, 'g> Signal<'a, 'g> {
@@ -96,7 +137,12 @@ impl<'a, 'g> Signal<'a, 'g> {
         let seen = weight.with("Greater", &(largest * UNSEEN));
         let share = seen
             .choose(&(graph.float(1.0) / weight.at_least(f32::MIN_POSITIVE)), &graph.float(0.0));
-        Signal { spectrum, places, share, empty }
+        Signal { spectrum, places, share, empty, frames: frames.clone() }
+    }
+
+    /// `[frames, 2 * bins]`.
+    fn spectra_shape(&self, graph: &'g Graph) -> Value<'g> {
+        graph.concat(&[&self.frames, &graph.list(&[2 * self.spectrum.bins() as i64])], 0)
     }
 
     fn samples_of<'v>(&self, spectra: &Value<'v>) -> Value<'v>

@@ -1,18 +1,19 @@
-//! Mel frames to samples with a trained vocoder: pitch, pulses and noise, filters, inverse Fourier transform.
+//! Mel frames to samples with a trained vocoder: pitch, pulses and noise, filters, inverse Fourier transform, refinement.
 //!
 //! In: mel frames (natural logarithms) `[frames, bands]`. Out: samples `[samples]`, as `NeuralVocoder` computes them. The
 //! noise of the vocoder is always the same; its beginning is part of the graph and repeats after [`NOISE`] samples.
 
 use crate::ExportError;
 use crate::graph::{Graph, Value, int, ints};
+use crate::griffin_lim;
 use crate::layers::{Weights, norm_film, with_neighbours};
 use crate::messages::element;
 use crate::spectrum::{Spectrum, UNSEEN};
-use tandem_model::vocoder::neural::NeuralVocoder;
 use tandem_model::vocoder::neural::losses::loudest;
 use tandem_model::vocoder::neural::network::KERNEL;
 use tandem_model::vocoder::neural::pitch_bins::{AROUND, LOWEST, PER_OCTAVE, PITCH_BINS};
 use tandem_model::vocoder::neural::source::{FRACTIONS, TAPS, pulse_table, white_noise};
+use tandem_model::vocoder::neural::{NeuralVocoder, REFINEMENT};
 use tandem_model::vocoder::samples_of;
 use tandem_units::Seed;
 
@@ -47,7 +48,7 @@ pub fn samples<'g>(
     let bins = spectrum.bins() as i64;
     let gains = graph.floats(&[1, settings.bands], vocoder.envelope().gains());
     let matrix = graph.floats(&[settings.bands, bins as usize], &vocoder.envelope().matrix());
-    let envelope = (mel - gains).matmul(&matrix);
+    let envelope = (&mel - gains).matmul(&matrix);
     let part = |number: i64| filters.slice(1, number * bins, (number + 1) * bins);
     let size = |filter: Value<'g>| (filter + &envelope).at_most(loudest()).op("Exp");
     let (of_pulses, of_noise, phase) = (size(part(0)), size(part(2)), part(1));
@@ -72,7 +73,8 @@ pub fn samples<'g>(
     // `samples_of`: all frames without the last half hop.
     let cut = hop - samples_of(1, settings).0 as i64;
     let wanted = frames * hop - cut;
-    Ok(samples.slice_from(0, n_fft / 2).slice_to(0, &wanted))
+    let samples = samples.slice_from(0, n_fft / 2).slice_to(0, &wanted);
+    griffin_lim::refined(graph, settings, &REFINEMENT, &mel, &samples)
 }
 
 /// The pitch of each frame.

@@ -4,10 +4,12 @@
 //! [`Optimizer::step`](crate::optimizer::Optimizer::step). Between the two, a [`GradientReducer`]
 //! combines the sums of several processes: data-parallel training implements an all-reduce there.
 
+use crate::network::ops::on_cpu;
 use crate::network::voice::Losses;
 use crate::weights::gradients_of;
 use burn::module::Module;
 use burn::tensor::{Gradients, Tensor};
+use rayon::prelude::*;
 
 /// Gradients of a module, summed over utterances.
 #[derive(Clone, Debug, Default)]
@@ -89,11 +91,18 @@ impl GradientSum {
             self.tensors = other.tensors;
             return;
         }
-        for (sum, new) in self.tensors.iter_mut().zip(other.tensors) {
+        let add = |(sum, new): (&mut Option<Tensor<1>>, Option<Tensor<1>>)| {
             *sum = match (sum.take(), new) {
                 (Some(sum), Some(new)) => Some(sum + new),
                 (sum, new) => sum.or(new),
             };
+        };
+        // On the CPU an addition uses one thread. Elsewhere another thread would be another stream of the device.
+        match self.tensors.iter().flatten().next() {
+            Some(first) if on_cpu(first) => {
+                self.tensors.par_iter_mut().zip(other.tensors).for_each(add);
+            }
+            _ => self.tensors.iter_mut().zip(other.tensors).for_each(add),
         }
     }
 }

@@ -15,6 +15,7 @@ pub mod train_batch; // a batch with everything that a training step needs
 pub mod network; // the modules of the voice, and its losses
 pub mod weights; // a module as a list of named tensors
 pub mod gradients; // gradients summed over batches and processes
+pub mod micro_batches; // the gradients of a batch
 pub mod optimizer; // AdamW, clipping, EMA
 pub mod checkpoint; // a voice and its training on disk, complete or not at all
 pub mod trained_voice; // a voice read from a checkpoint

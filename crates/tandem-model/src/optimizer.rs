@@ -4,11 +4,14 @@
 //! with a non-finite gradient changes nothing. Nothing is read back from a GPU. Next: `tandem-train`'s
 //! step.
 
+mod joined; // the state on a GPU
+
 use crate::gradients::GradientSum;
 use crate::network::ops::adamw::{self, AdamW, Moments};
-use crate::weights::{Weight, weights_of, with_weights};
+use crate::weights::{Weight, weights_of, with_weights, without_values};
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
+use joined::Joined;
 
 /// Settings of one step.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -34,13 +37,16 @@ pub struct StepSettings {
 #[derive(Clone, Debug)]
 pub struct Optimizer {
     slots: Vec<Slot>,
+    /// On a GPU after the first step: the state of all weights that have a gradient.
+    joined: Option<Joined>,
 }
 
 #[derive(Clone, Debug)]
 struct Slot {
     name: String,
     shape: Vec<usize>,
-    moments: Moments<1>,
+    /// `None` if they are joined with those of other weights.
+    moments: Option<Moments<1>>,
 }
 
 /// The result of a step.
@@ -57,9 +63,24 @@ impl Optimizer {
         let slots = weights_of(module).into_iter().map(|Weight { name, shape, values }| Slot {
             name,
             shape,
-            moments: Moments::new(&values),
+            moments: Some(Moments::new(&values)),
         });
-        Optimizer { slots: slots.collect() }
+        Optimizer { slots: slots.collect(), joined: None }
+    }
+
+    /// [`Optimizer::step`] for a module that stays where it is.
+    pub fn step_in<M: Module>(
+        &mut self,
+        module: &mut M,
+        gradients: GradientSum,
+        settings: &StepSettings,
+    ) -> StepResult {
+        let stays = module.clone();
+        let stays = if on_host(module) { without_values(stays) } else { stays };
+        let moved = std::mem::replace(module, stays);
+        let (moved, result) = self.step(moved, gradients, settings);
+        *module = moved;
+        result
     }
 
     /// Updates the weights.
@@ -72,11 +93,11 @@ impl Optimizer {
         let share = 1.0 / (gradients.utterances.max(1) as f64 * settings.loss_scale);
         let weights: Vec<Tensor<1>> =
             weights_of(&module).into_iter().map(|weight| weight.values).collect();
-        let on_host = weights[0].device() == Device::flex();
-        let (updated, norm) = if on_host {
-            self.step_on_host(weights, gradients, share, settings)
+        let (module, (updated, norm)) = if on_host(&module) {
+            // Without a second reference, the weights are changed in place.
+            (without_values(module), self.step_on_host(weights, gradients, share, settings))
         } else {
-            self.step_on_device(weights, gradients, share, settings)
+            (module, self.step_on_device(weights, gradients, share, settings))
         };
         (with_weights(module, updated), StepResult { gradient_norm: norm })
     }
@@ -100,84 +121,91 @@ impl Optimizer {
         let updated = self.slots.iter_mut().zip(weights).zip(gradients.into_tensors()).map(
             |((slot, weight), gradient)| {
                 let Some(gradient) = gradient else { return weight };
+                let moments = slot.moments.take().expect("joined on a GPU only");
                 let settings = settings.for_tensor(slot.shape.len(), (share * clip) as f32);
-                slot.update(weight, gradient, &settings)
+                let (weight, moments) = adamw::adamw_step(weight, gradient, moments, &settings);
+                slot.moments = Some(moments);
+                weight
             },
         );
         (updated.collect(), as_tensor)
     }
 
-    /// Nothing is read back: the clipping factor and the check for finite values stay tensors.
+    /// All weights at once: see [`joined`].
     fn step_on_device(
         &mut self,
-        weights: Vec<Tensor<1>>,
+        mut weights: Vec<Tensor<1>>,
         gradients: GradientSum,
         share: f64,
         settings: &StepSettings,
     ) -> (Vec<Tensor<1>>, Tensor<1>) {
         let device = weights[0].device();
-        let squares = gradients.tensors().iter().flatten().map(|g| g.clone().square().sum());
-        let squares = squares.fold(Tensor::zeros([1], &device), |sum: Tensor<1>, one| sum + one);
-        let norm = squares.sqrt() * share;
-        let usable = norm.clone().is_finite();
-        let factor = match settings.clip > 0.0 {
-            true => (norm.clone().recip() * settings.clip).clamp_max(1.0) * share,
-            false => norm.ones_like() * share,
-        };
-        let mut updated = Vec::with_capacity(weights.len());
-        for ((slot, weight), gradient) in
-            self.slots.iter_mut().zip(weights).zip(gradients.into_tensors())
-        {
-            let Some(gradient) = gradient else {
-                updated.push(weight);
-                continue;
-            };
-            let (before, old) = (slot.moments.clone(), weight.clone());
-            let settings = settings.for_tensor(slot.shape.len(), 1.0);
-            let new = slot.update(weight, gradient * factor.clone(), &settings);
-            let keep = |new: Tensor<1>, old: Tensor<1>| {
-                let usable = usable.clone().expand(new.dims());
-                old.mask_where(usable, new)
-            };
-            slot.moments = Moments {
-                mean: keep(slot.moments.mean.clone(), before.mean),
-                square: keep(slot.moments.square.clone(), before.square),
-                ema: keep(slot.moments.ema.clone(), before.ema),
-            };
-            updated.push(keep(new, old));
+        let gradients = gradients.into_tensors();
+        if gradients.iter().all(Option::is_none) {
+            return (weights, Tensor::zeros([1], &device));
         }
-        (updated, norm)
+        let mut joined = match self.joined.take() {
+            Some(joined) if joined.holds(&gradients) => joined,
+            other => {
+                self.joined = other;
+                self.join(&gradients, &device)
+            }
+        };
+        let norm = joined.step(&mut weights, &gradients, share, settings);
+        self.joined = Some(joined);
+        (weights, norm)
+    }
+
+    /// Joins the state of the weights that have a gradient; the others keep theirs.
+    fn join(&mut self, gradients: &[Option<Tensor<1>>], device: &Device) -> Joined {
+        let all: Vec<Moments<1>> = (0..self.slots.len()).map(|at| self.moments(at)).collect();
+        self.joined = None;
+        let mut trained = Vec::new();
+        for (at, (slot, moments)) in self.slots.iter_mut().zip(all).enumerate() {
+            match gradients.get(at) {
+                Some(Some(_)) => {
+                    trained.push((at, slot.shape.len(), moments));
+                    slot.moments = None;
+                }
+                _ => slot.moments = Some(moments),
+            }
+        }
+        Joined::new(trained, device)
+    }
+
+    /// The state of a weight, wherever it is.
+    fn moments(&self, at: usize) -> Moments<1> {
+        let own = self.slots[at].moments.clone();
+        own.or_else(|| self.joined.as_ref()?.moments(at)).expect("every weight has a state")
     }
 
     /// A module with the moving averages of the weights.
     pub fn averaged<M: Module>(&self, module: &M) -> M {
-        let means = self.slots.iter().map(|slot| slot.moments.ema.clone()).collect();
+        let means = (0..self.slots.len()).map(|at| self.moments(at).ema).collect();
         with_weights(module.valid(), means)
     }
 
     /// The state as named tensors, under the names of the weights.
     pub fn state(&self) -> OptimizerState {
-        let part = |pick: fn(&Moments<1>) -> &Tensor<1>| {
-            let weight = |slot: &Slot| Weight {
+        let part = |pick: fn(Moments<1>) -> Tensor<1>| {
+            let weight = |(at, slot): (usize, &Slot)| Weight {
                 name: slot.name.clone(),
                 shape: slot.shape.clone(),
-                values: pick(&slot.moments).clone(),
+                values: pick(self.moments(at)),
             };
-            self.slots.iter().map(weight).collect()
+            self.slots.iter().enumerate().map(weight).collect()
         };
-        OptimizerState {
-            mean: part(|m| &m.mean),
-            square: part(|m| &m.square),
-            ema: part(|m| &m.ema),
-        }
+        OptimizerState { mean: part(|m| m.mean), square: part(|m| m.square), ema: part(|m| m.ema) }
     }
 
     /// Replaces the state. It must have this module's names and shapes.
     pub fn restore(&mut self, state: OptimizerState) {
         let OptimizerState { mean, square, ema } = state;
         let parts = mean.into_iter().zip(square).zip(ema);
+        self.joined = None;
         for (slot, ((mean, square), ema)) in self.slots.iter_mut().zip(parts) {
-            slot.moments = Moments { mean: mean.values, square: square.values, ema: ema.values };
+            let (mean, square, ema) = (mean.values, square.values, ema.values);
+            slot.moments = Some(Moments { mean, square, ema });
         }
     }
 }
@@ -193,12 +221,9 @@ pub struct OptimizerState {
     pub ema: Vec<Weight>,
 }
 
-impl Slot {
-    fn update(&mut self, weight: Tensor<1>, gradient: Tensor<1>, settings: &AdamW) -> Tensor<1> {
-        let (weight, moments) = adamw::adamw_step(weight, gradient, self.moments.clone(), settings);
-        self.moments = moments;
-        weight
-    }
+/// Whether the weights are in host memory.
+fn on_host<M: Module>(module: &M) -> bool {
+    module.devices().iter().all(|device| device.clone().inner() == Device::flex())
 }
 
 impl StepSettings {
@@ -215,3 +240,6 @@ impl StepSettings {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -16,13 +16,15 @@ use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use tandem_data::audio::AudioConfig;
 use tandem_data::audio::mel::MelConfig;
-use tandem_data::text::{FrontEnd, SymbolTable, TextConfig, TextError};
+use tandem_data::text::{FrontEnd, Pronunciation, SymbolTable, TextConfig, TextError};
 use tandem_units::{Hint, Seed};
 
-/// Raised when voices of older checkpoints cannot be used any more.
+/// Raised when the document or the weights of a voice mean something else than before.
 ///
-/// 2: weights have standard names, such as `encoder.*` and `qkv`; version 1 had `reader.*` and `attend`.
-pub const VOICE_VERSION: u32 = 2;
+/// 2: weights have standard names, such as `encoder.*` and `qkv`; version 1 had `reader.*` and `attend`, and is refused.
+/// 3: `auto` reads Persian in phonemes. Version 2 is read; its `auto` is [`Pronunciation::BuiltInEnglish`].
+pub const VOICE_VERSION: u32 = 3;
+const OLDEST_VERSION: u32 = 2;
 
 /// The tensor set with the moving averages of the weights, which synthesis uses.
 pub const EMA: &str = "ema";
@@ -98,7 +100,7 @@ pub enum VoiceError {
         source: WeightsError,
     },
     #[error(
-        "the voice in `{}` has format version {found}, this program reads version {VOICE_VERSION}",
+        "the voice in `{}` has format version {found}, this program reads versions {OLDEST_VERSION} to {VOICE_VERSION}",
         path.display()
     )]
     Version { path: PathBuf, found: u32 },
@@ -191,11 +193,15 @@ pub fn read_older_document(contents: &Contents, path: &Path) -> Result<VoiceDocu
     };
     // The version is checked first: another one may have other fields.
     if let Some(found) = voice.get("version").and_then(serde_json::Value::as_u64)
-        && found != u64::from(VOICE_VERSION)
+        && !(u64::from(OLDEST_VERSION)..=u64::from(VOICE_VERSION)).contains(&found)
     {
         return Err(VoiceError::Version { path: path.into(), found: found as u32 });
     }
-    let document: VoiceDocument = contents.document(VOICE)?;
+    let mut document: VoiceDocument = contents.document(VOICE)?;
+    if document.version < 3 && document.text.pronunciation == Pronunciation::Auto {
+        document.text.pronunciation = Pronunciation::BuiltInEnglish;
+    }
+    document.version = VOICE_VERSION;
     let expected = SymbolTable::standard().version();
     if document.symbols > expected {
         return Err(VoiceError::Symbols { path: path.into(), found: document.symbols, expected });
@@ -233,8 +239,36 @@ mod tests {
         let error = read_document(&contents, Path::new("run/step-00000100")).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "the voice in `run/step-00000100` has format version 1, this program reads version 2"
+            "the voice in `run/step-00000100` has format version 1, this program reads versions 2 to 3"
         );
         assert!(error.hint().unwrap().contains("the version of tandem that trained it"));
+    }
+
+    #[test]
+    fn a_voice_that_read_persian_in_characters_still_does() {
+        let read = |version: u32, pronunciation| {
+            let table = SymbolTable::standard();
+            let document = VoiceDocument {
+                version,
+                size: ModelSize::Tiny,
+                config: VoiceConfig::of(ModelSize::Tiny, table.len(), 2, 80),
+                scale: MelScale { mean: -5.0, deviation: 2.0, level: None },
+                mel: MelConfig::SPEECH_22K,
+                audio: AudioConfig::default(),
+                text: TextConfig { pronunciation, ..TextConfig::default() },
+                lexicon: None,
+                symbols: table.version(),
+                languages: vec!["en".into(), "fa".into()],
+                speakers: vec![],
+            };
+            let mut contents = Contents::new(100);
+            contents.add_document(VOICE, &document).unwrap();
+            let read = read_document(&contents, Path::new("run")).unwrap();
+            assert_eq!(read.version, VOICE_VERSION);
+            read.text.pronunciation
+        };
+        assert_eq!(read(2, Pronunciation::Auto), Pronunciation::BuiltInEnglish);
+        assert_eq!(read(2, Pronunciation::Espeak), Pronunciation::Espeak);
+        assert_eq!(read(3, Pronunciation::Auto), Pronunciation::Auto);
     }
 }

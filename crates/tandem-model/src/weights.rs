@@ -43,6 +43,12 @@ pub fn with_weights<M: Module>(module: M, weights: Vec<Tensor<1>>) -> M {
     module
 }
 
+/// The module with shapes only. The weights that [`weights_of`] returned before have one reference less, and
+/// [`with_weights`] puts them back.
+pub fn without_values<M: Module>(module: M) -> M {
+    module.map(&mut Clear)
+}
+
 /// The module with weights by name, on this device. The error names a tensor that is missing or has
 /// another shape.
 pub fn with_named<M: Module>(
@@ -116,6 +122,20 @@ impl ModuleVisitor for Gather<'_> {
             let count = gradient.shape().num_elements();
             gradient.reshape([count])
         }));
+    }
+}
+
+struct Clear;
+
+impl ModuleMapper for Clear {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        param.map(|old| {
+            let (shape, trained) = (old.dims(), old.is_require_grad());
+            let (tracked, device) = (old.is_autodiff(), old.inner().device());
+            // One value, repeated without memory.
+            let zeros: Tensor<D> = Tensor::<D>::zeros([1; D], &device).expand(shape);
+            if tracked { zeros.autodiff().set_require_grad(trained) } else { zeros }
+        })
     }
 }
 

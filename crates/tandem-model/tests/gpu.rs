@@ -8,13 +8,13 @@
 
 mod gpu {
     #[cfg(feature = "cuda")]
-    pub mod driver_counts;
+    pub mod kernel_cache;
+    #[cfg(feature = "cuda")]
+    pub mod memory_phases;
     pub mod real_voice;
 }
 
 use burn::tensor::{Device, Tensor, TensorData};
-#[cfg(feature = "cuda")]
-use gpu::driver_counts::{self, Counted, count_steps};
 use gpu::real_voice::{self, Transferred};
 use std::env;
 use std::path::Path;
@@ -33,8 +33,6 @@ use tandem_device::placement::{DeviceSettings, MemoryLimits, Mode, OpenDevices, 
 use tandem_model::device_mel::{
     BAND_TOLERANCE, DeviceMel, SoundBatch, TOLERANCE, choose_mel_place,
 };
-#[cfg(feature = "cuda")]
-use tandem_model::network::size::{ModelSize, VoiceConfig};
 use tandem_model::train_batch::{AlignedBatch, DeviceBatch};
 use tandem_units::{Bytes, Hint};
 
@@ -368,7 +366,8 @@ fn products_of_f32_keep_all_bits() {
 #[test]
 fn tf32_is_a_choice_and_only_where_the_device_has_it() {
     if env::var_os(IN_CHILD).is_none() {
-        return in_child("tf32_is_a_choice_and_only_where_the_device_has_it", &[]);
+        in_child("tf32_is_a_choice_and_only_where_the_device_has_it", &[]);
+        return;
     }
     let id = DeviceId { backend: BACKEND, index: 1 };
     if !cfg!(feature = "cuda") {
@@ -384,43 +383,6 @@ fn tf32_is_a_choice_and_only_where_the_device_has_it() {
     eprintln!("TF32 products: {model:.2e}, on the data device {data:.2e}");
     assert!(data < 1e-6 && (5e-6..1e-3).contains(&model), "{data} {model}");
     assert_eq!(open(id).unwrap_err(), DeviceError::OpenOtherwise { id });
-}
-
-/// Launches, copies and synchronisations of training steps of the smallest voice.
-#[cfg(feature = "cuda")]
-#[test]
-fn a_step_launches_copies_and_waits_no_more_than_its_budget() {
-    let _alone = alone();
-    let devices = placed(0, 1).open().unwrap();
-    let batch = batches(host_batch().mel()).remove(0);
-    let counted = count_steps(&real_voice::config(), &batch, &devices);
-    eprintln!("{counted}");
-    let Counted { steps, upload, training } = counted;
-    // The training thread neither copies from the device nor waits for it; the test itself waits at the end,
-    // which may count once more than a wait without work.
-    assert_eq!(training.copies_to_host, 0, "{counted}");
-    assert!(training.synchronisations <= 1, "{counted}");
-    assert_eq!(upload.launches, 0, "a transfer computes nothing: {counted}");
-    assert!(training.launches <= LAUNCH_BUDGET * steps, "{counted}");
-}
-
-/// Launches of a step of the smallest voice, with a tenth of room.
-#[cfg(feature = "cuda")]
-const LAUNCH_BUDGET: u64 = 1000;
-
-/// The same of a whole model, by `scripts/cuda_tests.sh launches`. Kernels are compiled and not computed.
-#[cfg(feature = "cuda")]
-#[test]
-#[ignore = "compiles every kernel of a model: minutes"]
-fn launches_of_a_model_size() {
-    let size = env::var("TANDEM_TEST_MODEL_SIZE").unwrap_or_else(|_| "tiny".into());
-    let size = ModelSize::ALL.into_iter().find(|known| known.name() == size).expect("a size");
-    let devices = placed(0, 1).open().unwrap();
-    driver_counts::stop_computing();
-    let config = VoiceConfig::of(size, 100, 2, 80);
-    let shape = BatchShape { rows: 8, frames: 128, symbols: 32 };
-    let batch = AlignedBatch::fullest(shape, &config, 64);
-    eprintln!("{}: {}", size.name(), count_steps(&config, &batch, &devices));
 }
 
 #[test]
@@ -490,18 +452,19 @@ fn drivers_since_cuda_12_0_work_and_older_ones_are_refused() {
     }
 }
 
-/// Runs one test of this program in a process of its own, which may open devices otherwise.
-fn in_child(name: &str, variables: &[(&str, &str)]) {
+/// Runs one test of this program in a process of its own, which may open devices otherwise. Returns what it said.
+fn in_child(name: &str, variables: &[(&str, &str)]) -> String {
     let outcome = Command::new(env::current_exe().unwrap())
         .args(["--exact", name, "--nocapture"])
         .env(IN_CHILD, "1")
         .envs(variables.iter().copied())
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&outcome.stderr);
+    let said = String::from_utf8_lossy(&outcome.stderr).into_owned();
     let ran = String::from_utf8_lossy(&outcome.stdout).contains("1 passed");
     assert!(outcome.status.success() && ran && !said.contains("panicked"), "{said}");
     eprint!("{said}");
+    said
 }
 
 const IN_CHILD: &str = "TANDEM_TEST_IN_CHILD";

@@ -1,7 +1,9 @@
 //! The whole voice with a few hundred weights: padding, gradients, optimizer steps, synthesis.
 
+use tandem_data::batch::BatchShape;
 use tandem_model::alignment::{Aligner, log_likelihoods};
 use tandem_model::gradients::{GradientReducer, GradientSum, LocalGradients, ReduceError};
+use tandem_model::micro_batches::batch_gradients;
 use tandem_model::network::ops::Lengths;
 use tandem_model::network::size::{ModelSize, VoiceConfig};
 use tandem_model::network::voice::Voice;
@@ -239,6 +241,89 @@ fn stepped(voice: &Voice, batches: &[DeviceBatch]) -> Vec<f32> {
     }
     let (voice, _) = Optimizer::new(voice).step(voice.clone(), sum, &settings(1));
     values(&voice)
+}
+
+/// Losses, then gradients, of a batch.
+fn numbers(sum: GradientSum) -> (usize, Vec<f32>) {
+    let losses = sum.losses.clone().unwrap();
+    let losses = [losses.prior, losses.duration, losses.flow].map(|loss| loss.into_scalar::<f32>());
+    let gradient = |g: &Option<Tensor<1>>| g.clone().unwrap().try_into_vec_as::<f32>().unwrap();
+    let gradients = sum.tensors().iter().flat_map(gradient);
+    (sum.utterances, losses.into_iter().chain(gradients).collect())
+}
+
+#[test]
+fn micro_batches_give_the_gradients_of_the_whole_batch() {
+    let voice = perturbed(3);
+    // The last batches have an empty row in the middle, at the end, and only one row that is not empty.
+    let batches: [&[[usize; 3]]; 6] = [
+        &ROWS,
+        &ROWS[..2],
+        &ROWS[..1],
+        &[[5, 12, 8], [0, 0, 0], [6, 16, 0], [2, 3, 4]],
+        &[[5, 12, 8], [3, 7, 12], [0, 0, 0], [0, 0, 0]],
+        &[[0, 0, 0], [5, 12, 8]],
+    ];
+    for rows in batches {
+        let batch = batch(rows, [9, 24, 16]).to_device(&device());
+        let losses = voice.losses(&batch);
+        let mut whole = GradientSum::default();
+        whole.add(&voice, (losses.total() * 2.0).backward(), batch.utterances);
+        whole.add_losses(losses.inner());
+        let (count, whole) = numbers(whole);
+        let (micro_count, micro) = numbers(batch_gradients(&voice, &batch, 2.0));
+        assert_eq!((micro_count, micro.len()), (count, whole.len()), "{rows:?}");
+        let size = whole.iter().fold(0f32, |most, value| most.max(value.abs()));
+        for (index, (micro, whole)) in micro.iter().zip(&whole).enumerate() {
+            let error = (micro - whole).abs() / size;
+            assert!(error < 1e-5, "{rows:?}: value {index} is {micro}, not {whole}");
+        }
+    }
+}
+
+#[test]
+fn gradients_do_not_depend_on_the_number_of_threads() {
+    // Large enough for operations that threads share.
+    let config = VoiceConfig::of(ModelSize::Tiny, 11, 2, 80);
+    let shape = BatchShape { rows: 5, frames: 220, symbols: 40 };
+    let batch = AlignedBatch::fullest(shape, &config, 32).to_device(&device());
+    let on = |threads| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        let voice = Voice::new(&config, Seed(3), &device().autodiff());
+        pool.install(|| numbers(batch_gradients(&voice, &batch, 1.0)))
+    };
+    let first = on(1);
+    for threads in [1, 2, 3, 4] {
+        assert_eq!(on(threads), first, "on {threads} threads");
+    }
+}
+
+#[test]
+fn a_step_changes_weights_in_place_but_not_those_of_a_copy() {
+    let batch = batch(&ROWS, [9, 24, 16]).to_device(&device());
+    let mut voice = perturbed(3);
+    let mut optimizer = Optimizer::new(&voice);
+    let (copy, before) = (voice.clone(), values(&voice));
+    let state = |optimizer: &Optimizer| {
+        let state = optimizer.state();
+        [state.mean, state.square, state.ema].map(|list| {
+            let numbers =
+                |w: tandem_model::weights::Weight| w.values.try_into_vec_as::<f32>().unwrap();
+            list.into_iter().flat_map(numbers).collect::<Vec<f32>>()
+        })
+    };
+    let (old_optimizer, old_state) = (optimizer.clone(), state(&optimizer));
+    let (other, _) =
+        optimizer.clone().step(voice.clone(), batch_gradients(&voice, &batch, 1.0), &settings(1));
+    let gradients = batch_gradients(&voice, &batch, 1.0);
+    optimizer.step_in(&mut voice, gradients, &settings(1));
+    assert_eq!(values(&voice), values(&other), "both ways change the weights alike");
+    assert_ne!(values(&voice), before);
+    assert_eq!(values(&copy), before);
+    assert_eq!(state(&old_optimizer), old_state);
+    assert_ne!(state(&optimizer), old_state);
+    // Trainable as before.
+    assert!(batch_gradients(&voice, &batch, 1.0).tensors().iter().all(Option::is_some));
 }
 
 #[test]

@@ -11,8 +11,8 @@ use std::borrow::Cow;
 
 pub use crate::facts::{
     CacheState, Checkpoint, Data, Decision, DecisionOutcome, DeviceRole, DeviceSample, Doing,
-    EmptyStep, Final, Health, QueueLevel, RunOutcome, Skipped, SlotChange, SlotState, Span,
-    StageInterval, StartReason, Started, Validation, WarmUp, Warning,
+    EmptyStep, Final, Health, Kernels, QueueLevel, RunOutcome, Skipped, SlotChange, SlotState,
+    Span, StageInterval, StartReason, Started, Validation, WarmUp, Warning,
 };
 pub use crate::header::{HostFacts, RunHeader, Schema};
 pub use crate::ranks::RankInterval;
@@ -73,6 +73,8 @@ events! {
     Data(Data) = "data",
     /// A padded shape was run once before step 1.
     WarmUp(WarmUp) = "warm_up",
+    /// Kernels tuned and compiled before step 1.
+    Kernels(Kernels) = "kernels",
     /// The controlled start ended.
     Started(Started) = "started",
     /// What a stage did since its last such line.

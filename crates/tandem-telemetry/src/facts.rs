@@ -8,6 +8,7 @@ use crate::clock::Nanos;
 use crate::event::Name;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
+use std::fmt;
 use tandem_units::{Bytes, Ticket};
 
 /// What a run found in its corpus at the start.
@@ -61,6 +62,23 @@ pub struct WarmUp {
     #[serde(alias = "of")]
     pub total: u32,
     /// How long one step on it took, compiling included.
+    pub took: Nanos,
+}
+
+/// Kernels tuned and compiled before step 1, and those taken from the cache.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Kernels {
+    /// Tuning results of earlier starts.
+    pub cached_tuned: u64,
+    /// Kernels that earlier starts compiled.
+    pub cached_compiled: u64,
+    /// How long both took then.
+    pub saved: Nanos,
+    /// Tuned by this run.
+    pub tuned: u64,
+    /// Compiled by this run.
+    pub compiled: u64,
+    /// How long both took, counted once where they overlap.
     pub took: Nanos,
 }
 
@@ -378,4 +396,48 @@ impl RunOutcome {
 /// JSON has no NaN: it is written as `null` and read back as NaN.
 fn number_or_null<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
     Ok(Option::<f64>::deserialize(deserializer)?.unwrap_or(f64::NAN))
+}
+
+impl fmt::Display for Kernels {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Kernels { cached_tuned, cached_compiled, saved, tuned, compiled, took } = self;
+        let cached = format!(
+            "{cached_tuned} tuned, {cached_compiled} compiled from the cache, {saved} saved"
+        );
+        let new = format!("{tuned} tuned, {compiled} compiled in {took}");
+        match (cached_tuned + cached_compiled > 0, tuned + compiled > 0) {
+            (true, true) => write!(f, "{cached}; {new}"),
+            (true, false) => write!(f, "{cached}; none new"),
+            (false, true) => write!(f, "{new}, stored for the next start"),
+            (false, false) => f.write_str("none tuned or compiled"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(cached: (u64, u64, Nanos), new: (u64, u64, Nanos), text: &str) {
+        let (cached_tuned, cached_compiled, saved) = cached;
+        let (tuned, compiled, took) = new;
+        let kernels = Kernels { cached_tuned, cached_compiled, saved, tuned, compiled, took };
+        assert_eq!(kernels.to_string(), text);
+    }
+
+    #[test]
+    fn a_start_says_what_the_cache_saved() {
+        let none = (0, 0, Nanos(0));
+        let many = (24, 99, Nanos::millis(38_100));
+        let few = (1, 2, Nanos::millis(400));
+        check(none, none, "none tuned or compiled");
+        check(none, many, "24 tuned, 99 compiled in 38.10 s, stored for the next start");
+        check(many, none, "24 tuned, 99 compiled from the cache, 38.10 s saved; none new");
+        check(
+            many,
+            few,
+            "24 tuned, 99 compiled from the cache, 38.10 s saved; 1 tuned, 2 compiled in 400.00 ms",
+        );
+    }
 }

@@ -8,8 +8,8 @@
 use crate::clock::Nanos;
 use crate::error::TelemetryError;
 use crate::event::{
-    Decision, DeviceSample, Doing, Event, Name, QueueLevel, SlotChange, SlotState, Span, Stamped,
-    Step,
+    Decision, DeviceSample, Doing, Event, Kernels, Name, QueueLevel, SlotChange, SlotState, Span,
+    Stamped, Step,
 };
 use crate::perfetto_messages::{
     CounterUnit, DebugAnnotation, EventType, NEEDS_STATE, Trace as TraceMessage, TracePacket,
@@ -90,6 +90,10 @@ impl Trace {
             Event::Warning(warning) => self.note(at, "warning", warning.text.clone()),
             Event::WarmUp(warm_up) => {
                 self.note(at, "warm-up", format!("shape {} of {}", warm_up.number, warm_up.total));
+            }
+            Event::Kernels(kernels) => {
+                let Kernels { tuned, compiled, took, .. } = kernels;
+                self.note(at, "kernels", format!("{tuned} tuned, {compiled} compiled in {took}"));
             }
             Event::Started(started) => {
                 self.note(at, "started", format!("waited {}", started.waited));

@@ -6,7 +6,9 @@
 
 use crate::advice::{Advice, advice};
 use crate::clock::Nanos;
-use crate::event::{Data, Decision, DeviceRole, Health, Name, RunOutcome, Started, Warning};
+use crate::event::{
+    Data, Decision, DeviceRole, Health, Kernels, Name, RunOutcome, Started, Warning,
+};
 use crate::grade::{Grading, grade};
 use crate::pending::Pending;
 use crate::ranks::{RankReport, rank_report};
@@ -51,6 +53,9 @@ pub struct Report {
     /// Shapes compiled before step 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warm_up: Option<WarmUpSums>,
+    /// Kernels tuned and compiled before step 1, and those from the cache.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernels: Option<Kernels>,
     /// The controlled start.
     pub start: Option<Started>,
     pub adaptation: Adaptation,
@@ -203,6 +208,7 @@ impl Report {
             grading: grade(summary, &rules.targets),
             advice: advice(summary, rules),
             warm_up: summary.warm_up.clone(),
+            kernels: summary.kernels.clone(),
             start: summary.started.clone(),
             adaptation: adaptation(summary),
             skips: SkipReport {

@@ -27,6 +27,9 @@ impl Display for Report {
             let shapes = count_of(warm_up.shapes, "shape");
             writeln!(f, "warm-up   {shapes} compiled before the first step: {}", warm_up.took)?;
         }
+        if let Some(kernels) = &self.kernels {
+            writeln!(f, "kernels   {kernels}")?;
+        }
         if let Some(start) = &self.start {
             writeln!(f, "start     {}", started(start))?;
         }

@@ -7,7 +7,7 @@
 use crate::clock::Nanos;
 use crate::error::TelemetryError;
 use crate::event::{
-    Data, Decision, DecisionOutcome, DeviceRole, DeviceSample, Event, Final, Health, Name,
+    Data, Decision, DecisionOutcome, DeviceRole, DeviceSample, Event, Final, Health, Kernels, Name,
     QueueLevel, RunHeader, Skipped, StageInterval, Stamped, Started, Step, Validation, WarmUp,
     Warning,
 };
@@ -31,6 +31,8 @@ pub struct Summary {
     pub last_at: Nanos,
     /// Shapes compiled before step 1.
     pub warm_up: Option<WarmUpSums>,
+    /// Kernels tuned and compiled before step 1, and those from the cache.
+    pub kernels: Option<Kernels>,
     /// The end of the controlled start.
     pub started: Option<Started>,
     pub steps: StepSums,
@@ -288,6 +290,7 @@ impl Summary {
             Event::Run(header) => self.header = Some((**header).clone()),
             Event::Data(data) => self.data = Some(data.clone()),
             Event::WarmUp(warm_up) => self.warm_up.get_or_insert_default().add(warm_up),
+            Event::Kernels(kernels) => self.kernels = Some(kernels.clone()),
             Event::Started(started) => self.started = Some(started.clone()),
             Event::Stage(interval) => self.add_stage(interval),
             Event::Step(step) => self.steps.add(step),

@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 use tandem_telemetry::event::{
     CacheState, Checkpoint, Data, Decision, DecisionOutcome, DeviceRole, DeviceSample, Doing,
-    EmptyStep, Event, Final, Health, HostFacts, Kind, Loss, QueueLevel, RankInterval, RunHeader,
-    RunOutcome, Schema, Skipped, SlotChange, SlotState, Span, StageInterval, Stamped, StartReason,
-    Started, Step, Validation, WarmUp, Warning,
+    EmptyStep, Event, Final, Health, HostFacts, Kernels, Kind, Loss, QueueLevel, RankInterval,
+    RunHeader, RunOutcome, Schema, Skipped, SlotChange, SlotState, Span, StageInterval, Stamped,
+    StartReason, Started, Step, Validation, WarmUp, Warning,
 };
 use tandem_telemetry::{Nanos, Pending};
 use tandem_units::{Bytes, Epoch, Ticket};
@@ -46,7 +46,16 @@ fn start_events() -> Vec<Event> {
         seconds: 1.5,
         workers: 2,
     };
-    vec![Event::Run(Box::new(header)), data.into(), warm_up.into(), started.into()]
+    let kernels = Kernels {
+        cached_tuned: 24,
+        cached_compiled: 99,
+        saved: Nanos(6),
+        tuned: 1,
+        compiled: 2,
+        took: Nanos(7),
+    };
+    let header = Event::Run(Box::new(header));
+    vec![header, data.into(), warm_up.into(), kernels.into(), started.into()]
 }
 
 fn pipeline_events() -> Vec<Event> {

@@ -3,7 +3,8 @@
 //!
 //! In: a corpus directory and [`DataSettings`]. Out: [`Prepared`], an open cache and a
 //! [`Summary`]. A warm start only reads the cache and compares the stamps of the recordings.
-//! Memory does not grow with the length of the recordings; a row costs about half a kilobyte.
+//! Memory does not grow with the length of the recordings, nor with the texts: of a row of the manifest
+//! sixteen bytes stay.
 //! Next: [`mod@crate::feed`].
 
 pub mod row; // 1. one row: unchanged in the cache, or processed
@@ -16,22 +17,23 @@ use crate::prepare::ranks::{RowWorkers, decode_leftovers, encode_leftovers, end_
 use crate::prepare::row::{
     ChangeCheck, Fault, Features, OldRows, PrepareContext, ProcessedRows, RowChunk, open_root,
 };
-use crate::prepare::summary::{Summary, peak_memory, rejected_as_tsv};
-use crate::prepare::too_long::TooLong;
+use crate::prepare::summary::{RowCounts, Summary, peak_memory, rejected_as_tsv};
 use crate::prepare::writer::{CacheWriter, PrepareCounts};
 use crate::{DataSettings, TrainError};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tandem_cluster::Cluster;
 use tandem_data::DataError;
 use tandem_data::audio::mel::MelExtractor;
 use tandem_data::cache::index::Source;
 use tandem_data::cache::{
-    Cache, CacheLocation, Draft, Fingerprint, Found, Leftovers, Meta, Row, RowState, Stamp,
+    Cache, CacheLocation, Draft, Fingerprint, Found, FoundRow, Leftovers, Meta, RowBuffer,
+    RowState, Stamp,
 };
-use tandem_data::corpus::{Corpus, RejectReason, RejectedRow, Utterance};
+use tandem_data::corpus::{Corpus, CorpusRow, CorpusRows, RejectReason, RejectedRow};
 use tandem_data::text::FrontEnd;
 use tandem_disk::directory_lock::{self, Attempt, DirectoryLock};
 use tandem_disk::replace_file::replace_file;
@@ -121,15 +123,15 @@ pub fn prepare(
         options,
         front_end,
     };
-    let (cache, counts) = match &options.cluster {
+    let ((cache, rows), counts) = match &options.cluster {
         Some(cluster) if !cluster.is_first() => preparation.help(cluster, watcher, cancel)?,
         Some(cluster) => preparation.lead(cluster, watcher, cancel)?,
         None => match preparation.open_warm()? {
-            Ok(cache) => (cache, PrepareCounts::default()),
+            Ok(warm) => (warm, PrepareCounts::default()),
             Err(_) => preparation.build(None, watcher, cancel)?,
         },
     };
-    let mut prepared = preparation.describe(cache, counts)?;
+    let mut prepared = preparation.describe(cache, rows, counts)?;
     prepared.summary.took = Seconds(start.elapsed().as_secs_f64());
     prepared.summary.peak_memory = peak_memory();
     prepared.check_limit(options.max_rejected)
@@ -148,6 +150,34 @@ impl Prepared {
             0 => TrainError::NothingUsable { rejected, rows, list, too_long },
             _ => TrainError::TooManyRejected { rejected, rows, limit, list, too_long },
         })
+    }
+}
+
+/// A cache whose rows were all read.
+type WarmCache = (Arc<Cache>, CountedRows);
+
+/// What the summary needs of the rows of a cache: counts, and the unusable ones.
+struct CountedRows {
+    counts: RowCounts,
+    rejected: Vec<RejectedRow>,
+}
+
+impl CountedRows {
+    fn none_of(cache: &Cache, settings: &DataSettings) -> CountedRows {
+        CountedRows { counts: RowCounts::none_of(cache, settings), rejected: Vec::new() }
+    }
+
+    fn add(&mut self, cache: &Cache, row: &FoundRow<'_>) {
+        self.counts.add(&row.record);
+        if row.record.state() == RowState::Rejected {
+            self.rejected.extend(rejected_row(cache, row));
+        }
+    }
+
+    fn join(mut self, other: CountedRows) -> CountedRows {
+        self.counts.join(other.counts);
+        self.rejected.extend(other.rejected);
+        self
     }
 }
 
@@ -170,8 +200,8 @@ struct StaleCache {
 }
 
 impl Preparation<'_> {
-    /// The cache, if the corpus did not change since it was built.
-    fn open_warm(&self) -> Result<Result<Arc<Cache>, StaleCache>, TrainError> {
+    /// The cache and its rows, if the corpus did not change since it was built.
+    fn open_warm(&self) -> Result<Result<WarmCache, StaleCache>, TrainError> {
         let cache = match Cache::open(&self.directory, self.fingerprint) {
             Found::Ready(cache) => Arc::<Cache>::from(cache),
             Found::Nothing => return Ok(Err(StaleCache { old: None, damage: None })),
@@ -180,18 +210,20 @@ impl Preparation<'_> {
                 return Ok(Err(StaleCache { old: None, damage }));
             }
         };
+        let features = self.options.features == Features::OnTheFly || cache.meta().features;
+        let may_be_fresh = features
+            && self.options.change_check == ChangeCheck::Stamps
+            && self.sources_unchanged(&cache)?;
+        let rows = if may_be_fresh { self.fresh_rows(&cache)? } else { None };
+        if let Some(rows) = rows {
+            return Ok(Ok((cache, rows)));
+        }
+        // A damaged block has damaged rows, so a fresh cache has none.
         let damage = match cache.damaged_blocks() {
             0 => None,
             blocks => Some(format!("{blocks} blocks of the index were damaged")),
         };
-        let features = self.options.features == Features::OnTheFly || cache.meta().features;
-        let fresh = features
-            && damage.is_none()
-            && self.options.change_check == ChangeCheck::Stamps
-            && self.sources_unchanged(&cache)?
-            && !may_have_appeared(&cache)
-            && self.rows_fresh(&cache)?;
-        if fresh { Ok(Ok(cache)) } else { Ok(Err(StaleCache { old: Some(cache), damage })) }
+        Ok(Err(StaleCache { old: Some(cache), damage }))
     }
 
     fn sources_unchanged(&self, cache: &Cache) -> Result<bool, TrainError> {
@@ -200,28 +232,38 @@ impl Preparation<'_> {
     }
 
     /// Compares the stamp of every recording and the checksum of every text, on all workers: a
-    /// million comparisons take most of a second on one.
-    fn rows_fresh(&self, cache: &Cache) -> Result<bool, TrainError> {
+    /// million comparisons take most of a second on one. Counts the rows, if nothing changed.
+    fn fresh_rows(&self, cache: &Cache) -> Result<Option<CountedRows>, TrainError> {
         let root = open_root(self.root)?;
         let share = cache.len().div_ceil(self.options.workers.max(1)).max(1);
         let ranges =
             (0..cache.len()).step_by(share).map(|from| from..cache.len().min(from + share));
         let root = &root;
+        let check = |range: Range<usize>| {
+            let mut rows = CountedRows::none_of(cache, self.settings);
+            let fresh = cache.all_fresh(root, range, |row| {
+                rows.add(cache, row);
+                is_settled(row)
+            })?;
+            Ok::<_, DataError>(fresh.then_some(rows))
+        };
+        let check = &check;
         std::thread::scope(|scope| {
             let checks: Vec<_> = ranges
                 .map(|range| {
                     std::thread::Builder::new()
                         .name("tandem-stamps".into())
-                        .spawn_scoped(scope, move || cache.all_fresh(root, range))
+                        .spawn_scoped(scope, move || check(range))
                 })
                 .collect();
-            let mut fresh = true;
+            let mut all = Some(CountedRows::none_of(cache, self.settings));
             for check in checks {
                 let failed = |source| DataError::Read { path: self.root.to_path_buf(), source };
                 let check = check.map_err(failed)?.join();
-                fresh &= check.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+                let rows = check.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+                all = all.zip(rows).map(|(all, rows)| all.join(rows));
             }
-            Ok(fresh)
+            Ok(all)
         })
     }
 
@@ -231,10 +273,10 @@ impl Preparation<'_> {
         cluster: &Cluster,
         watcher: &mut dyn Watcher,
         cancel: &CancelToken,
-    ) -> Result<(Arc<Cache>, PrepareCounts), TrainError> {
+    ) -> Result<(WarmCache, PrepareCounts), TrainError> {
         self.check_shared(cluster)?;
         let done = match self.open_warm()? {
-            Ok(cache) => (cache, PrepareCounts::default()),
+            Ok(warm) => (warm, PrepareCounts::default()),
             Err(_) => self.build(Some(cluster), watcher, cancel)?,
         };
         cluster.broadcast(0, Vec::new())?;
@@ -247,7 +289,7 @@ impl Preparation<'_> {
         cluster: &Cluster,
         watcher: &mut dyn Watcher,
         cancel: &CancelToken,
-    ) -> Result<(Arc<Cache>, PrepareCounts), TrainError> {
+    ) -> Result<(WarmCache, PrepareCounts), TrainError> {
         self.check_shared(cluster)?;
         let left = cluster.broadcast(0, Vec::new())?;
         if !left.is_empty() {
@@ -262,7 +304,7 @@ impl Preparation<'_> {
             })?;
         }
         match self.open_warm()? {
-            Ok(cache) => Ok((cache, PrepareCounts::default())),
+            Ok(warm) => Ok((warm, PrepareCounts::default())),
             // A recording changed meanwhile.
             Err(_) => self.build(None, watcher, cancel),
         }
@@ -280,15 +322,15 @@ impl Preparation<'_> {
         cluster: Option<&Cluster>,
         watcher: &mut dyn Watcher,
         cancel: &CancelToken,
-    ) -> Result<(Arc<Cache>, PrepareCounts), TrainError> {
+    ) -> Result<(WarmCache, PrepareCounts), TrainError> {
         let lock = self.take_lock(watcher, cancel)?;
         // The process that held the lock may have built the same cache.
         let stale = match self.open_warm()? {
-            Ok(cache) => return Ok((cache, PrepareCounts::default())),
+            Ok(warm) => return Ok((warm, PrepareCounts::default())),
             Err(stale) => stale,
         };
         let sources = self.stamp_sources()?;
-        let corpus = Corpus::read(self.corpus, &self.settings.corpus)?;
+        let rows = Corpus::rows(self.corpus, &self.settings.corpus)?;
         let old = stale.old;
         let draft = Draft::begin(&self.directory, self.fingerprint, lock, old.as_deref())?;
         let leftovers = draft.leftovers(old.as_deref())?;
@@ -298,7 +340,7 @@ impl Preparation<'_> {
         let context = Arc::new(self.context(leftovers, old.clone())?);
         let mut writer = CacheWriter::new(draft, old);
         let workers = RowWorkers::new(context.clone(), cluster.cloned());
-        let written = self.write_rows(corpus, workers, &mut writer, watcher, cancel);
+        let written = self.write_rows(rows, workers, &mut writer, watcher, cancel);
         let written = written.and_then(|()| Ok(cluster.map_or(Ok(()), end_service)?));
         match written {
             Ok(()) => {}
@@ -320,7 +362,12 @@ impl Preparation<'_> {
             0 => stale.damage,
             rows => stale.damage.or(Some(format!("{rows} rows of the cache were damaged"))),
         };
-        Ok((Arc::new(cache), counts))
+        let mut rows = CountedRows::none_of(&cache, self.settings);
+        let mut buffer = RowBuffer::default();
+        for row in 0..cache.len() {
+            cache.read_row(row, &mut buffer).iter().for_each(|row| rows.add(&cache, row));
+        }
+        Ok(((Arc::new(cache), rows), counts))
     }
 
     fn take_lock(
@@ -375,18 +422,16 @@ impl Preparation<'_> {
 
     fn write_rows(
         &self,
-        corpus: Corpus,
+        rows: CorpusRows,
         row_workers: RowWorkers,
         writer: &mut CacheWriter,
         watcher: &mut dyn Watcher,
         cancel: &CancelToken,
     ) -> Result<(), TrainError> {
-        let rows = corpus.utterances.len() + corpus.rejected.len();
-        for row in &corpus.rejected {
-            writer.push_unread(row, &corpus.manifests)?;
-        }
-        let mut done = corpus.rejected.len();
-        let chunks = RowChunks { rows: corpus.utterances.into_iter() };
+        let (most, manifests) = (rows.most(), rows.manifests());
+        let unread = Arc::new(Mutex::new(Unread::default()));
+        let chunks = RowChunks { rows, unread: unread.clone() };
+        let mut done = 0;
         let workers = self.options.workers.max(1) + row_workers.elsewhere();
         let hold = Hold::bytes(QUEUE_SIZE).items(4 * workers);
         let crew = Crew::of(workers);
@@ -405,21 +450,36 @@ impl Preparation<'_> {
             for (row, outcome) in processed {
                 writer.push(&row, outcome)?;
             }
-            watcher.progress(done, rows);
+            watcher.progress(done, most);
         }
+        let unread = std::mem::take(&mut *unread.lock().unwrap_or_else(PoisonError::into_inner));
+        if let Some(error) = unread.error {
+            return Err(error.into());
+        }
+        for row in &unread.rejected {
+            writer.push_unread(row, &manifests)?;
+        }
+        done += unread.rejected.len();
+        watcher.progress(done, done);
         Ok(())
     }
 
-    fn describe(&self, cache: Arc<Cache>, counts: PrepareCounts) -> Result<Prepared, TrainError> {
+    fn describe(
+        &self,
+        cache: Arc<Cache>,
+        rows: CountedRows,
+        counts: PrepareCounts,
+    ) -> Result<Prepared, TrainError> {
         let mel = &self.settings.mel;
-        let mut summary = Summary::of(&cache, self.root.to_path_buf(), mel.rate, mel.hop);
+        let CountedRows { counts: row_counts, mut rejected } = rows;
+        rejected.sort_by(|a, b| (&a.manifest, a.line).cmp(&(&b.manifest, b.line)));
+        let root = self.root.to_path_buf();
+        let mut summary = Summary::of(&cache, row_counts, root, mel.rate, mel.hop);
         summary.rebuilt = counts.rebuilt;
         summary.recovered = counts.recovered;
         summary.touched = counts.touched;
         summary.words = counts.words;
         summary.damage = counts.damage;
-        summary.too_long = TooLong::count(&cache, self.settings);
-        let rejected = rejected_rows(&cache);
         summary.rejected_list = list_rejected(cache.directory(), &rejected)?;
         Ok(Prepared {
             root: self.root.to_path_buf(),
@@ -455,56 +515,62 @@ fn list_rejected(
     }
 }
 
-/// Splits rows into chunks.
+/// Splits rows into chunks. Runs on its own thread, a few chunks ahead of the workers.
 struct RowChunks {
-    rows: std::vec::IntoIter<Utterance>,
+    rows: CorpusRows,
+    unread: Arc<Mutex<Unread>>,
+}
+
+/// What the manifests have besides rows to process.
+#[derive(Default)]
+struct Unread {
+    /// Rows whose manifest line cannot be used.
+    rejected: Vec<RejectedRow>,
+    /// Why the manifests could not be read to their end.
+    error: Option<DataError>,
 }
 
 impl Iterator for RowChunks {
     type Item = RowChunk;
 
     fn next(&mut self) -> Option<RowChunk> {
-        let rows: Vec<_> = self.rows.by_ref().take(ROWS_PER_CHUNK).collect();
-        (!rows.is_empty()).then_some(RowChunk(rows))
+        let mut chunk = Vec::with_capacity(ROWS_PER_CHUNK);
+        while chunk.len() < ROWS_PER_CHUNK
+            && let Some(row) = self.rows.next()
+        {
+            let unread = || self.unread.lock().unwrap_or_else(PoisonError::into_inner);
+            match row {
+                Ok(CorpusRow::Usable(row)) => chunk.push(row),
+                Ok(CorpusRow::Rejected(row)) => unread().rejected.push(row),
+                Err(error) => unread().error = Some(error),
+            }
+        }
+        (!chunk.is_empty()).then_some(RowChunk(chunk))
     }
 }
 
-/// Whether some row had no recording inside the corpus. The recording may exist by now, and no stamp
-/// would show it. Rows with a bad manifest line change with the stamp of the manifest.
-fn may_have_appeared(cache: &Cache) -> bool {
+/// False for a row without a recording: it may exist by now, and no stamp would show it. Rows with a bad
+/// manifest line change with the stamp of the manifest.
+fn is_settled(row: &FoundRow<'_>) -> bool {
     use RejectReason::{LeavesCorpus, MissingAudio};
-    unusable(cache)
-        .filter(|row| row.audio.is_empty())
-        .filter_map(|row| fault_in(row.note))
-        .any(|fault| matches!(fault.reason, MissingAudio | LeavesCorpus))
-}
-
-/// The unusable rows. Names are read for these rows only, not for a million others.
-fn unusable(cache: &Cache) -> impl Iterator<Item = Row<'_>> {
-    let rejected =
-        |row: &usize| cache.record(*row).is_some_and(|record| record.state() == RowState::Rejected);
-    (0..cache.len()).filter(rejected).filter_map(|row| cache.row(row))
+    let unread = row.record.state() == RowState::Rejected && row.audio.is_empty();
+    let fault = if unread { fault_in(row.note) } else { None };
+    !fault.is_some_and(|fault| matches!(fault.reason, MissingAudio | LeavesCorpus))
 }
 
 fn fault_in(note: &str) -> Option<Fault> {
     serde_json::from_str(note).ok()
 }
 
-fn rejected_rows(cache: &Cache) -> Vec<RejectedRow> {
-    let mut rejected: Vec<_> = unusable(cache)
-        .filter_map(|row| {
-            let Fault { reason, message, fix, .. } = fault_in(row.note)?;
-            let manifest = cache.meta().sources.get(usize::from(row.record.manifest))?;
-            Some(RejectedRow {
-                manifest: manifest.path.clone(),
-                line: row.record.line,
-                id: row.id.to_string(),
-                reason,
-                message,
-                fix,
-            })
-        })
-        .collect();
-    rejected.sort_by(|a, b| (&a.manifest, a.line).cmp(&(&b.manifest, b.line)));
-    rejected
+fn rejected_row(cache: &Cache, row: &FoundRow<'_>) -> Option<RejectedRow> {
+    let Fault { reason, message, fix, .. } = fault_in(row.note)?;
+    let manifest = cache.meta().sources.get(usize::from(row.record.manifest))?;
+    Some(RejectedRow {
+        manifest: manifest.path.clone(),
+        line: row.record.line,
+        id: row.id.to_string(),
+        reason,
+        message,
+        fix,
+    })
 }

@@ -112,6 +112,21 @@ fn rows_may_be_added_removed_and_reordered() {
 }
 
 #[test]
+fn a_row_whose_id_is_written_again_is_reused() {
+    let mut corpus = TestCorpus::with_rows(9);
+    corpus.options.max_rejected = 0.5;
+    corpus.lines.extend([line(3), line(3), line(8)]);
+    corpus.write_manifest();
+    let prepared = corpus.prepare();
+    assert_eq!((prepared.summary.usable, prepared.summary.rejected), (9, 3));
+    let reasons = prepared.rejected.iter().map(|row| row.reason);
+    assert!(reasons.eq([RejectReason::DuplicateId; 3]));
+    corpus.lines[5] = format!("{}|Something else.|", id(5));
+    corpus.write_manifest();
+    check(&corpus, [1, 0, 0]);
+}
+
+#[test]
 fn a_missing_recording_is_listed_and_used_once_it_exists() {
     let mut corpus = TestCorpus::with_rows(8);
     fs::remove_file(corpus.clip(3)).unwrap();

@@ -10,11 +10,12 @@ use std::time::Duration;
 use tandem_cluster::in_process::Hub;
 use tandem_cluster::{Cluster, ClusterError, ClusterOptions};
 use tandem_data::batch::BatchConfig;
-use tandem_device::memory::MemoryBaseline;
+use tandem_device::memory::{MemoryBaseline, PhaseWatch};
 use tandem_device::placement::OpenDevices;
 use tandem_model::Device;
 use tandem_model::checkpoint::{Checkpoints, Contents, Keep};
 use tandem_model::network::size::ModelSize;
+use tandem_model::weights::{weights_of, with_weights};
 use tandem_pipeline::CancelToken;
 use tandem_telemetry::event::{Event, RunHeader};
 use tandem_telemetry::reader::RunRecord;
@@ -55,6 +56,8 @@ enum Stop {
     Cancel,
     /// As by a cut cable, before the first step.
     CutOff,
+    /// As by a device that computes wrong, before the first step.
+    OtherWeights,
 }
 
 fn plan<'a>(prepared: &'a Arc<Prepared>, directory: &'a Path) -> Plan<'a> {
@@ -164,6 +167,11 @@ impl Plan<'_> {
         match self.stop {
             Some((stopped, Stop::Cancel)) if stopped == rank => cancel.cancel(),
             Some((stopped, Stop::CutOff)) if stopped == rank => hub.cut_off(rank),
+            Some((drifted, Stop::OtherWeights)) if drifted == rank => {
+                let voice = &start.train_state.voice;
+                let moved = weights_of(voice).into_iter().map(|weight| weight.values + 1e-6);
+                start.train_state.voice = with_weights(voice.clone(), moved.collect());
+            }
             _ => {}
         }
         let header = RunHeader::now("ranks", "0", serde_json::Value::Null);
@@ -181,6 +189,7 @@ impl Plan<'_> {
             limits: None,
             warm_up: WarmUp::default(),
             held,
+            phases: PhaseWatch::default(),
             checkpoints,
             cluster,
             start_delay: Duration::ZERO,
@@ -412,6 +421,23 @@ fn a_rank_that_is_cut_off_ends_the_run_with_its_name() {
         panic!("{:?}", outcomes[0])
     };
     assert!(matches!(error, ClusterError::Lost { rank: 1, .. }), "{error}");
+    drop(corpus);
+}
+
+#[test]
+fn a_rank_whose_weights_differ_ends_the_run_with_its_name() {
+    let (corpus, prepared) = shared();
+    let folder = tempfile::tempdir().unwrap();
+    let drifted = Plan {
+        ranks: 4,
+        stop: Some((2, Stop::OtherWeights)),
+        max_steps: Some(1000),
+        ..plan(&prepared, folder.path())
+    };
+    for outcome in drifted.run() {
+        let ending = outcome.unwrap().ending;
+        assert!(matches!(ending, Ending::Failed(TrainError::Drift { rank: 2, .. })), "{ending:?}");
+    }
     drop(corpus);
 }
 

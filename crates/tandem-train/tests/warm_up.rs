@@ -7,7 +7,7 @@ use kit::TestCorpus;
 use std::sync::Arc;
 use std::time::Duration;
 use tandem_data::batch::{BatchConfig, Batches};
-use tandem_device::memory::MemoryBaseline;
+use tandem_device::memory::{MemoryBaseline, PhaseWatch};
 use tandem_device::placement::OpenDevices;
 use tandem_model::Device;
 use tandem_model::checkpoint::{Checkpoints, Contents, Keep};
@@ -72,6 +72,7 @@ fn run(prepared: &Arc<Prepared>, warm_up: WarmUp) -> Run {
         limits: None,
         warm_up,
         held,
+        phases: PhaseWatch::default(),
         checkpoints: Some(first),
         cluster: None,
         start_delay: Duration::from_secs(2),

@@ -4,7 +4,7 @@
 //! [`BatchSettings`], in which nothing is left open.
 
 use crate::config::FileConfig;
-use crate::demo_corpus;
+use crate::demo_files;
 use crate::failure::Result;
 use crate::printer::Printer;
 use std::ops::RangeInclusive;
@@ -29,7 +29,8 @@ pub struct CorpusArgs {
     #[arg(long, value_name = "TAGS", value_delimiter = ',', env = "TANDEM_LANGUAGES")]
     pub languages: Vec<Language>,
     /// Symbols of the model: `auto` (built-in phonemes where a language has them, else characters),
-    /// `characters`, `built-in`, or `espeak` (phonemes of the program espeak-ng) [default: auto]
+    /// `characters`, `built-in`, `built-in-english` (English only, else characters), or `espeak`
+    /// (phonemes of the program espeak-ng) [default: auto]
     #[arg(
         long,
         value_name = "SOURCE",
@@ -224,7 +225,7 @@ impl CorpusArgs {
             },
             cluster: None,
         };
-        let corpus = demo_corpus::resolve(corpus)?;
+        let corpus = demo_files::corpus(corpus)?;
         Ok(CorpusSettings { corpus, data, prepare, file })
     }
 }

@@ -109,7 +109,7 @@ pub fn rows(s: &Summary) -> String {
     )
 }
 
-/// `en built-in phonemes, fa characters`: the languages of the corpus.
+/// `en built-in phonemes, de characters`: the languages of the corpus.
 pub fn symbols(prepared: &Prepared) -> String {
     let found = &prepared.summary.languages;
     let used =

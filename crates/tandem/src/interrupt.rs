@@ -1,11 +1,12 @@
-//! Ctrl-C and SIGTERM: the first signal cancels the run, a later one ends the program at once.
+//! Ctrl-C, SIGTERM and SIGUSR1: the first signal cancels the run, a later one ends the program at once.
 //!
+//! SIGUSR1 is for `mpirun`: Open MPI passes it on to all ranks at once, where it waits before it passes SIGTERM on.
 //! `timeout` and some supervisors send a signal to the program and to its process group, so it arrives
 //! twice: signals within a short time count as one.
 
 use crate::exit::ExitStatus;
 use crate::failure::{Context, Result};
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level;
 use std::time::{Duration, Instant};
@@ -17,7 +18,7 @@ const TOGETHER: Duration = Duration::from_millis(300);
 /// A token that the first signal cancels.
 pub fn cancel_on_signals() -> Result<CancelToken> {
     let token = CancelToken::new();
-    let mut signals = Signals::new([SIGINT, SIGTERM])?;
+    let mut signals = Signals::new([SIGINT, SIGTERM, SIGUSR1])?;
     let cancelled = token.clone();
     // A thread of its own, so that it reacts while other threads are busy.
     let listen = move || {

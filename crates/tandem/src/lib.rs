@@ -8,7 +8,7 @@ pub mod config; // the configuration file
 pub mod corpus_args; // flags that several commands share
 pub mod device_args; // flags that choose devices
 pub mod data_report; // a corpus prepared, and what it holds
-pub mod demo_corpus; // the built-in corpus, unpacked where it can be read
+pub mod demo_files; // the built-in corpus and vocoder, unpacked where they can be read
 mod disk_trouble; // disk errors injected by tests
 mod environment; // misspelt environment variables
 mod exit; // what the exit code means
@@ -97,8 +97,10 @@ pub fn main() -> ExitCode {
 
 fn set_library_paths() {
     if let Ok(base) = etcetera::choose_base_strategy() {
+        let cache = base.cache_dir().join("tandem");
         // SAFETY: called first in `main`, before any thread is started.
-        unsafe { tandem_device::backend::set_library_paths(&base.cache_dir().join("tandem")) };
+        unsafe { tandem_device::backend::set_library_paths(&cache) };
+        tandem_device::backend::store_kernels_in(&cache.join("kernels"));
     }
 }
 

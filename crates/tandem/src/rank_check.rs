@@ -1,8 +1,9 @@
 //! Compares predictions with real runs of two ranks on this machine.
 //!
 //! In: batch sizes and number of steps. Out: [`Tried`] configurations. Each rank has half of the cores. The
-//! prediction follows from a run of one such rank and from the cost of sums that `tandem bench reduce` measures
-//! first. Needs a build with MPI and `mpirun`, which starts this program.
+//! prediction follows from runs of one process and from the cost of sums that `tandem bench reduce` measures
+//! first. Two such processes run at the same time, each for itself: one alone would have the other half of the cores
+//! for its data work, which two ranks do not have. Needs a build with MPI and `mpirun`, which starts this program.
 
 use crate::failure::{Advised, Context, Failure, Result};
 use crate::printer::Printer;
@@ -29,8 +30,9 @@ pub struct RankCheck {
     pub model_size: ModelSize,
 }
 
-/// Steps before the measured ones.
-const WARM_UP: u64 = 2;
+/// Steps before the measured ones, and after them: of two processes, the one that started first still trains while the
+/// other one is measured.
+const WARM_UP: u64 = 6;
 /// Retries of a configuration if the machine was disturbed.
 const AGAIN: u32 = 3;
 /// Two runs of one rank that differ by less than this factor were not disturbed.
@@ -70,7 +72,7 @@ impl RankCheck {
         found.map(|(_, cost)| cost).ok_or_else(|| Failure::bare("no sum was measured"))
     }
 
-    /// One rank, two ranks, and one rank again: a machine that others use changes meanwhile.
+    /// Two processes, two ranks, and two processes again: a machine that others use changes meanwhile.
     fn compare(
         &self,
         batch: usize,
@@ -80,19 +82,16 @@ impl RankCheck {
     ) -> Result<Tried> {
         let mut again = 0;
         loop {
-            let before = self.train(1, batch, scratch)?;
+            let before = self.train_apart(batch, scratch)?;
             let together = self.train(2, batch, scratch)?;
-            let after = self.train(1, batch, scratch)?;
-            let ratio = mean(&before) / mean(&after).max(1e-12);
+            let after = self.train_apart(batch, scratch)?;
+            let ratio = mean(&before.concat()) / mean(&after.concat()).max(1e-12);
             if again < AGAIN && !(1.0 / SAME..=SAME).contains(&ratio) {
                 again += 1;
                 continue;
             }
-            let step =
-                |(one, other): (&f64, &f64)| Item { train: (one + other) / 2.0, ..Item::default() };
-            let items: Vec<Item> = before.iter().zip(&after).map(step).collect();
-            let steps = of_two_ranks(&items, reduce);
-            let predicted = mean(&steps.iter().map(|item| item.train).collect::<Vec<f64>>());
+            let predicted =
+                mean(&[steps_of_ranks(&before, reduce), steps_of_ranks(&after, reduce)].concat());
             let what = format!("batch {batch}, 2 ranks with half of the cores each");
             let (group, measured) = (format!("{batch} ranks"), mean(&together));
             let one = Tried { what, group, predicted, measured, again };
@@ -107,13 +106,29 @@ impl RankCheck {
         }
     }
 
-    /// Seconds of the steps after the warm-up. One rank trains the same batches as two, one after the other.
+    /// Two processes that train the same batches at the same time and know nothing of each other: the times of each.
+    fn train_apart(&self, batch: usize, scratch: &Path) -> Result<[Vec<f64>; 2]> {
+        let (one, other) = std::thread::scope(|scope| {
+            let other = std::thread::Builder::new()
+                .name("second-run".into())
+                .spawn_scoped(scope, || self.train(1, batch, scratch))
+                .context("cannot start a thread");
+            let one = self.train(1, batch, scratch);
+            let ended = other.and_then(|thread| {
+                thread.join().unwrap_or_else(|_| Err(Failure::bare("a run of the check panicked")))
+            });
+            (one, ended)
+        });
+        Ok([one?, other?])
+    }
+
+    /// Seconds of the measured steps. One rank trains the same batches as two, one after the other.
     fn train(&self, count: usize, batch: usize, scratch: &Path) -> Result<Vec<f64>> {
         let run = tempfile::tempdir_in(scratch).context("cannot create a temporary directory")?;
         let skip = WARM_UP as usize * 2 / count;
-        let steps = self.steps as usize * 2 / count + skip;
+        let measured = self.steps as usize * 2 / count;
         let directory = run.path().join("run").display().to_string();
-        let (batch, last) = (batch.to_string(), steps.to_string());
+        let (batch, last) = (batch.to_string(), (skip + measured + skip).to_string());
         let mut command = ranks(count)?;
         command.args(["train", "--train-data", "demo", "--cache-dataset", "--no-adapt"]);
         command.args(["--model-size", self.model_size.name(), "--batch-size", &batch]);
@@ -123,7 +138,7 @@ impl RankCheck {
         finish(&mut command)?;
         let record = MeasuredRun::read(Path::new(&directory)).context("the run has no record")?;
         let all = record.warm_up.iter().chain(&record.steps).map(|step| step.took);
-        Ok(all.skip(skip).collect())
+        Ok(all.skip(skip).take(measured).collect())
     }
 }
 
@@ -168,8 +183,42 @@ fn parameters(size: ModelSize) -> u64 {
     Voice::new(&config, Seed(0), &Device::flex()).num_params() as u64
 }
 
+/// Steps of two ranks, from two processes that each trained all batches: either process takes the first of two
+/// consecutive batches, and the other one the second. Their times are not averaged before: a rank waits for the other
+/// one in every step, also where that was slow by chance.
+fn steps_of_ranks([one, other]: &[Vec<f64>; 2], reduce: f64) -> Vec<f64> {
+    let item = |(&first, &second): (&f64, &f64), index: usize| Item {
+        train: if index.is_multiple_of(2) { first } else { second },
+        ..Item::default()
+    };
+    let taken = |first: &[f64], second: &[f64]| -> Vec<Item> {
+        let pairs = first.iter().zip(second).enumerate();
+        pairs.map(|(index, pair)| item(pair, index)).collect()
+    };
+    let orders = [taken(one, other), taken(other, one)];
+    orders.iter().flat_map(|items| of_two_ranks(items, reduce)).map(|item| item.train).collect()
+}
+
 /// The mean without the extremes.
 fn mean(times: &[f64]) -> f64 {
     let times = bounded(times.to_vec());
     times.iter().sum::<f64>() / times.len().max(1) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_of_two_ranks_waits_for_the_slower_one_in_either_order() {
+        let apart = [vec![1.0, 2.0, 3.0, 4.0], vec![1.5, 1.0, 9.0, 4.5]];
+        // The first process has batches 0 and 2, the other one 1 and 3; then the reverse.
+        assert_eq!(steps_of_ranks(&apart, 0.25), [1.25, 4.75, 2.25, 9.25]);
+    }
+
+    #[test]
+    fn a_process_that_recorded_fewer_steps_shortens_both() {
+        let apart = [vec![1.0, 2.0, 3.0], vec![2.0, 1.0]];
+        assert_eq!(steps_of_ranks(&apart, 0.0), [1.0, 2.0]);
+    }
 }

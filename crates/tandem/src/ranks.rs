@@ -78,6 +78,27 @@ fn connect(_args: &RankArgs) -> Result<Option<Cluster>> {
     Ok(None)
 }
 
+/// Seconds that a rank should have to save a checkpoint after a stop.
+const TIME_TO_SAVE: u64 = 10;
+
+/// How to stop a run under Open MPI with a checkpoint. None where `mpirun` was told to give the ranks enough time.
+///
+/// After SIGTERM or Ctrl-C it passes SIGTERM on after this time (1 s unless set), and SIGKILL after the same time again.
+/// It passes SIGUSR1 on at once and then waits.
+pub fn how_to_stop(variable: impl Fn(&str) -> Option<String>) -> Option<String> {
+    variable("OMPI_COMM_WORLD_SIZE")?;
+    let set = variable("OMPI_MCA_odls_base_sigkill_timeout");
+    let seconds = set.and_then(|seconds| seconds.trim().parse::<u64>().ok());
+    if seconds.is_some_and(|seconds| seconds >= TIME_TO_SAVE) {
+        return None;
+    }
+    Some(
+        "to stop this run with a checkpoint, send SIGUSR1 to `mpirun`; after Ctrl-C or SIGTERM it kills the ranks \
+         within 2 s, unless `--mca odls_base_sigkill_timeout 20` gives them time to save"
+            .into(),
+    )
+}
+
 /// `ranks: 4 (2 on a, 2 on b)`
 fn describe(cluster: &Cluster) -> String {
     let mut hosts: Vec<(&str, usize)> = Vec::new();
@@ -149,6 +170,24 @@ mod tests {
         for launch in [None, Some(&one)] {
             assert!(refuse_copies(launch, false).is_ok());
         }
+    }
+
+    #[test]
+    fn open_mpi_that_leaves_no_time_to_save_is_named() {
+        let told = |set: &[(&str, &str)]| {
+            how_to_stop(|name| {
+                let pair = set.iter().find(|(known, _)| *known == name);
+                pair.map(|(_, value)| value.to_string())
+            })
+        };
+        let (open_mpi, pause) =
+            (("OMPI_COMM_WORLD_SIZE", "2"), "OMPI_MCA_odls_base_sigkill_timeout");
+        assert_eq!(told(&[]), None);
+        assert_eq!(told(&[("SLURM_STEP_NUM_TASKS", "2")]), None);
+        assert!(told(&[open_mpi]).is_some_and(|text| text.contains("SIGUSR1")));
+        assert!(told(&[open_mpi, (pause, "1")]).is_some());
+        assert!(told(&[open_mpi, (pause, "soon")]).is_some());
+        assert_eq!(told(&[open_mpi, (pause, "20")]), None);
     }
 
     #[test]

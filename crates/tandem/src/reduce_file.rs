@@ -1,6 +1,6 @@
 //! The file with what sums of gradients cost: written by `tandem bench reduce`, read by `tandem plan`.
 
-use crate::demo_corpus::data_dir;
+use crate::demo_files::data_dir;
 use crate::failure::{Advised, Context, Failure, Result};
 use std::path::{Path, PathBuf};
 use tandem_disk::replace_file::replace_file;

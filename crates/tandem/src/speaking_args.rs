@@ -1,7 +1,8 @@
 //! Flags of commands that synthesize speech: checkpoint, device, sampling options.
 
+use crate::demo_files;
 use crate::failure::{Advised, Context, Result};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use tandem_device::backend::{self, Backend, BackendChoice, DeviceId};
 use tandem_device::inventory::Inventory;
 use tandem_device::placement::{DeviceSettings, Placement};
@@ -18,13 +19,13 @@ const AUTO: &str = "auto";
 pub const GRIFFIN_LIM: &str = "griffin-lim";
 
 /// The vocoder that `--vocoder` names.
-pub fn vocoder_choice(named: &str, iterations: usize) -> VocoderChoice {
+pub fn vocoder_choice(named: &str, iterations: usize) -> Result<VocoderChoice> {
     let griffin_lim = GriffinLimConfig { iterations, ..GriffinLimConfig::SPEECH };
-    match named {
+    Ok(match named {
         AUTO => VocoderChoice::OfVoice(griffin_lim),
         GRIFFIN_LIM => VocoderChoice::GriffinLim(griffin_lim),
-        path => VocoderChoice::Neural(path.into()),
-    }
+        path => VocoderChoice::Neural(demo_files::vocoder(Path::new(path))?),
+    })
 }
 
 /// The checkpoint and the device.
@@ -56,8 +57,8 @@ pub struct SamplingArgs {
     /// Random seed
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
-    /// Vocoder: `auto` uses the neural vocoder of the voice, and Griffin-Lim without one; `griffin-lim`; or the directory
-    /// of a `tandem train-vocoder` run
+    /// Vocoder: `auto` uses the neural vocoder of the voice, and Griffin-Lim without one; `griffin-lim`; `demo`, a small one
+    /// trained on the demo corpus; or the directory of a `tandem train-vocoder` run
     #[arg(long, value_name = "VOCODER", default_value = AUTO)]
     pub vocoder: String,
     /// Griffin-Lim iterations
@@ -71,7 +72,7 @@ impl SamplingArgs {
         SamplingOptions { speed, steps, temperature, seed: Seed(seed) }
     }
 
-    pub fn vocoder(&self) -> VocoderChoice {
+    pub fn vocoder(&self) -> Result<VocoderChoice> {
         vocoder_choice(&self.vocoder, self.vocoder_rounds)
     }
 }

@@ -281,6 +281,15 @@ fn sigterm_to_mpirun_stops_all_ranks_with_a_checkpoint() {
 }
 
 #[test]
+fn sigusr1_to_mpirun_stops_all_ranks_with_a_checkpoint() {
+    let dir = TestDir::new();
+    let job = start_long_job(&dir, None, &[]);
+    job.signal_mpirun(Signal::USR1);
+    job.wait_for_end(&[0, 1], END_WITHIN);
+    assert_interrupted(&job, &dir);
+}
+
+#[test]
 fn a_signal_to_one_rank_stops_all_of_them_with_exit_code_3() {
     let dir = TestDir::new();
     let job = start_long_job(&dir, None, &[]);

@@ -60,13 +60,13 @@ fn a_column_of_phonemes_replaces_the_text_and_its_symbols_are_checked() {
 fn the_symbols_of_each_language_and_uncertain_words_are_shown() {
     let dir = TestDir::with_clips(3, "a|a frimble\nb|سلام دنیا\nc|yes\n");
     let shown = dir.run(&["prepare", "corpus"]);
-    let line = "symbols    en built-in phonemes, fa characters; of 3 words, 33.3 % guessed and \
+    let line = "symbols    en built-in phonemes, fa built-in phonemes; of 5 words, 20.0 % guessed and \
         0.0 % in characters (`tandem text` names them)";
     assert!(shown.out.contains(line), "{}", shown.out);
     // Nothing is read the second time.
     let shown = dir.run(&["prepare", "corpus"]);
     assert!(
-        shown.out.contains("symbols    en built-in phonemes, fa characters\n"),
+        shown.out.contains("symbols    en built-in phonemes, fa built-in phonemes\n"),
         "{}",
         shown.out
     );

@@ -162,12 +162,18 @@ fn presets_match_the_documentation_and_invalid_arguments_are_refused() {
         "--batch-size 24 --enable-memory-isolation --data-gpu-memory 8192 --model-gpu-memory \
          16384 --prefetch-buffer-size 4"
     );
+    assert!(output.err.contains("the tuner takes 2.0 GiB of a CUDA card"), "{}", output.err);
     dir.run(&["plan", "--preset", "13"]).assert_failed(&["13 GB", "12, 16 or 24"]);
     dir.run(&["plan"]).assert_failed(&["no profile", "tandem profile --record"]);
     if !cfg!(feature = "mpi") {
         let ranks = ["plan", "--check", "--mode", "data-parallel"];
         dir.run(&ranks).assert_failed(&["this build has no MPI", "--features mpi"]);
     }
+    dir.run(&["bench", "launches", "--backend", "cpu"]).assert_failed(&[
+        "does not count launches",
+        "cuda_tests.sh launches",
+        "nsys",
+    ]);
     dir.run(&["plan", "--slow", "3"]).assert_failed(&["no effect", "--check"]);
     dir.run(&["plan", "nowhere"]).assert_failed(&["nowhere", "tandem profile"]);
     profile(&dir, &["--data-gpu", "0", "--model-gpu", "1"])

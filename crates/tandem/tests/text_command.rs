@@ -49,7 +49,8 @@ fn a_persian_text_is_shown_step_by_step() {
     text        كتاب ها ۵٪
     language    fa (Persian, detected by script)
     normalised  کتاب‌ها پنج درصد
-    symbols     18: <begin>=288 ک=69 ت=48 ا=45 ب=46 <zwnj>=43 ه=75 ا=45 _=1 پ=47 ن=73 ج=50 _=1 د=54 ر=56 ص=61 د=54 <end>=289
+    phonemes    ketɑbhɑ pandʒ darsad
+    symbols     22: <begin>=288 k=27 e=21 t=36 ɑ=188 b=18 h=24 ɑ=188 _=1 p=32 a=17 n=30 d=20 ʒ=259 _=1 d=20 a=17 r=34 s=35 a=17 d=20 <end>=289
     ");
 }
 
@@ -199,7 +200,7 @@ fn lines_of_standard_input_are_read_as_json() {
 
 #[test]
 fn diacritics_can_be_kept() {
-    insta::assert_snapshot!(text(&["کِتاب", "--diacritics", "keep"]), @r"
+    insta::assert_snapshot!(text(&["کِتاب", "--diacritics", "keep", "--pronunciation", "characters"]), @r"
     exit 0
     text        کِتاب
     language    fa (Persian, detected by script)
@@ -214,7 +215,7 @@ fn languages_are_listed() {
     exit 0
      tag  language    script    symbols            level  what is read
      en   English     Latin     built-in phonemes  full   words, numbers, times, money, units, abbreviations
-     fa   Persian     Arabic    characters         full   words, numbers, times, money, units, abbreviations
+     fa   Persian     Arabic    built-in phonemes  full   words, numbers, times, money, units, abbreviations
      ar   Arabic      Arabic    characters         basic  words; write numbers and signs as words
      de   German      Latin     characters         basic  words; write numbers and signs as words
      fr   French      Latin     characters         basic  words; write numbers and signs as words

@@ -1,4 +1,4 @@
-//! FLAC, MP3, OGG Vorbis, and the telephone codecs inside WAV, through symphonia.
+//! MP3, OGG Vorbis, the FLAC that [`super::flac`] leaves, and the telephone codecs inside WAV, through symphonia.
 //!
 //! In: bytes already known to be one of these. Out: mono samples at the file's own rate.
 //! Never allocates by the length in a header: samples are counted while they are decoded, and decoding

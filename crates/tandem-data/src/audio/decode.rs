@@ -7,6 +7,7 @@
 
 use super::compressed::CompressedReader;
 use super::config::peak;
+use super::flac::FlacReader;
 use super::loudness::Loudness;
 use super::resample::Resampler;
 use super::sniff::{Kind, sniff};
@@ -20,6 +21,7 @@ use tandem_units::SampleRate;
 pub struct Decoder {
     rate: SampleRate,
     config: AudioConfig,
+    flac: FlacReader,
     compressed: CompressedReader,
     resampler: Resampler,
     /// 16-bit samples that could not be borrowed from the bytes of the file.
@@ -49,6 +51,7 @@ impl Decoder {
         Self {
             rate,
             config,
+            flac: FlacReader::default(),
             compressed: CompressedReader::default(),
             resampler: Resampler::new(rate),
             sixteen_bit: Vec::new(),
@@ -115,9 +118,29 @@ impl Decoder {
                 file.mix_into(&mut self.mono);
                 file.rate
             }
-            None => self.compressed.decode(kind, body, &self.config, &mut self.mono)?,
+            None => {
+                if kind == Kind::Flac
+                    && let Some(rate) =
+                        self.flac.decode(body, &self.config, &mut self.sixteen_bit)?
+                {
+                    return self.finish_sixteen_bits(rate);
+                }
+                self.compressed.decode(kind, body, &self.config, &mut self.mono)?
+            }
         };
         self.finish(rate)
+    }
+
+    /// As [`Self::finish`], for mono samples of 16 bits.
+    fn finish_sixteen_bits(&mut self, rate: SampleRate) -> Result<Output<'static>, AudioError> {
+        if rate != self.rate {
+            self.mono.clear();
+            self.mono.extend(self.sixteen_bit.iter().map(|&sample| f32::from(sample) / 32768.0));
+            return self.finish(rate);
+        }
+        self.config.check_length(self.sixteen_bit.len() as u64, rate)?;
+        self.config.check_peak(peak_of_i16(&self.sixteen_bit))?;
+        Ok(Output::SixteenBit)
     }
 
     /// Borrows the bytes of the file if they are 16-bit mono samples already.

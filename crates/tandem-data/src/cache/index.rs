@@ -5,19 +5,27 @@
 //! ```
 //!
 //! A block whose checksum does not match loses only its own rows. If the header, meta or checksum
-//! table is damaged, the whole index is unusable and the segments are scanned instead. The file is read
-//! to memory once: what happens to it later cannot change the rows of a run.
+//! table is damaged, the whole index is unusable and the segments are scanned instead.
+//!
+//! Preparing reads the file block by block into a [`RowBuffer`], whose size does not depend on the
+//! number of rows. A run needs rows in any order: its first [`Index::record`] reads the file to memory,
+//! and what happens to it later cannot change the rows of that run. Both verify what they read.
 
 use crate::DataError;
 use crate::cache::segment::SegmentKind;
 use crate::cache::{Fingerprint, Record, Stamp};
 use bytemuck::{Pod, Zeroable};
 use serde::{Deserialize, Serialize};
+use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
-use std::path::Path;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tandem_disk::read::look_up;
 use tandem_disk::retry::RetryRead;
-use tandem_disk::{ReadFile, retry};
+use tandem_disk::{AccessKind, ReadFile, retry};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// File name inside the settings directory.
@@ -27,6 +35,8 @@ pub const RECORDS_AT: u64 = 4096;
 
 const MAGIC: [u8; 8] = *b"TANDIDX1";
 const BLOCK: usize = 64 << 10;
+/// Blocks that are read at once when damaged ones are counted.
+const WINDOW: usize = 16;
 
 /// Properties of the whole cache.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -94,42 +104,100 @@ impl Header {
 
 #[derive(Debug)]
 pub struct Index {
-    /// The file. Words, so that records are aligned.
-    words: Vec<u64>,
+    file: File,
+    path: PathBuf,
+    /// Differs between any two open indexes of this process.
+    id: u64,
     rows: usize,
     names_at: usize,
     names_end: usize,
+    /// Where the part with checksums ends.
+    checked_end: usize,
     meta: Meta,
-    damaged: Vec<bool>,
+    /// One checksum per block.
+    checks: Vec<u64>,
+    /// All blocks, once a row was asked for by [`Index::record`].
+    whole: OnceLock<Blocks>,
 }
 
 impl Index {
     /// Opens an index; the error is a sentence that describes the fault.
     pub fn open(directory: &Path, settings: Fingerprint) -> Result<Index, String> {
+        static OPENED: AtomicU64 = AtomicU64::new(1);
         let path = directory.join(FILE_NAME);
         let file = retry(|| ReadFile::open(&path)).map_err(|e| e.to_string())?;
         let length = usize::try_from(file.size()).map_err(|e| e.to_string())?;
-        let mut file = RetryRead(file);
         let mut head = [0; size_of::<Header>()];
-        file.read_exact(&mut head).map_err(cut_short)?;
+        let mut reader = RetryRead(file);
+        reader.read_exact(&mut head).map_err(cut_short)?;
         let header = read_header(&head, settings)?;
         let [names_at, meta_at, checks_at] = sections(&header, length)?;
-        // Only now: the length of a file that is not an index is no reason to take memory.
-        let mut words = vec![0u64; length.div_ceil(size_of::<u64>())];
-        let bytes = &mut bytemuck::cast_slice_mut(&mut words)[..length];
-        bytes[..head.len()].copy_from_slice(&head);
-        file.read_exact(&mut bytes[head.len()..]).map_err(cut_short)?;
-        let damaged = check_blocks(bytes, checks_at)?;
-        if touches(&damaged, &(meta_at..checks_at)) || touches(&damaged, &(0..RECORDS_AT as usize))
-        {
-            return Err("its description is damaged".into());
+        let mut index = Index {
+            file: reader.0.into_inner(),
+            path: path.clone(),
+            id: OPENED.fetch_add(1, Ordering::Relaxed),
+            rows: header.rows as usize,
+            names_at,
+            names_end: meta_at,
+            checked_end: checks_at,
+            meta: Meta::default(),
+            checks: Vec::new(),
+            whole: OnceLock::new(),
+        };
+        index.checks = index.read_checks(checks_at, length)?;
+        // The checksums end with the last byte of the meta.
+        let description = [0..RECORDS_AT as usize, meta_at..checks_at];
+        let mut window = Blocks::default();
+        for range in &description {
+            window.read(&index, blocks_of(range));
+            let bytes = window.get(range).ok_or("its description is damaged")?;
+            if range.start == meta_at {
+                index.meta = serde_json::from_slice(bytes).map_err(|e| e.to_string())?;
+            }
         }
-        let meta = serde_json::from_slice(&bytes[meta_at..checks_at]).map_err(|e| e.to_string())?;
-        Ok(Index { rows: header.rows as usize, names_at, names_end: meta_at, meta, damaged, words })
+        Ok(index)
     }
 
-    fn bytes(&self) -> &[u8] {
-        bytemuck::cast_slice(&self.words)
+    fn read_checks(&self, checks_at: usize, length: usize) -> Result<Vec<u64>, String> {
+        let blocks = checks_at.div_ceil(BLOCK);
+        if length - checks_at != (blocks + 1) * 8 {
+            return Err("it is cut short".into());
+        }
+        let mut checks = vec![0u64; blocks + 1];
+        let bytes = bytemuck::cast_slice_mut(&mut checks);
+        if self.read_at(bytes, checks_at as u64) < bytes.len() {
+            return Err("it is cut short".into());
+        }
+        let last = checks.pop().unwrap_or_default();
+        match xxh3_64(bytemuck::cast_slice(&checks)) == last {
+            true => Ok(checks),
+            false => Err("its checksums are damaged".into()),
+        }
+    }
+
+    /// Reads as many bytes as there are from an offset; fewer if the file cannot be read.
+    fn read_at(&self, bytes: &mut [u8], offset: u64) -> usize {
+        let mut done = 0;
+        while done < bytes.len() {
+            let read = retry(|| {
+                look_up(AccessKind::Read, &self.path, || {
+                    self.file.read_at(&mut bytes[done..], offset + done as u64)
+                })
+            });
+            match read {
+                Ok(0) | Err(_) => break,
+                Ok(count) => done += count,
+            }
+        }
+        done
+    }
+
+    fn whole(&self) -> &Blocks {
+        self.whole.get_or_init(|| {
+            let mut blocks = Blocks::default();
+            blocks.read(self, 0..self.checks.len());
+            blocks
+        })
     }
 
     /// Number of rows, with damaged ones.
@@ -142,33 +210,128 @@ impl Index {
         &self.meta
     }
 
-    /// A row's record; `None` if its part of the file is damaged.
+    /// A row's record; `None` if its part of the file is damaged. The first call reads the whole file.
     pub fn record(&self, row: usize) -> Option<&Record> {
-        let start = RECORDS_AT as usize + row.checked_mul(size_of::<Record>())?;
-        let range = start..start + size_of::<Record>();
-        if row >= self.rows || touches(&self.damaged, &range) {
-            return None;
-        }
-        bytemuck::try_from_bytes(&self.bytes()[range]).ok()
+        bytemuck::try_from_bytes(self.whole().get(&self.record_range(row)?)?).ok()
     }
 
-    /// Id, audio path and note of a record.
+    /// Id, audio path and note of a record. The first call reads the whole file.
     pub fn names(&self, record: &Record) -> Option<[&str; 3]> {
-        let start = self.names_at.checked_add(usize::try_from(record.names_offset).ok()?)?;
-        let id_end = start.checked_add(record.id_length as usize)?;
-        let audio_end = id_end.checked_add(record.audio_length as usize)?;
-        let end = audio_end.checked_add(record.note_length as usize)?;
-        if end > self.names_end || touches(&self.damaged, &(start..end)) {
-            return None;
-        }
-        let text = |range: Range<usize>| std::str::from_utf8(&self.bytes()[range]).ok();
-        Some([text(start..id_end)?, text(id_end..audio_end)?, text(audio_end..end)?])
+        split_names(record, self.whole().get(&self.names_range(record)?)?)
     }
 
-    /// Number of damaged 64 KiB blocks.
-    pub fn damaged_blocks(&self) -> usize {
-        self.damaged.iter().filter(|bad| **bad).count()
+    /// Reads a row's record; `None` if its part of the file is damaged. Keeps nothing but the buffer.
+    pub fn read_record(&self, row: usize, buffer: &mut RowBuffer) -> Option<Record> {
+        let range = self.record_range(row)?;
+        buffer.records.reach(self, &range);
+        bytemuck::try_pod_read_unaligned(buffer.records.get(&range)?).ok()
     }
+
+    /// Reads id, audio path and note of a record.
+    pub fn read_names<'b>(
+        &self,
+        record: &Record,
+        buffer: &'b mut RowBuffer,
+    ) -> Option<[&'b str; 3]> {
+        let range = self.names_range(record)?;
+        buffer.names.reach(self, &range);
+        split_names(record, buffer.names.get(&range)?)
+    }
+
+    /// Number of damaged 64 KiB blocks; reads the whole file.
+    pub fn damaged_blocks(&self) -> usize {
+        let mut window = Blocks::default();
+        let mut damaged = 0;
+        for first in (0..self.checks.len()).step_by(WINDOW) {
+            window.read(self, first..self.checks.len().min(first + WINDOW));
+            damaged += window.damaged.iter().filter(|bad| **bad).count();
+        }
+        damaged
+    }
+
+    fn record_range(&self, row: usize) -> Option<Range<usize>> {
+        let start = RECORDS_AT as usize + row.checked_mul(size_of::<Record>())?;
+        (row < self.rows).then_some(start..start + size_of::<Record>())
+    }
+
+    fn names_range(&self, record: &Record) -> Option<Range<usize>> {
+        let start = self.names_at.checked_add(usize::try_from(record.names_offset).ok()?)?;
+        let lengths = [record.id_length.into(), record.audio_length.into(), record.note_length];
+        let end =
+            lengths.iter().try_fold(start, |end, length| end.checked_add(*length as usize))?;
+        (end <= self.names_end).then_some(start..end)
+    }
+}
+
+fn split_names<'b>(record: &Record, names: &'b [u8]) -> Option<[&'b str; 3]> {
+    let (id, rest) = names.split_at_checked(record.id_length.into())?;
+    let (audio, note) = rest.split_at_checked(record.audio_length.into())?;
+    let text = |bytes: &'b [u8]| std::str::from_utf8(bytes).ok();
+    Some([text(id)?, text(audio)?, text(note)?])
+}
+
+/// Two small windows of the file, each verified when it is read. Rows in order are cheap; any other row
+/// costs two blocks.
+#[derive(Debug, Default)]
+pub struct RowBuffer {
+    records: Blocks,
+    names: Blocks,
+}
+
+/// Consecutive blocks of the file in memory.
+#[derive(Debug, Default)]
+struct Blocks {
+    /// [`Index::id`] of the file; 0 for none.
+    index: u64,
+    /// Number of the first block.
+    first: usize,
+    /// Words, so that records are aligned.
+    words: Vec<u64>,
+    /// For each block, whether its checksum does not match.
+    damaged: Vec<bool>,
+}
+
+impl Blocks {
+    /// Reads the blocks that contain a range, unless they are here.
+    fn reach(&mut self, index: &Index, range: &Range<usize>) {
+        let wanted = blocks_of(range);
+        let here = self.first..self.first + self.damaged.len();
+        if self.index != index.id || wanted.start < here.start || wanted.end > here.end {
+            self.read(index, wanted);
+        }
+    }
+
+    fn read(&mut self, index: &Index, blocks: Range<usize>) {
+        (self.index, self.first) = (index.id, blocks.start);
+        let start = blocks.start * BLOCK;
+        let length = index.checked_end.min(blocks.end * BLOCK).saturating_sub(start);
+        self.words.resize(length.div_ceil(size_of::<u64>()), 0);
+        let bytes = &mut bytemuck::cast_slice_mut(&mut self.words)[..length];
+        let read = index.read_at(bytes, start as u64);
+        let checks = &index.checks[blocks];
+        let check = |(n, block): (usize, &[u8])| {
+            n * BLOCK + block.len() > read || xxh3_64(block) != checks[n]
+        };
+        self.damaged.clear();
+        self.damaged.extend(bytes.chunks(BLOCK).enumerate().map(check));
+    }
+
+    /// A range of the file; `None` if it is damaged or not here.
+    fn get(&self, range: &Range<usize>) -> Option<&[u8]> {
+        let blocks = blocks_of(range);
+        let here = blocks.start.checked_sub(self.first)?..blocks.end.checked_sub(self.first)?;
+        if self.damaged.get(here)?.iter().any(|bad| *bad) {
+            return None;
+        }
+        let start = self.first * BLOCK;
+        bytemuck::cast_slice(&self.words).get(range.start - start..range.end - start)
+    }
+}
+
+/// The blocks that contain a range; none for an empty range.
+fn blocks_of(range: &Range<usize>) -> Range<usize> {
+    let first = range.start / BLOCK;
+    first..if range.is_empty() { first } else { range.end.div_ceil(BLOCK) }
 }
 
 /// Completes an index whose records and names are already in `file`, from [`RECORDS_AT`] on.
@@ -251,23 +414,4 @@ fn sections(header: &Header, length: usize) -> Result<[usize; 3], String> {
         }
         _ => Err("it is cut short".into()),
     }
-}
-
-fn check_blocks(bytes: &[u8], checks_at: usize) -> Result<Vec<bool>, String> {
-    let table = &bytes[checks_at..];
-    let blocks = checks_at.div_ceil(BLOCK);
-    if table.len() != (blocks + 1) * 8 {
-        return Err("it is cut short".into());
-    }
-    let stored = |n: usize| u64::from_le_bytes(table[n * 8..][..8].try_into().unwrap_or_default());
-    if xxh3_64(&table[..blocks * 8]) != stored(blocks) {
-        return Err("its checksums are damaged".into());
-    }
-    let blocks = bytes[..checks_at].chunks(BLOCK).enumerate();
-    Ok(blocks.map(|(n, block)| xxh3_64(block) != stored(n)).collect())
-}
-
-fn touches(damaged: &[bool], range: &Range<usize>) -> bool {
-    range.start < range.end
-        && damaged[range.start / BLOCK..=(range.end - 1) / BLOCK].iter().any(|bad| *bad)
 }

@@ -2,18 +2,20 @@
 //!
 //! In: payloads with keys. Out: payloads, copied to the caller's memory. An entry is a 64-byte header
 //! (length, key, checksum) and its payload, padded to 64 bytes. An entry is used only if key, length
-//! and checksum of the copy match. After a crash [`scan`] finds every complete entry.
+//! and checksum of the copy match. After a crash [`scan`] finds every complete entry. The checksum of mel
+//! frames is computed once, and again after the file changed; see `verified.rs`.
 //!
 //! Never memory-mapped: another program may truncate or overwrite the file during a run. A read then
 //! returns too few bytes or wrong ones, which the check of the copy notices; a mapping would raise
 //! SIGBUS, or change under the reader after it was checked.
 
 use crate::DataError;
+use crate::cache::verified::Verified;
 use crate::cache::{EntryBuffer, Fingerprint};
 use bytemuck::{Pod, Zeroable};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
-use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::io::{self, BufReader, BufWriter, IoSliceMut, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -198,6 +200,7 @@ pub struct SegmentFile {
     pub(super) length: u64,
     /// Differs between any two open segments of this process.
     pub(super) id: u64,
+    verified: Verified,
 }
 
 impl SegmentFile {
@@ -213,7 +216,7 @@ impl SegmentFile {
         let file = retry(|| ReadFile::open(&path)).ok()?;
         let (length, file) = (file.size(), file.into_inner());
         let id = OPENED.fetch_add(1, Ordering::Relaxed);
-        let segment = SegmentFile { file, path, length, id };
+        let segment = SegmentFile { file, path, length, id, verified: Verified::default() };
         let mut found = [0; ALIGN as usize];
         segment.fill(&mut found, 0)?;
         (found == bytemuck::bytes_of(&header(kind, number, settings))).then_some(segment)
@@ -241,17 +244,30 @@ impl SegmentFile {
     /// Copies the payload of an entry whose length is known. Returns whether it is complete and has
     /// this key; otherwise the contents of `payload` are undefined.
     pub fn copy_to(&self, offset: u64, key: &Fingerprint, payload: &mut [u8]) -> bool {
-        let mut copied = || {
-            let mut head = [0; ALIGN as usize];
+        let check = self.verified.before_read(&self.file, offset);
+        let Some(head) = self.read_entry(offset, payload) else { return false };
+        if !head.is_of(key) || head.length != payload.len() as u64 {
+            return false;
+        }
+        check.after_read(&self.file, || head.matches(Some(key), payload))
+    }
+
+    /// Reads header and payload with one system call, as a rule; `None` if the file ends before.
+    fn read_entry(&self, offset: u64, payload: &mut [u8]) -> Option<EntryHeader> {
+        let mut head = [0; ALIGN as usize];
+        let wanted = head.len() + payload.len();
+        let mut parts = [IoSliceMut::new(&mut head), IoSliceMut::new(payload)];
+        let read = retry(|| {
+            look_up(AccessKind::Read, &self.path, || {
+                Ok(rustix::io::preadv(&self.file, &mut parts, offset)?)
+            })
+        });
+        if read.ok()? < wanted {
+            // The end of the file, or a read that was cut short.
             self.fill(&mut head, offset)?;
-            let head: EntryHeader = bytemuck::pod_read_unaligned(&head);
-            if !head.is_of(key) || head.length != payload.len() as u64 {
-                return None;
-            }
             self.fill(payload, offset.checked_add(ALIGN)?)?;
-            head.matches(Some(key), payload).then_some(())
-        };
-        copied().is_some()
+        }
+        Some(bytemuck::pod_read_unaligned(&head))
     }
 
     /// Whether an entry of this length was inside the file when it was opened; reads nothing.

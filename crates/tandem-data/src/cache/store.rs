@@ -1,14 +1,15 @@
 //! Reads the current state of a prepared corpus.
 //!
-//! In: a cache directory. Out: [`Cache`], with text and mel frames by row. Opening costs one pass over
-//! the index, which stays in memory; text and mel frames are read from the segments. Every copy is
-//! verified: a file that another program damages during a run costs its rows, never a wrong one.
+//! In: a cache directory. Out: [`Cache`], with text and mel frames by row. A run keeps the index in memory;
+//! text and mel frames are read from the segments. Every copy is verified: a file that another program
+//! damages during a run costs its rows, never a wrong one.
 
 use crate::DataError;
-use crate::cache::index::{self, Index, Meta};
+use crate::cache::fingerprint::FolderStamps;
+use crate::cache::index::{self, Index, Meta, RowBuffer};
 use crate::cache::segment::{SegmentFile, SegmentKind};
 use crate::cache::text_entry::CachedText;
-use crate::cache::{EntryBuffer, Fingerprint, Record, RowState, Stamp};
+use crate::cache::{EntryBuffer, Fingerprint, Record, RowState};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
@@ -29,6 +30,17 @@ pub struct Cache {
 #[derive(Clone, Copy, Debug)]
 pub struct Row<'a> {
     pub record: &'a Record,
+    pub id: &'a str,
+    /// The recording, relative to the corpus; empty if none was found.
+    pub audio: &'a str,
+    /// Why the row is rejected, as JSON; empty for a usable row.
+    pub note: &'a str,
+}
+
+/// A row of [`Cache::read_row`], borrowed from its buffer.
+#[derive(Clone, Copy, Debug)]
+pub struct FoundRow<'a> {
+    pub record: Record,
     pub id: &'a str,
     /// The recording, relative to the corpus; empty if none was found.
     pub audio: &'a str,
@@ -96,19 +108,33 @@ impl Cache {
         self.len() == 0
     }
 
-    /// Number of damaged 64 KiB blocks of the index.
+    /// Number of damaged 64 KiB blocks of the index; reads all of it.
     pub fn damaged_blocks(&self) -> usize {
         self.index.damaged_blocks()
     }
 
-    /// A row; `None` if its part of the index is damaged.
+    /// Reads a row; `None` if its part of the index is damaged. For rows in order: unlike
+    /// [`Cache::row`] it keeps nothing but the buffer in memory.
+    pub fn read_row<'b>(&self, row: usize, buffer: &'b mut RowBuffer) -> Option<FoundRow<'b>> {
+        let record = self.index.read_record(row, buffer)?;
+        let [id, audio, note] = self.index.read_names(&record, buffer)?;
+        Some(FoundRow { record, id, audio, note })
+    }
+
+    /// Reads a row's record; see [`Cache::read_row`].
+    pub fn read_record(&self, row: usize, buffer: &mut RowBuffer) -> Option<Record> {
+        self.index.read_record(row, buffer)
+    }
+
+    /// A row; `None` if its part of the index is damaged. The first call reads the index to memory.
     pub fn row(&self, row: usize) -> Option<Row<'_>> {
         let record = self.index.record(row)?;
         let [id, audio, note] = self.index.names(record)?;
         Some(Row { record, id, audio, note })
     }
 
-    /// A row's record; `None` if its part of the index is damaged.
+    /// A row's record; `None` if its part of the index is damaged. The first call reads the index to
+    /// memory.
     pub fn record(&self, row: usize) -> Option<&Record> {
         self.index.record(row)
     }
@@ -148,11 +174,22 @@ impl Cache {
     }
 
     /// Whether every row of a range can be used without work: its index entry and text are complete,
-    /// its mel frames exist if it has any, and its recording is unchanged. `root` is the corpus.
-    pub fn all_fresh(&self, root: &File, rows: Range<usize>) -> Result<bool, DataError> {
-        let mut buffer = EntryBuffer::default();
+    /// its mel frames exist if it has any, and its recording is unchanged. Each row must also pass `visit`.
+    /// `root` is the corpus.
+    pub fn all_fresh(
+        &self,
+        root: &File,
+        rows: Range<usize>,
+        mut visit: impl FnMut(&FoundRow<'_>) -> bool,
+    ) -> Result<bool, DataError> {
+        let mut stamps = FolderStamps::new(root);
+        let (mut found, mut buffer) = (RowBuffer::default(), EntryBuffer::default());
         for row in rows {
-            if !self.is_fresh(root, row, &mut buffer)? {
+            let fresh = match self.read_row(row, &mut found) {
+                Some(row) => visit(&row) && self.is_fresh(&mut stamps, &row, &mut buffer)?,
+                None => false,
+            };
+            if !fresh {
                 return Ok(false);
             }
         }
@@ -161,12 +198,11 @@ impl Cache {
 
     fn is_fresh(
         &self,
-        root: &File,
-        row: usize,
+        stamps: &mut FolderStamps<'_>,
+        &FoundRow { ref record, audio, .. }: &FoundRow<'_>,
         buffer: &mut EntryBuffer,
     ) -> Result<bool, DataError> {
-        let Some(Row { record, audio, .. }) = self.row(row) else { return Ok(false) };
-        if !audio.is_empty() && Stamp::at(root, Path::new(audio))? != record.audio {
+        if !audio.is_empty() && stamps.of(audio)? != record.audio {
             return Ok(false);
         }
         let mut text = || {

@@ -1,101 +1,145 @@
-//! Reads manifests row by row into a corpus.
+//! Reads manifests row by row.
 //!
-//! In: the sources that [`super::layout`] found. Out: [`Corpus`]. A row is used or rejected, never
-//! dropped; only a manifest that is invalid as a whole is an error. Keeps one line in memory at a
-//! time, apart from a sample of the first lines, which shows the role of each column.
+//! In: the sources that [`super::layout`] found. Out: [`CorpusRows`], which gives one row at a time. A row is
+//! used or rejected, never dropped; only a manifest that is invalid as a whole is an error.
+//!
+//! The manifests are read twice. The first pass finds every error of a whole manifest, the ids that are
+//! written more than once, and what decides the split. The second one gives the rows. Between two rows
+//! there is one line in memory, eight bytes per recording, and the repeated ids.
 
 use super::columns::{Columns, Row, likely_separator};
-use super::layout::{self, Rows, Source};
+use super::layout::{self, CorpusFiles, Rows, Source};
 use super::lines::{LONGEST, Line, Lines};
 use super::recordings::{FOLDERS, Recordings, clean, without_kind};
 use super::rejected::{Fault, RejectReason, RejectedRow, short};
-use super::{Corpus, CorpusConfig, Split, TextColumn, Utterance};
+use super::split::{SplitCounts, SplitRule};
+use super::{CorpusConfig, Split, TextColumn, Utterance};
 use crate::DataError;
-use hashbrown::HashTable;
-use std::io::{self, BufRead, BufReader};
+use hashbrown::HashMap;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use tandem_disk::retry::RetryRead;
-use tandem_disk::{ReadFile, retry};
+use tandem_disk::read::look_up;
+use tandem_disk::{AccessKind, ReadFile, retry};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// Lines that are sampled to find the columns.
 const SAMPLE: usize = 200;
 
-pub(super) struct CorpusReader<'a> {
-    config: &'a CorpusConfig,
-    corpus: Corpus,
-    uses: Vec<Rows>,
+/// The rows of a corpus, in the order of the manifests, without a list of them in memory.
+pub struct CorpusRows {
+    config: CorpusConfig,
+    root: PathBuf,
+    sources: Vec<Source>,
+    /// Sources that were opened in this pass; the last one is being read.
+    opened: usize,
+    open: Option<Box<OpenManifest>>,
     recordings: Recordings,
-    known: KnownIds,
+    repeated: RepeatedIds,
+    split: SplitRule,
+    rows: usize,
 }
 
-impl<'a> CorpusReader<'a> {
-    /// Starts without rows; symbolic links in `root` must be resolved.
-    pub(super) fn start(root: &Path, config: &'a CorpusConfig) -> Self {
-        let corpus = Corpus {
-            root: root.into(),
-            manifests: Vec::new(),
-            utterances: Vec::new(),
-            rejected: Vec::new(),
+/// One row of a manifest.
+#[derive(Clone, Debug)]
+pub enum CorpusRow {
+    Usable(Utterance),
+    Rejected(RejectedRow),
+}
+
+impl CorpusRows {
+    /// Reads the manifests once, and starts again at the first row. An error if a manifest is invalid as a
+    /// whole, or if there is no recording and no folder for them.
+    pub(super) fn open(files: CorpusFiles, config: &CorpusConfig) -> Result<CorpusRows, DataError> {
+        let mut split = SplitCounts::new(config.seed, config.eval_share);
+        let splits_itself = files.splits_itself();
+        let mut rows = CorpusRows {
+            config: config.clone(),
+            recordings: Recordings::new(&files.root),
+            root: files.root,
+            sources: files.sources,
+            opened: 0,
+            open: None,
+            repeated: RepeatedIds::default(),
+            split: SplitRule::default(),
+            rows: 0,
         };
-        let recordings = Recordings::new(root);
-        Self { config, corpus, uses: Vec::new(), recordings, known: KnownIds::default() }
+        let (mut ids, mut audio_missing) = (Vec::new(), false);
+        while let Some(row) = rows.next() {
+            rows.rows += 1;
+            match row? {
+                CorpusRow::Usable(row) => {
+                    ids.push(xxh3_64(row.id.as_bytes()));
+                    split.add(&row.id);
+                }
+                CorpusRow::Rejected(row) => {
+                    audio_missing |= row.reason == RejectReason::MissingAudio;
+                }
+            }
+        }
+        if ids.is_empty() && !rows.recordings.has_folder() && audio_missing {
+            return Err(rows.recordings_missing());
+        }
+        let distinct;
+        (rows.repeated, distinct) = RepeatedIds::of(ids);
+        if splits_itself {
+            rows.split = split.rule(distinct);
+        }
+        rows.opened = 0;
+        Ok(rows)
     }
 
-    /// Adds the rows of one manifest.
-    pub(super) fn read(&mut self, source: &Source) -> Result<(), DataError> {
-        let path = self.corpus.root.join(&source.file);
-        self.corpus.manifests.push(source.file.clone());
-        self.uses.push(source.rows);
-        let closed = |source: io::Error| DataError::Read { path: path.clone(), source };
-        let file = retry(|| ReadFile::open(&path)).map_err(closed)?;
-        let mut bytes = BufReader::with_capacity(1 << 16, RetryRead(file));
-        refuse_utf16(&path, bytes.fill_buf().map_err(closed)?)?;
-        let mut lines = Lines::new(bytes);
-        let sample = Sample::take(&mut lines).map_err(closed)?;
-        let (columns, header) = sample.columns(&path, self.config.separator)?;
-        let mut tally = Tally::default();
-        for line in sample.lines.iter().skip(header) {
-            self.row(&line.borrow(), &columns, &mut tally);
-        }
-        while let Some(line) = lines.next().map_err(closed)? {
-            self.row(&line, &columns, &mut tally);
-        }
-        tally.check(path, &columns, self.config.separator)
+    /// The corpus directory, with symbolic links resolved.
+    pub fn root(&self) -> &Path {
+        &self.root
     }
 
-    /// The corpus; an error if there is no recording and no folder for them.
-    pub(super) fn finish(self) -> Result<Corpus, DataError> {
-        let missing = |row: &RejectedRow| row.reason == RejectReason::MissingAudio;
-        if self.corpus.utterances.is_empty()
-            && !self.recordings.has_folder()
-            && self.corpus.rejected.iter().any(missing)
-        {
-            return Err(DataError::RecordingsMissing {
-                looked_for: FOLDERS
-                    .iter()
-                    .map(|name| format!("{name}/"))
-                    .filter(|n| n != "/")
-                    .collect(),
-                near: layout::folders_in(&self.corpus.root),
-                broken_links: self.recordings.broken_links().to_vec(),
-                root: self.corpus.root,
-            });
-        }
-        Ok(self.corpus)
+    /// The manifests, relative to [`CorpusRows::root`].
+    pub fn manifests(&self) -> Vec<PathBuf> {
+        self.sources.iter().map(|source| source.file.clone()).collect()
     }
 
-    fn row(&mut self, line: &Line<'_>, columns: &Columns, tally: &mut Tally) {
+    /// At least as many rows as the corpus has: a row that repeats one of an eval manifest is counted.
+    pub fn most(&self) -> usize {
+        self.rows
+    }
+
+    fn recordings_missing(self) -> DataError {
+        let folders = FOLDERS.iter().map(|name| format!("{name}/"));
+        DataError::RecordingsMissing {
+            looked_for: folders.filter(|name| name != "/").collect(),
+            near: layout::folders_in(&self.root),
+            broken_links: self.recordings.broken_links().to_vec(),
+            root: self.root,
+        }
+    }
+
+    /// The next row of an open manifest; `None` at its end.
+    fn next_in(&mut self, open: &mut OpenManifest) -> Result<Option<CorpusRow>, DataError> {
+        let OpenManifest { path, sample, lines, columns, tally } = open;
+        for line in sample.by_ref() {
+            if let Some(row) = self.row(&line.borrow(), columns, tally) {
+                return Ok(Some(row));
+            }
+        }
+        let failed = |source: io::Error| DataError::Read { path: path.clone(), source };
+        while let Some(line) = lines.next().map_err(failed)? {
+            if let Some(row) = self.row(&line, columns, tally) {
+                return Ok(Some(row));
+            }
+        }
+        tally.check(path, columns, self.config.separator)?;
+        Ok(None)
+    }
+
+    /// The row of a line; `None` if it is blank, or if an eval manifest already has it.
+    fn row(&mut self, line: &Line<'_>, columns: &Columns, tally: &mut Tally) -> Option<CorpusRow> {
         if line.bytes.trim_ascii().is_empty() {
-            return;
+            return None;
         }
         tally.rows += 1;
         let fault = match self.utterance(line, columns, tally) {
-            Ok(Some(utterance)) => {
-                self.corpus.utterances.push(utterance);
-                return self.known.add_last(&self.corpus.utterances);
-            }
-            Ok(None) => return,
+            Ok(utterance) => return utterance.map(CorpusRow::Usable),
             Err(fault) => fault,
         };
         let start = &line.bytes[..line.bytes.len().min(400)];
@@ -103,14 +147,14 @@ impl<'a> CorpusReader<'a> {
         // The first field identifies the row, even if the rest is invalid.
         let id = start.split(self.config.separator).next().unwrap_or_default().trim();
         let id = columns.cut(&start, self.config.separator).map_or(id, |row| row.id.trim());
-        self.corpus.rejected.push(RejectedRow {
-            manifest: self.corpus.manifests[self.corpus.manifests.len() - 1].display().to_string(),
+        Some(CorpusRow::Rejected(RejectedRow {
+            manifest: self.sources[self.opened - 1].file.display().to_string(),
             line: line.number,
             id: short(id),
             reason: fault.reason,
             message: fault.message,
             fix: fault.fix,
-        });
+        }))
     }
 
     /// The utterance of a line; `None` if an eval manifest already has it.
@@ -123,23 +167,29 @@ impl<'a> CorpusReader<'a> {
         let row = cut(line, columns, self.config.separator, tally)?;
         let id = clean(row.id)?;
         let text = self.spoken(&row)?;
-        if let Some(first) = self.known.find(without_kind(&id), &self.corpus.utterances) {
-            return self.repeated(first).map(|()| None);
+        if let Some(first) = self.repeated.first_use(without_kind(&id)) {
+            return self.repeats(first).map(|()| None);
         }
         let audio = self.recordings.find(&id)?;
         let id = without_kind(&id);
         let named = |field: &str| Some(field.trim()).filter(|f| !f.is_empty()).map(str::to_owned);
-        let is_eval = self.uses.last() == Some(&Rows::Eval);
+        let manifest = self.opened - 1;
+        let split = match self.sources[manifest].rows {
+            Rows::Eval => Split::Eval,
+            _ => self.split.of(id),
+        };
+        let place = Place { manifest: manifest as u16, line: line.number };
+        self.repeated.add(id, place);
         Ok(Some(Utterance {
             id: id.to_owned(),
-            manifest: (self.uses.len() - 1) as u16,
+            manifest: place.manifest,
             line: line.number,
             text: text.to_owned(),
             audio,
             speaker: named(row.speaker),
             language: named(row.language).or_else(|| self.config.default_language.clone()),
             phonemes: named(row.phonemes),
-            split: if is_eval { Split::Eval } else { Split::Train },
+            split,
         }))
     }
 
@@ -156,18 +206,93 @@ impl<'a> CorpusReader<'a> {
         Err(Fault::new(RejectReason::EmptyText, "the text is empty".into(), fix))
     }
 
-    fn repeated(&self, first: usize) -> Result<(), Fault> {
-        let first = &self.corpus.utterances[first];
-        let in_eval = self.uses[usize::from(first.manifest)] == Rows::Eval;
-        if in_eval && self.uses.last() == Some(&Rows::TrainOutsideEval) {
+    fn repeats(&self, first: Place) -> Result<(), Fault> {
+        let source = &self.sources[usize::from(first.manifest)];
+        let here = &self.sources[self.opened - 1];
+        if source.rows == Rows::Eval && here.rows == Rows::TrainOutsideEval {
             return Ok(());
         }
-        let manifest = self.corpus.manifests[usize::from(first.manifest)].display();
+        let manifest = source.file.display();
         Err(Fault::new(
             RejectReason::DuplicateId,
             format!("the id is that of line {} of `{manifest}`", first.line),
             "give each recording one row; delete or rename this one",
         ))
+    }
+}
+
+impl Iterator for CorpusRows {
+    type Item = Result<CorpusRow, DataError>;
+
+    /// After an error there are no more rows.
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            let mut open = match self.open.take() {
+                Some(open) => open,
+                None => {
+                    let source = self.sources.get(self.opened)?;
+                    let opened = OpenManifest::open(self.root.join(&source.file), &self.config);
+                    self.opened += 1;
+                    match opened {
+                        Ok(open) => Box::new(open),
+                        Err(error) => return Some(self.stop(error)),
+                    }
+                }
+            };
+            match self.next_in(&mut open) {
+                Ok(Some(row)) => {
+                    self.open = Some(open);
+                    return Some(Ok(row));
+                }
+                Ok(None) => {}
+                Err(error) => return Some(self.stop(error)),
+            }
+        }
+    }
+}
+
+impl CorpusRows {
+    fn stop(&mut self, error: DataError) -> Result<CorpusRow, DataError> {
+        self.opened = self.sources.len();
+        Err(error)
+    }
+}
+
+/// A manifest that is being read, one line at a time, apart from a sample of its first lines, which shows
+/// the role of each column.
+struct OpenManifest {
+    path: PathBuf,
+    sample: std::vec::IntoIter<OwnedLine>,
+    lines: Lines<BufReader<ManifestFile>>,
+    columns: Columns,
+    tally: Tally,
+}
+
+impl OpenManifest {
+    fn open(path: PathBuf, config: &CorpusConfig) -> Result<OpenManifest, DataError> {
+        let failed = |source: io::Error| DataError::Read { path: path.clone(), source };
+        let file = retry(|| ReadFile::open(&path)).map_err(failed)?.into_inner();
+        let file = ManifestFile { file, path: path.clone() };
+        let mut bytes = BufReader::with_capacity(1 << 16, file);
+        refuse_utf16(&path, bytes.fill_buf().map_err(failed)?)?;
+        let mut lines = Lines::new(bytes);
+        let sample = Sample::take(&mut lines).map_err(failed)?;
+        let (columns, header) = sample.columns(&path, config.separator)?;
+        let mut sample = sample.lines.into_iter();
+        sample.by_ref().take(header).for_each(drop);
+        Ok(OpenManifest { path, sample, lines, columns, tally: Tally::default() })
+    }
+}
+
+/// Tries a read that fails again.
+struct ManifestFile {
+    file: File,
+    path: PathBuf,
+}
+
+impl Read for ManifestFile {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        retry(|| look_up(AccessKind::Read, &self.path, || self.file.read(bytes)))
     }
 }
 
@@ -221,7 +346,8 @@ struct Tally {
 
 impl Tally {
     /// One error instead of one rejected row per line.
-    fn check(self, manifest: PathBuf, columns: &Columns, separator: char) -> Result<(), DataError> {
+    fn check(&self, path: &Path, columns: &Columns, separator: char) -> Result<(), DataError> {
+        let manifest = path.to_path_buf();
         if self.rows == 0 {
             return Err(DataError::ManifestEmpty { manifest });
         }
@@ -308,20 +434,40 @@ fn refuse_utf16(path: &Path, start: &[u8]) -> Result<(), DataError> {
     Ok(())
 }
 
-/// The first use of each id, without a second copy of the ids.
-#[derive(Default)]
-struct KnownIds(HashTable<u32>);
+/// Where a row is.
+#[derive(Clone, Copy)]
+struct Place {
+    manifest: u16,
+    line: u32,
+}
 
-impl KnownIds {
-    fn find(&self, id: &str, utterances: &[Utterance]) -> Option<usize> {
-        let is_it = |&index: &u32| utterances[index as usize].id == id;
-        self.0.find(xxh3_64(id.as_bytes()), is_it).map(|&index| index as usize)
+/// The first use of each id that is written more than once. The others need no memory.
+#[derive(Default)]
+struct RepeatedIds {
+    /// Hashes of ids that occur more than once, sorted.
+    hashes: Vec<u64>,
+    first: HashMap<Box<str>, Place>,
+}
+
+impl RepeatedIds {
+    /// From the hashes of all ids; also returns how many of them are distinct.
+    fn of(mut ids: Vec<u64>) -> (RepeatedIds, usize) {
+        ids.sort_unstable();
+        let mut hashes: Vec<u64> =
+            ids.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]).collect();
+        ids.dedup();
+        hashes.dedup();
+        (RepeatedIds { hashes, first: HashMap::new() }, ids.len())
     }
 
-    /// Adds the last of the utterances.
-    fn add_last(&mut self, utterances: &[Utterance]) {
-        let hash = |index: usize| xxh3_64(utterances[index].id.as_bytes());
-        let Some(last) = utterances.len().checked_sub(1) else { return };
-        self.0.insert_unique(hash(last), last as u32, |&index| hash(index as usize));
+    fn first_use(&self, id: &str) -> Option<Place> {
+        self.first.get(id).copied()
+    }
+
+    /// Remembers an id, if it occurs again.
+    fn add(&mut self, id: &str, place: Place) {
+        if self.hashes.binary_search(&xxh3_64(id.as_bytes())).is_ok() {
+            self.first.entry(id.into()).or_insert(place);
+        }
     }
 }

@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use tandem_disk::read::look_up;
 use tandem_disk::{AccessKind, retry};
 use unicode_normalization::UnicodeNormalization;
+use xxhash_rust::xxh3::xxh3_64;
 
 /// Folders that are searched, in this order; the last is the corpus directory itself.
 pub(super) const FOLDERS: [&str; 5] = ["wavs", "wav", "audio", "clips", ""];
@@ -270,12 +271,20 @@ enum Entry {
     Special,
 }
 
+impl Entry {
+    /// What may have the name of a recording.
+    const FILES: [Entry; 3] = [Entry::File, Entry::Link, Entry::Special];
+}
+
 /// The contents of one folder: recordings by name without extension, and sub-folders.
 struct Listing {
     folder: String,
-    recordings: HashMap<Box<str>, [Option<Entry>; KINDS.len()]>,
+    /// A [`code`] for each recording, sorted: eight bytes, where a million names would need a hundred
+    /// megabytes. Two names with the same hash are one in four million for a million files. A recording
+    /// that is then taken to exist cannot be read, and its row is rejected.
+    recordings: Vec<u64>,
     /// File names that are not simply `stem.kind`: `clip.WAV`, or decomposed characters.
-    odd_names: HashMap<(Box<str>, usize), Box<str>>,
+    odd_names: HashMap<(Box<str>, usize), (Box<str>, Entry)>,
     folders: HashMap<Box<str>, Entry>,
 }
 
@@ -283,7 +292,7 @@ impl Listing {
     fn read(root: &Path, folder: &str) -> std::io::Result<Listing> {
         let mut listing = Listing {
             folder: folder.to_owned(),
-            recordings: HashMap::new(),
+            recordings: Vec::new(),
             odd_names: HashMap::new(),
             folders: HashMap::new(),
         };
@@ -304,23 +313,38 @@ impl Listing {
                 listing.add(&name, Entry::Special);
             }
         }
+        listing.recordings.sort_unstable();
+        listing.recordings.shrink_to_fit();
         Ok(listing)
     }
 
     fn add(&mut self, name: &str, entry: Entry) {
         let (stem, Some(kind)) = split_kind(name) else { return };
         let key = composed(stem);
-        let is_plain = key == stem && name.ends_with(KINDS[kind]);
-        let known = self.recordings.entry(key.as_ref().into()).or_default();
-        if !is_plain && known[kind].is_some() {
-            return; // the plain spelling has priority
+        if key == stem && name.ends_with(KINDS[kind]) {
+            self.recordings.push(code(&key, kind, entry));
+        } else {
+            let odd = self.odd_names.entry((key.as_ref().into(), kind));
+            odd.or_insert_with(|| (name.into(), entry));
         }
-        known[kind] = Some(entry);
-        if !is_plain {
-            self.odd_names.insert((key.as_ref().into(), kind), name.into());
-        } else if !self.odd_names.is_empty() {
-            self.odd_names.remove(&(key.as_ref().into(), kind));
+    }
+
+    /// The recordings of a composed stem by kind. The plain spelling has priority.
+    fn known(&self, stem: &str) -> [Option<(Option<&str>, Entry)>; KINDS.len()] {
+        let first = code(stem, 0, Entry::File);
+        let from = self.recordings.partition_point(|code| *code < first);
+        let same = self.recordings[from..].iter().take_while(|code| **code >> 4 == first >> 4);
+        let mut known = [None; KINDS.len()];
+        for code in same {
+            known[(code >> 2 & 3) as usize] = Some((None, Entry::FILES[(code & 3) as usize]));
         }
+        if !self.odd_names.is_empty() {
+            for (kind, known) in known.iter_mut().enumerate().filter(|(_, known)| known.is_none()) {
+                let odd = self.odd_names.get(&(stem.into(), kind));
+                *known = odd.map(|(name, entry)| (Some(&**name), *entry));
+            }
+        }
+        known
     }
 
     /// The path of the file for a name with or without extension. The written extension has
@@ -332,14 +356,11 @@ impl Listing {
 
     fn pick_stem(&self, stem: &str, first: Option<usize>) -> Option<(String, Entry)> {
         let stem = composed(stem);
-        let known = self.recordings.get(stem.as_ref())?;
+        let known = self.known(&stem);
         let kinds = || first.into_iter().chain(0..KINDS.len());
-        let usable = |&kind: &usize| known[kind].is_some_and(|entry| entry != Entry::Special);
+        let usable = |&kind: &usize| known[kind].is_some_and(|(_, entry)| entry != Entry::Special);
         let kind = kinds().find(usable).or_else(|| kinds().find(|&kind| known[kind].is_some()))?;
-        let odd = match self.odd_names.is_empty() {
-            true => None,
-            false => self.odd_names.get(&(stem.as_ref().into(), kind)),
-        };
+        let (odd, entry) = known[kind]?;
         let mut path =
             String::with_capacity(self.folder.len() + stem.len() + KINDS[kind].len() + 2);
         if !self.folder.is_empty() {
@@ -349,8 +370,14 @@ impl Listing {
             Some(odd) => path.push_str(odd),
             None => path.extend([&*stem, ".", KINDS[kind]]),
         }
-        Some((path, known[kind]?))
+        Some((path, entry))
     }
+}
+
+/// 60 bits of a stem's hash, two of its kind, two of the entry: codes of one stem are neighbours.
+fn code(stem: &str, kind: usize, entry: Entry) -> u64 {
+    let entry = Entry::FILES.iter().position(|known| *known == entry).unwrap_or_default();
+    xxh3_64(stem.as_bytes()) & !15 | (kind as u64) << 2 | entry as u64
 }
 
 #[cfg(test)]

@@ -3,34 +3,74 @@
 //! In: utterances. Out: their [`Split`], a pure function of seed and id, so that a row keeps its split
 //! when others are added, removed or reordered.
 
-use super::{Split, Utterance};
+use super::Split;
 use tandem_units::Seed;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// Holds out about `share` of the rows. Of two or more rows at least one is held out and at least one
-/// is for training, whatever the hashes are. With a share of zero none is held out.
+/// Which rows are held out, by their ids. The default is none.
+#[derive(Clone, Debug, Default)]
+pub(super) struct SplitRule {
+    seed: Seed,
+    share: f64,
+    /// The one row that the share would decide differently.
+    exception: Option<String>,
+}
+
+impl SplitRule {
+    pub(super) fn of(&self, id: &str) -> Split {
+        let below = self.share > 0.0 && hash_share(id, self.seed) < self.share;
+        let is_exception = self.exception.as_deref() == Some(id);
+        if below != is_exception { Split::Eval } else { Split::Train }
+    }
+}
+
+/// What must be known of all ids to hold out about `share` of the rows. Of two or more rows at least one
+/// is held out and at least one is for training, whatever the hashes are. With a share of zero none is
+/// held out.
 ///
 /// If the corpus is so small that no hash is below the share, the row with the smallest hash is held
 /// out. That row may change when rows are added.
-pub(super) fn hold_out(utterances: &mut [Utterance], seed: Seed, share: f64) {
-    if share <= 0.0 || utterances.len() < 2 {
-        return;
+pub(super) struct SplitCounts {
+    seed: Seed,
+    share: f64,
+    held_out: usize,
+    ids: usize,
+    lowest: Option<(f64, String)>,
+    highest: Option<(f64, String)>,
+}
+
+impl SplitCounts {
+    pub(super) fn new(seed: Seed, share: f64) -> SplitCounts {
+        SplitCounts { seed, share, held_out: 0, ids: 0, lowest: None, highest: None }
     }
-    let mut held_out = 0;
-    for utterance in utterances.iter_mut() {
-        let out = hash_share(&utterance.id, seed) < share;
-        utterance.split = if out { Split::Eval } else { Split::Train };
-        held_out += usize::from(out);
+
+    /// An id that is added again changes nothing.
+    pub(super) fn add(&mut self, id: &str) {
+        let hash = hash_share(id, self.seed);
+        self.ids += 1;
+        self.held_out += usize::from(hash < self.share);
+        let order =
+            |known: &(f64, String)| hash.total_cmp(&known.0).then_with(|| id.cmp(known.1.as_str()));
+        if self.lowest.as_ref().is_none_or(|lowest| order(lowest).is_lt()) {
+            self.lowest = Some((hash, id.to_owned()));
+        }
+        if self.highest.as_ref().is_none_or(|highest| order(highest).is_gt()) {
+            self.highest = Some((hash, id.to_owned()));
+        }
     }
-    let by_hash = |a: &&mut Utterance, b: &&mut Utterance| {
-        hash_share(&a.id, seed).total_cmp(&hash_share(&b.id, seed)).then_with(|| a.id.cmp(&b.id))
-    };
-    if held_out == 0 {
-        let lowest = utterances.iter_mut().min_by(by_hash);
-        lowest.into_iter().for_each(|utterance| utterance.split = Split::Eval);
-    } else if held_out == utterances.len() {
-        let highest = utterances.iter_mut().max_by(by_hash);
-        highest.into_iter().for_each(|utterance| utterance.split = Split::Train);
+
+    /// The rule for a corpus of so many distinct ids.
+    pub(super) fn rule(self, distinct: usize) -> SplitRule {
+        if self.share <= 0.0 || distinct < 2 {
+            return SplitRule::default();
+        }
+        let exception = match self.held_out {
+            0 => self.lowest,
+            all if all == self.ids => self.highest,
+            _ => None,
+        };
+        let exception = exception.map(|(_, id)| id);
+        SplitRule { seed: self.seed, share: self.share, exception }
     }
 }
 
@@ -46,26 +86,13 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use std::collections::BTreeSet;
-    use std::path::PathBuf;
-
-    fn utterance(id: &str) -> Utterance {
-        Utterance {
-            id: id.into(),
-            manifest: 0,
-            line: 1,
-            text: "x".into(),
-            audio: PathBuf::from("wavs/x.wav"),
-            speaker: None,
-            language: None,
-            phonemes: None,
-            split: Split::Train,
-        }
-    }
 
     fn held_out(ids: impl Iterator<Item = String>, seed: u64, share: f64) -> BTreeSet<String> {
-        let mut utterances: Vec<_> = ids.map(|id| utterance(&id)).collect();
-        hold_out(&mut utterances, Seed(seed), share);
-        utterances.into_iter().filter(|u| u.split == Split::Eval).map(|u| u.id).collect()
+        let ids: Vec<String> = ids.collect();
+        let mut counts = SplitCounts::new(Seed(seed), share);
+        ids.iter().for_each(|id| counts.add(id));
+        let rule = counts.rule(ids.len());
+        ids.into_iter().filter(|id| rule.of(id) == Split::Eval).collect()
     }
 
     #[test]

@@ -10,11 +10,11 @@ mod letter_to_sound; // unknown English words
 mod inflection; // plurals, possessives, -ed, -ing, compounds
 mod homographs; // read, lead, live: by their neighbours
 mod english; // an English sentence
-mod persian; // a Persian sentence: common words, ezafe
+mod persian; // a Persian sentence: a list, forms by rule, ezafe
 
 use super::TextError;
 use super::language::Language;
-use super::words::{Sentence, Word};
+use super::words::{self, Sentence, Word};
 use serde::{Deserialize, Deserializer, Serialize};
 
 /// Where the symbols of a text come from.
@@ -28,12 +28,16 @@ pub enum Pronunciation {
     Characters,
     /// Built-in phonemes; a language without them is an error.
     BuiltIn,
+    /// Built-in phonemes for English, characters for the others. [`Self::Auto`] was this up to version 2 of the voice
+    /// format.
+    BuiltInEnglish,
     /// Phonemes of the program espeak-ng, for every language.
     Espeak,
 }
 
 impl Pronunciation {
-    pub const ALL: [Self; 4] = [Self::Auto, Self::Characters, Self::BuiltIn, Self::Espeak];
+    pub const ALL: [Self; 5] =
+        [Self::Auto, Self::Characters, Self::BuiltIn, Self::BuiltInEnglish, Self::Espeak];
 
     /// As it is typed and saved.
     pub fn name(self) -> &'static str {
@@ -41,6 +45,7 @@ impl Pronunciation {
             Self::Auto => "auto",
             Self::Characters => "characters",
             Self::BuiltIn => "built-in",
+            Self::BuiltInEnglish => "built-in-english",
             Self::Espeak => "espeak",
         }
     }
@@ -51,17 +56,18 @@ impl Pronunciation {
             (Self::Characters, _) => Ok(SymbolSource::Characters),
             (Self::Espeak, _) => Ok(SymbolSource::Espeak),
             (Self::Auto, _) => Ok(Self::of_auto(language)),
-            (Self::BuiltIn, Language::English | Language::Persian) => Ok(SymbolSource::BuiltIn),
+            (Self::BuiltIn, Language::English | Language::Persian)
+            | (Self::BuiltInEnglish, Language::English) => Ok(SymbolSource::BuiltIn),
+            (Self::BuiltInEnglish, _) => Ok(SymbolSource::Characters),
             (Self::BuiltIn, _) => Err(TextError::NoBuiltIn { language }),
         }
     }
 
-    /// What [`Self::Auto`] uses for a language. Not the list of Persian words: in ordinary text it
-    /// leaves many words in characters, so that a voice would have to learn both.
+    /// What [`Self::Auto`] uses for a language.
     // Saved voices say `auto` too: another answer here needs another version of the voice format.
     pub fn of_auto(language: Language) -> SymbolSource {
         match language {
-            Language::English => SymbolSource::BuiltIn,
+            Language::English | Language::Persian => SymbolSource::BuiltIn,
             _ => SymbolSource::Characters,
         }
     }
@@ -69,7 +75,7 @@ impl Pronunciation {
 
 impl<'de> Deserialize<'de> for Pronunciation {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        const NAMES: [&str; 4] = ["auto", "characters", "built-in", "espeak"];
+        const NAMES: [&str; 5] = ["auto", "characters", "built-in", "built-in-english", "espeak"];
         let name = String::deserialize(from)?;
         // Up to version 2 of the text front end, all phonemes were those of espeak-ng.
         let name = if name == "phonemes" { "espeak" } else { &name };
@@ -156,6 +162,27 @@ pub fn read(language: Language, sentences: &[Sentence], uncertain: &mut Uncertai
     }
     out.truncate(out.trim_end().len());
     out
+}
+
+/// Takes the kasre at the ends of known Persian words from the text with its vowel signs, where it has the same words.
+pub fn mark_ezafe(sentences: &mut [Sentence], raw: &str, with_signs: impl Fn() -> String) {
+    const KASRE: char = '\u{650}';
+    if !raw.contains(KASRE) {
+        return;
+    }
+    let marked = words::sentences(&with_signs());
+    let count = |sentences: &[Sentence]| -> Vec<usize> {
+        sentences.iter().map(|sentence| sentence.words.len()).collect()
+    };
+    if count(&marked) != count(sentences) {
+        return;
+    }
+    let words = sentences.iter_mut().flat_map(|sentence| &mut sentence.words);
+    for (word, marked) in words.zip(marked.iter().flat_map(|sentence| &sentence.words)) {
+        if marked.text.ends_with(KASRE) && persian::is_known(&word.text) {
+            word.text.push(KASRE);
+        }
+    }
 }
 
 fn word_phonemes(

@@ -34,6 +34,8 @@ pub enum DeviceError {
     /// A device keeps the kind of products with which it was opened.
     #[error("device {id} is already open with another precision of matrix products")]
     OpenOtherwise { id: DeviceId },
+    #[error("the driver of this device does not count launches")]
+    NotCounted,
     /// The device library failed; the device may be lost.
     #[error("the device failed while {doing}: {why}")]
     Broke {
@@ -76,6 +78,11 @@ impl Hint for DeviceError {
                     .into(),
             ),
             Self::OpenOtherwise { .. } => None,
+            Self::NotCounted => Some(
+                "the stand-in for NVIDIA's driver counts them, without a card: \
+                 `scripts/cuda_tests.sh launches`; on a card, NVIDIA's `nsys profile --trace=cuda` does"
+                    .into(),
+            ),
             Self::Broke { .. } => Some(
                 "if memory ran out, take a smaller `--batch-size`; if the device is gone, look at \
                  the system's log (`dmesg`)"

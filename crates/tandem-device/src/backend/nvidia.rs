@@ -15,6 +15,7 @@ use cubecl_cuda::{CudaDevice, CudaRuntime};
 use cubecl_runtime::runtime::Runtime;
 use cudarc::driver::result::{self, device};
 use cudarc::driver::sys::{self, CUdevice, CUdevice_attribute as Attribute};
+use nvml_wrapper::Nvml;
 use std::path::Path;
 use std::sync::Arc;
 use tandem_units::Bytes;
@@ -62,7 +63,10 @@ pub(super) fn enumerate() -> Result<Vec<FoundDevice>, DeviceError> {
     if let Some(version) = version.filter(|version| *version < OLDEST) {
         return Err(DeviceError::OldDriver { found: readable(version) });
     }
-    let driver = version.map(|version| format!("CUDA {}", readable(version)));
+    let driver = version.map(|version| match installed_driver() {
+        Some(installed) => format!("CUDA {}, driver {installed}", readable(version)),
+        None => format!("CUDA {}", readable(version)),
+    });
     (0..count).map(|at| describe(at, driver.clone()).map_err(|e| missing(e.to_string()))).collect()
 }
 
@@ -80,7 +84,7 @@ type CudaServer = <CudaRuntime as Runtime>::Server;
 
 /// Registers a device with Burn, which otherwise opens it at its first use and then replaces matrix products
 /// of 32-bit floats by TF32 on every card that has it. Burn takes that from the properties of the device, so
-/// they do not mention TF32 unless it is wanted. Their checksum is part of the key of tuned kernels.
+/// they do not mention TF32 unless it is wanted.
 pub(super) fn register(index: usize, products: F32Products) -> Result<(), DeviceError> {
     let id = CudaDevice::new(index).to_id();
     let server = <CudaServer as DeviceService>::init(id);
@@ -107,6 +111,25 @@ fn forget_tf32(server: &CudaServer) {
     let utilities = unsafe { &mut *Arc::as_ptr(&shared).cast_mut() };
     utilities.properties_hash = properties.checksum();
     utilities.properties = Arc::new(properties);
+}
+
+/// Memory of a card that is in use, by all programs; `None` before it is open.
+pub(super) fn memory_in_use(index: usize) -> Option<Bytes> {
+    let handle = device::get(index as i32).ok()?;
+    // SAFETY: the handle was just returned by the driver; numbers are written into variables that outlive the calls.
+    // The context is the one that Burn uses and never releases.
+    let (free, total) = unsafe {
+        let (mut flags, mut is_active) = (0, 0);
+        sys::cuDevicePrimaryCtxGetState(handle, &mut flags, &mut is_active).result().ok()?;
+        if is_active == 0 {
+            return None;
+        }
+        let context = result::primary_ctx::retain(handle).ok()?;
+        let asked = result::ctx::set_current(context).and_then(|()| result::mem_get_info());
+        let _ = result::primary_ctx::release(handle);
+        asked.ok()?
+    };
+    Some(Bytes((total - free) as u64))
 }
 
 fn describe(at: i32, driver: Option<String>) -> Result<FoundDevice, result::DriverError> {
@@ -141,6 +164,12 @@ fn driver_version() -> Option<i32> {
     // SAFETY: writes one number into a variable that outlives the call.
     unsafe { sys::cuDriverGetVersion(&mut version) }.result().ok()?;
     Some(version)
+}
+
+/// The version of the installed driver, such as 575.57.08, from NVIDIA's management library. Several of them support
+/// the same CUDA version, and compile kernels differently.
+fn installed_driver() -> Option<String> {
+    Nvml::init().ok()?.sys_driver_version().ok()
 }
 
 fn readable(version: i32) -> String {

@@ -206,11 +206,12 @@ fn the_banner_names_mode_devices_and_limits() {
     let banner = Placement::decide(&settings, &found).unwrap().to_string();
     let expected = "mode: multi-GPU\ndata device: cuda:1 (Card 1)\nmodel device: cuda:0 (Card 0)\n\
                     memory limits: data 8192 MB, model 10240 MB\n\
+                    tuner: 2.0 GiB more on each card for a moment, at the first start\n\
                     shapes: static";
     assert_eq!(banner, expected);
     let banner = Placement::decide(&asked(None, None), &machine(&[])).unwrap().to_string();
     assert!(banner.starts_with("mode: CPU buffered\ndata device: cpu ("), "{banner}");
-    assert!(banner.contains("memory limits: none"), "{banner}");
+    assert!(banner.contains("memory limits: none") && !banner.contains("tuner"), "{banner}");
 }
 
 #[test]

@@ -6,7 +6,7 @@
 //! shape. Padding of a row never influences its real positions. Next:
 //! [`crate::network::text_encoder`] and [`crate::network::decoder`].
 
-use crate::network::layers::{Init, Linear, with_neighbours};
+use crate::network::layers::{Init, Linear};
 use crate::network::ops::{self, Lengths};
 use burn::module::Module;
 use burn::tensor::{Tensor, TensorData};
@@ -40,16 +40,14 @@ impl Block {
 
     /// Shapes: `[rows, positions, width]`, `[rows, condition]`.
     pub fn forward(&self, x: Tensor<3>, condition: Tensor<2>, lengths: &Lengths) -> Tensor<3> {
-        let [rows, positions, width] = x.dims();
         let film = self.film.forward(condition);
-        let part = |number: usize| film.clone().narrow(1, number * width, width);
-        let normed = ops::norm_film(x.clone(), part(0), part(1));
+        let [scale_1, shift_1, gate_1, scale_2, shift_2, gate_2] = ops::parts(film, 1);
+        let normed = ops::norm_film(x.clone(), scale_1, shift_1);
         let attended = ops::attention(self.qkv.forward(normed), self.heads, lengths);
-        let x = ops::gated_add(x, part(2), self.attention_out.forward(attended));
-        let real = lengths.mask().reshape([rows, positions, 1]);
-        let normed = ops::norm_film(x.clone(), part(3), part(4)) * real;
-        let hidden = self.ffn_in.forward_silu(with_neighbours(normed));
-        ops::gated_add(x, part(5), self.ffn_out.forward(hidden))
+        let x = ops::gated_add(x, gate_1, self.attention_out.forward(attended));
+        let normed = ops::norm_film(x.clone(), scale_2, shift_2);
+        let hidden = self.ffn_in.conv_silu(normed, Some(lengths));
+        ops::gated_add(x, gate_2, self.ffn_out.forward(hidden))
     }
 }
 

@@ -82,11 +82,10 @@ impl Decoder {
         for block in &self.blocks {
             x = block.forward(x, condition.clone(), lengths);
         }
-        let width = x.dims()[2];
         let noise_scale =
             self.noise_scale.forward(condition.clone()).reshape([rows, 1, bands]) + 0.5;
         let film = self.film.forward(condition);
-        let (scale, shift) = (film.clone().narrow(1, 0, width), film.narrow(1, width, width));
+        let [scale, shift] = ops::parts(film, 1);
         let velocity = self.output.forward(ops::norm_film(x, scale, shift));
         // The noise of a patch has more values than a position is wide, so the blocks could not pass
         // it through. It is removed directly, and the blocks only predict speech.

@@ -3,7 +3,7 @@
 //! In: the text encoder's vectors, detached: the duration loss does not train the text encoder.
 //! Out: the natural logarithm of frames per symbol, `[rows, symbols]`. Next: [`crate::synthesis::mel`].
 
-use crate::network::layers::{Init, Linear, with_neighbours};
+use crate::network::layers::{Init, Linear};
 use crate::network::ops::Lengths;
 use crate::network::size::VoiceConfig;
 use burn::module::Module;
@@ -30,9 +30,9 @@ impl DurationPredictor {
     /// Shapes: `[rows, symbols, text_width]` to `[rows, symbols]`.
     pub fn forward(&self, hidden: Tensor<3>, lengths: &Lengths) -> Tensor<2> {
         let [rows, symbols, _] = hidden.dims();
-        let real = lengths.mask().reshape([rows, symbols, 1]);
-        let x = self.conv1.forward_silu(with_neighbours(hidden.detach())) * real;
-        let x = self.conv2.forward_silu(with_neighbours(x));
+        // The text encoder's vectors are zero at padded symbols.
+        let x = self.conv1.conv_silu(hidden.detach(), None);
+        let x = self.conv2.conv_silu(x, Some(lengths));
         self.output.forward(x).reshape([rows, symbols])
     }
 }

@@ -1,10 +1,11 @@
 //! The layers that every other module is built from.
 //!
-//! In: a seed and a device. Out: [`Linear`], [`Embedding`] and [`with_neighbours`]. Initial weights are
+//! In: a seed and a device. Out: [`Linear`] and [`Embedding`]. Initial weights are
 //! drawn on the host, so that the same seed gives the same weights on every device. Next:
 //! [`crate::network::block`].
 
-use crate::network::ops;
+use crate::network::ops::plain::with_neighbours;
+use crate::network::ops::{self, Lengths};
 use burn::module::{Module, Param};
 use burn::tensor::{Device, FloatDType, Int, Tensor, TensorData, activation, module};
 use rand::{RngExt, SeedableRng};
@@ -132,6 +133,14 @@ impl Linear {
             _ => activation::silu(self.forward(input)),
         }
     }
+
+    /// SiLU of a convolution over three positions; see [`ops::conv_silu`].
+    pub fn conv_silu(&self, input: Tensor<3>, lengths: Option<&Lengths>) -> Tensor<3> {
+        match self.compute {
+            Compute::Full => ops::conv_silu(input, self.weight.val(), self.bias.val(), lengths),
+            _ => activation::silu(self.forward(with_neighbours(input, lengths))),
+        }
+    }
 }
 
 /// One learned vector per index.
@@ -150,15 +159,4 @@ impl Embedding {
     pub fn forward(&self, indices: Tensor<2, Int>) -> Tensor<3> {
         module::embedding(self.table.val(), indices)
     }
-}
-
-/// Each position joined with its two neighbours: `[rows, positions, width]` to
-/// `[rows, positions, 3 * width]`. Followed by a [`Linear`], this is a convolution over three
-/// positions that runs as one matrix product. Padded positions must be zero.
-pub fn with_neighbours(x: Tensor<3>) -> Tensor<3> {
-    let [rows, positions, width] = x.dims();
-    let edge = Tensor::<3>::zeros([rows, 1, width], &x.device());
-    let wide = Tensor::cat(vec![edge.clone(), x.clone(), edge], 1);
-    let (before, after) = (wide.clone().narrow(1, 0, positions), wide.narrow(1, 2, positions));
-    Tensor::cat(vec![before, x, after], 2)
 }

@@ -7,11 +7,15 @@
 
 pub mod adamw; // the optimizer step
 pub mod lengths; // which positions are real
+mod parts; // equal parts of a tensor
+#[cfg(feature = "any-gpu")]
+mod gpu; // backward passes by hand, for GPUs
 pub mod plain; // the same maths from ordinary operations
 mod fused; // dispatch to the fused CPU kernels
 mod attention; // its kernels, one file each
 mod norm;
 mod linear;
+mod conv;
 mod gate;
 mod error;
 mod spectrum; // short-time Fourier transforms of the vocoder
@@ -28,7 +32,9 @@ use burn::tensor::Tensor;
 use fused::FusedOps;
 
 pub use adamw::{AdamW, Moments};
+pub(crate) use fused::on_cpu;
 pub use lengths::Lengths;
+pub use parts::parts;
 
 /// Self-attention with rotary positions, over the real positions of each row.
 ///
@@ -59,6 +65,10 @@ pub fn norm_film(x: Tensor<3>, scale: Tensor<2>, shift: Tensor<2>) -> Tensor<3> 
             shift.into_dispatch(),
         ));
     }
+    #[cfg(feature = "any-gpu")]
+    if gpu::is_recorded(&x) {
+        return gpu::norm_film(x, scale, shift);
+    }
     plain::norm_film(x, scale, shift)
 }
 
@@ -86,6 +96,33 @@ pub fn linear_silu(x: Tensor<3>, weight: Tensor<2>, bias: Tensor<1>) -> Tensor<3
         ));
     }
     plain::linear_silu(x, weight, bias)
+}
+
+/// `silu` of a convolution over three positions: each position, joined with the one before and the one after it, times
+/// `weight`, plus `bias`. Beyond the ends of a row, and at padded positions of `lengths`, the input counts as zero. Without
+/// `lengths`, padded positions of `x` must be zero already.
+///
+/// Shapes: `[batch, positions, from]`, `[3 * from, to]`, `[to]`.
+pub fn conv_silu(
+    x: Tensor<3>,
+    weight: Tensor<2>,
+    bias: Tensor<1>,
+    lengths: Option<&Lengths>,
+) -> Tensor<3> {
+    let ([batch, positions, from], [weight_from, to]) = (x.dims(), weight.dims());
+    assert_eq!([3 * from, to], [weight_from, bias.dims()[0]], "weight or bias has another width");
+    if let Some(lengths) = lengths {
+        check_lengths(batch, positions, lengths);
+    }
+    if fused::on_cpu(&x) {
+        return Tensor::from_dispatch(Dispatch::fused_conv_silu(
+            x.into_dispatch(),
+            weight.into_dispatch(),
+            bias.into_dispatch(),
+            lengths.map(Lengths::shared),
+        ));
+    }
+    plain::conv_silu(x, weight, bias, lengths)
 }
 
 /// `x + gate * y`. Shapes: `[batch, positions, width]`, and `[batch, width]` or `[1, width]` for the gate.

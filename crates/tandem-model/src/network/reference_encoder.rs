@@ -4,7 +4,7 @@
 //! `[rows, voice_width]`. It pools means and standard deviations over time, so it cannot pass on
 //! what is said. Next: [`crate::network::voice`].
 
-use crate::network::layers::{Init, Linear, with_neighbours};
+use crate::network::layers::{Init, Linear};
 use crate::network::size::VoiceConfig;
 use burn::module::Module;
 use burn::tensor::Tensor;
@@ -39,7 +39,7 @@ impl ReferenceEncoder {
         let real = mask.reshape([rows, patches, PATCH]).min_dim(2);
         let x = self.input.forward_silu(frames.reshape([rows, patches, width]));
         let x = x * real.clone();
-        let x = x.clone() + self.conv.forward_silu(with_neighbours(x));
+        let x = x.clone() + self.conv.conv_silu(x, None);
         let (mean, deviation) = over_time(x, real);
         self.output.forward(Tensor::cat(vec![mean, deviation], 1))
     }

@@ -4,7 +4,7 @@
 //! only through the condition. Next: [`crate::alignment`].
 
 use crate::network::block::Block;
-use crate::network::layers::{Embedding, Init, Linear, with_neighbours};
+use crate::network::layers::{Embedding, Init, Linear};
 use crate::network::ops::{self, Lengths};
 use crate::network::size::VoiceConfig;
 use burn::module::Module;
@@ -51,13 +51,12 @@ impl TextEncoder {
         let [rows, count] = symbols.dims();
         let real = lengths.mask().reshape([rows, count, 1]);
         let x = self.embedding.forward(symbols) * real.clone();
-        let mut x = x.clone() + self.conv.forward_silu(with_neighbours(x));
+        let mut x = x.clone() + self.conv.conv_silu(x, None);
         for block in &self.blocks {
             x = block.forward(x, condition.clone(), lengths);
         }
-        let width = x.dims()[2];
         let film = self.film.forward(condition);
-        let (scale, shift) = (film.clone().narrow(1, 0, width), film.narrow(1, width, width));
+        let [scale, shift] = ops::parts(film, 1);
         let hidden = ops::norm_film(x, scale, shift) * real;
         let prior = self.prior.forward(hidden.clone());
         Encoded { hidden, prior }

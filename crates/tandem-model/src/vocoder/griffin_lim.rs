@@ -86,36 +86,68 @@ impl GriffinLim {
     /// Samples whose magnitudes are close to these. With `bands`, the magnitudes are fitted to them
     /// again in each iteration. Shapes: `[frames, bins]`, `[frames, bands]`.
     fn search(&mut self, magnitudes: &[f32], bands: Option<&[f32]>) -> Vec<f32> {
-        let Self { mel, config, inverse, transform } = self;
-        let bins = mel.n_fft / 2 + 1;
+        let bins = self.mel.n_fft / 2 + 1;
         let frames = magnitudes.len() / bins;
         let row = |frame: usize| &magnitudes[frame * bins..][..bins];
-        let mut phases = Phases::new(mel);
-        transform.start(frames, |frame, spectrum| phases.write(row(frame), spectrum));
-        let kept = config.momentum / (1.0 + config.momentum);
-        let mut before = vec![Complex::default(); magnitudes.len()];
-        let mut sizes = vec![0.0; bins];
+        let mut phases = Phases::new(&self.mel);
+        self.transform.start(frames, |frame, spectrum| phases.write(row(frame), spectrum));
+        self.iterate(frames, bands.map_or(Known::Magnitudes(magnitudes), Known::Bands))
+    }
+
+    /// Samples near these with the magnitudes of the mel frames: fits what another vocoder made to what is known.
+    /// Shapes: `samples` has the length of `samples_of`, `mel` is `[frames, bands]`, natural logarithms.
+    pub fn refine(&mut self, samples: &[f32], mel: &[f32]) -> Vec<f32> {
+        let bands = self.inverse.bands_of(mel, self.mel.floor);
+        let frames = mel.len() / self.mel.bands;
+        self.transform.start_from(frames, samples);
+        self.iterate(frames, Known::Bands(&bands))
+    }
+
+    /// All iterations, from the samples of the transform.
+    fn iterate(&mut self, frames: usize, known: Known<'_>) -> Vec<f32> {
+        let Self { mel, config, inverse, transform } = self;
+        let (bins, bands) = (mel.n_fft / 2 + 1, mel.bands);
+        let part = config.momentum / (1.0 + config.momentum);
+        let mut before = vec![Complex::default(); frames * bins];
         for _ in 0..config.iterations {
-            transform.round(|frame, spectrum| {
-                match bands {
-                    None => sizes.copy_from_slice(row(frame)),
-                    Some(bands) => {
-                        let own = spectrum.iter().map(|own| size(*own).max(FAINT_BIN));
-                        sizes.iter_mut().zip(own).for_each(|(size, own)| *size = own);
-                        let bands = &bands[frame * mel.bands..][..mel.bands];
-                        inverse.fit(&mut sizes, bands, config.refits);
+            transform.round(
+                &mut before,
+                || (inverse.memory(), vec![0.0; bins]),
+                |(memory, sizes), frame, spectrum, before| {
+                    match known {
+                        Known::Magnitudes(all) => {
+                            sizes.copy_from_slice(&all[frame * bins..][..bins])
+                        }
+                        Known::Bands(all) => {
+                            let own = spectrum.iter().map(|own| size(*own).max(FAINT_BIN));
+                            sizes.iter_mut().zip(own).for_each(|(size, own)| *size = own);
+                            inverse.fit(
+                                memory,
+                                sizes,
+                                &all[frame * bands..][..bands],
+                                config.refits,
+                            );
+                        }
                     }
-                }
-                let before = &mut before[frame * bins..][..bins];
-                for ((value, before), size) in spectrum.iter_mut().zip(before).zip(&sizes) {
-                    let here = *value;
-                    *value = direction(here - *before * kept) * size;
-                    *before = here;
-                }
-            });
+                    for ((value, before), size) in spectrum.iter_mut().zip(before).zip(&*sizes) {
+                        let here = *value;
+                        *value = direction(here - *before * part) * size;
+                        *before = here;
+                    }
+                },
+            );
         }
         transform.sound()
     }
+}
+
+/// What an iteration brings the magnitudes to.
+#[derive(Clone, Copy)]
+enum Known<'a> {
+    /// `[frames, bins]`.
+    Magnitudes(&'a [f32]),
+    /// `[frames, bands]`: how a band is distributed over its bins may change.
+    Bands(&'a [f32]),
 }
 
 impl Vocoder for GriffinLim {

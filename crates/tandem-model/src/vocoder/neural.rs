@@ -1,12 +1,14 @@
 //! The neural vocoder: mel frames to samples with a small trained network.
 //!
-//! In: mel frames. Out: samples. Deterministic. Five steps:
+//! In: mel frames. Out: samples. Deterministic. Six steps:
 //!
 //! 1. [`network`]: the pitch of each frame, from the mel frames alone.
 //! 2. [`source`]: pulses at that pitch, and noise.
 //! 3. [`envelope`]: smooth magnitudes of the mel frames.
 //! 4. [`network`]: filters of pulses and noise, relative to the envelope: magnitudes and a phase.
 //! 5. Inverse Fourier transform and overlap-add.
+//! 6. Some iterations of Griffin-Lim ([`REFINEMENT`]) from these samples: the network's phases are kept, and the magnitudes
+//!    fit the mel frames again, which the network alone does not reach.
 //!
 //! Training is in [`segment`] and [`losses`]; `tandem-train` runs it. Works on long inputs in pieces, so that memory does
 //! not grow with filters of all frames. Uses rayon's threads and no device but the CPU: it is faster than a copy to a GPU.
@@ -21,6 +23,7 @@ pub mod losses; // what training lowers
 pub mod trained; // a vocoder in a checkpoint
 
 use crate::host_tensor::{floats, host_floats};
+use crate::vocoder::griffin_lim::{GriffinLim, GriffinLimConfig};
 use crate::vocoder::{Vocoder, VocoderError, check_mel, samples_of};
 use burn::tensor::{Device, Tensor};
 use envelope::Envelope;
@@ -41,6 +44,9 @@ const PIECE: usize = 1024;
 /// Samples whose squared windows add up to less are silent.
 const UNSEEN: f32 = 1e-6;
 
+/// The last step of synthesis. Not part of training.
+pub const REFINEMENT: GriffinLimConfig = GriffinLimConfig::SPEECH;
+
 /// A trained vocoder, ready for synthesis.
 pub struct NeuralVocoder {
     document: VocoderDocument,
@@ -50,6 +56,7 @@ pub struct NeuralVocoder {
     source: Source,
     window: Vec<f32>,
     inverse: Arc<dyn ComplexToReal<f32>>,
+    refinement: GriffinLim,
 }
 
 impl NeuralVocoder {
@@ -63,6 +70,7 @@ impl NeuralVocoder {
             source: Source::new(mel),
             window: hann_window(mel).into_iter().map(|value| value as f32).collect(),
             inverse: RealFftPlanner::new().plan_fft_inverse(mel.n_fft),
+            refinement: GriffinLim::new(mel, REFINEMENT)?,
             document,
             network,
         })
@@ -110,6 +118,31 @@ impl NeuralVocoder {
         let input = floats(input, [1, wide.len(), bands], &Device::flex());
         let output = network(input, wide.clone());
         host_floats(output.narrow(1, piece.start - wide.start, piece.len()))
+    }
+
+    /// The samples before the refinement. Shape: `[frames, bands]`.
+    fn network_samples(&mut self, mel: &[f32]) -> Vec<f32> {
+        let settings = self.document.mel.clone();
+        let frames = mel.len() / settings.bands;
+        let (n_fft, hop) = (settings.n_fft, settings.hop.0);
+        let pitch = self.pitch(mel);
+        let excitation = self.source.excitation(&pitch, 0.0, Seed(0));
+        let mut sum = vec![0.0; (frames - 1) * hop + n_fft];
+        let mut weight = vec![0.0; sum.len()];
+        for start in (0..frames).step_by(PIECE) {
+            let piece = start..(start + PIECE).min(frames);
+            let pieces = self.frames_of(mel, piece, &pitch, &excitation);
+            for (number, samples) in pieces.iter().enumerate() {
+                let at = (start + number) * hop;
+                sum[at..][..n_fft].iter_mut().zip(samples).for_each(|(sum, x)| *sum += x);
+                let weights = weight[at..][..n_fft].iter_mut().zip(&self.window);
+                weights.for_each(|(sum, w)| *sum += w * w);
+            }
+        }
+        let scale = (n_fft as f32).recip();
+        let wanted = samples_of(frames, &settings).0;
+        let pairs = sum.iter().zip(&weight).skip(n_fft / 2).take(wanted);
+        pairs.map(|(&x, &w)| if w > UNSEEN { x * scale / w } else { 0.0 }).collect()
     }
 
     /// The windowed samples of each frame of a piece.
@@ -174,31 +207,13 @@ impl Vocoder for NeuralVocoder {
     }
 
     fn synthesize(&mut self, mel: &[f32]) -> Result<Vec<f32>, VocoderError> {
-        let settings = self.document.mel.clone();
+        let settings = &self.document.mel;
         check_mel(mel, settings.bands)?;
         // A voice may predict less than silence; the network never saw that.
         let floor = settings.floor.ln();
         let mel: Vec<f32> = mel.iter().map(|value| value.max(floor)).collect();
-        let frames = mel.len() / settings.bands;
-        let (n_fft, hop) = (settings.n_fft, settings.hop.0);
-        let pitch = self.pitch(&mel);
-        let excitation = self.source.excitation(&pitch, 0.0, Seed(0));
-        let mut sum = vec![0.0; (frames - 1) * hop + n_fft];
-        let mut weight = vec![0.0; sum.len()];
-        for start in (0..frames).step_by(PIECE) {
-            let piece = start..(start + PIECE).min(frames);
-            let pieces = self.frames_of(&mel, piece, &pitch, &excitation);
-            for (number, samples) in pieces.iter().enumerate() {
-                let at = (start + number) * hop;
-                sum[at..][..n_fft].iter_mut().zip(samples).for_each(|(sum, x)| *sum += x);
-                let weights = weight[at..][..n_fft].iter_mut().zip(&self.window);
-                weights.for_each(|(sum, w)| *sum += w * w);
-            }
-        }
-        let scale = (n_fft as f32).recip();
-        let wanted = samples_of(frames, &settings).0;
-        let pairs = sum.iter().zip(&weight).skip(n_fft / 2).take(wanted);
-        Ok(pairs.map(|(&x, &w)| if w > UNSEEN { x * scale / w } else { 0.0 }).collect())
+        let samples = self.network_samples(&mel);
+        Ok(self.refinement.refine(&samples, &mel))
     }
 }
 

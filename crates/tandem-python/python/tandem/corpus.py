@@ -81,52 +81,29 @@ def prepare(
 
     Raises :class:`tandem.CorpusError` and :class:`tandem.SettingsError`.
     """
+    keys = corpus_keys(locals())
     check_progress(progress)
-    keys = corpus_keys(
-        num_workers=num_workers,
-        cache_dataset=cache_dataset,
-        cache_dir=cache_dir,
-        languages=languages,
-        pronunciation=pronunciation,
-        lexicon=lexicon,
-        keep_diacritics=keep_diacritics,
-        separator=separator,
-        max_text_length=max_text_length,
-        max_mel_frames=max_mel_frames,
-        max_rejected=max_rejected,
-        stall_timeout=stall_timeout,
-    )
     tree = as_json(settings_tree(config, keys))
     return Summary._of_json(_native.prepare(corpus_name(corpus), tree, verify, progress))
 
 
-def corpus_keys(
-    *,
-    num_workers: Optional[int],
-    cache_dataset: Optional[bool],
-    cache_dir: Optional[PathLike],
-    languages: Optional[Sequence[str]],
-    pronunciation: Optional[str],
-    lexicon: Optional[PathLike],
-    keep_diacritics: bool,
-    separator: Optional[str],
-    max_text_length: Optional[int],
-    max_mel_frames: Optional[int],
-    max_rejected: Optional[float],
-    stall_timeout: Optional[int],
-) -> Mapping[str, Any]:
-    """Arguments by the key of the configuration file; the names are those of the flags."""
-    return {
-        "num_workers": num_workers,
-        "cache_dataset": cache_dataset,
-        "cache_dir": cache_dir,
-        "max_rejected": max_rejected,
-        "pipeline.stall_timeout": stall_timeout,
-        "corpus.separator": separator,
-        "text.languages": languages,
-        "text.pronunciation": pronunciation,
-        "text.lexicon": lexicon,
-        "text.diacritics": "keep" if keep_diacritics else None,
-        "batch.max_text_length": max_text_length,
-        "batch.max_mel_frames": max_mel_frames,
-    }
+#: Keys of the configuration file by the name of the argument, which is that of the flag.
+_KEYS = {
+    "num_workers": "num_workers",
+    "cache_dataset": "cache_dataset",
+    "cache_dir": "cache_dir",
+    "max_rejected": "max_rejected",
+    "stall_timeout": "pipeline.stall_timeout",
+    "separator": "corpus.separator",
+    "languages": "text.languages",
+    "pronunciation": "text.pronunciation",
+    "lexicon": "text.lexicon",
+    "max_text_length": "batch.max_text_length",
+    "max_mel_frames": "batch.max_mel_frames",
+}
+
+
+def corpus_keys(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What :func:`prepare` and :class:`tandem.Loader` have in common: their ``locals()``, by key."""
+    diacritics = "keep" if arguments["keep_diacritics"] else None
+    return {**{key: arguments[name] for name, key in _KEYS.items()}, "text.diacritics": diacritics}

@@ -155,20 +155,7 @@ class Loader:
         progress: Optional[Progress] = None,
     ) -> None:
         keys = {
-            **corpus_keys(
-                num_workers=num_workers,
-                cache_dataset=cache_dataset,
-                cache_dir=cache_dir,
-                languages=languages,
-                pronunciation=pronunciation,
-                lexicon=lexicon,
-                keep_diacritics=keep_diacritics,
-                separator=separator,
-                max_text_length=max_text_length,
-                max_mel_frames=max_mel_frames,
-                max_rejected=max_rejected,
-                stall_timeout=stall_timeout,
-            ),
+            **corpus_keys(locals()),
             "prefetch_buffer_size": prefetch_buffer_size,
             "adapt": adapt,
             "batch.batch_size": batch_size,

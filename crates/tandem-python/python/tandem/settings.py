@@ -94,8 +94,9 @@ class TextConfig(Table):
     #: Languages of the corpus, such as en,fa. Default: ``["en","fa"]``.
     languages: Optional[List[str]] = None
     #: Symbols of the model: ``auto`` (built-in phonemes where a language has them, else characters),
-    #: ``characters``, ``built-in``, or ``espeak`` (phonemes of the program espeak-ng). Allowed: ``auto``,
-    #: ``characters``, ``built-in``, ``espeak``. Default: ``"auto"``.
+    #: ``characters``, ``built-in``, ``built-in-english`` (English only, else characters), or ``espeak``
+    #: (phonemes of the program espeak-ng). Allowed: ``auto``, ``characters``, ``built-in``,
+    #: ``built-in-english``, ``espeak``. Default: ``"auto"``.
     pronunciation: Optional[str] = None
     #: Whether vowel signs in Arabic script are kept or removed. Default: ``"strip"``.
     diacritics: Optional[Literal["strip", "keep"]] = None

@@ -26,7 +26,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tandem_data::batch::BatchConfig;
 use tandem_device::backend::guarded;
-use tandem_device::memory::MemoryBaseline;
+use tandem_device::memory::{MemoryBaseline, PhaseWatch};
 use tandem_device::placement::{MemoryLimits, OpenDevices};
 use tandem_device::sampler::{Sampler, WatchedGpu, standard_sources};
 use tandem_model::Module;
@@ -133,6 +133,7 @@ impl ProfileRunner {
             limits: self.limits,
             warm_up: WarmUp::default(),
             held: MemoryBaseline::measure(&self.devices),
+            phases: PhaseWatch::default(),
             checkpoints: Some(self.checkpoints()?),
             cluster: None,
             start_delay: self.start_delay,

@@ -6,7 +6,6 @@
 use crate::data_settings::DataSettings;
 use crate::feed::worker_mel::WorkerMel;
 use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
 use std::fs::File;
 use std::hash::{Hash, Hasher};
 use std::path::Path;
@@ -15,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tandem_data::audio::mel::MelKernel;
 use tandem_data::audio::{AudioError, Decoder, FileReader, Sound};
 use tandem_data::cache::{
-    Cache, EntryBuffer, Fingerprint, Leftovers, Record, Row, RowState, Stamp,
+    Cache, EntryBuffer, Fingerprint, FoundRow, Leftovers, Record, RowBuffer, RowState, Stamp,
 };
 use tandem_data::corpus::{RejectReason, Split, Utterance};
 use tandem_data::text::{FrontEnd, Language, Memo, ProcessedText, TextError, WordCounts};
@@ -66,21 +65,38 @@ pub struct PrepareContext {
 /// The current cache, with its rows by id.
 pub struct OldRows {
     cache: Arc<Cache>,
-    // Keyed by the hash of the id: a million ids as strings would need more memory than the index.
-    rows: HashMap<u64, u32>,
+    /// Hash of the id and row, sorted: a million ids as strings would need more memory than the index.
+    rows: Vec<(u64, u32)>,
 }
 
 impl OldRows {
     pub fn of(cache: Arc<Cache>) -> OldRows {
-        let known =
-            (0..cache.len()).filter_map(|number| cache.row(number).map(|row| (number, row)));
-        let rows = known.map(|(number, row)| (hash_id(row.id), number as u32)).collect();
+        let mut buffer = RowBuffer::default();
+        let mut rows = Vec::with_capacity(cache.len());
+        for number in 0..cache.len() {
+            let row = cache.read_row(number, &mut buffer);
+            rows.extend(row.map(|row| (hash_id(row.id), number as u32)));
+        }
+        rows.sort_unstable();
         OldRows { cache, rows }
     }
 
-    fn find(&self, id: &str) -> Option<Row<'_>> {
-        let number = *self.rows.get(&hash_id(id))? as usize;
-        self.cache.row(number).filter(|row| row.id == id)
+    /// The row with this id and source. A corpus may have other rows with the id, which were rejected.
+    fn find<'b>(
+        &self,
+        id: &str,
+        source: &Fingerprint,
+        buffer: &'b mut RowBuffer,
+    ) -> Option<FoundRow<'b>> {
+        let hash = hash_id(id);
+        let from = self.rows.partition_point(|(known, _)| *known < hash);
+        let same = self.rows[from..].iter().take_while(|(known, _)| *known == hash);
+        let mut numbers = same.map(|(_, number)| *number as usize);
+        let number = numbers.find(|number| {
+            let row = self.cache.read_row(*number, buffer);
+            row.is_some_and(|row| row.id == id && row.record.source == *source)
+        })?;
+        self.cache.read_row(number, buffer)
     }
 }
 
@@ -198,6 +214,8 @@ pub struct ProcessRows {
     decoder: Decoder,
     mel: WorkerMel,
     memo: Memo,
+    old_row: RowBuffer,
+    old_text: EntryBuffer,
 }
 
 /// The state of a row after its recording was checked.
@@ -217,6 +235,8 @@ impl ProcessRows {
             decoder: Decoder::new(settings.mel.rate, settings.audio),
             mel: WorkerMel::new(settings.mel.clone(), MelKernel::best_for(&settings.mel)),
             memo: Memo::new(MEMO_TEXTS),
+            old_row: RowBuffer::default(),
+            old_text: EntryBuffer::default(),
         }
     }
 
@@ -294,32 +314,22 @@ impl ProcessRows {
     }
 
     /// The row in the current cache, if it has the same text and is undamaged.
-    fn find_old(&self, row: &Utterance, source: &Fingerprint) -> Option<(Record, String)> {
-        let old = self.context.old.as_ref()?;
-        let found = old.find(&row.id)?;
-        if found.record.source != *source {
-            return None;
-        }
+    fn find_old(&mut self, row: &Utterance, source: &Fingerprint) -> Option<(Record, String)> {
+        let context = self.context.clone();
+        let old = context.old.as_ref()?;
+        let found = old.find(&row.id, source, &mut self.old_row)?;
         let cache = &old.cache;
-        let record = found.record;
-        let has_text = || cache.text(record, &mut EntryBuffer::default()).is_some();
+        let record = &found.record;
+        let has_text = cache.text(record, &mut self.old_text).is_some();
         let whole = match record.state() {
             RowState::Rejected => true,
-            RowState::Usable => has_text() && self.has_features(cache, record),
+            RowState::Usable => has_text && has_features(&context, cache, record),
         };
         // Features that were never cached are missing, not damaged.
-        if !whole && (record.mel_segment != 0 || !has_text()) {
-            self.context.damaged.fetch_add(1, Ordering::Relaxed);
+        if !whole && (record.mel_segment != 0 || !has_text) {
+            context.damaged.fetch_add(1, Ordering::Relaxed);
         }
         whole.then(|| (*record, found.note.to_string()))
-    }
-
-    fn has_features(&self, cache: &Cache, record: &Record) -> bool {
-        match (self.context.features, self.context.change_check) {
-            (Features::OnTheFly, _) => true,
-            (Features::Cached, ChangeCheck::Stamps) => cache.has_mel(record),
-            (Features::Cached, ChangeCheck::Contents) => cache.mel(record).is_some(),
-        }
     }
 
     fn read_texts(
@@ -352,6 +362,14 @@ impl ProcessRows {
             readings[*place] = Some(read.map_err(|error| text_fault(&error)));
         }
         Ok(readings.into_iter().flatten().collect())
+    }
+}
+
+fn has_features(context: &PrepareContext, cache: &Cache, record: &Record) -> bool {
+    match (context.features, context.change_check) {
+        (Features::OnTheFly, _) => true,
+        (Features::Cached, ChangeCheck::Stamps) => cache.has_mel(record),
+        (Features::Cached, ChangeCheck::Contents) => cache.mel(record).is_some(),
     }
 }
 

@@ -1,12 +1,12 @@
 //! The result of a preparation, for people and scripts, and the list of unusable rows.
 
-use crate::prepare::too_long::TooLong;
+use crate::DataSettings;
+use crate::prepare::too_long::{TooLong, TooLongCounts};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::PathBuf;
-use tandem_data::cache::Cache;
-use tandem_data::cache::RowState;
+use tandem_data::cache::{Cache, Record, RowState};
 use tandem_data::corpus::RejectedRow;
 use tandem_data::text::WordCounts;
 use tandem_units::{Bytes, Hop, SampleRate, Samples, Seconds};
@@ -58,57 +58,105 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Counts the rows of a cache. The caller fills in what this run did to it.
-    pub fn of(cache: &Cache, corpus: PathBuf, rate: SampleRate, hop: Hop) -> Summary {
+    /// Describes the rows of a cache. The caller fills in what this run did to it.
+    pub fn of(
+        cache: &Cache,
+        counts: RowCounts,
+        corpus: PathBuf,
+        rate: SampleRate,
+        hop: Hop,
+    ) -> Summary {
         let meta = cache.meta();
         let mut summary = Summary {
             corpus,
             cache: cache.directory().to_path_buf(),
             rows: cache.len(),
-            usable: 0,
-            rejected: 0,
+            usable: counts.usable,
+            rejected: counts.rejected,
             rebuilt: 0,
             recovered: 0,
             touched: 0,
             damage: None,
-            train: 0,
-            eval: 0,
+            train: counts.usable - counts.eval,
+            eval: counts.eval,
             languages: BTreeMap::new(),
             speakers: BTreeMap::new(),
             words: WordCounts::default(),
             sound: Seconds(0.0),
-            longest_frames: 0,
-            too_long: Vec::new(),
+            longest_frames: counts.longest_frames,
+            too_long: counts.too_long.finish(),
             features: meta.features,
             rejected_list: None,
             took: Seconds(0.0),
             peak_memory: None,
         };
-        let mut languages = vec![0; meta.languages.len()];
-        let mut speakers = vec![0; meta.speakers.len()];
-        let mut frames = 0;
-        for record in (0..cache.len()).filter_map(|row| cache.record(row)) {
-            if record.state() == RowState::Rejected {
-                summary.rejected += 1;
-                continue;
-            }
-            summary.usable += 1;
-            *if record.split == 0 { &mut summary.train } else { &mut summary.eval } += 1;
-            languages[usize::from(record.language)] += 1;
-            speakers[usize::from(record.speaker)] += 1;
-            frames += record.frames as usize;
-            summary.longest_frames = summary.longest_frames.max(record.frames as usize);
-        }
         // A recording has one frame more than hops.
-        let samples = Samples((frames - summary.usable) * hop.0);
+        let samples = Samples((counts.frames - summary.usable) * hop.0);
         summary.sound = rate.seconds(samples);
         let named = |names: &[String], counts: Vec<usize>| {
             let pairs = names.iter().cloned().zip(counts);
             pairs.filter(|(name, count)| !name.is_empty() && *count > 0).collect()
         };
-        summary.languages = named(&meta.languages, languages);
-        summary.speakers = named(&meta.speakers, speakers);
+        summary.languages = named(&meta.languages, counts.languages);
+        summary.speakers = named(&meta.speakers, counts.speakers);
         summary
+    }
+}
+
+/// Counts of some rows of a cache. Several threads count their own rows.
+pub struct RowCounts {
+    usable: usize,
+    rejected: usize,
+    eval: usize,
+    frames: usize,
+    longest_frames: usize,
+    /// By number of the language or speaker.
+    languages: Vec<usize>,
+    speakers: Vec<usize>,
+    too_long: TooLongCounts,
+}
+
+impl RowCounts {
+    pub fn none_of(cache: &Cache, settings: &DataSettings) -> RowCounts {
+        let meta = cache.meta();
+        RowCounts {
+            usable: 0,
+            rejected: 0,
+            eval: 0,
+            frames: 0,
+            longest_frames: 0,
+            languages: vec![0; meta.languages.len()],
+            speakers: vec![0; meta.speakers.len()],
+            too_long: TooLongCounts::new(settings, cache.len()),
+        }
+    }
+
+    pub fn add(&mut self, record: &Record) {
+        if record.state() == RowState::Rejected {
+            self.rejected += 1;
+            return self.too_long.add(record);
+        }
+        self.usable += 1;
+        self.eval += usize::from(record.split != 0);
+        self.languages[usize::from(record.language)] += 1;
+        self.speakers[usize::from(record.speaker)] += 1;
+        self.frames += record.frames as usize;
+        self.longest_frames = self.longest_frames.max(record.frames as usize);
+    }
+
+    /// Adds the counts of other rows of the same cache.
+    pub fn join(&mut self, other: RowCounts) {
+        self.usable += other.usable;
+        self.rejected += other.rejected;
+        self.eval += other.eval;
+        self.frames += other.frames;
+        self.longest_frames = self.longest_frames.max(other.longest_frames);
+        let sum = |all: &mut Vec<usize>, more: Vec<usize>| {
+            all.iter_mut().zip(more).for_each(|(count, more)| *count += more);
+        };
+        sum(&mut self.languages, other.languages);
+        sum(&mut self.speakers, other.speakers);
+        self.too_long.join(other.too_long);
     }
 }
 

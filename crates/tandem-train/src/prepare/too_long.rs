@@ -1,12 +1,12 @@
 //! Rows beyond the length limits: how many, and which limit would keep them.
 //!
-//! In: the records of a cache and its limits. Out: one [`TooLong`] for each limit that rows exceed.
+//! In: the records of rejected rows, and the limits. Out: one [`TooLong`] for each limit that rows exceed.
 //! Reads no recording: the length of a rejected row is part of its record.
 
 use crate::DataSettings;
 use serde::Serialize;
 use std::fmt;
-use tandem_data::cache::{Cache, Record, RowState};
+use tandem_data::cache::Record;
 
 /// Rows that one limit rejects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -45,29 +45,54 @@ impl LengthLimit {
     }
 }
 
-impl TooLong {
-    /// Counts the rejected rows of a cache by limit.
-    pub fn count(cache: &Cache, settings: &DataSettings) -> Vec<TooLong> {
-        let records = || {
-            let rejected = |record: &&Record| record.state() == RowState::Rejected;
-            (0..cache.len()).filter_map(|row| cache.record(row)).filter(rejected)
-        };
+/// Counts rejected rows by limit.
+pub struct TooLongCounts([TooLong; 2]);
+
+impl TooLongCounts {
+    /// No row so far, of `rows` rows of the corpus.
+    pub fn new(settings: &DataSettings, rows: usize) -> TooLongCounts {
         let limits = [
             (LengthLimit::MelFrames, settings.max_mel_frames),
             (LengthLimit::Symbols, settings.text.max_symbols),
         ];
-        let counted = limits.map(|(limit, value)| {
-            let over = records().map(|record| match limit {
-                LengthLimit::MelFrames => record.frames as usize,
-                LengthLimit::Symbols => record.symbols as usize,
-            });
-            let over: Vec<usize> = over.filter(|length| *length > value).collect();
-            let longest = over.iter().copied().max()?;
-            Some(TooLong { limit, value, rows: over.len(), of: cache.len(), longest })
-        });
-        counted.into_iter().flatten().collect()
+        TooLongCounts(limits.map(|(limit, value)| TooLong {
+            limit,
+            value,
+            rows: 0,
+            of: rows,
+            longest: 0,
+        }))
     }
 
+    /// Adds a rejected row.
+    pub fn add(&mut self, record: &Record) {
+        for counted in &mut self.0 {
+            let length = match counted.limit {
+                LengthLimit::MelFrames => record.frames as usize,
+                LengthLimit::Symbols => record.symbols as usize,
+            };
+            if length > counted.value {
+                counted.rows += 1;
+                counted.longest = counted.longest.max(length);
+            }
+        }
+    }
+
+    /// Adds the counts of other rows with the same limits.
+    pub fn join(&mut self, other: TooLongCounts) {
+        for (all, more) in self.0.iter_mut().zip(other.0) {
+            all.rows += more.rows;
+            all.longest = all.longest.max(more.longest);
+        }
+    }
+
+    /// The limits that rows exceed.
+    pub fn finish(self) -> Vec<TooLong> {
+        self.0.into_iter().filter(|counted| counted.rows > 0).collect()
+    }
+}
+
+impl TooLong {
     /// Share of all rows.
     pub fn share(&self) -> f64 {
         self.rows as f64 / self.of.max(1) as f64

@@ -2,7 +2,8 @@
 //!
 //! In: the gradients and losses of this rank. Out: their sums over all ranks, the same bits on every rank. They
 //! travel in buckets: while one is on its way, the next one is read from the device. A rank without a
-//! batch adds negative zeros, which change no bit of the sum. With two ranks there is only one order of
+//! batch adds negative zeros, which change no bit of the sum. A summed bucket becomes one tensor, and the gradients are
+//! parts of it: on the CPU nothing is copied again. With two ranks there is only one order of
 //! addition, so the sum is that of one process that accumulates both batches.
 
 use crate::TrainError;
@@ -18,6 +19,7 @@ const BUCKET: usize = 1 << 20;
 const LOSSES: usize = 3;
 /// The neutral element of addition: `0.0 + -0.0` is `0.0`, and `-0.0 + -0.0` stays `-0.0`.
 const NOTHING: f32 = -0.0;
+
 /// Sums gradients over all ranks.
 pub struct AllReduce {
     cluster: Cluster,
@@ -50,7 +52,7 @@ impl AllReduce {
         if let Some(losses) = &gradients.losses {
             let all = [&losses.prior, &losses.duration, &losses.flow];
             for (value, loss) in head.iter_mut().zip(all) {
-                *value = values(loss.clone())?.first().copied().unwrap_or(NOTHING);
+                *value = read(loss.clone(), |values| values.first().copied())?.unwrap_or(NOTHING);
             }
         }
         let mut tensors = gradients.into_tensors();
@@ -58,9 +60,11 @@ impl AllReduce {
         head.extend(tensors.iter().map(|tensor| if tensor.is_some() { 1.0 } else { 0.0 }));
         let mut buckets = Vec::new();
         let (mut bucket, mut weights) = (head, 0..0);
+        // A bucket that grows is copied.
+        bucket.reserve_exact(self.next_size(0));
         for (tensor, &size) in tensors.into_iter().zip(&self.sizes) {
             match tensor {
-                Some(tensor) => bucket.extend(values(tensor)?),
+                Some(tensor) => read(tensor, |values| bucket.extend_from_slice(values))?,
                 None => bucket.resize(bucket.len() + size, NOTHING),
             }
             weights.end += 1;
@@ -68,6 +72,7 @@ impl AllReduce {
                 let sum = self.cluster.start_sum(std::mem::take(&mut bucket))?;
                 buckets.push(Bucket { weights: weights.clone(), sum });
                 weights.start = weights.end;
+                bucket.reserve_exact(self.next_size(weights.start));
             }
         }
         if !bucket.is_empty() {
@@ -76,25 +81,35 @@ impl AllReduce {
         Ok(buckets)
     }
 
+    /// Values of the bucket that begins with this weight.
+    fn next_size(&self, first: usize) -> usize {
+        let mut size = 0;
+        for weight in &self.sizes[first..] {
+            size += weight;
+            if size >= BUCKET {
+                break;
+            }
+        }
+        size
+    }
+
     fn receive(&self, buckets: Vec<Bucket>, utterances: usize) -> Result<GradientSum, ReduceFault> {
         let (mut tensors, mut flags, mut losses) = (Vec::new(), Vec::new(), None);
         for Bucket { weights, sum } in buckets {
             let sum = sum.wait()?;
-            let mut rest = &sum[..];
+            let mut at = 0;
             if losses.is_none() {
                 let scalar = |index: usize| Tensor::from_floats([sum[index]], &self.device);
                 losses = Some(Losses { prior: scalar(0), duration: scalar(1), flow: scalar(2) });
-                flags = sum[LOSSES..LOSSES + self.sizes.len()].to_vec();
-                rest = &sum[LOSSES + self.sizes.len()..];
+                at = LOSSES + self.sizes.len();
+                flags = sum[LOSSES..at].to_vec();
             }
+            let length = sum.len();
+            let bucket = Tensor::<1>::from_data(TensorData::new(sum, [length]), &self.device);
             for weight in weights {
-                let (values, after) = rest.split_at(self.sizes[weight]);
-                rest = after;
-                let tensor = || {
-                    let data = TensorData::new(values.to_vec(), [values.len()]);
-                    Tensor::from_data(data, &self.device)
-                };
-                tensors.push((flags[weight] > 0.0).then(tensor));
+                let part = at..at + self.sizes[weight];
+                at = part.end;
+                tensors.push((flags[weight] > 0.0).then(|| bucket.clone().slice(part)));
             }
         }
         Ok(GradientSum::new(tensors, utterances, losses))
@@ -127,6 +142,10 @@ pub(crate) fn lost_rank(error: ReduceError) -> TrainError {
     }
 }
 
-fn values(tensor: Tensor<1>) -> Result<Vec<f32>, ReduceFault> {
-    tensor.try_into_vec_as::<f32>().map_err(|error| ReduceFault::Device(format!("{error:?}")))
+/// Uses the values of a tensor where they are, if they are in host memory.
+fn read<T>(tensor: Tensor<1>, with: impl FnOnce(&[f32]) -> T) -> Result<T, ReduceFault> {
+    let data = tensor.try_into_data_as::<f32>();
+    let data = data.map_err(|error| ReduceFault::Device(format!("{error:?}")))?;
+    let values = data.as_slice::<f32>();
+    values.map(with).map_err(|error| ReduceFault::Device(format!("{error:?}")))
 }

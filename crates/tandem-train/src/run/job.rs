@@ -17,7 +17,7 @@ use crate::train_settings::TrainSettings;
 use std::sync::Arc;
 use std::time::Duration;
 use tandem_cluster::Cluster;
-use tandem_device::memory::{MemoryBaseline, WorstBatch};
+use tandem_device::memory::{MemoryBaseline, PhaseWatch, WorstBatch};
 use tandem_device::placement::{MemoryLimits, OpenDevices};
 use tandem_model::checkpoint::Checkpoints;
 use tandem_model::trained_voice::VoiceDocument;
@@ -53,6 +53,8 @@ pub struct Job {
     pub warm_up: WarmUp,
     /// What they held before the voice was made.
     pub held: MemoryBaseline,
+    /// Told which phase begins.
+    pub phases: PhaseWatch,
     /// None on a rank that writes no checkpoints.
     pub checkpoints: Option<Checkpoints>,
     /// The ranks that train together; none: this process trains alone.

@@ -15,6 +15,7 @@ use std::collections::HashSet;
 use tandem_data::batch::BatchShape;
 use tandem_device::memory::{WorstBatch, check_worst_batch};
 use tandem_device::placement::Shapes;
+use tandem_model::micro_batches::batch_gradients;
 use tandem_model::train_batch::AlignedBatch;
 use tandem_telemetry::Recorder;
 use tandem_telemetry::event::Warning;
@@ -37,9 +38,11 @@ pub(crate) fn try_largest_batch(
     let shape = largest.copied().unwrap_or_default();
     let (config, devices) = (&start.document.config, &job.devices);
     let batch = AlignedBatch::fullest(shape, config, job.feed.reference_frames);
+    devices.data.memory_cleanup();
+    devices.model.memory_cleanup();
     Ok(check_worst_batch(shape, devices, job.limits, &job.held, || {
         let batch = batch.to_device(&devices.data).to_device(&devices.model);
-        drop(start.train_state.voice.losses(&batch).total().backward());
+        drop(batch_gradients(&start.train_state.voice, &batch, 1.0));
     })?)
 }
 

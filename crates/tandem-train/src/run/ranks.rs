@@ -24,7 +24,7 @@ use tandem_telemetry::event::RankInterval;
 use tandem_units::Ticket;
 use xxhash_rust::xxh3::Xxh3;
 
-/// Steps between two comparisons of the weights.
+/// Steps between two comparisons of the weights, after that of the first step.
 const COMPARE_EVERY: u64 = 100;
 /// Time between two events about the ranks.
 const RECORD_EVERY: Duration = Duration::from_secs(1);
@@ -90,6 +90,8 @@ pub struct Ranks {
     share: Share,
     all_reduce: AllReduce,
     agreed: Agreed,
+    /// Whether the weights were compared since the start.
+    compared: bool,
     /// Of the last step.
     reduced_in: Duration,
     interval: Interval,
@@ -114,7 +116,8 @@ impl Ranks {
         let share = Share { rank: cluster.rank(), ranks: cluster.ranks() };
         let (agreed, reduced_in, interval) =
             (Agreed::default(), Duration::ZERO, Interval::default());
-        Ranks { cluster, plan, share, all_reduce, agreed, reduced_in, interval }
+        let compared = false;
+        Ranks { cluster, plan, share, all_reduce, agreed, compared, reduced_in, interval }
     }
 
     /// Notes the times of a step. Now and then, returns those of all steps since the last time.
@@ -186,7 +189,7 @@ impl Ranks {
         let own = &mut told[SUMS + TOLD * self.share.rank..][..TOLD];
         own[0] = f64::from(vote.code());
         (own[1], own[2]) = (brought.busy.as_secs_f64(), brought.starved.as_secs_f64());
-        if step.is_multiple_of(COMPARE_EVERY) {
+        if !std::mem::replace(&mut self.compared, true) || step.is_multiple_of(COMPARE_EVERY) {
             let sum = checksum(voice);
             (own[3], own[4]) = ((sum >> 32) as f64, (sum & u64::from(u32::MAX)) as f64);
         }

@@ -208,6 +208,21 @@ fn compare_voice(
             "use the mel settings of its `config.toml`".into(),
         );
     }
+    // The saved voice keeps its way of reading: texts of the corpus must not be read in another one.
+    let (saved, now) = (document.text.pronunciation, prepared.settings.text.pronunciation);
+    let found = &prepared.summary.languages;
+    let mut of_corpus =
+        prepared.front_end.sources().filter(|(one, _)| found.contains_key(one.tag()));
+    if let Some((language, _)) =
+        of_corpus.find(|(one, source)| saved.source(*one).ok() != Some(*source))
+    {
+        return refused(
+            format!(
+                "its voice reads {language} with `--pronunciation {saved}`, `{now}` is set now"
+            ),
+            format!("type `--pronunciation {saved}`"),
+        );
+    }
     // A fine-tuned voice keeps languages of its source after those of its corpus.
     let kept = state.taken_over.as_ref().map_or(0, |taken| taken.kept_languages.len());
     let trained_on = &document.languages[..document.languages.len().saturating_sub(kept)];

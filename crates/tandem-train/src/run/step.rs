@@ -6,6 +6,7 @@
 
 use crate::train_settings::{OptimizerSettings, TrainSettings};
 use tandem_model::gradients::{GradientReducer, GradientSum, ReduceError};
+use tandem_model::micro_batches::batch_gradients;
 use tandem_model::network::voice::Voice;
 use tandem_model::optimizer::{Optimizer, StepSettings};
 use tandem_model::train_batch::DeviceBatch;
@@ -65,10 +66,7 @@ impl TrainState {
 
     /// Adds the gradients of a batch to those of this step.
     pub fn accumulate_gradients(&mut self, batch: &DeviceBatch) {
-        let losses = self.voice.losses(batch);
-        let gradients = (losses.total() * self.loss_scale).backward();
-        self.gradients.add(&self.voice, gradients, batch.utterances);
-        self.gradients.add_losses(losses.inner());
+        self.gradients.merge(batch_gradients(&self.voice, batch, self.loss_scale));
     }
 
     /// Completes step number `step` (counted from 1): changes the weights by the accumulated gradients.
@@ -88,8 +86,7 @@ impl TrainState {
         let utterances = gradients.utterances;
         let share = 1.0 / utterances.max(1) as f32;
         let settings = self.step_settings(rate);
-        let (voice, moved) = self.optimizer.step(self.voice.clone(), gradients, &settings);
-        self.voice = voice;
+        let moved = self.optimizer.step_in(&mut self.voice, gradients, &settings);
         Ok(Some(StepMetrics {
             prior: losses.prior * share,
             duration: losses.duration * share,

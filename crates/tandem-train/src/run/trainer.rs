@@ -35,9 +35,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tandem_data::batch::BatchShape;
 use tandem_data::corpus::Split;
-use tandem_device::backend::guarded;
+use tandem_device::backend::{KernelReport, guarded, kernel_report};
 use tandem_device::cpu_use::CpuUse;
-use tandem_device::memory::Charge;
+use tandem_device::memory::{Charge, Phase};
 use tandem_device::placement::OpenDevices;
 use tandem_model::Module;
 use tandem_model::gradients::{GradientReducer, LocalGradients};
@@ -46,7 +46,7 @@ use tandem_model::weights::weights_of;
 use tandem_pipeline::watchdog::OnFrozen;
 use tandem_pipeline::{CancelToken, Delivery, Feed, PipelineError};
 use tandem_telemetry::Recorder;
-use tandem_telemetry::event::{EmptyStep, Final, Loss, Started, Step};
+use tandem_telemetry::event::{EmptyStep, Final, Loss, Started, Step, Warning};
 use tandem_telemetry::pending::Pending;
 use tandem_units::Ticket;
 
@@ -58,11 +58,15 @@ pub fn train(job: Job, start: RunStart) -> Result<Outcome, TrainError> {
 /// The same, on batches from another source.
 pub fn train_on(job: Job, start: RunStart, source: BatchSource) -> Result<Outcome, TrainError> {
     let shapes = planned_shapes(&job)?;
+    job.phases.enter(Phase::WarmUp);
+    let warm_up = warm_up_shapes(&job, &start, &shapes)?;
+    report_kernels(&job.recorder);
+    // After the warm-up: what the tuner needed is given back, and does not count.
     let worst = match job.limits {
         Some(_) => Some(try_largest_batch(&job, &start, &shapes)?),
         None => None,
     };
-    let warm_up = warm_up_shapes(&job, &start, &shapes)?;
+    job.phases.enter(Phase::Training);
     let mut trainer = Trainer::new(job, start, &shapes)?;
     let mut batches = match trainer.start_feed(source) {
         Ok(batches) => batches,
@@ -82,6 +86,15 @@ pub fn train_on(job: Job, start: RunStart, source: BatchSource) -> Result<Outcom
     drop(close);
     let flags = batches.close().flags;
     Ok(Outcome { worst, warm_up, ..trainer.finish(ending, Some(started), flags) })
+}
+
+/// What compiling and tuning cost, and what the cache of earlier starts saved.
+fn report_kernels(recorder: &Recorder) {
+    let Some(KernelReport { kernels, trouble }) = kernel_report() else { return };
+    recorder.send(kernels);
+    if let Some(text) = trouble {
+        recorder.send(Warning { code: "kernel_cache".into(), text });
+    }
 }
 
 struct CloseOnDrop(AlignerSnapshots);

@@ -80,8 +80,7 @@ impl VocoderTrainState {
         let sums = self.losses.take()?;
         let segments = gradients.utterances;
         let settings = self.step_settings(rate);
-        let (network, moved) = self.optimizer.step(self.network.clone(), gradients, &settings);
-        self.network = network;
+        let moved = self.optimizer.step_in(&mut self.network, gradients, &settings);
         let share = 1.0 / segments.max(1) as f32;
         let losses = VocoderLosses {
             convergence: sums.convergence * share,

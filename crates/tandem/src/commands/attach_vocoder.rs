@@ -1,5 +1,6 @@
 //! `tandem attach-vocoder`: gives a voice the neural vocoder of a `tandem train-vocoder` run.
 
+use crate::demo_files;
 use crate::exit::ExitStatus;
 use crate::failure::{Context, Result};
 use crate::printer::Printer;
@@ -11,6 +12,7 @@ const EXAMPLES: &str = "\
 Examples:
   tandem attach-vocoder --checkpoint run --vocoder vocoder
   tandem attach-vocoder --checkpoint run --vocoder vocoder/step-00003000 --json
+  tandem attach-vocoder --checkpoint run --vocoder demo      the small one of the demo, for its six speakers
 
 The vocoder is copied into the voice's run directory. From then on `synth`, `evaluate` and the samples of a training
 run use it. Another vocoder replaces it; `--vocoder griffin-lim` does without it.";
@@ -21,7 +23,7 @@ pub struct Args {
     /// The voice: a run directory of `tandem train`, or a checkpoint in one
     #[arg(long, value_name = "DIR")]
     checkpoint: PathBuf,
-    /// The vocoder: a run directory of `tandem train-vocoder` (its best checkpoint is used), or a checkpoint
+    /// The vocoder: a run directory of `tandem train-vocoder` (its best checkpoint is used), a checkpoint, or `demo`
     #[arg(long, value_name = "DIR")]
     vocoder: PathBuf,
     /// Print a summary as JSON
@@ -40,7 +42,8 @@ struct Summary {
 }
 
 pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
-    let attached = attach(&args.checkpoint, &args.vocoder).with_context(|| {
+    let vocoder = demo_files::vocoder(&args.vocoder)?;
+    let attached = attach(&args.checkpoint, &vocoder).with_context(|| {
         let (voice, vocoder) = (args.checkpoint.display(), args.vocoder.display());
         format!("cannot attach the vocoder `{vocoder}` to the voice `{voice}`")
     })?;

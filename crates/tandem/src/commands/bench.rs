@@ -5,6 +5,7 @@ mod data; // corpus to batches
 mod pipeline; // stages and queues
 mod profile; // whether a profile finds a slowed stage
 mod step; // one training step
+mod launches; // what a step asks of the CUDA driver
 mod feed; // what the pipeline costs a step
 mod reduce; // what a sum over all ranks costs
 mod scale; // several ranks against one
@@ -30,6 +31,9 @@ enum Part {
     Profile(Box<profile::Args>),
     /// Duration of a training step and its parts
     Step(step::Args),
+    /// Launches, copies, waits and allocations of a training step on CUDA, against limits (needs the
+    /// stand-in driver)
+    Launches(launches::Args),
     /// What the pipeline costs a step, against the model alone (a test of Tandem itself)
     Feed(Box<feed::Args>),
     /// Latency and bandwidth of sums over all ranks (started by mpirun)
@@ -53,6 +57,7 @@ pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
         Part::Pipeline(args) => pipeline::run(args, out),
         Part::Profile(args) => profile::run(*args, out),
         Part::Step(args) => step::run(args, out),
+        Part::Launches(args) => launches::run(args, out),
         Part::Feed(args) => feed::run(*args, out),
         Part::Reduce(args) => reduce::run(args, out),
         Part::Scale(args) => scale::run(*args, out),

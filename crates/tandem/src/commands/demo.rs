@@ -1,6 +1,7 @@
-//! `tandem demo`: prepares the built-in corpus, trains on it, evaluates and synthesizes.
+//! `tandem demo`: prepares the built-in corpus, trains on it, adds the built-in vocoder, evaluates and synthesizes.
 
-use crate::commands::{evaluate, prepare, synth, train};
+use crate::commands::{attach_vocoder, evaluate, prepare, synth, train};
+use crate::demo_files::DEMO;
 use crate::exit::ExitStatus;
 use crate::failure::Result;
 use crate::printer::Printer;
@@ -27,8 +28,8 @@ Example:
   tandem demo
 
 Prepares the built-in corpus, trains the tiny voice on it for some minutes on the CPU, reports the
-bottleneck, and synthesizes one English and one Persian sentence. Ctrl-C is safe: run the same
-command again to continue.";
+bottleneck, and synthesizes one English and one Persian sentence. The vocoder was trained before, on
+the same corpus. Ctrl-C is safe: run the same command again to continue.";
 
 /// Sentences that are not in the corpus.
 const SENTENCES: [(&str, &str, &str); 2] = [
@@ -46,6 +47,12 @@ struct PrepareDemo {
 struct TrainDemo {
     #[command(flatten)]
     args: train::Args,
+}
+
+#[derive(Parser)]
+struct AttachDemo {
+    #[command(flatten)]
+    args: attach_vocoder::Args,
 }
 
 #[derive(Parser)]
@@ -73,6 +80,9 @@ pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     if status != ExitStatus::Done {
         return Ok(status);
     }
+    let attached: AttachDemo =
+        typed(&["attach-vocoder", "--checkpoint", &directory, "--vocoder", DEMO], out)?;
+    attach_vocoder::run(attached.args, out)?;
     let evaluated: EvaluateDemo =
         typed(&["evaluate", "--checkpoint", &directory, "--corpus", "demo"], out)?;
     evaluate::run(evaluated.args, out)?;

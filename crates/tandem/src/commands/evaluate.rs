@@ -1,7 +1,7 @@
 //! `tandem evaluate`: compares synthesized speech with the recordings of a corpus.
 
 use crate::config::FileConfig;
-use crate::demo_corpus;
+use crate::demo_files;
 use crate::exit::ExitStatus;
 use crate::failure::{Context, Result};
 use crate::interrupt::cancel_on_signals;
@@ -49,10 +49,10 @@ pub struct Args {
 
 pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     let file = FileConfig::read(args.config.as_deref(), out)?;
-    let root = demo_corpus::resolve(&args.corpus)?;
+    let root = demo_files::corpus(&args.corpus)?;
     let corpus = Corpus::read(&root, &file.corpus)
         .with_context(|| format!("cannot evaluate on `{}`", root.display()))?;
-    let mut synthesizer = args.voice.open(&args.sampling.vocoder())?;
+    let mut synthesizer = args.voice.open(&args.sampling.vocoder()?)?;
     let options = EvaluateOptions {
         split: if args.train { Split::Train } else { Split::Eval },
         limit: args.limit.map(|limit| limit as usize),

@@ -115,7 +115,7 @@ struct Speaker {
 pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     check_name(&args.name)?;
     let device = Device::flex();
-    let choice = vocoder_choice(&args.vocoder, args.vocoder_rounds);
+    let choice = vocoder_choice(&args.vocoder, args.vocoder_rounds)?;
     let mut synthesizer = Synthesizer::open(&args.checkpoint, &device, &choice)
         .with_context(|| format!("cannot load the voice `{}`", args.checkpoint.display()))?;
     let speakers = speakers(&args, &synthesizer)?;

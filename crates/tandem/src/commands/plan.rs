@@ -15,13 +15,14 @@ use owo_colors::OwoColorize;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use tandem_device::memory::tuner_scratch_of;
 use tandem_insight::plan::{PRESETS, PlanAnswer, PlanMode, PlanQuestion, Preset, plan};
 use tandem_insight::plan_check::{CheckSummary, Tried};
 use tandem_insight::plan_past::{PastRun, median_error};
 use tandem_insight::profile::ProfileAnswer;
 use tandem_insight::reduce_cost::ReduceCost;
 use tandem_train::train_settings::TrainSettings;
-use tandem_units::Seconds;
+use tandem_units::{Bytes, Seconds};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -215,6 +216,10 @@ fn preset(gigabytes: u64, json: bool, out: &mut Printer) -> Result<ExitStatus> {
         true => out.json(&preset)?,
         false => out.line(&preset.flags())?,
     }
+    let scratch = tuner_scratch_of(Bytes::mib(gigabytes * 1024));
+    out.note(&format!(
+        "besides these budgets, the tuner takes {scratch} of a CUDA card for a moment, at its first start"
+    ));
     Ok(ExitStatus::Done)
 }
 

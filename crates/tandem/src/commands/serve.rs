@@ -107,7 +107,7 @@ pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     let listening = Listening::bind(SocketAddr::new(args.host, args.port)).with_context(fact)?;
     let mut speech = Vec::new();
     for _ in 0..args.workers() {
-        speech.push(args.voice.open(&args.sampling.vocoder())?);
+        speech.push(args.voice.open(&args.sampling.vocoder()?)?);
     }
     let offer = args.offer(&speech[0]).with_context(fact)?;
     let voices = format!("model {}, voices {}", offer.model, offer.voices.names());

@@ -122,7 +122,7 @@ pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
         language: args.language,
         pause: pause(args.pause)?,
     };
-    let mut synthesizer = args.voice.open(&args.sampling.vocoder())?;
+    let mut synthesizer = args.voice.open(&args.sampling.vocoder()?)?;
     let speaker = match (&args.reference, &args.speaker) {
         (Some(recording), _) => SpeakerChoice::Reference(synthesizer.read_reference(recording)?),
         (None, Some(name)) => SpeakerChoice::Known(name.clone()),
@@ -315,7 +315,10 @@ mod tests {
             args.sampling.sampling(),
             tandem_model::synthesis::mel::SamplingOptions::default()
         );
-        assert_eq!(args.sampling.vocoder(), tandem_model::vocoder::VocoderChoice::default());
+        assert_eq!(
+            args.sampling.vocoder().unwrap(),
+            tandem_model::vocoder::VocoderChoice::default()
+        );
         assert_eq!(pause(args.pause).unwrap(), SpeechOptions::default().pause);
     }
 

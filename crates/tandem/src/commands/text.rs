@@ -32,7 +32,8 @@ pub struct Args {
     languages: Vec<Language>,
 
     /// Symbols: `auto` (built-in phonemes where a language has them, else characters),
-    /// `characters`, `built-in`, or `espeak` (phonemes of the program espeak-ng)
+    /// `characters`, `built-in`, `built-in-english` (English only, else characters), or `espeak`
+    /// (phonemes of the program espeak-ng)
     #[arg(
         long,
         value_name = "SOURCE",

@@ -5,7 +5,7 @@
 //! resumed. Next: `tandem_train::run::trainer`.
 
 use crate::data_report::{data_event, note_data, prepare_corpus, unread_rows};
-use crate::demo_corpus;
+use crate::demo_files;
 use crate::exit::ExitStatus;
 use crate::failure::{Context, Result};
 use crate::frozen_run::end_frozen_run;
@@ -27,7 +27,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tandem_cluster::Cluster;
 use tandem_device::inventory::Inventory;
-use tandem_device::memory::MemoryBaseline;
+use tandem_device::memory::{MemoryBaseline, PhaseWatch};
 use tandem_device::placement::{LocalRank, Mode, OpenDevices, Placement};
 use tandem_device::sampler::{Sampler, placed_gpus, standard_sources};
 use tandem_disk::create_dir_all;
@@ -107,6 +107,10 @@ Ctrl-C finishes the current step, writes a checkpoint and exits with code 3.";
 
 pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     let cluster = ranks::join(&args.ranks, out)?;
+    let stop = cluster.as_ref().and_then(|_| ranks::how_to_stop(|name| std::env::var(name).ok()));
+    if let Some(text) = stop {
+        out.note(&text);
+    }
     let done = run_rank(args, cluster.as_ref(), out);
     ranks::leave(cluster.as_ref(), done)
 }
@@ -138,6 +142,7 @@ fn run_rank(args: Args, cluster: Option<&Cluster>, out: &mut Printer) -> Result<
     let found = args.sys.as_deref().map_or_else(Inventory::detect, Inventory::detect_in);
     let placement =
         Placement::decide(&plan.devices, &found).context("the requested devices cannot be used")?;
+    let phases = PhaseWatch::start(&[placement.data.id, placement.model.id]);
     let devices = placement.open().context("cannot open the devices")?;
     out.note(&placement.to_string());
     out.note(&plan.buffers.to_string());
@@ -170,6 +175,7 @@ fn run_rank(args: Args, cluster: Option<&Cluster>, out: &mut Printer) -> Result<
         directory,
         warnings,
         placement,
+        phases,
         devices,
         prepared,
         validation,
@@ -190,7 +196,7 @@ fn prepare_validation(
 ) -> Result<Option<Arc<Prepared>>> {
     let Some(named) = &plan.val_data else { return Ok(None) };
     let unusable = || format!("cannot validate on `{}`", named.display());
-    let corpus = demo_corpus::resolve(named).with_context(unusable)?;
+    let corpus = demo_files::corpus(named).with_context(unusable)?;
     let prepared =
         prepare_corpus(&corpus, &plan.data, &plan.prepare, cancel, out).with_context(unusable)?;
     note_data("validation data", &prepared, plan.prepare.workers, out);
@@ -240,6 +246,8 @@ struct TrainingRun {
     /// What the user was told before the run, for its record.
     warnings: Vec<Warning>,
     placement: Placement,
+    /// Memory of the cards in each phase.
+    phases: PhaseWatch,
     devices: OpenDevices,
     prepared: Arc<Prepared>,
     validation: Option<Arc<Prepared>>,
@@ -500,6 +508,7 @@ impl TrainingRun {
             limits: self.placement.limits,
             warm_up: WarmUp::default(),
             held,
+            phases: self.phases.clone(),
             checkpoints,
             cluster: self.cluster.clone(),
             start_delay: Duration::from_secs_f64(self.plan.start_delay.0),
@@ -534,6 +543,9 @@ impl TrainingRun {
             out.line(&format!("shapes    {}", outcome.shapes))?;
             out.line(&format!("warm-up   {}", outcome.warm_up))?;
             out.line(&format!("in use    {}", outcome.memory))?;
+            if !self.phases.is_empty() {
+                out.line(&format!("peaks     {}", self.phases))?;
+            }
             if let Some(worst) = &outcome.worst {
                 out.line(&format!("memory    {worst}"))?;
             }

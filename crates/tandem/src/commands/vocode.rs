@@ -37,7 +37,7 @@ pub struct Args {
     /// Output WAV file
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// Vocoder: `griffin-lim`, the directory of a `tandem train-vocoder` run, or a voice with a vocoder
+    /// Vocoder: `griffin-lim`, `demo` (a small one trained on the demo corpus), the directory of a `tandem train-vocoder` run, or a voice with a vocoder
     #[arg(long, value_name = "VOCODER", default_value = crate::speaking_args::GRIFFIN_LIM)]
     vocoder: String,
     /// Griffin-Lim iterations
@@ -71,7 +71,7 @@ pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
         return Err(Advised::new(fact, "use the extension .wav").into());
     }
     check_directory(&args.output)?;
-    let choice = vocoder_choice(&args.vocoder, args.vocoder_rounds);
+    let choice = vocoder_choice(&args.vocoder, args.vocoder_rounds)?;
     let mut vocoder =
         open(&choice).with_context(|| format!("cannot use the vocoder `{}`", args.vocoder))?;
     let settings = vocoder.mel().clone();

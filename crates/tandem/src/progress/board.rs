@@ -67,6 +67,7 @@ impl Board {
             Event::Step(step) => self.add(step),
             Event::Warning(warning) => return vec![Said::Warning(warning.text.clone())],
             Event::WarmUp(shape) => return self.warmed_up(shape, stamped.at),
+            Event::Kernels(kernels) => return vec![Said::Line(format!("kernels: {kernels}"))],
             Event::Started(start) => return vec![Said::Line(started(start))],
             Event::Checkpoint(checkpoint) => return vec![Said::Line(saved(checkpoint))],
             Event::Decision(decision) if decision.outcome != DecisionOutcome::Trying => {

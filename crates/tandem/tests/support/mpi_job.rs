@@ -21,9 +21,9 @@ const START_WITHIN: Duration = Duration::from_secs(240);
 /// machine with a load of ten for each core, ranks were seen to need 15 s from SIGTERM to their end.
 pub const KILL_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Runs a rank. SIGTERM reaches the whole process group: the shell must outlive it to write the exit code.
+/// Runs a rank. A signal reaches the whole process group: the shell must outlive it to write the exit code.
 const RANK: &str = r#"
-trap : TERM INT
+trap : TERM INT USR1
 "$@" 2>"$JOB_FILES/said-$OMPI_COMM_WORLD_RANK"
 code=$?
 echo "$code" >"$JOB_FILES/code-$OMPI_COMM_WORLD_RANK"

@@ -4,6 +4,9 @@
 //! block of 256; frame `f` is blocks `f` to `f + 3` of the padded signal. Padding is
 //! written for the few blocks that have any. Allocates nothing once built.
 
+// Iterators would become calls and copies here: see the profile in Cargo.toml.
+#![allow(clippy::needless_range_loop)]
+
 use super::lanes::{Lanes, MOST_LANES};
 use super::padding::reflected;
 use super::plan::{HOP, POINTS, Plan};
@@ -51,8 +54,8 @@ impl<S: Lanes> Tile<S> {
     /// Loads the group of frames that starts at `frame`, after the previous group.
     #[inline(always)]
     pub(super) fn advance<T: Sample>(&mut self, samples: &[T], frame: usize) {
-        for (before, row) in self.before.iter_mut().zip(self.rows.iter()) {
-            *before = self.simd.last_four(*row);
+        for r in 0..HOP {
+            self.before[r] = self.simd.last_four(self.rows[r]);
         }
         self.fill(samples, frame as isize + 3);
     }
@@ -77,9 +80,9 @@ impl<S: Lanes> Tile<S> {
     fn fill<T: Sample>(&mut self, samples: &[T], first: isize) {
         let simd = self.simd;
         let (edges, rows) = T::edges(self);
-        for (lane, edge) in edges[..S::COUNT].iter_mut().enumerate() {
+        for lane in 0..S::COUNT {
             if inside(samples, first + lane as isize).is_none() {
-                write_edge(samples, first + lane as isize, edge);
+                write_edge(samples, first + lane as isize, &mut edges[lane]);
             }
         }
         let mut blocks = [&edges[0]; MOST_LANES];
@@ -101,10 +104,13 @@ fn inside<T>(samples: &[T], block: isize) -> Option<&[T; HOP]> {
 #[inline(never)]
 fn write_edge<T: Sample>(samples: &[T], block: isize, edge: &mut [T; HOP]) {
     let padded = samples.len() + POINTS;
-    for (place, value) in (block * HOP as isize..).zip(edge) {
-        let place = usize::try_from(place).ok().filter(|place| *place < padded);
-        let index = place.map(|place| reflected(place, POINTS / 2, samples.len()));
-        *value = index.map_or_else(T::default, |index| samples[index]);
+    let Ok(start) = usize::try_from(block * HOP as isize) else { return edge.fill(T::default()) };
+    for k in 0..HOP {
+        let place = start + k;
+        edge[k] = match place < padded {
+            true => samples[reflected(place, POINTS / 2, samples.len())],
+            false => T::default(),
+        };
     }
 }
 
@@ -121,13 +127,15 @@ impl Sample for f32 {
 
     #[inline(always)]
     fn spread<S: Lanes>(simd: S, blocks: &[&[f32; HOP]; MOST_LANES], rows: &mut [S::V; HOP]) {
-        for (c, rows) in rows.chunks_exact_mut(S::COUNT).enumerate() {
+        for c in 0..HOP / S::COUNT {
             let mut square = [simd.splat(0.0); MOST_LANES];
             for lane in 0..S::COUNT {
                 square[lane] = simd.load(&blocks[lane][c * S::COUNT..]);
             }
             simd.transpose(&mut square);
-            rows.copy_from_slice(&square[..S::COUNT]);
+            for k in 0..S::COUNT {
+                rows[c * S::COUNT + k] = square[k];
+            }
         }
     }
 }
@@ -146,14 +154,15 @@ impl Sample for i16 {
     /// Two samples share one lane: this halves the transposition; the pair is separated at the end.
     #[inline(always)]
     fn spread<S: Lanes>(simd: S, blocks: &[&[i16; HOP]; MOST_LANES], rows: &mut [S::V; HOP]) {
-        for (c, rows) in rows.chunks_exact_mut(2 * S::COUNT).enumerate() {
+        for c in 0..HOP / (2 * S::COUNT) {
             let mut square = [simd.splat(0.0); MOST_LANES];
             for lane in 0..S::COUNT {
                 square[lane] = simd.load_pairs(&blocks[lane][2 * c * S::COUNT..]);
             }
             simd.transpose(&mut square);
-            for (pair, value) in rows.chunks_exact_mut(2).zip(square) {
-                (pair[0], pair[1]) = simd.split_pairs(value);
+            for k in 0..S::COUNT {
+                let r = 2 * (c * S::COUNT + k);
+                (rows[r], rows[r + 1]) = simd.split_pairs(square[k]);
             }
         }
     }

@@ -66,7 +66,7 @@ pub fn adamw_step<const D: usize>(
     if ![&weight, &gradient, &mean, &square, &ema].into_iter().all(on_cpu) {
         return adamw_step_plain(weight, gradient, Moments { mean, square, ema }, settings);
     }
-    let gradient = primitive(gradient);
+    let gradient = readable(gradient);
     let mut state = [weight, mean, square, ema].map(primitive);
     {
         let [weight, mean, square, ema] = state.each_mut().map(FlexTensor::storage_mut::<f32>);
@@ -109,7 +109,7 @@ pub fn sum_of_squares<const D: usize>(gradient: &Tensor<D>) -> f64 {
     if !on_cpu(gradient) {
         return f64::from(gradient.clone().powi_scalar(2).sum().into_scalar::<f32>());
     }
-    let gradient = primitive(gradient.clone());
+    let gradient = readable(gradient.clone());
     let chunk = |chunk: &[f32]| f64::from(run(Squares(chunk)));
     match values(&gradient) {
         small if small.len() <= CHUNK => chunk(small),
@@ -131,6 +131,12 @@ fn on_cpu<const D: usize>(tensor: &Tensor<D>) -> bool {
 
 fn primitive<const D: usize>(tensor: Tensor<D>) -> FlexTensor {
     tensor.try_into_primitive::<Flex>().expect("a tensor that is on the CPU").to_contiguous()
+}
+
+/// A tensor to read from: a part of another tensor is read where it is.
+fn readable<const D: usize>(tensor: Tensor<D>) -> FlexTensor {
+    let tensor = tensor.try_into_primitive::<Flex>().expect("a tensor that is on the CPU");
+    if tensor.is_contiguous() { tensor } else { tensor.to_contiguous() }
 }
 
 fn step_in_parallel(step: Step<'_>) {
@@ -255,6 +261,21 @@ mod tests {
         adamw_step(weight, gradient.clone(), Moments::new(&other), &SETTINGS);
         assert_eq!(floats(other), floats(tensor(30, 1)));
         assert_eq!(floats(gradient), floats(tensor(30, 2)));
+    }
+
+    #[test]
+    fn a_part_of_a_longer_gradient_has_the_bits_of_a_tensor_of_its_own() {
+        let whole = tensor(60_000, 2);
+        let (part, own) = (whole.clone().slice(17..40_017), noise(60_000, 2)[17..40_017].to_vec());
+        let own = Tensor::from_data(TensorData::new(own, [40_000]), &Device::flex());
+        assert_eq!(sum_of_squares(&part), sum_of_squares(&own));
+        let step = |gradient| {
+            let weight = tensor(40_000, 1);
+            let moments = Moments::new(&weight);
+            let (weight, moments) = adamw_step(weight, gradient, moments, &SETTINGS);
+            [weight, moments.mean, moments.square, moments.ema].map(floats)
+        };
+        assert_eq!(step(part), step(own));
     }
 
     #[test]

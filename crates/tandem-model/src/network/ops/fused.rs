@@ -12,13 +12,13 @@ use burn::backend::{Autodiff, Backend, DispatchDevice, Flex, backend_extension};
 use burn::tensor::{Bytes, DType, Shape, Tensor};
 
 use super::rows::{Block, Rows};
-use super::{attention, error, gate, linear, norm, spectrum};
+use super::{attention, conv, error, gate, linear, norm, spectrum};
 
 /// A tensor of the CPU backend with autodiff.
 pub(super) type Recorded = FloatTensor<Autodiff<Flex>>;
 
 /// Whether the fused kernels support a tensor: on `flex`, in single precision.
-pub(super) fn on_cpu<const D: usize>(tensor: &Tensor<D>) -> bool {
+pub(crate) fn on_cpu<const D: usize>(tensor: &Tensor<D>) -> bool {
     let device = tensor.device();
     let flex = match device.as_dispatch() {
         DispatchDevice::Autodiff(device) => matches!(**device, DispatchDevice::Flex(_)),
@@ -56,6 +56,14 @@ pub trait FusedOps: Backend {
         x: FloatTensor<Self>,
         weight: FloatTensor<Self>,
         bias: FloatTensor<Self>,
+    ) -> FloatTensor<Self>;
+
+    /// See [`super::conv_silu`].
+    fn fused_conv_silu(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        bias: FloatTensor<Self>,
+        lengths: Option<Arc<[usize]>>,
     ) -> FloatTensor<Self>;
 
     /// See [`super::gated_add`].
@@ -100,6 +108,15 @@ impl FusedOps for Flex {
         linear::silu(&Self::fused_linear(x, weight, bias))
     }
 
+    fn fused_conv_silu(
+        x: FlexTensor,
+        weight: FlexTensor,
+        bias: FlexTensor,
+        lengths: Option<Arc<[usize]>>,
+    ) -> FlexTensor {
+        conv::forward(&x.to_contiguous(), &weight, &bias.to_contiguous(), &lengths)
+    }
+
     fn fused_gated_add(x: FlexTensor, gate: FlexTensor, y: FlexTensor) -> FlexTensor {
         gate::forward(&x.to_contiguous(), &gate.to_contiguous(), &y.to_contiguous())
     }
@@ -136,6 +153,15 @@ impl<C: CheckpointStrategy> FusedOps for Autodiff<Flex, C> {
 
     fn fused_linear_silu(x: Recorded, weight: Recorded, bias: Recorded) -> Recorded {
         linear::recorded_silu::<C>(x, weight, bias)
+    }
+
+    fn fused_conv_silu(
+        x: Recorded,
+        weight: Recorded,
+        bias: Recorded,
+        lengths: Option<Arc<[usize]>>,
+    ) -> Recorded {
+        conv::recorded::<C>(x, weight, bias, lengths)
     }
 
     fn fused_gated_add(x: Recorded, gate: Recorded, y: Recorded) -> Recorded {

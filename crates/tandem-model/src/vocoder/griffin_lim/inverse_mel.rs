@@ -8,6 +8,7 @@
 //! resulting samples have the lowest error. Exact least squares is the worst, since nearly all of its
 //! bins are zero.
 
+use rayon::prelude::*;
 use tandem_data::audio::mel::Filterbank;
 
 /// Iterations of the first fit.
@@ -19,6 +20,10 @@ pub const FAINT_BAND: f32 = 1e-12;
 pub struct InverseMel {
     bins: usize,
     bands: Vec<Run>,
+}
+
+/// Memory of a thread for one fit.
+pub struct FitMemory {
     estimate: Vec<f32>,
     gain: Vec<f32>,
 }
@@ -45,12 +50,11 @@ impl InverseMel {
                 .map(|(total, weight)| (weight / total) as f32)
                 .collect(),
         };
-        InverseMel {
-            bins: bank.bins(),
-            bands: bank.bands().iter().map(run).collect(),
-            estimate: vec![0.0; bank.bands().len()],
-            gain: vec![0.0; bank.bins()],
-        }
+        InverseMel { bins: bank.bins(), bands: bank.bands().iter().map(run).collect() }
+    }
+
+    pub fn memory(&self) -> FitMemory {
+        FitMemory { estimate: vec![0.0; self.bands.len()], gain: vec![0.0; self.bins] }
     }
 
     /// Band values before the logarithm; values at the floor become zero.
@@ -61,38 +65,45 @@ impl InverseMel {
     }
 
     /// Magnitudes with these bands. Shapes: `[frames, bands]` to `[frames, bins]`.
-    pub fn magnitudes(&mut self, bands: &[f32]) -> Vec<f32> {
+    pub fn magnitudes(&self, bands: &[f32]) -> Vec<f32> {
         let frames = bands.len() / self.bands.len();
         let mut magnitudes = vec![0.0; frames * self.bins];
-        let rows = bands.chunks_exact(self.bands.len());
-        for (row, bands) in magnitudes.chunks_exact_mut(self.bins).zip(rows) {
-            self.spread(bands);
-            row.copy_from_slice(&self.gain);
-            self.fit(row, bands, FIRST_FIT_ROUNDS);
-        }
+        let rows = magnitudes.par_chunks_exact_mut(self.bins);
+        rows.zip(bands.par_chunks_exact(self.bands.len())).for_each_init(
+            || self.memory(),
+            |memory, (row, bands)| {
+                self.spread(bands, row);
+                self.fit(memory, row, bands, FIRST_FIT_ROUNDS);
+            },
+        );
         magnitudes
     }
 
-    /// One multiplicative update of a frame. Bins without a band become zero.
-    pub fn fit(&mut self, magnitudes: &mut [f32], bands: &[f32], rounds: usize) {
+    /// Multiplicative updates of a frame. Bins without a band become zero.
+    pub fn fit(
+        &self,
+        memory: &mut FitMemory,
+        magnitudes: &mut [f32],
+        bands: &[f32],
+        rounds: usize,
+    ) {
+        let FitMemory { estimate, gain } = memory;
         for _ in 0..rounds {
-            for ((estimate, run), wanted) in self.estimate.iter_mut().zip(&self.bands).zip(bands) {
+            for ((estimate, run), wanted) in estimate.iter_mut().zip(&self.bands).zip(bands) {
                 let bins = &magnitudes[run.first..run.first + run.weights.len()];
                 let found: f32 = bins.iter().zip(&run.weights).map(|(bin, w)| bin * w).sum();
                 *estimate = wanted / found.max(FAINT_BAND);
             }
-            let lacking = std::mem::take(&mut self.estimate);
-            self.spread(&lacking);
-            self.estimate = lacking;
-            magnitudes.iter_mut().zip(&self.gain).for_each(|(bin, gain)| *bin *= gain);
+            self.spread(estimate, gain);
+            magnitudes.iter_mut().zip(&*gain).for_each(|(bin, gain)| *bin *= gain);
         }
     }
 
     /// The weighted mean of its bands for each bin.
-    fn spread(&mut self, values: &[f32]) {
-        self.gain.fill(0.0);
+    fn spread(&self, values: &[f32], gain: &mut [f32]) {
+        gain.fill(0.0);
         for (run, value) in self.bands.iter().zip(values) {
-            let bins = &mut self.gain[run.first..run.first + run.back.len()];
+            let bins = &mut gain[run.first..run.first + run.back.len()];
             bins.iter_mut().zip(&run.back).for_each(|(bin, back)| *bin += back * value);
         }
     }
@@ -119,7 +130,7 @@ mod tests {
 
     #[test]
     fn magnitudes_have_the_bands_they_were_fitted_to() {
-        let (bank, mut inverse) = inverse();
+        let (bank, inverse) = inverse();
         // Formants and harmonics, roughly.
         let truth: Vec<f32> = (0..513)
             .map(|k| {
@@ -138,7 +149,7 @@ mod tests {
 
     #[test]
     fn silence_has_zero_magnitudes_and_no_nan() {
-        let (_, mut inverse) = inverse();
+        let (_, inverse) = inverse();
         let floor = MelConfig::SPEECH_22K.floor;
         let mut mel = vec![floor.ln(); 160];
         mel[100] = -1.0;

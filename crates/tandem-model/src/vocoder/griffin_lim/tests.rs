@@ -26,11 +26,10 @@ fn vocoder(config: GriffinLimConfig) -> GriffinLim {
 /// Magnitudes of the spectra of samples. Shape: `[frames, bins]`.
 fn magnitudes_of(samples: &[f32], frames: usize) -> Vec<f32> {
     let mut transform = Transform::new(&SPEECH);
-    transform.start(frames, |_, spectrum| spectrum.fill(Complex::default()));
-    let mut out = Vec::new();
-    transform.set(samples);
-    transform.round(|_, spectrum| out.extend(spectrum.iter().map(|value| size(*value))));
-    out
+    transform.start_from(frames, samples);
+    let mut spectra = vec![Complex::default(); frames * (SPEECH.n_fft / 2 + 1)];
+    transform.round(&mut spectra, || (), |_, _, spectrum, kept| kept.copy_from_slice(spectrum));
+    spectra.into_iter().map(size).collect()
 }
 
 /// Relative error of magnitudes.
@@ -102,6 +101,34 @@ fn the_samples_equal_those_of_the_same_algorithm_in_numpy() {
     assert_eq!(found.len(), wanted.len());
     let off = convergence(&found, &wanted);
     assert!(off < 1e-3, "{off}");
+}
+
+#[test]
+fn the_number_of_threads_does_not_change_a_sample() {
+    let mel = mel_of(&clip("en/en_jack_002.flac"));
+    let with = |threads: usize| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| vocoder(GriffinLimConfig::SPEECH).synthesize(mel.values()).unwrap())
+    };
+    assert_eq!(with(1), with(3));
+}
+
+#[test]
+fn refining_keeps_a_recording_and_brings_other_samples_to_its_bands() {
+    let samples = clip("en/en_jack_002.flac");
+    let mel = mel_of(&samples);
+    let truth = MelFrames::of(&mel).unwrap();
+    let length = crate::vocoder::samples_of(truth.frames(), &SPEECH).0;
+    let mut recording = samples;
+    recording.resize(length, 0.0);
+    let mut vocoder = vocoder(GriffinLimConfig { iterations: 16, ..GriffinLimConfig::SPEECH });
+    let error =
+        |samples: &[f32]| mel_error(MelFrames::of(&mel_of(samples)).unwrap(), truth).unwrap();
+    let kept = vocoder.refine(&recording, mel.values());
+    assert!(convergence(&kept, &recording) < 0.1, "{}", convergence(&kept, &recording));
+    let quiet: Vec<f32> = recording.iter().map(|sample| 0.2 * sample).collect();
+    let (before, after) = (error(&quiet), error(&vocoder.refine(&quiet, mel.values())));
+    assert!(before > 1.0 && after < 0.1, "{before} {after}");
 }
 
 #[test]

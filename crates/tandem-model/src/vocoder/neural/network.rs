@@ -7,8 +7,9 @@
 
 use super::config::VocoderConfig;
 use super::pitch_bins::PITCH_OUTPUTS;
-use crate::network::layers::{Init, Linear, with_neighbours};
+use crate::network::layers::{Init, Linear};
 use crate::network::ops;
+use crate::network::ops::plain::with_neighbours;
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor};
 use tandem_units::Seed;
@@ -102,7 +103,7 @@ impl Trunk {
     }
 
     fn forward(&self, x: Tensor<3>) -> Tensor<3> {
-        let x = self.first_norm.forward(self.input.forward(with_neighbours(x)));
+        let x = self.first_norm.forward(self.input.forward(with_neighbours(x, None)));
         let x = self.blocks.iter().fold(x, |x, block| block.forward(x));
         self.last_norm.forward(x)
     }

@@ -10,7 +10,7 @@ mod shuffled; // the control's corpus
 mod voices; // whether the reference speaker is followed
 
 use super::target::{self, Limit, Target};
-use crate::demo_corpus;
+use crate::demo_files;
 use crate::exit::ExitStatus;
 use crate::failure::{Context, Failure, Result};
 use crate::printer::Printer;
@@ -93,7 +93,7 @@ pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
         }
         None => folder.path().to_path_buf(),
     };
-    let corpus = demo_corpus::resolve(Path::new("demo"))?;
+    let corpus = demo_files::corpus(Path::new("demo"))?;
     let bench = Bench { args: &args, place, corpus };
     let mut targets = Vec::new();
     if wanted(Part::Overfit) {

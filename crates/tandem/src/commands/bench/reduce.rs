@@ -1,6 +1,7 @@
 //! `tandem bench reduce`: what a sum over all ranks costs, by its size. Started by `mpirun`.
 //!
-//! The result is saved for `tandem plan`.
+//! As in training, the values are copied from gradients that are no longer in the processor's cache. The result is
+//! saved for `tandem plan`.
 
 use super::target::median;
 use crate::exit::ExitStatus;
@@ -43,6 +44,8 @@ The gradients of a model are as large as its weights: 4 bytes for each parameter
 
 /// The smallest sum, in values: its time is the latency.
 const SMALLEST: usize = 1;
+/// Values that a training step touches between two sums: 64 MiB, more than the cache of one rank.
+const OTHER: usize = 1 << 24;
 
 pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     let cluster = ranks::join(&args.ranks, out)?;
@@ -62,15 +65,17 @@ pub fn started_alone(command: &str) -> Advised {
 fn measure(args: &Args, cluster: &Cluster, out: &mut Printer) -> Result<ExitStatus> {
     let largest = (args.largest << 20) as usize / 4;
     let sizes = std::iter::successors(Some(SMALLEST), |size| Some(size * 8));
-    let mut found = Vec::new();
+    let (mut found, mut other) = (Vec::new(), vec![0.0_f32; OTHER]);
     for values in sizes.take_while(|size| *size < largest).chain([largest]) {
         let mut times = Vec::new();
+        let gradients = vec![1.0_f32; values];
         // The first sum of a size allocates memory.
         for turn in 0..=args.repeats {
-            let sent = vec![1.0_f32; values];
+            // A training step fills the cache with other values.
+            other.iter_mut().for_each(|value| *value += 1.0);
             cluster.barrier()?;
             let from = Instant::now();
-            cluster.start_sum(sent)?.wait()?;
+            cluster.start_sum(gradients.clone())?.wait()?;
             if turn > 0 {
                 times.push(from.elapsed().as_secs_f64());
             }

@@ -15,7 +15,7 @@ use tandem_data::text::SymbolTable;
 use tandem_device::backend::wait_for;
 use tandem_device::inventory::Inventory;
 use tandem_device::placement::Placement;
-use tandem_model::gradients::GradientSum;
+use tandem_model::micro_batches::batch_gradients;
 use tandem_model::network::size::{ModelSize, VoiceConfig};
 use tandem_model::network::voice::Voice;
 use tandem_model::optimizer::{Optimizer, StepSettings};
@@ -73,8 +73,7 @@ struct Figures {
     step_ms: f64,
     step_best_ms: f64,
     /// Medians of its parts.
-    forward_ms: f64,
-    backward_ms: f64,
+    gradients_ms: f64,
     optimizer_ms: f64,
 }
 
@@ -111,30 +110,23 @@ fn measure(args: &Args, device: &Device, name: String) -> Result<Figures> {
     let mut optimizer = Optimizer::new(&voice);
     let shape = BatchShape { rows: args.batch_size, frames: args.frames, symbols: args.symbols };
     let batch = AlignedBatch::fullest(shape, &config, 128).to_device(device);
-    let mut times: [Vec<f64>; 4] = Default::default();
+    let mut times: [Vec<f64>; 3] = Default::default();
     for step in 1..=(WARM_UP + args.steps) as u64 {
         let began = Instant::now();
-        let losses = voice.losses(&batch);
+        let sum = batch_gradients(&voice, &batch, 1.0);
         wait_for(device, "measuring a step")?;
-        let forward = Instant::now();
-        let gradients = losses.total().backward();
-        let mut sum = GradientSum::default();
-        sum.add(&voice, gradients, batch.utterances);
-        wait_for(device, "measuring a step")?;
-        let backward = Instant::now();
-        let parameters = voice.clone();
-        drop(voice);
-        (voice, _) = optimizer.step(parameters, sum, &settings(step));
+        let gradients = Instant::now();
+        optimizer.step_in(&mut voice, sum, &settings(step));
         wait_for(device, "measuring a step")?;
         let end = Instant::now();
         if step > WARM_UP as u64 {
-            let parts = [forward - began, backward - forward, end - backward, end - began];
+            let parts = [gradients - began, end - gradients, end - began];
             for (list, took) in times.iter_mut().zip(parts) {
                 list.push(took.as_secs_f64() * 1e3);
             }
         }
     }
-    let [forward, backward, moved, whole] = times;
+    let [gradients, moved, whole] = times;
     Ok(Figures {
         model_size: args.model_size,
         parameters: voice.num_params(),
@@ -146,8 +138,7 @@ fn measure(args: &Args, device: &Device, name: String) -> Result<Figures> {
         steps: args.steps,
         step_ms: median(whole.clone()),
         step_best_ms: best_tenth(whole),
-        forward_ms: median(forward),
-        backward_ms: median(backward),
+        gradients_ms: median(gradients),
         optimizer_ms: median(moved),
     })
 }
@@ -178,11 +169,10 @@ fn print(f: &Figures, out: &mut Printer) -> Result<()> {
         f.threads
     ))?;
     out.line(&format!(
-        "step {:.0} ms (best tenth {:.0} ms): forward {:.0}, backward {:.0}, optimizer {:.0}; {:.0} frames/s",
+        "step {:.0} ms (best tenth {:.0} ms): gradients {:.0}, optimizer {:.0}; {:.0} frames/s",
         f.step_ms,
         f.step_best_ms,
-        f.forward_ms,
-        f.backward_ms,
+        f.gradients_ms,
         f.optimizer_ms,
         1e3 * (f.batch_size * f.frames) as f64 / f.step_ms
     ))

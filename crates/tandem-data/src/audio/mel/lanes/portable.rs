@@ -1,6 +1,9 @@
 //! Eight lanes in plain Rust, for CPUs without a file here; the compiler vectorises the loops
 //! for the target. No `unsafe`.
 
+// Iterators would become calls and copies here: see the profile in Cargo.toml.
+#![allow(clippy::needless_range_loop)]
+
 use super::{Lanes, MOST_LANES, SQRT_HALF_BITS};
 
 const COUNT: usize = 8;
@@ -16,7 +19,12 @@ pub(in super::super) struct Eight([f32; COUNT]);
 
 #[inline(always)]
 fn each(a: Eight, b: Eight, c: Eight, operation: impl Fn(f32, f32, f32) -> f32) -> Eight {
-    Eight(std::array::from_fn(|lane| operation(a.0[lane], b.0[lane], c.0[lane])))
+    // A loop: `array::from_fn` becomes calls for each lane in a crate built in several parts.
+    let mut out = [0.0; COUNT];
+    for lane in 0..COUNT {
+        out[lane] = operation(a.0[lane], b.0[lane], c.0[lane]);
+    }
+    Eight(out)
 }
 
 /// Deliberately not inlined: otherwise the compiler splits the shifted copies into single values and
@@ -54,9 +62,10 @@ impl Lanes for Portable {
     #[inline(always)]
     fn load_pairs(self, from: &[i16]) -> Eight {
         let mut out = [0.0; COUNT];
-        for (lane, pair) in out.iter_mut().zip(from[..2 * COUNT].chunks_exact(2)) {
-            let (even, odd) = (pair[0] as u16, pair[1] as u16);
-            *lane = f32::from_bits(u32::from(even) | u32::from(odd) << 16);
+        let from = &from[..2 * COUNT];
+        for lane in 0..COUNT {
+            let (even, odd) = (from[2 * lane] as u16, from[2 * lane + 1] as u16);
+            out[lane] = f32::from_bits(u32::from(even) | u32::from(odd) << 16);
         }
         Eight(out)
     }

@@ -5,7 +5,7 @@ use crate::commands::bench::target::{Limit, Target, median};
 use crate::failure::Result;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tandem_data::audio::mel::MelKernel;
 use tandem_data::batch::BatchConfig;
 use tandem_pipeline::CancelToken;
@@ -19,6 +19,9 @@ use tandem_train::{
 const ROWS: usize = 1024;
 /// Rows with cached features: 270 MB, more than any CPU cache holds.
 const CACHED_ROWS: usize = 2048;
+
+/// After this time a file counts as unchanged by its stamp.
+const SETTLED: Duration = Duration::from_secs(4);
 
 /// On the fly against the same loop with realfft; two threads against one; cached features.
 pub fn measure(clips: &[Clip], dir: &Path, rounds: usize) -> Result<Vec<Target>> {
@@ -57,7 +60,8 @@ pub fn measure(clips: &[Clip], dir: &Path, rounds: usize) -> Result<Vec<Target>>
     let root = dir.join("cached");
     write_corpus(clips, CACHED_ROWS, &root)?;
     let cached = Arc::new(prepared(&root, Features::Cached)?);
-    // The first epoch checks the hash of every entry; later epochs are measured.
+    // Files that were just written are verified in every epoch, others in the first one only.
+    std::thread::sleep(SETTLED);
     let first = rate(&cached, best, 2)?;
     let rates = (0..rounds).map(|_| rate(&cached, best, 2)).collect::<Result<Vec<_>, _>>()?;
     let how = format!("median of {rounds} epochs after the first ({first:.0}), f32, 2 threads");

@@ -1,6 +1,6 @@
 //! Test material: the demo corpus, cut to clips of realistic length.
 
-use crate::demo_corpus;
+use crate::demo_files;
 use crate::failure::{Context, Result};
 use std::fs;
 use std::io::Write;
@@ -78,7 +78,7 @@ pub fn sentence(row: usize) -> String {
 }
 
 fn all_speech() -> Result<Vec<i16>> {
-    let corpus = Corpus::read(&demo_corpus::resolve(Path::new("demo"))?, &CorpusConfig::default())?;
+    let corpus = Corpus::read(&demo_files::corpus(Path::new("demo"))?, &CorpusConfig::default())?;
     let limits = AudioConfig::default();
     let mut file = FileReader::default();
     let mut decoder = Decoder::new(RATE, limits);

@@ -51,7 +51,7 @@ pub fn measure(clips: &[Clip], rounds: usize) -> Result<Vec<Target>> {
         let how = format!("best tenth; median {:.1} us", median(times.clone()));
         let figure = best_tenth(times.clone());
         targets.push(if *kernel == best {
-            Target::new(&name, figure, "us", Limit::AtMost(60.0), how)
+            Target::new(&name, figure, "us", Limit::AtMost(45.0), how)
         } else {
             Target::note(&name, figure, "us", how)
         });

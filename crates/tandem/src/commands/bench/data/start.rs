@@ -47,13 +47,23 @@ pub fn measure(clips: &[Clip], dir: &Path) -> Result<Vec<Target>> {
     ])
 }
 
-/// A million rows: opened warm by a process of its own.
+/// A million rows, and the memory for fewer: each prepared and opened by a process of its own.
 pub fn measure_million(dir: &Path, out: &mut Printer) -> Result<Vec<Target>> {
     const MILLION: usize = 1_000_000;
     let root = dir.join("million");
     // A quarter of a second each: only the number of rows matters here.
     let speech = super::clips::cut()?;
     let clips: Vec<Clip> = speech.iter().map(|clip| clip[20_000..25_512].to_vec()).collect();
+    let mut fewer = String::new();
+    for rows in [10_000, 100_000] {
+        let root = dir.join(format!("rows-{rows}"));
+        write_corpus(&clips, rows, &root)?;
+        let [cold, warm] = [prepare_apart(&root)?, prepare_apart(&root)?];
+        let [cold, warm] = [cold, warm].map(|run| run.peak_memory / MIB);
+        fewer += &format!("; {rows} rows: {cold:.0} cold, {warm:.0} warm");
+        // A directory of a hundred thousand links slows the file system for what follows.
+        std::fs::remove_dir_all(&root)?;
+    }
     write_corpus(&clips, MILLION, &root)?;
     let cold = prepare_apart(&root)?;
     out.note(&format!("prepared in {:.0} s", cold.took));
@@ -63,19 +73,18 @@ pub fn measure_million(dir: &Path, out: &mut Printer) -> Result<Vec<Target>> {
     }
     let peak = warm.iter().map(|run| run.peak_memory).fold(0.0, f64::max) / MIB;
     let how = format!(
-        "median of 3; the stamp of every recording checked; prepared cold in {:.0} s at {:.0} MiB",
-        cold.took,
-        cold.peak_memory / MIB
+        "median of 3; the stamp of every recording checked; prepared cold in {:.0} s",
+        cold.took
     );
     let took = median(warm.iter().map(|run| run.took).collect());
     Ok(vec![
-        Target::new("warm start, 1,000,000 rows", took, "s", Limit::AtMost(1.0), how),
+        Target::new("warm start, 1,000,000 rows", took, "s", Limit::AtMost(0.8), how),
         Target::new(
-            "memory of that",
-            peak,
+            "memory of that, cold",
+            cold.peak_memory / MIB,
             "MiB",
-            Limit::AtMost(300.0),
-            "peak of the process".into(),
+            Limit::AtMost(150.0),
+            format!("peak of the process; warm {peak:.0}{fewer}"),
         ),
     ])
 }

@@ -1,0 +1,154 @@
+//! The decoder against symphonia, an encoder, and streams of every shape.
+
+use super::test_stream::{TestStream, below, random_stream};
+use super::*;
+use crate::audio::compressed::CompressedReader;
+use crate::audio::sniff::Kind;
+use flacenc::bitsink::ByteSink;
+use flacenc::component::BitRepr;
+use flacenc::error::Verify;
+use proptest::prelude::*;
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{Rng, SeedableRng};
+use tandem_units::Seconds;
+
+fn limits() -> AudioConfig {
+    AudioConfig { min_length: Seconds(0.0), ..AudioConfig::default() }
+}
+
+/// The samples of this decoder; `None` if it leaves the file to the other one.
+fn decoded(bytes: &[u8]) -> Option<Vec<i16>> {
+    let mut out = Vec::new();
+    let rate = FlacReader::default().decode(bytes, &limits(), &mut out).unwrap();
+    rate.map(|_| out)
+}
+
+fn by_symphonia(bytes: &[u8]) -> Result<Vec<f32>, AudioError> {
+    let mut out = Vec::new();
+    CompressedReader::default().decode(Kind::Flac, bytes, &limits(), &mut out).map(|_| out)
+}
+
+fn floats(samples: &[i16]) -> Vec<f32> {
+    samples.iter().map(|&sample| f32::from(sample) / 32768.0).collect()
+}
+
+fn samples_of(stream: &TestStream) -> Vec<i16> {
+    stream.samples.iter().map(|&level| (level << (16 - stream.bits)) as i16).collect()
+}
+
+fn fixture(name: &str) -> Vec<u8> {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    std::fs::read(root.join("tests/audio").join(name)).unwrap()
+}
+
+/// One whole second of 16-bit sound by the encoder.
+fn encoded(samples: &[i32], bits: usize, block: usize) -> Vec<u8> {
+    let config = flacenc::config::Encoder::default().into_verified().unwrap();
+    let source = flacenc::source::MemSource::from_samples(samples, 1, bits, 22050);
+    let stream = flacenc::encode_with_fixed_block_size(&config, source, block).unwrap();
+    let mut sink = ByteSink::new();
+    stream.write(&mut sink).unwrap();
+    sink.into_inner()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn streams_of_every_shape_give_their_samples(seed: u64) {
+        let stream = random_stream(&mut ChaCha8Rng::seed_from_u64(seed));
+        let wanted = samples_of(&stream);
+        let found = decoded(&stream.bytes);
+        prop_assert_eq!(found.as_ref(), Some(&wanted));
+        // It refuses short frames and other unusual streams.
+        if let Ok(found) = by_symphonia(&stream.bytes) {
+            prop_assert_eq!(found, floats(&wanted));
+        }
+    }
+
+    #[test]
+    fn a_damaged_stream_never_gives_other_samples(seed: u64) {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let mut stream = random_stream(&mut rng);
+        let place = below(&mut rng, stream.bytes.len() as u32) as usize;
+        match below(&mut rng, 3) {
+            0 => stream.bytes.truncate(place),
+            1 => stream.bytes[place] ^= 1 << below(&mut rng, 8),
+            _ => stream.bytes.extend(std::iter::repeat_with(|| rng.next_u32() as u8).take(place)),
+        }
+        let mut out = Vec::new();
+        // Damage in unused bytes, or after the last frame; and without a length in the header, the frames that are left.
+        if let Ok(Some(_)) = FlacReader::default().decode(&stream.bytes, &limits(), &mut out) {
+            prop_assert!(samples_of(&stream).starts_with(&out));
+        }
+    }
+}
+
+#[test]
+fn what_an_encoder_writes_is_decoded_here() {
+    let mut rng = ChaCha8Rng::seed_from_u64(3);
+    for (bits, block) in [(16, 4096), (16, 1000), (12, 576), (8, 4096)] {
+        for noise in [0, 1, 40, 1000] {
+            let full = (1 << (bits - 1)) as f32;
+            let wave = |i: usize| {
+                let turn = i as f32;
+                ((turn * 0.03).sin() * 0.5 + (turn * 0.171).sin() * 0.3) * full * 0.99
+            };
+            let samples: Vec<i32> = (0..22050)
+                .map(|i| wave(i) as i32 + below(&mut rng, noise + 1) as i32)
+                .map(|level| level.clamp(-(full as i32), full as i32 - 1))
+                .collect();
+            let bytes = encoded(&samples, bits, block);
+            let wanted: Vec<i16> = samples.iter().map(|&s| (s << (16 - bits)) as i16).collect();
+            assert_eq!(decoded(&bytes), Some(wanted), "{bits} bits, {block}, noise {noise}");
+        }
+    }
+}
+
+#[test]
+fn every_recording_of_the_demo_corpus_is_decoded_here() {
+    let wavs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../tandem/demo-corpus/wavs");
+    let mut clips = 0;
+    for folder in ["en", "fa"] {
+        for entry in std::fs::read_dir(wavs.join(folder)).unwrap() {
+            let bytes = std::fs::read(entry.unwrap().path()).unwrap();
+            let samples = decoded(&bytes).unwrap();
+            assert_eq!(floats(&samples), by_symphonia(&bytes).unwrap());
+            clips += 1;
+        }
+    }
+    assert!(clips > 100, "{clips}");
+}
+
+#[test]
+fn the_portable_code_gives_the_same_samples() {
+    let bytes = fixture("tone_22k_16.flac");
+    let (info, body) = stream_info(&bytes).unwrap();
+    let mut out = Vec::new();
+    FlacReader::default().read_groups(body, &info, usize::MAX, &mut out).unwrap();
+    assert_eq!(Some(out), decoded(&bytes));
+}
+
+#[test]
+fn other_streams_and_broken_ones_are_left_to_symphonia() {
+    // Two channels, 24 bits.
+    let stereo = fixture("tone_48k_24_stereo.flac");
+    assert_eq!(decoded(&stereo), None);
+    assert!(by_symphonia(&stereo).is_ok());
+    let whole = fixture("tone_22k_16.flac");
+    let samples = decoded(&whole).unwrap();
+    let (_, body) = stream_info(&whole).unwrap();
+    let start = whole.len() - body.len();
+    // A changed bit in the first frame: in its sync code, its number, its sound.
+    for place in [start, start + 4, start + 100] {
+        let mut broken = whole.clone();
+        broken[place] ^= 1;
+        assert_eq!(decoded(&broken), None, "{place}");
+    }
+    // A cut, at the end of a frame, too.
+    assert_eq!(decoded(&whole[..whole.len() - 1]), None);
+    assert_eq!(decoded(&whole[..start]), None);
+    assert_eq!(decoded(&whole[..30]), None);
+    // A tag at the end is no damage.
+    assert_eq!(decoded(&[&whole[..], b"TAG", &[0; 125]].concat()), Some(samples));
+}
