@@ -7,6 +7,7 @@
 //! sixteen bytes stay.
 //! Next: [`mod@crate::feed`].
 
+mod warm; // 0. a cache that is still fresh
 pub mod row; // 1. one row: unchanged in the cache, or processed
 mod ranks; // 1. rows that other ranks process
 mod writer; // 2. the thread that writes, in corpus order
@@ -15,12 +16,12 @@ pub mod summary; // 3. counts and times
 
 use crate::prepare::ranks::{RowWorkers, decode_leftovers, encode_leftovers, end_service, serve};
 use crate::prepare::row::{
-    ChangeCheck, Fault, Features, OldRows, PrepareContext, ProcessedRows, RowChunk, open_root,
+    ChangeCheck, Features, OldRows, PrepareContext, ProcessedRows, RowChunk, open_root,
 };
-use crate::prepare::summary::{RowCounts, Summary, peak_memory, rejected_as_tsv};
+use crate::prepare::summary::{Summary, peak_memory, rejected_as_tsv};
+use crate::prepare::warm::{CountedRows, WarmCache};
 use crate::prepare::writer::{CacheWriter, PrepareCounts};
 use crate::{DataSettings, TrainError};
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -30,10 +31,9 @@ use tandem_data::DataError;
 use tandem_data::audio::mel::MelExtractor;
 use tandem_data::cache::index::Source;
 use tandem_data::cache::{
-    Cache, CacheLocation, Draft, Fingerprint, Found, FoundRow, Leftovers, Meta, RowBuffer,
-    RowState, Stamp,
+    Cache, CacheLocation, Draft, Fingerprint, Found, Leftovers, Meta, RowBuffer, Stamp,
 };
-use tandem_data::corpus::{Corpus, CorpusRow, CorpusRows, RejectReason, RejectedRow};
+use tandem_data::corpus::{Corpus, CorpusRow, CorpusRows, RejectedRow};
 use tandem_data::text::FrontEnd;
 use tandem_disk::directory_lock::{self, Attempt, DirectoryLock};
 use tandem_disk::replace_file::replace_file;
@@ -153,34 +153,6 @@ impl Prepared {
     }
 }
 
-/// A cache whose rows were all read.
-type WarmCache = (Arc<Cache>, CountedRows);
-
-/// What the summary needs of the rows of a cache: counts, and the unusable ones.
-struct CountedRows {
-    counts: RowCounts,
-    rejected: Vec<RejectedRow>,
-}
-
-impl CountedRows {
-    fn none_of(cache: &Cache, settings: &DataSettings) -> CountedRows {
-        CountedRows { counts: RowCounts::none_of(cache, settings), rejected: Vec::new() }
-    }
-
-    fn add(&mut self, cache: &Cache, row: &FoundRow<'_>) {
-        self.counts.add(&row.record);
-        if row.record.state() == RowState::Rejected {
-            self.rejected.extend(rejected_row(cache, row));
-        }
-    }
-
-    fn join(mut self, other: CountedRows) -> CountedRows {
-        self.counts.join(other.counts);
-        self.rejected.extend(other.rejected);
-        self
-    }
-}
-
 struct Preparation<'a> {
     corpus: &'a Path,
     root: &'a Path,
@@ -193,80 +165,7 @@ struct Preparation<'a> {
     front_end: Arc<FrontEnd>,
 }
 
-/// A cache that must be rebuilt. `old` holds the rows that can be reused.
-struct StaleCache {
-    old: Option<Arc<Cache>>,
-    damage: Option<String>,
-}
-
 impl Preparation<'_> {
-    /// The cache and its rows, if the corpus did not change since it was built.
-    fn open_warm(&self) -> Result<Result<WarmCache, StaleCache>, TrainError> {
-        let cache = match Cache::open(&self.directory, self.fingerprint) {
-            Found::Ready(cache) => Arc::<Cache>::from(cache),
-            Found::Nothing => return Ok(Err(StaleCache { old: None, damage: None })),
-            Found::Unusable(why) => {
-                let damage = Some(format!("the index cannot be used: {why}"));
-                return Ok(Err(StaleCache { old: None, damage }));
-            }
-        };
-        let features = self.options.features == Features::OnTheFly || cache.meta().features;
-        let may_be_fresh = features
-            && self.options.change_check == ChangeCheck::Stamps
-            && self.sources_unchanged(&cache)?;
-        let rows = if may_be_fresh { self.fresh_rows(&cache)? } else { None };
-        if let Some(rows) = rows {
-            return Ok(Ok((cache, rows)));
-        }
-        // A damaged block has damaged rows, so a fresh cache has none.
-        let damage = match cache.damaged_blocks() {
-            0 => None,
-            blocks => Some(format!("{blocks} blocks of the index were damaged")),
-        };
-        Ok(Err(StaleCache { old: Some(cache), damage }))
-    }
-
-    fn sources_unchanged(&self, cache: &Cache) -> Result<bool, TrainError> {
-        // A manifest may have been added or removed.
-        Ok(self.stamp_sources()? == cache.meta().sources)
-    }
-
-    /// Compares the stamp of every recording and the checksum of every text, on all workers: a
-    /// million comparisons take most of a second on one. Counts the rows, if nothing changed.
-    fn fresh_rows(&self, cache: &Cache) -> Result<Option<CountedRows>, TrainError> {
-        let root = open_root(self.root)?;
-        let share = cache.len().div_ceil(self.options.workers.max(1)).max(1);
-        let ranges =
-            (0..cache.len()).step_by(share).map(|from| from..cache.len().min(from + share));
-        let root = &root;
-        let check = |range: Range<usize>| {
-            let mut rows = CountedRows::none_of(cache, self.settings);
-            let fresh = cache.all_fresh(root, range, |row| {
-                rows.add(cache, row);
-                is_settled(row)
-            })?;
-            Ok::<_, DataError>(fresh.then_some(rows))
-        };
-        let check = &check;
-        std::thread::scope(|scope| {
-            let checks: Vec<_> = ranges
-                .map(|range| {
-                    std::thread::Builder::new()
-                        .name("tandem-stamps".into())
-                        .spawn_scoped(scope, move || check(range))
-                })
-                .collect();
-            let mut all = Some(CountedRows::none_of(cache, self.settings));
-            for check in checks {
-                let failed = |source| DataError::Read { path: self.root.to_path_buf(), source };
-                let check = check.map_err(failed)?.join();
-                let rows = check.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-                all = all.zip(rows).map(|(all, rows)| all.join(rows));
-            }
-            Ok(all)
-        })
-    }
-
     /// Rank 0: opens the cache, or builds it with the other ranks. Tells them when they can open it.
     fn lead(
         &self,
@@ -547,30 +446,4 @@ impl Iterator for RowChunks {
         }
         (!chunk.is_empty()).then_some(RowChunk(chunk))
     }
-}
-
-/// False for a row without a recording: it may exist by now, and no stamp would show it. Rows with a bad
-/// manifest line change with the stamp of the manifest.
-fn is_settled(row: &FoundRow<'_>) -> bool {
-    use RejectReason::{LeavesCorpus, MissingAudio};
-    let unread = row.record.state() == RowState::Rejected && row.audio.is_empty();
-    let fault = if unread { fault_in(row.note) } else { None };
-    !fault.is_some_and(|fault| matches!(fault.reason, MissingAudio | LeavesCorpus))
-}
-
-fn fault_in(note: &str) -> Option<Fault> {
-    serde_json::from_str(note).ok()
-}
-
-fn rejected_row(cache: &Cache, row: &FoundRow<'_>) -> Option<RejectedRow> {
-    let Fault { reason, message, fix, .. } = fault_in(row.note)?;
-    let manifest = cache.meta().sources.get(usize::from(row.record.manifest))?;
-    Some(RejectedRow {
-        manifest: manifest.path.clone(),
-        line: row.record.line,
-        id: row.id.to_string(),
-        reason,
-        message,
-        fix,
-    })
 }

@@ -21,6 +21,7 @@ use super::roman_numeral::value;
 use super::scan::{DashMeaning, Scan, letters as scan_letters};
 use super::spoken::Spoken;
 use super::symbols::ZWNJ;
+pub use names::is_month;
 
 /// Writes folded text as it is spoken.
 pub fn normalize(folded: &str, policy: DiacriticsPolicy) -> String {

@@ -3,6 +3,7 @@
 //! In: a sentence and the word. Out: whether the words around it show an ezafe. Two nouns in a row do not: they may be
 //! subject and object, or a part of the verb.
 
+use super::super::super::persian::is_month;
 use super::super::super::words::Word;
 use super::class_at;
 use super::list::{Class, Entry};
@@ -37,14 +38,12 @@ pub fn follows(words: &[Word], place: usize, found: &Entry) -> bool {
         // «قرن بیستم», «سال هزار و سیصد», «ساعت نه».
         (Class::Noun, Some(Class::Number)) => {
             is_ordinal(text(place + 1))
-                || MONTHS.contains(&text(place))
+                || is_month(text(place))
                 || matches!(text(place), "سال" | "ساعت" | "شماره" | "صفحه")
         }
         (Class::Noun, Some(Class::Other)) if text(place + 1) == "نه" => text(place) == "ساعت",
         // «دوازدهم مرداد».
-        (Class::Number, Some(Class::Noun)) => {
-            is_ordinal(text(place)) && MONTHS.contains(&text(place + 1))
-        }
+        (Class::Number, Some(Class::Noun)) => is_ordinal(text(place)) && is_month(text(place + 1)),
         (Class::Noun, Some(Class::Noun | Class::Name)) => {
             is_title(text(place), text(place + 1), next)
         }
@@ -88,8 +87,8 @@ fn is_title(word: &str, next: &str, class: Option<Class>) -> bool {
         | "فرودگاه" | "جزیره" | "خلیج" | "بندر" | "شاهنامه" | "رود" | "مردم" | "پایتخت"
         | "تاریخ" => class == Some(Class::Name),
         "روز" => WEEKDAYS.contains(&next),
-        "ماه" => MONTHS.contains(&next),
-        _ => next == "سال" && MONTHS.contains(&word),
+        "ماه" => is_month(next),
+        _ => next == "سال" && is_month(word),
     }
 }
 
@@ -178,31 +177,3 @@ const WITH_COMPLEMENT: [&str; 30] = [
 
 const WEEKDAYS: [&str; 9] =
     ["شنبه", "یکشنبه", "یک‌شنبه", "دوشنبه", "سه‌شنبه", "چهارشنبه", "پنجشنبه", "پنج‌شنبه", "جمعه"];
-
-const MONTHS: [&str; 25] = [
-    "فروردین",
-    "اردیبهشت",
-    "خرداد",
-    "تیر",
-    "مرداد",
-    "شهریور",
-    "مهر",
-    "آبان",
-    "آذر",
-    "دی",
-    "بهمن",
-    "اسفند",
-    "ژانویه",
-    "فوریه",
-    "مارس",
-    "آوریل",
-    "مه",
-    "ژوئن",
-    "ژوئیه",
-    "اوت",
-    "سپتامبر",
-    "اکتبر",
-    "نوامبر",
-    "دسامبر",
-    "رمضان",
-];
