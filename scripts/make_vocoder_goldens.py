@@ -59,21 +59,36 @@ def fit(magnitudes, bands, rounds):
     return magnitudes
 
 
+def random_phases(count):
+    """SplitMix64, the top 24 bits."""
+    mask, phases = 2**64 - 1, []
+    for number in range(1, count + 1):
+        bits = number * 0x9E3779B97F4A7C15 & mask
+        bits = (bits ^ bits >> 30) * 0xBF58476D1CE4E5B9 & mask
+        bits = (bits ^ bits >> 27) * 0x94D049BB133111EB & mask
+        phases.append(((bits ^ bits >> 31) >> 40) / 2**24 * 2 * np.pi)
+    return np.array(phases)
+
+
 def first_phases(magnitudes):
-    angle, angles = np.zeros(magnitudes.shape[1]), []
-    for row in magnitudes:
-        inner = row[1:-1]
-        peaks = np.flatnonzero((inner > row[:-2]) & (inner >= row[2:])) + 1
-        valleys = [a + np.argmin(row[a : b + 1]) for a, b in zip(peaks[:-1], peaks[1:])]
-        following = angle.copy()
-        for peak, start, end in zip(peaks, [0, *valleys], [*valleys, len(row)]):
-            left, middle, right = row[peak - 1 : peak + 2]
-            tone = peak + 0.5 * (left - right) / (left - 2 * middle + right)
-            bins = np.arange(start, end)
-            following[bins] = angle[peak] + 2 * np.pi * HOP / N * tone + np.pi * np.abs(bins - peak)
-        angle = following
-        angles.append(angle)
-    return np.exp(1j * np.array(angles))
+    frames, bins = magnitudes.shape
+    bin = np.arange(bins)
+    distance = np.arange(-4, 5)
+    kernel = np.exp(-0.5 * (distance / 2.5) ** 2)
+    sign = np.where(distance % 2 == 0, 1, -1)
+    random = np.exp(1j * random_phases(8191))
+    phase, phases = np.where(bin % 2 == 0, 1, -1), []
+    for frame, row in enumerate(magnitudes):
+        weight = row + 1e-2
+        slope = np.zeros(bins)
+        slope[1:-1] = (np.log(weight[2:]) - np.log(weight[:-2])) / 2
+        turned = phase * np.exp(1j * (2 * np.pi * HOP / N * bin + HOP * N / (0.25645 * N * N) * slope))
+        mean = np.convolve(turned * weight, kernel * sign, "same")
+        total = np.convolve(weight, kernel, "same")
+        phase = mean + 0.4 * total * random[(bin + 521 * frame) % 8191]
+        phase = phase / np.abs(phase)
+        phases.append(phase)
+    return np.array(phases)
 
 
 def search(magnitudes, bands, iterations, momentum, refits):
@@ -96,11 +111,9 @@ for name in CLIPS:
 samples, _ = soundfile.read(WAVS / "en/en_emma_001.flac")
 spectra = np.abs(librosa.stft(samples, n_fft=N, hop_length=HOP, pad_mode="reflect"))
 mel = np.log(np.maximum(FILTERS @ spectra, FLOOR)).T[60:72].astype(np.float32, order="C")
-bands = np.exp(mel.astype(np.float64))
+bands = np.exp(mel.astype(np.float64)) * np.clip((mel - np.log(FLOOR)) / 0.1, 0, 1)
 magnitudes = fit(bands @ (FILTERS / np.maximum(FILTERS.sum(0), 1e-300)), bands, 32)
-# Single bits decide which bins are peaks, so both sides start from the same magnitudes.
-magnitudes = magnitudes.astype(np.float32)
-sound = search(magnitudes.astype(np.float64), bands, 6, 0.99, 2)
+sound = search(magnitudes, bands, 6, 0.99, 2)
 np.save(OUT / "vocoder.mel.npy", mel)
-np.save(OUT / "vocoder.magnitudes.npy", magnitudes)
+np.save(OUT / "vocoder.magnitudes.npy", magnitudes.astype(np.float32))
 np.save(OUT / "vocoder.wav.npy", sound.astype(np.float32))

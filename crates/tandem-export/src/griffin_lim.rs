@@ -1,17 +1,19 @@
 //! Mel frames to samples without a trained vocoder: Griffin-Lim, as a loop.
 //!
 //! In: mel frames (natural logarithms) `[frames, bands]`. Out: samples `[samples]`, as `GriffinLim` computes them: bands to
-//! magnitudes, phases from the peaks of the magnitudes, then iterations with momentum that fit the magnitudes again.
+//! magnitudes, phases from the slope of the magnitudes, then iterations with momentum that fit the magnitudes again.
 
 use crate::ExportError;
 use crate::graph::{Graph, Length, Value, body, int, ints};
 use crate::messages::element;
 use crate::spectrum::{Spectrum, UNSEEN};
-use std::f32::consts::{PI, TAU};
 use tandem_data::audio::mel::{MelConfig, filterbank};
 use tandem_model::vocoder::VocoderError;
+use tandem_model::vocoder::griffin_lim::phases::{
+    self, FAINT_MAGNITUDE, FORGOTTEN, NEIGHBOURS, RANDOM_PHASES, RANDOM_STEP,
+};
 use tandem_model::vocoder::griffin_lim::{
-    FAINT_BAND, FAINT_BIN, FIRST_FIT_ROUNDS, GriffinLimConfig,
+    FADED, FAINT_BAND, FAINT_BIN, FIRST_FIT_ROUNDS, GriffinLimConfig,
 };
 use tandem_model::vocoder::samples_of;
 
@@ -26,11 +28,10 @@ pub fn samples<'g>(
 ) -> Result<Value<'g>, ExportError> {
     let fit = Fit::new(graph, mel_settings)?;
     let spectrum = Spectrum::new(graph, mel_settings);
-    let bands = bands_of(graph, mel_settings, mel);
+    let bands = bands_of(mel_settings, mel);
     let magnitudes = fit.fit(bands.matmul(&fit.back), &bands, FIRST_FIT_ROUNDS);
-    let angle = first_phases(graph, &magnitudes, mel_settings);
-    let spectra =
-        graph.concat(&[&(&magnitudes * angle.op("Cos")), &(&magnitudes * angle.op("Sin"))], 1);
+    let sizes = graph.concat(&[&magnitudes, &magnitudes], 1);
+    let spectra = first_phases(graph, &magnitudes, mel_settings) * sizes;
     let signal = Signal::new(graph, mel_settings, &spectrum, &mel.length(0));
     let first = signal.samples_of(&spectra);
     let known = match config.refits {
@@ -50,7 +51,7 @@ pub fn refined<'g>(
 ) -> Result<Value<'g>, ExportError> {
     let fit = Fit::new(graph, mel_settings)?;
     let spectrum = Spectrum::new(graph, mel_settings);
-    let bands = bands_of(graph, mel_settings, mel);
+    let bands = bands_of(mel_settings, mel);
     let signal = Signal::new(graph, mel_settings, &spectrum, &mel.length(0));
     Ok(iterate(graph, config, &signal, samples, Known::Bands(&fit, &bands)))
 }
@@ -61,10 +62,9 @@ enum Known<'a, 'g> {
     Bands(&'a Fit<'g>, &'a Value<'g>),
 }
 
-/// Bands before the logarithm; values at the floor become zero.
-fn bands_of<'g>(graph: &'g Graph, mel_settings: &MelConfig, mel: &Value<'g>) -> Value<'g> {
-    let loud = mel.with("Greater", &graph.float(mel_settings.floor.ln()));
-    loud.choose(&mel.op("Exp"), &graph.float(0.0))
+/// Bands before the logarithm; values at the floor become zero, and those just above it are faded.
+fn bands_of<'g>(mel_settings: &MelConfig, mel: &Value<'g>) -> Value<'g> {
+    mel.op("Exp") * ((mel - mel_settings.floor.ln()) / FADED).clip(0.0, 1.0)
 }
 
 /// All iterations from these samples.
@@ -197,112 +197,75 @@ impl<'g> Fit<'g> {
     }
 }
 
-/// Initial phases: each peak of a frame is treated as a sinusoid. Shapes: `[frames, bins]` twice.
+/// Initial phases from the slope of the magnitudes, as cosines and sines: `[frames, bins]` to `[frames, 2 * bins]`.
 fn first_phases<'g>(graph: &'g Graph, magnitudes: &Value<'g>, mel: &MelConfig) -> Value<'g> {
-    let bins = (mel.n_fft / 2 + 1) as i64;
-    let Peaks { owner, tone } = peaks(graph, magnitudes, bins);
-    let turn = TAU * mel.hop.0 as f32 / mel.n_fft as f32;
-    // How far the phase of a bin lies behind that of its peak in the previous frame.
-    let bin = graph.range(&graph.list(&[bins])).unsqueeze(0);
-    let away = (&bin - &owner).op("Abs").cast(element::FLOAT);
-    let has_peak = owner.with("GreaterOrEqual", &graph.integer(0));
-    let advance = has_peak.choose(&(tone * turn + away * PI), &graph.float(0.0));
-    let from = has_peak.choose(&owner, &bin);
+    let bins = mel.n_fft / 2 + 1;
+    let frames = magnitudes.length(0);
+    let weight = magnitudes + FAINT_MAGNITUDE;
+    let log = weight.op("Log");
+    let slope = (log.slice_from(1, 2) - log.slice(1, 0, -2)) * 0.5;
+    let slope = slope.with("Pad", &graph.list(&[0, 1, 0, 1]));
+    let (per_bin, per_slope) = phases::advance(mel);
+    let bin = graph.range(&graph.list(&[bins as i64]));
+    let advance = slope * per_slope + bin.unsqueeze(0).cast(element::FLOAT) * per_bin;
+    let turn = pair(&advance);
+    let steps = (graph.range(&frames) * RANDOM_STEP as i64).unsqueeze(1) + bin.unsqueeze(0);
+    let random = graph
+        .floats(&[RANDOM_PHASES], &phases::random_phases())
+        .gather(&steps.with("Mod", &graph.integer(RANDOM_PHASES as i64)));
+    let total = neighbours(graph, &weight.unsqueeze(1), f32::abs);
+    let forgotten = pair(&random) * (total * FORGOTTEN);
+    let weight = weight.unsqueeze(1);
 
-    // Frame by frame: the phase of a bin is that of its peak in the previous frame, and the advance.
+    // Frame by frame: the phases of the previous frame advance, and neighbours agree.
     let inner = Graph::new("phase_");
-    let angle = inner.input("phase_before", element::FLOAT, &[Length::Fixed(bins as usize)], "");
-    let advance_here =
-        inner.input("phase_advance", element::FLOAT, &[Length::Fixed(bins as usize)], "");
-    let from_here = inner.input("phase_from", element::INT64, &[Length::Fixed(bins as usize)], "");
-    let next = angle.gather(&from_here) + advance_here;
-    let next = &next - (&next / TAU).op("Floor") * TAU;
-    inner.output(&next, "phase_after", element::FLOAT, &[Length::Fixed(bins as usize)], "");
-    inner.output(&next, "phase_of_frame", element::FLOAT, &[Length::Fixed(bins as usize)], "");
-    let start = graph.floats(&[bins as usize], &vec![0.0; bins as usize]);
-    let attributes = vec![int("num_scan_inputs", 2), body("body", inner.finish("phases"))];
-    graph.outputs("Scan", &[&start, &advance, &from], attributes, 2).remove(1)
+    let both = || [Length::Fixed(2), Length::Fixed(bins)];
+    let before = inner.input("phase_before", element::FLOAT, &both(), "");
+    let turn_here = inner.input("phase_turn", element::FLOAT, &both(), "");
+    let weight_here =
+        inner.input("phase_weight", element::FLOAT, &[Length::Fixed(1), Length::Fixed(bins)], "");
+    let forgotten_here = inner.input("phase_forgotten", element::FLOAT, &both(), "");
+    let (re, im) = (before.slice(0, 0, 1), before.slice(0, 1, 2));
+    let (cos, sin) = (turn_here.slice(0, 0, 1), turn_here.slice(0, 1, 2));
+    let turned = inner.concat(&[&(&re * &cos - &im * &sin), &(&re * &sin + &im * &cos)], 0);
+    let agreed = neighbours(&inner, &(turned * weight_here).unsqueeze(1), |share| share);
+    let next = agreed.reshape(&[2, bins as i64]) + forgotten_here;
+    let size = (&next * &next).sum(0).op("Sqrt").at_least(f32::MIN_POSITIVE);
+    let next = next / size;
+    inner.output(&next, "phase_after", element::FLOAT, &both(), "");
+    inner.output(
+        &next.reshape(&[2 * bins as i64]),
+        "phase_of_frame",
+        element::FLOAT,
+        &[Length::Fixed(2 * bins)],
+        "",
+    );
+    let impulse = |place: usize| match place {
+        place if place >= bins => 0.0,
+        place => {
+            if place.is_multiple_of(2) {
+                1.0
+            } else {
+                -1.0
+            }
+        }
+    };
+    let start: Vec<f32> = (0..2 * bins).map(impulse).collect();
+    let start = graph.floats(&[2, bins], &start);
+    let attributes = vec![int("num_scan_inputs", 3), body("body", inner.finish("phases"))];
+    graph.outputs("Scan", &[&start, &turn, &weight, &forgotten], attributes, 2).remove(1)
 }
 
-/// The peaks of each frame.
-struct Peaks<'g> {
-    /// The peak whose phase each bin follows; -1 in a frame without a peak. `[frames, bins]`.
-    owner: Value<'g>,
-    /// The place of that peak between two bins.
-    tone: Value<'g>,
+/// Cosines and sines of angles: `[frames, bins]` to `[frames, 2, bins]`.
+fn pair<'g>(angle: &Value<'g>) -> Value<'g> {
+    angle.graph().concat(&[&angle.op("Cos").unsqueeze(1), &angle.op("Sin").unsqueeze(1)], 1)
 }
 
-/// A bin belongs to the peak on its left if the lowest bin between that peak and the next one is further right.
-fn peaks<'g>(graph: &'g Graph, magnitudes: &Value<'g>, bins: i64) -> Peaks<'g> {
-    let (left, middle, right) =
-        (magnitudes.slice(1, 0, -2), magnitudes.slice(1, 1, -1), magnitudes.slice_from(1, 2));
-    let inside = middle.with("Greater", &left).with("And", &middle.with("GreaterOrEqual", &right));
-    let pad = graph.list(&[0, 1, 0, 1]);
-    let is_peak = inside.cast(element::INT64).with("Pad", &pad);
-    let curve = &left - &middle * 2.0 + &right;
-    let curve = inside.choose(&curve, &graph.float(-1.0));
-    let offset = ((left - right) * 0.5 / curve).with("Pad", &pad);
-
-    // Along the bins, for all frames at once.
-    let by_bin = |x: &Value<'g>| x.transpose(&[1, 0]);
-    let (flags, values) = (by_bin(&is_peak), by_bin(magnitudes));
-    let numbers = graph.range(&graph.list(&[bins]));
-    let (before, low_before) = nearest_peak(graph, &flags, &values, &numbers, Direction::Up);
-    let (after, low_after) = nearest_peak(graph, &flags, &values, &numbers, Direction::Down);
-    let owner = by_bin(&low_before.with("LessOrEqual", &low_after).choose(&after, &before));
-    let place = owner.with("Max", &graph.integer(0));
-    let offset = graph.op_with("GatherElements", &[&offset, &place], vec![int("axis", 1)]);
-    let tone = place.cast(element::FLOAT) + offset;
-    Peaks { owner, tone }
-}
-
-#[derive(Clone, Copy, PartialEq)]
-enum Direction {
-    /// From low to high bins: the last peak up to each bin, and the lowest value since, both inclusive.
-    Up,
-    /// From high to low bins: the next peak after each bin, and the lowest value from there down, without the bin itself.
-    Down,
-}
-
-/// The nearest peak on one side of each bin, and the lowest value up to it: `[bins, frames]` each. Without a peak: -1, and
-/// less than any value.
-fn nearest_peak<'g>(
-    graph: &'g Graph,
-    flags: &Value<'g>,
-    values: &Value<'g>,
-    numbers: &Value<'g>,
-    direction: Direction,
-) -> (Value<'g>, Value<'g>) {
-    let up = direction == Direction::Up;
-    let inner = Graph::new(if up { "up_" } else { "down_" });
-    let name = |name: &str| format!("{}{name}", if up { "up_" } else { "down_" });
-    let row = || [Length::Named("frames")];
-    let peak = inner.input(&name("peak"), element::INT64, &row(), "");
-    let low = inner.input(&name("low"), element::FLOAT, &row(), "");
-    let flag = inner.input(&name("flag"), element::INT64, &row(), "");
-    let value = inner.input(&name("value"), element::FLOAT, &row(), "");
-    let number = inner.input(&name("number"), element::INT64, &[], "");
-    let here = flag.with("Greater", &inner.integer(0));
-    let number = number.with("Expand", &flag.op("Shape"));
-    let next_peak = here.choose(&number, &peak);
-    let next_low = here.choose(&value, &low.with("Min", &value));
-    inner.output(&next_peak, &name("peak_after"), element::INT64, &row(), "");
-    inner.output(&next_low, &name("low_after"), element::FLOAT, &row(), "");
-    let (seen_peak, seen_low) = if up { (&next_peak, &next_low) } else { (&peak, &low) };
-    inner.output(seen_peak, &name("peak_here"), element::INT64, &row(), "");
-    inner.output(seen_low, &name("low_here"), element::FLOAT, &row(), "");
-    let backward = i64::from(!up);
-    let attributes = vec![
-        int("num_scan_inputs", 3),
-        ints("scan_input_directions", &[backward; 3]),
-        ints("scan_output_directions", &[backward; 2]),
-        body("body", inner.finish(if up { "peaks_up" } else { "peaks_down" })),
-    ];
-    let frames = values.length(1);
-    let no_peak = graph.list(&[-1]).with("Expand", &frames);
-    let no_low = graph.floats(&[1], &[f32::MIN]).with("Expand", &frames);
-    let inputs = [&no_peak, &no_low, flags, values, numbers];
-    let mut results = graph.outputs("Scan", &inputs, attributes, 4);
-    let low = results.remove(3);
-    (results.remove(2), low)
+/// The weighted sum over each bin and its neighbours: `[rows, 1, bins]` to the same.
+fn neighbours<'v>(graph: &'v Graph, values: &Value<'v>, share: fn(f32) -> f32) -> Value<'v> {
+    let most = NEIGHBOURS.len() - 1;
+    let kernel: Vec<f32> =
+        (0..=2 * most).map(|place| share(NEIGHBOURS[place.abs_diff(most)])).collect();
+    let kernel = graph.floats(&[1, 1, kernel.len()], &kernel);
+    graph.op_with("Conv", &[values, &kernel], vec![ints("pads", &[most as i64; 2])])
 }

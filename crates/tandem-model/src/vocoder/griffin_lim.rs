@@ -3,8 +3,7 @@
 //! In: mel frames. Out: samples. Deterministic. Four steps:
 //!
 //! 1. [`inverse_mel`]: mel bands to magnitudes of frequency bins, never negative.
-//! 2. [`phases`]: initial phases from the peaks of the magnitudes (Beauregard, Harish and Wyse 2015,
-//!    "Single pass spectrogram inversion").
+//! 2. [`phases`]: initial phases from the slope of the magnitudes.
 //! 3. Iterations: samples from magnitudes and phases, then the phases of these samples, with momentum
 //!    (Perraudin, Balazs and Soendergaard 2013, "A fast Griffin-Lim algorithm"). The magnitudes are
 //!    fitted to the mel bands again each time, since only the bands are known: how a band is
@@ -16,12 +15,12 @@
 //! ones are worse in both cases. `examples/griffin_lim.rs` repeats the measurement. Next: [`crate::vocoder::wav`].
 
 mod inverse_mel;
-mod phases;
+pub mod phases;
 mod transform;
 
 use crate::vocoder::{Vocoder, VocoderError, check_mel};
 use inverse_mel::InverseMel;
-pub use inverse_mel::{FAINT_BAND, FIRST_FIT_ROUNDS};
+pub use inverse_mel::{FADED, FAINT_BAND, FIRST_FIT_ROUNDS};
 use phases::Phases;
 use realfft::num_complex::Complex;
 use serde::{Deserialize, Serialize};

@@ -16,6 +16,9 @@ pub const FIRST_FIT_ROUNDS: usize = 32;
 /// Added to empty bands, so that a multiplicative update can change them.
 pub const FAINT_BAND: f32 = 1e-12;
 
+/// Log-mel values up to this far above the floor are faded: a jump would make large differences of small ones.
+pub const FADED: f32 = 0.1;
+
 /// The mel filters and their transpose.
 pub struct InverseMel {
     bins: usize,
@@ -57,11 +60,11 @@ impl InverseMel {
         FitMemory { estimate: vec![0.0; self.bands.len()], gain: vec![0.0; self.bins] }
     }
 
-    /// Band values before the logarithm; values at the floor become zero.
+    /// Band values before the logarithm; values at the floor become zero, and those just above it are faded.
     /// Shape: `[frames, bands]`.
     pub fn bands_of(&self, mel: &[f32], floor: f32) -> Vec<f32> {
         let silent = floor.ln();
-        mel.iter().map(|&value| if value > silent { value.exp() } else { 0.0 }).collect()
+        mel.iter().map(|&value| value.exp() * ((value - silent) / FADED).clamp(0.0, 1.0)).collect()
     }
 
     /// Magnitudes with these bands. Shapes: `[frames, bands]` to `[frames, bins]`.

@@ -78,8 +78,8 @@ fn phases_fit_magnitudes_as_well_as_with_librosa() {
 }
 
 const LIBROSA: [(&str, f64); 3] = [
-    ("en/en_emma_001.flac", 0.0358),
-    ("en/en_henry_003.flac", 0.0630),
+    ("en/en_emma_001.flac", 0.0444),
+    ("en/en_henry_003.flac", 0.0655),
     ("fa/fa_mina_001.flac", 0.0480),
 ];
 
@@ -93,14 +93,31 @@ fn the_samples_equal_those_of_the_same_algorithm_in_numpy() {
     let config = GriffinLimConfig { iterations: 6, ..GriffinLimConfig::SPEECH };
     let mut vocoder = vocoder(config);
     let bands = vocoder.inverse.bands_of(&golden("vocoder.mel.npy"), SPEECH.floor);
-    let magnitudes = golden("vocoder.magnitudes.npy");
-    let off = convergence(&vocoder.inverse.magnitudes(&bands), &magnitudes);
+    let magnitudes = vocoder.inverse.magnitudes(&bands);
+    let off = convergence(&magnitudes, &golden("vocoder.magnitudes.npy"));
     assert!(off < 1e-5, "magnitudes: {off}");
     let found = vocoder.search(&magnitudes, Some(&bands));
     let wanted = golden("vocoder.wav.npy");
     assert_eq!(found.len(), wanted.len());
     let off = convergence(&found, &wanted);
     assert!(off < 1e-3, "{off}");
+}
+
+#[test]
+fn rounding_errors_stay_small() {
+    for name in ["en/en_jack_002.flac", "fa/fa_mina_001.flac"] {
+        let mel = mel_of(&clip(name));
+        // Silence at the floor and bands just above it are part of both clips.
+        let shaken = mel.values().iter().enumerate();
+        let shaken: Vec<f32> =
+            shaken.map(|(at, value)| value + 1e-5 * (at as f32 * 1.7).sin()).collect();
+        let mut vocoder = vocoder(GriffinLimConfig::SPEECH);
+        let one = vocoder.synthesize(mel.values()).unwrap();
+        let other = vocoder.synthesize(&shaken).unwrap();
+        let largest =
+            one.iter().zip(&other).map(|(one, other)| (one - other).abs()).fold(0.0, f32::max);
+        assert!(largest < 1e-3, "{name}: {largest}");
+    }
 }
 
 #[test]
