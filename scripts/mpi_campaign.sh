@@ -16,7 +16,7 @@ install_debian mpirun openmpi-bin libopenmpi-dev
 install_debian ip iproute2
 if [ -z "${TANDEM:-}" ]; then
     install_debian cc build-essential
-    install_debian_file "/usr/lib/llvm-*/lib/libclang*.so*" libclang-dev
+    install_debian_file "/usr/lib/llvm-*/lib/libclang.so*" libclang-dev
     cargo build --release --quiet --locked -p tandem --features mpi
     TANDEM=$CARGO_TARGET_DIR/release/tandem
 fi

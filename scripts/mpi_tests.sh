@@ -10,7 +10,7 @@ cd "$(dirname "$0")/.."
 . scripts/environment.sh
 install_debian cc build-essential
 install_debian mpirun openmpi-bin libopenmpi-dev
-install_debian_file "/usr/lib/llvm-*/lib/libclang*.so*" libclang-dev
+install_debian_file "/usr/lib/llvm-*/lib/libclang.so*" libclang-dev
 
 cargo test --release --locked -p tandem-cluster --features mpi
 cargo test --release --locked -p tandem --features mpi --test mpi_command -- --test-threads=1 "$@"
