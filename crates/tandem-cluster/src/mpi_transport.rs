@@ -2,11 +2,11 @@
 //!
 //! In: [`Call`]s. Out: replies, by polling non-blocking requests. All functions are called on the thread that
 //! made the transport. Memory of a request that was started belongs to MPI until its test says that it is
-//! over: it is owned by `active`, and never freed before that. A failed job does not finalize MPI, which
+//! over: it is owned by `active` and `exchanges`, and never freed before that. A failed job does not finalize MPI, which
 //! would wait for the missing rank.
 
 use crate::error::ClusterError;
-use crate::exchange::{Exchange, Place};
+use crate::exchange::Exchanges;
 use crate::transport::{Call, CallId, Delivered, Reply, Transport, TransportError};
 use mpi::Threading;
 use mpi::environment::Universe;
@@ -30,8 +30,8 @@ pub(crate) struct MpiTransport {
     calls: CallId,
     active: BTreeMap<CallId, Active>,
     notes_sent: HashMap<usize, (ffi::MPI_Request, Vec<u8>)>,
-    /// What the sum of two ranks receives. One sum after the other uses it.
-    scratch: Vec<f32>,
+    /// The sums of two ranks.
+    exchanges: Exchanges,
     moved: u64,
 }
 
@@ -43,24 +43,11 @@ struct Active {
 }
 
 enum Buffers {
-    F32 {
-        _sent: Vec<f32>,
-        received: Vec<f32>,
-    },
-    /// The sum of two ranks; its requests are its own.
-    Exchange(Exchange),
-    F64 {
-        _sent: Vec<f64>,
-        received: Vec<f64>,
-    },
+    F32 { _sent: Vec<f32>, received: Vec<f32> },
+    F64 { _sent: Vec<f64>, received: Vec<f64> },
     Broadcast(Vec<u8>),
-    Send {
-        _bytes: Vec<u8>,
-    },
-    Receive {
-        from: usize,
-        bytes: Vec<u8>,
-    },
+    Send { _bytes: Vec<u8> },
+    Receive { from: usize, bytes: Vec<u8> },
 }
 
 impl MpiTransport {
@@ -81,46 +68,21 @@ impl MpiTransport {
             check("MPI_Comm_size", ffi::MPI_Comm_size(ffi::RSMPI_COMM_WORLD, &mut ranks))
                 .map_err(wrong)?;
         }
+        let collectives = communicator().map_err(wrong)?;
         Ok(MpiTransport {
             universe: ManuallyDrop::new(universe),
             finished: false,
             rank: rank as usize,
             ranks: ranks as usize,
-            collectives: communicator().map_err(wrong)?,
+            collectives,
             messages: communicator().map_err(wrong)?,
             notes: communicator().map_err(wrong)?,
             calls: 0,
             active: BTreeMap::new(),
             notes_sent: HashMap::new(),
-            scratch: Vec::new(),
+            exchanges: Exchanges::new(1 - rank, collectives),
             moved: 0,
         })
-    }
-
-    /// Starts the sum of two ranks. Its memory stays here even if that fails: MPI may have begun to use it.
-    fn exchange(&mut self, values: Vec<f32>) -> Result<CallId, TransportError> {
-        let place = Place { peer: 1 - self.rank as c_int, on: self.collectives };
-        let buffers = Buffers::Exchange(Exchange::new(values, place));
-        self.calls += 1;
-        self.active.insert(self.calls, Active { request: None, buffers });
-        self.exchanged(self.calls)?;
-        Ok(self.calls)
-    }
-
-    /// Continues the sum of two ranks, if it is the oldest: both ranks send the parts of all sums in the same order.
-    /// True when it is over.
-    fn exchanged(&mut self, call: CallId) -> Result<bool, TransportError> {
-        let oldest = self.active.iter_mut().find_map(|(id, active)| match &mut active.buffers {
-            Buffers::Exchange(exchange) => Some((*id, exchange)),
-            _ => None,
-        });
-        match oldest {
-            Some((id, exchange)) if id == call => {
-                self.moved += exchange.advance(&mut self.scratch)?;
-                Ok(exchange.is_over())
-            }
-            _ => Ok(false),
-        }
     }
 
     /// Starts the receive of a message that has arrived.
@@ -180,7 +142,11 @@ impl Transport for MpiTransport {
         // SAFETY: a null request is a plain value that MPI replaces.
         let mut request = unsafe { ffi::RSMPI_REQUEST_NULL };
         let buffers = match call {
-            Call::SumF32(values) if self.ranks == 2 => return self.exchange(values),
+            Call::SumF32(values) if self.ranks == 2 => {
+                self.calls += 1;
+                self.exchanges.start(self.calls, values)?;
+                return Ok(self.calls);
+            }
             Call::SumF32(sent) => {
                 let mut received = vec![0.0_f32; sent.len()];
                 // SAFETY: both vectors have `len` floats on the heap, and move to `active` with the request.
@@ -244,6 +210,10 @@ impl Transport for MpiTransport {
     }
 
     fn poll(&mut self, call: CallId) -> Result<Option<Reply>, TransportError> {
+        if self.exchanges.holds(call) {
+            self.moved += self.exchanges.advance()?;
+            return Ok(self.exchanges.take(call).map(Reply::F32));
+        }
         let Some(active) = self.active.get(&call) else { return Ok(None) };
         if let Active { request: None, buffers: Buffers::Receive { from, .. } } = active {
             let from = *from;
@@ -252,7 +222,6 @@ impl Transport for MpiTransport {
             self.active.insert(call, Active { request: Some(request), buffers });
         }
         let is_over = match self.active.get_mut(&call) {
-            Some(Active { buffers: Buffers::Exchange(_), .. }) => self.exchanged(call)?,
             Some(Active { request: Some(request), .. }) => is_over(request)?,
             _ => false,
         };
@@ -262,7 +231,6 @@ impl Transport for MpiTransport {
         let buffers = self.active.remove(&call).map(|active| active.buffers);
         Ok(buffers.map(|buffers| match buffers {
             Buffers::F32 { received, .. } => Reply::F32(received),
-            Buffers::Exchange(exchange) => Reply::F32(exchange.into_sum()),
             Buffers::F64 { received, .. } => Reply::F64(received),
             Buffers::Broadcast(bytes) | Buffers::Receive { bytes, .. } => Reply::Bytes(bytes),
             Buffers::Send { .. } => Reply::Sent,

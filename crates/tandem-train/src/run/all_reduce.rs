@@ -1,9 +1,9 @@
 //! The sum of gradients over all ranks.
 //!
-//! In: the gradients and losses of this rank. Out: their sums over all ranks, the same bits on every rank. They
-//! travel in buckets: while one is on its way, the next one is read from the device. A rank without a
-//! batch adds negative zeros, which change no bit of the sum. A summed bucket becomes one tensor, and the gradients are
-//! parts of it: on the CPU nothing is copied again. With two ranks there is only one order of
+//! In: the gradients and losses of this rank. Out: their sums over all ranks, the same bits on every rank. Small
+//! gradients travel in buckets, large ones alone: on the CPU they are sent from where they are, and the sum becomes a
+//! tensor without a copy. While one is on its way, the next one is read from the device. A rank without a
+//! batch adds negative zeros, which change no bit of the sum. With two ranks there is only one order of
 //! addition, so the sum is that of one process that accumulates both batches.
 
 use crate::TrainError;
@@ -15,6 +15,8 @@ use tandem_model::{Device, Tensor, TensorData};
 
 /// Values after which a bucket is sent: 4 MiB.
 const BUCKET: usize = 1 << 20;
+/// A gradient of so many values travels alone: 256 KiB.
+const ALONE: usize = 1 << 16;
 /// Losses at the start of the first bucket.
 const LOSSES: usize = 3;
 /// The neutral element of addition: `0.0 + -0.0` is `0.0`, and `-0.0 + -0.0` stays `-0.0`.
@@ -52,49 +54,43 @@ impl AllReduce {
         if let Some(losses) = &gradients.losses {
             let all = [&losses.prior, &losses.duration, &losses.flow];
             for (value, loss) in head.iter_mut().zip(all) {
-                *value = read(loss.clone(), |values| values.first().copied())?.unwrap_or(NOTHING);
+                *value = values_of(loss.clone())?.first().copied().unwrap_or(NOTHING);
             }
         }
         let mut tensors = gradients.into_tensors();
         tensors.resize(self.sizes.len(), None);
         head.extend(tensors.iter().map(|tensor| if tensor.is_some() { 1.0 } else { 0.0 }));
-        let mut buckets = Vec::new();
-        let (mut bucket, mut weights) = (head, 0..0);
+        let all = tensors.into_iter().zip(&self.sizes).enumerate();
+        let (alone, joined): (Vec<_>, Vec<_>) = all.partition(|(_, (_, size))| **size >= ALONE);
+        let (mut buckets, mut bucket, mut weights) = (Vec::new(), head, Vec::new());
         // A bucket that grows is copied.
-        bucket.reserve_exact(self.next_size(0));
-        for (tensor, &size) in tensors.into_iter().zip(&self.sizes) {
+        let rest: usize = joined.iter().map(|(_, (_, size))| *size).sum();
+        bucket.reserve_exact(rest.min(BUCKET + ALONE));
+        for (weight, (tensor, &size)) in joined {
             match tensor {
-                Some(tensor) => read(tensor, |values| bucket.extend_from_slice(values))?,
+                Some(tensor) => bucket.extend_from_slice(&values_of(tensor)?),
                 None => bucket.resize(bucket.len() + size, NOTHING),
             }
-            weights.end += 1;
+            weights.push(weight);
             if bucket.len() >= BUCKET {
                 let sum = self.cluster.start_sum(std::mem::take(&mut bucket))?;
-                buckets.push(Bucket { weights: weights.clone(), sum });
-                weights.start = weights.end;
-                bucket.reserve_exact(self.next_size(weights.start));
+                buckets.push(Bucket { weights: std::mem::take(&mut weights), sum });
             }
         }
         if !bucket.is_empty() {
             buckets.push(Bucket { weights, sum: self.cluster.start_sum(bucket)? });
         }
+        for (weight, (tensor, &size)) in alone {
+            let values = tensor.map_or_else(|| Ok(vec![NOTHING; size]), values_of)?;
+            let sum = self.cluster.start_sum(values)?;
+            buckets.push(Bucket { weights: vec![weight], sum });
+        }
         Ok(buckets)
     }
 
-    /// Values of the bucket that begins with this weight.
-    fn next_size(&self, first: usize) -> usize {
-        let mut size = 0;
-        for weight in &self.sizes[first..] {
-            size += weight;
-            if size >= BUCKET {
-                break;
-            }
-        }
-        size
-    }
-
     fn receive(&self, buckets: Vec<Bucket>, utterances: usize) -> Result<GradientSum, ReduceFault> {
-        let (mut tensors, mut flags, mut losses) = (Vec::new(), Vec::new(), None);
+        let mut tensors = vec![None; self.sizes.len()];
+        let (mut flags, mut losses) = (Vec::new(), None);
         for Bucket { weights, sum } in buckets {
             let sum = sum.wait()?;
             let mut at = 0;
@@ -109,7 +105,7 @@ impl AllReduce {
             for weight in weights {
                 let part = at..at + self.sizes[weight];
                 at = part.end;
-                tensors.push((flags[weight] > 0.0).then(|| bucket.clone().slice(part)));
+                tensors[weight] = (flags[weight] > 0.0).then(|| bucket.clone().slice(part));
             }
         }
         Ok(GradientSum::new(tensors, utterances, losses))
@@ -119,7 +115,7 @@ impl AllReduce {
 /// Gradients on their way.
 struct Bucket {
     /// Which weights.
-    weights: std::ops::Range<usize>,
+    weights: Vec<usize>,
     sum: PendingSum,
 }
 
@@ -142,10 +138,7 @@ pub(crate) fn lost_rank(error: ReduceError) -> TrainError {
     }
 }
 
-/// Uses the values of a tensor where they are, if they are in host memory.
-fn read<T>(tensor: Tensor<1>, with: impl FnOnce(&[f32]) -> T) -> Result<T, ReduceFault> {
-    let data = tensor.try_into_data_as::<f32>();
-    let data = data.map_err(|error| ReduceFault::Device(format!("{error:?}")))?;
-    let values = data.as_slice::<f32>();
-    values.map(with).map_err(|error| ReduceFault::Device(format!("{error:?}")))
+/// The values of a tensor, without a copy if they are in host memory and nobody else uses them.
+fn values_of(tensor: Tensor<1>) -> Result<Vec<f32>, ReduceFault> {
+    tensor.try_into_vec_as().map_err(|error| ReduceFault::Device(format!("{error:?}")))
 }
