@@ -6,7 +6,7 @@ use crate::exit::ExitStatus;
 use crate::failure::{Advised, Context, Result};
 use crate::printer::Printer;
 use crate::speaking_args::vocoder_choice;
-use check::{Agreement, Checked};
+use check::Checked;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use tandem_data::text::Language;
@@ -160,12 +160,7 @@ pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
             temperature: if noise == NoiseSource::Input { args.temperature } else { 0.0 },
             ..SamplingOptions::default()
         };
-        let agreement = match &vocoder {
-            ExportedVocoder::Neural(_) => Agreement::Samples,
-            ExportedVocoder::GriffinLim(_) => Agreement::Energy,
-        };
-        let check =
-            check::Check { python: &args.python, model: &summary.model, sampling, agreement };
+        let check = check::Check { python: &args.python, model: &summary.model, sampling };
         let text = args.check_text.as_deref();
         summary.checked = check.run(&mut synthesizer, &speakers, text)?;
     }
@@ -274,8 +269,7 @@ fn note_contents(reading: Reading, vocoder: &ExportedVocoder, format: Format, ou
     if matches!(vocoder, ExportedVocoder::GriffinLim(_)) {
         out.note(
             "the graph contains Griffin-Lim instead of a neural vocoder; `tandem train-vocoder` and \
-             `tandem attach-vocoder` give the voice one, which runs faster. Rounding can turn the phases of \
-             Griffin-Lim: the sound is that of `tandem synth`, single samples may differ (docs/export.md)",
+             `tandem attach-vocoder` give the voice one, which sounds better (docs/export.md)",
         );
     }
     match (format, reading) {

@@ -14,10 +14,8 @@ use tandem_model::synthesis::mel::SamplingOptions;
 use tandem_model::synthesis::text::{SpeakerChoice, SpeechOptions, Synthesizer};
 use tandem_units::Seconds;
 
-/// The largest difference of two samples, or of two mel values, that is rounding.
+/// The largest difference of two samples that is rounding.
 const TOLERANCE: f32 = 1e-3;
-/// The largest energy of a difference that is rounding, relative to the energy of the sound, for [`Agreement::Energy`].
-const ENERGY_TOLERANCE: f64 = 1e-2;
 /// Runs the graph; see its header.
 const SCRIPT: &str = include_str!("run_graph.py");
 
@@ -26,18 +24,6 @@ pub struct Check<'a> {
     pub python: &'a Path,
     pub model: &'a Path,
     pub sampling: SamplingOptions,
-    pub agreement: Agreement,
-}
-
-/// How two sounds are compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Agreement {
-    /// Sample by sample.
-    Samples,
-    /// Mel frames, and the energy of the difference. Griffin-Lim improves its phases in rounds, and rounding of one round
-    /// grows in the next: single samples may differ although the sound is the same.
-    Energy,
 }
 
 /// The result for one speaker.
@@ -50,9 +36,6 @@ pub struct Checked {
     samples: f32,
     /// Largest difference of two mel values.
     mel: f32,
-    /// Energy of the difference of the sounds, relative to the energy of the sound.
-    energy: f64,
-    agreement: Agreement,
     /// Time of ONNX Runtime per second of sound, and of this program.
     graph_real_time_factor: f64,
     synth_real_time_factor: f64,
@@ -63,20 +46,16 @@ pub struct Checked {
 impl Checked {
     pub fn agrees(&self) -> bool {
         // Written so that NaN fails too.
-        match self.agreement {
-            Agreement::Samples => self.samples <= TOLERANCE,
-            Agreement::Energy => self.mel <= TOLERANCE && self.energy <= ENERGY_TOLERANCE,
-        }
+        self.samples <= TOLERANCE
     }
 
     pub fn line(&self) -> String {
         format!(
-            "{}: largest difference to `tandem synth` {:.1e} ({:.1e} in mel frames, {:.1e} of the energy) over {} of sound; real-time factor \
+            "{}: largest difference to `tandem synth` {:.1e} ({:.1e} in mel frames) over {} of sound; real-time factor \
              {:.3} with ONNX Runtime {}, {:.3} with tandem: {}",
             self.speaker,
             self.samples,
             self.mel,
-            self.energy,
             self.seconds,
             self.graph_real_time_factor,
             self.runtime,
@@ -165,8 +144,6 @@ impl Check<'_> {
             seconds,
             samples: largest_difference(&samples, &speech.samples),
             mel: largest_difference(&mel, &speech.mel),
-            energy: energy_of_difference(&samples, &speech.samples),
-            agreement: self.agreement,
             graph_real_time_factor: answer.seconds / seconds.0,
             synth_real_time_factor: speech.time.total().as_secs_f64() / seconds.0,
             runtime: answer.runtime,
@@ -227,18 +204,6 @@ fn largest_difference(a: &[f32], b: &[f32]) -> f32 {
     a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, larger)
 }
 
-/// Relative to the energy of `b`; infinite for different lengths.
-fn energy_of_difference(a: &[f32], b: &[f32]) -> f64 {
-    if a.len() != b.len() {
-        return f64::INFINITY;
-    }
-    let energy = |values: &mut dyn Iterator<Item = f32>| {
-        values.map(|value| f64::from(value) * f64::from(value)).sum::<f64>()
-    };
-    let difference = energy(&mut a.iter().zip(b).map(|(a, b)| a - b));
-    difference / energy(&mut b.iter().copied()).max(1e-12)
-}
-
 fn bytes_of(values: &[f32]) -> Vec<u8> {
     values.iter().flat_map(|value| value.to_le_bytes()).collect()
 }
@@ -268,16 +233,6 @@ mod tests {
         assert_eq!(largest_difference(&[1.0, 2.0], &[1.5, 2.0]), 0.5);
         assert_eq!(largest_difference(&[1.0], &[1.0, 2.0]), f32::INFINITY);
         assert!(largest_difference(&[1.0, f32::NAN, 1.0], &[1.0; 3]).is_nan());
-    }
-
-    #[test]
-    fn the_energy_of_a_difference_is_relative_and_finds_nan_and_lengths() {
-        assert_eq!(
-            energy_of_difference(&[1.0, 2.2], &[1.0, 2.0]),
-            f64::from(2.2f32 - 2.0).powi(2) / 5.0
-        );
-        assert_eq!(energy_of_difference(&[1.0], &[1.0, 2.0]), f64::INFINITY);
-        assert!(energy_of_difference(&[f32::NAN], &[1.0]).is_nan());
     }
 
     #[test]
