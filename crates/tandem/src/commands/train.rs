@@ -4,6 +4,9 @@
 //! on stdout. Devices are opened first, then the corpus is prepared, then the run starts or is
 //! resumed. Next: `tandem_train::run::trainer`.
 
+mod start; // new, resumed or fine-tuned
+mod report; // the end of a run
+
 use crate::data_report::{data_event, note_data, prepare_corpus, unread_rows};
 use crate::demo_files;
 use crate::exit::ExitStatus;
@@ -11,7 +14,6 @@ use crate::failure::{Context, Result};
 use crate::frozen_run::end_frozen_run;
 use crate::interrupt::cancel_on_signals;
 use crate::length_report::too_long;
-use crate::next_command::next_command;
 use crate::page_args::PageArgs;
 use crate::printer::Printer;
 use crate::progress::{Plan, TrainProgress};
@@ -32,28 +34,23 @@ use tandem_device::placement::{LocalRank, Mode, OpenDevices, Placement};
 use tandem_device::sampler::{Sampler, placed_gpus, standard_sources};
 use tandem_disk::create_dir_all;
 use tandem_disk::replace_file::replace_file;
-use tandem_model::Module;
 use tandem_model::checkpoint::{Checkpoints, Keep};
-use tandem_model::vocoder::neural::trained::{attach_to_run, attached_to};
 use tandem_page::follow::Follower;
 use tandem_page::{Dashboard, DashboardOptions, Doorway, run_page};
 use tandem_pipeline::{CancelToken, Slowdown, Slowdowns};
+use tandem_telemetry::Recorder;
 use tandem_telemetry::event::{RunHeader, Warning};
-use tandem_telemetry::record::{Closed, RecordOptions, Recording};
-use tandem_telemetry::report::Report;
+use tandem_telemetry::record::{RecordOptions, Recording};
 use tandem_telemetry::run_parts::new_part;
-use tandem_telemetry::{Recorder, Rules};
 use tandem_train::feed::Rows;
 use tandem_train::feed::mel_placement::check_mel_place;
 use tandem_train::feed::row_failures::RowFailures;
 use tandem_train::feed::schedule::Share;
 use tandem_train::feed::skip_list::SkipList;
 use tandem_train::log::{LogSender, RunLog, RunLogSettings};
-use tandem_train::run::fine_tune::fine_tune;
-use tandem_train::run::job::{Ending, Job, Outcome, RunStart};
+use tandem_train::run::job::{Job, Outcome, RunStart};
 use tandem_train::run::ranks::synchronize;
-use tandem_train::run::resume::{Changes, resume, resume_without_lock};
-use tandem_train::run::start::{begin, begin_without_checkpoints};
+use tandem_train::run::resume::Changes;
 use tandem_train::run::trainer::train;
 use tandem_train::run::validation_corpus::check_validation;
 use tandem_train::run::warm_up::WarmUp;
@@ -379,102 +376,6 @@ impl TrainingRun {
         self.plan.with_mel_place(feed, &self.prepared, &self.devices, out)
     }
 
-    fn begin(
-        &self,
-        feed: &FeedSettings,
-        checkpoints: Option<&Checkpoints>,
-        cancel: &CancelToken,
-    ) -> Result<(RunStart, Vec<String>)> {
-        let (prepared, settings, devices) = (&self.prepared, &self.plan.train, &self.devices);
-        if let (false, Some(from)) = (self.plan.resume, &settings.from_voice) {
-            let start = fine_tune(from, prepared, feed, settings, devices, checkpoints)
-                .with_context(|| format!("cannot fine-tune `{}`", from.display()))?;
-            return Ok((start, Vec::new()));
-        }
-        if !self.plan.resume {
-            let start = match checkpoints {
-                Some(own) => begin(prepared, feed, settings, devices, own, cancel)?,
-                None => begin_without_checkpoints(prepared, feed, settings, devices, cancel)?,
-            };
-            return Ok((start, Vec::new()));
-        }
-        let taken = match checkpoints {
-            Some(own) => resume(prepared, feed, settings, devices, own, self.changes)?,
-            None => {
-                let directory = self.directory.path();
-                resume_without_lock(prepared, feed, settings, devices, directory, self.changes)?
-            }
-        };
-        let damaged = taken.damaged.iter();
-        let damaged =
-            damaged.map(|fact| format!("a newer checkpoint is damaged and is not used: {fact}"));
-        let changed = taken.notes.iter().map(|fact| format!("resumed with a change: {fact}"));
-        Ok((taken.start, damaged.chain(changed).collect()))
-    }
-
-    fn describe(&self, start: &RunStart) -> String {
-        let size = self.plan.train.model_size.name();
-        let parameters = start.train_state.voice.num_params() as f64 / 1e6;
-        let from = match start.train_state.step {
-            0 => "new run".to_string(),
-            step => format!("resumed at step {step}"),
-        };
-        let directory = self.directory.path().display();
-        let batch = self.plan.batch.batch_size;
-        format!(
-            "voice: {size}, {parameters:.1} million parameters; batch {batch}; {from} in {directory}"
-        )
-    }
-
-    /// Says what a fine-tuned run took over from its voice.
-    fn note_source(&self, start: &RunStart, out: &mut Printer) {
-        let Some(taken) = start.state.taken_over.as_ref().filter(|_| start.train_state.step == 0)
-        else {
-            return;
-        };
-        out.note(&taken.to_string());
-        let flat_start = self.plan.train.alignment.flat_start;
-        if !taken.new_languages.is_empty() && flat_start == 0 {
-            let languages = taken.new_languages.join(", ");
-            out.note(&format!(
-                "{languages}: the voice cannot align a language it does not know; \
-                 `--align-flat-start 100` begins without it"
-            ));
-        }
-    }
-
-    /// A fine-tuned run uses the neural vocoder of the voice it starts from.
-    fn take_vocoder(&self, start: &RunStart, out: &mut Printer) -> Result<()> {
-        let is_new = start.train_state.step == 0 && self.is_first();
-        let Some(taken) = start.state.taken_over.as_ref().filter(|_| is_new) else { return Ok(()) };
-        let Some(vocoder) = attached_to(&taken.checkpoint) else { return Ok(()) };
-        attach_to_run(self.directory.path(), &start.document.mel, &vocoder)
-            .with_context(|| format!("cannot use the vocoder `{}`", vocoder.display()))?;
-        out.note("  vocoder    that of the voice; `tandem attach-vocoder` replaces it");
-        Ok(())
-    }
-
-    fn settings(&self, start: &RunStart) -> serde_json::Value {
-        let mut settings = serde_json::json!({
-            "command": "train",
-            "placement": self.placement,
-            "config": self.plan.to_file(),
-        });
-        if let Some(cluster) = &self.cluster {
-            let hosts: Vec<&str> = (0..cluster.ranks()).map(|rank| cluster.host(rank)).collect();
-            settings["ranks"] = serde_json::json!({
-                "rank": cluster.rank(),
-                "ranks": cluster.ranks(),
-                "hosts": hosts,
-                "job": cluster.job(),
-            });
-        }
-        if let Some(taken_over) = &start.state.taken_over {
-            settings["taken_over"] = serde_json::json!(taken_over);
-        }
-        settings
-    }
-
     fn train(
         &self,
         feed: FeedSettings,
@@ -521,81 +422,6 @@ impl TrainingRun {
         drop(sampler);
         log.map(RunLog::finish);
         Ok(outcome?)
-    }
-
-    fn report(
-        &self,
-        outcome: Outcome,
-        closed: &Closed,
-        record: &Path,
-        json: bool,
-        out: &mut Printer,
-    ) -> Result<ExitStatus> {
-        let report = Report::from_summary(&closed.summary, None, &Rules::default());
-        // Next to the figures, so that a log of either stream leads to the record.
-        let record = format!("record: {}", record.display());
-        if json {
-            out.json(&report)?;
-            out.note(&record);
-        } else {
-            out.line(report.to_string().trim_end())?;
-            out.line(&format!("batch     {} utterances", self.plan.batch.batch_size))?;
-            out.line(&format!("shapes    {}", outcome.shapes))?;
-            out.line(&format!("warm-up   {}", outcome.warm_up))?;
-            out.line(&format!("in use    {}", outcome.memory))?;
-            if !self.phases.is_empty() {
-                out.line(&format!("peaks     {}", self.phases))?;
-            }
-            if let Some(worst) = &outcome.worst {
-                out.line(&format!("memory    {worst}"))?;
-            }
-            out.line(&record)?;
-        }
-        let directory = self.directory.path().display();
-        if let Some(saved) = &outcome.written.last {
-            out.note(&format!("latest checkpoint: {} ({})", saved.path.display(), saved.bytes));
-        }
-        match (&outcome.ending, outcome.written.failure) {
-            (Ending::Failed(_), Some(error)) => {
-                out.note(&format!("the last checkpoint could not be written: {error}"));
-            }
-            (_, Some(error)) => {
-                let fact = "its last checkpoint is not on disk";
-                return Err(error)
-                    .context(format!("the run reached step {}, but {fact}", outcome.step));
-            }
-            (_, None) => {}
-        }
-        match outcome.ending {
-            Ending::Done => {
-                out.note(&format!(
-                    "synthesize: tandem synth --checkpoint {directory} --text \"...\" -o out.wav"
-                ));
-                out.note(&next_command(&report, self.directory.path(), &self.plan.train_data));
-                Ok(ExitStatus::Done)
-            }
-            Ending::NoProgress => {
-                out.note("stopped early: validation did not improve any more (`--patience`)");
-                out.note(&next_command(&report, self.directory.path(), &self.plan.train_data));
-                Ok(ExitStatus::Done)
-            }
-            Ending::Interrupted => {
-                out.note(&format!(
-                    "stopped at step {}; run the same command with `{}` to continue",
-                    outcome.step,
-                    self.directory.resume_flags()
-                ));
-                Ok(ExitStatus::Interrupted)
-            }
-            Ending::Failed(error) => {
-                out.note(&format!(
-                    "stopped at step {}; run the same command with `{}` to continue",
-                    outcome.step,
-                    self.directory.resume_flags()
-                ));
-                Err(error).context("training stopped")
-            }
-        }
     }
 }
 
