@@ -118,8 +118,9 @@ impl GriffinLim {
                             sizes.copy_from_slice(&all[frame * bins..][..bins])
                         }
                         Known::Bands(all) => {
-                            let own = spectrum.iter().map(|own| size(*own).max(FAINT_BIN));
-                            sizes.iter_mut().zip(own).for_each(|(size, own)| *size = own);
+                            for bin in 0..bins {
+                                sizes[bin] = size(spectrum[bin]).max(FAINT_BIN);
+                            }
                             inverse.fit(
                                 memory,
                                 sizes,
@@ -128,10 +129,12 @@ impl GriffinLim {
                             );
                         }
                     }
-                    for ((value, before), size) in spectrum.iter_mut().zip(before).zip(&*sizes) {
-                        let here = *value;
-                        *value = direction(here - *before * part) * size;
-                        *before = here;
+                    let (spectrum, before) = (&mut spectrum[..bins], &mut before[..bins]);
+                    let sizes = &sizes[..bins];
+                    for bin in 0..bins {
+                        let here = spectrum[bin];
+                        spectrum[bin] = direction(here - before[bin] * part) * sizes[bin];
+                        before[bin] = here;
                     }
                 },
             );

@@ -19,23 +19,28 @@ pub const FAINT_BAND: f32 = 1e-12;
 /// Log-mel values up to this far above the floor are faded: a jump would make large differences of small ones.
 pub const FADED: f32 = 0.1;
 
+/// Values that are computed at once. The inner loops have indices: without link-time optimisation, iterators over
+/// several slices are calls.
+const LANES: usize = 8;
+
 /// The mel filters and their transpose.
 pub struct InverseMel {
     bins: usize,
     bands: Vec<Run>,
 }
 
-/// Memory of a thread for one fit.
+/// Memory of a thread for one fit. Both have room after the last bin for a whole group of lanes.
 pub struct FitMemory {
-    estimate: Vec<f32>,
+    magnitudes: Vec<f32>,
     gain: Vec<f32>,
 }
 
-/// A filter: its weights from bin `first`; `back` are the weights divided by the sum over all filters of a bin.
+/// A filter: its weights from bin `first`, in groups that end with zeros; `back` are the weights divided by the sum over
+/// all filters of a bin.
 struct Run {
     first: usize,
-    weights: Vec<f32>,
-    back: Vec<f32>,
+    weights: Vec<[f32; LANES]>,
+    back: Vec<[f32; LANES]>,
 }
 
 impl InverseMel {
@@ -44,20 +49,24 @@ impl InverseMel {
         for band in bank.bands() {
             total[band.range()].iter_mut().zip(band.weights()).for_each(|(t, w)| *t += w);
         }
-        let run = |band: &tandem_data::audio::mel::Band| Run {
-            first: band.range().start,
-            weights: band.weights().iter().map(|&weight| weight as f32).collect(),
-            back: total[band.range()]
-                .iter()
-                .zip(band.weights())
-                .map(|(total, weight)| (weight / total) as f32)
-                .collect(),
+        let groups = |values: Vec<f32>| -> Vec<[f32; LANES]> {
+            let group = |part: &[f32]| std::array::from_fn(|lane| *part.get(lane).unwrap_or(&0.0));
+            values.chunks(LANES).map(group).collect()
+        };
+        let run = |band: &tandem_data::audio::mel::Band| {
+            let shares = total[band.range()].iter().zip(band.weights());
+            Run {
+                first: band.range().start,
+                weights: groups(band.weights().iter().map(|&weight| weight as f32).collect()),
+                back: groups(shares.map(|(total, weight)| (weight / total) as f32).collect()),
+            }
         };
         InverseMel { bins: bank.bins(), bands: bank.bands().iter().map(run).collect() }
     }
 
     pub fn memory(&self) -> FitMemory {
-        FitMemory { estimate: vec![0.0; self.bands.len()], gain: vec![0.0; self.bins] }
+        let room = self.bins + LANES;
+        FitMemory { magnitudes: vec![0.0; room], gain: vec![0.0; room] }
     }
 
     /// Band values before the logarithm; values at the floor become zero, and those just above it are faded.
@@ -75,7 +84,11 @@ impl InverseMel {
         rows.zip(bands.par_chunks_exact(self.bands.len())).for_each_init(
             || self.memory(),
             |memory, (row, bands)| {
-                self.spread(bands, row);
+                memory.gain.fill(0.0);
+                for (run, band) in self.bands.iter().zip(bands) {
+                    run.spread(*band, &mut memory.gain);
+                }
+                row.copy_from_slice(&memory.gain[..self.bins]);
                 self.fit(memory, row, bands, FIRST_FIT_ROUNDS);
             },
         );
@@ -90,24 +103,44 @@ impl InverseMel {
         bands: &[f32],
         rounds: usize,
     ) {
-        let FitMemory { estimate, gain } = memory;
+        let FitMemory { magnitudes: bins, gain } = memory;
+        bins[..self.bins].copy_from_slice(magnitudes);
         for _ in 0..rounds {
-            for ((estimate, run), wanted) in estimate.iter_mut().zip(&self.bands).zip(bands) {
-                let bins = &magnitudes[run.first..run.first + run.weights.len()];
-                let found: f32 = bins.iter().zip(&run.weights).map(|(bin, w)| bin * w).sum();
-                *estimate = wanted / found.max(FAINT_BAND);
+            gain.fill(0.0);
+            for (run, band) in self.bands.iter().zip(bands) {
+                run.spread(band / run.band_of(bins).max(FAINT_BAND), gain);
             }
-            self.spread(estimate, gain);
-            magnitudes.iter_mut().zip(&*gain).for_each(|(bin, gain)| *bin *= gain);
+            bins.iter_mut().zip(&*gain).for_each(|(bin, gain)| *bin *= gain);
         }
+        magnitudes.copy_from_slice(&bins[..self.bins]);
+    }
+}
+
+impl Run {
+    /// The band of these bins.
+    #[inline]
+    fn band_of(&self, bins: &[f32]) -> f32 {
+        let bins = &bins[self.first..self.first + LANES * self.weights.len()];
+        let mut sums = [0.0; LANES];
+        for group in 0..self.weights.len() {
+            let (weights, bins) = (&self.weights[group], &bins[LANES * group..][..LANES]);
+            for lane in 0..LANES {
+                sums[lane] += bins[lane] * weights[lane];
+            }
+        }
+        let [a, b, c, d, e, f, g, h] = sums;
+        ((a + e) + (b + f)) + ((c + g) + (d + h))
     }
 
-    /// The weighted mean of its bands for each bin.
-    fn spread(&self, values: &[f32], gain: &mut [f32]) {
-        gain.fill(0.0);
-        for (run, value) in self.bands.iter().zip(values) {
-            let bins = &mut gain[run.first..run.first + run.back.len()];
-            bins.iter_mut().zip(&run.back).for_each(|(bin, back)| *bin += back * value);
+    /// Adds the part of a band in the weighted mean of the bands of each bin.
+    #[inline]
+    fn spread(&self, value: f32, gain: &mut [f32]) {
+        let gain = &mut gain[self.first..self.first + LANES * self.back.len()];
+        for group in 0..self.back.len() {
+            let (back, gain) = (&self.back[group], &mut gain[LANES * group..][..LANES]);
+            for lane in 0..LANES {
+                gain[lane] += back[lane] * value;
+            }
         }
     }
 }
