@@ -122,14 +122,18 @@ fn name_of(found: &[FoundDevice], tf32: &[usize]) -> String {
     format!("{}-{:016x}", &name[..140], hasher.finish())
 }
 
-/// Nothing is read or written: the library would otherwise choose a directory of its own.
+/// Nothing is read or written: the library would otherwise choose a directory of its own. What it measured of a card stays
+/// in memory, where it falls back to if its file cannot be opened: without that cache it measures the card again for
+/// every operation that it tunes.
 fn store_nothing() {
+    let nowhere = PathBuf::from("/dev/null");
     set_library(|config| {
         config.autotune.disable_cache = true;
-        config.throughput.disable_cache = true;
+        config.environment.path = CacheConfig::Directory(nowhere.clone());
         config.compilation.cache = false;
         config.environment.records.level = RecordLevel::Off;
     });
+    environment::set_root(nowhere);
 }
 
 /// Changes the library's settings, unless it has read them already.
