@@ -24,6 +24,18 @@ impl Tried {
     pub fn error(&self) -> f64 {
         self.predicted / self.measured.max(1e-12) - 1.0
     }
+
+    /// For the user, while the check runs.
+    pub fn line(&self) -> String {
+        format!(
+            "{}: predicted {:.1} ms, measured {:.1} ms, {:+.1} %; repeated {} times",
+            self.what,
+            1e3 * self.predicted,
+            1e3 * self.measured,
+            100.0 * self.error(),
+            self.again
+        )
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -71,13 +71,7 @@ impl Grid {
                 let predicted = self.predicted(&base, stage, Setting { workers, depth });
                 let (measured, group) = (run.usual_step(), format!("{batch} {stage}"));
                 let one = Tried { what, group, predicted, measured, again };
-                out.note(&format!(
-                    "{}: predicted {:.1} ms, measured {:.1} ms, {:+.1} %; repeated {again} times",
-                    one.what,
-                    1e3 * one.predicted,
-                    1e3 * one.measured,
-                    100.0 * one.error()
-                ));
+                out.note(&one.line());
                 tried.push(one);
             }
         }

@@ -103,13 +103,7 @@ impl RankCheck {
         let what = format!("batch {batch}, 2 ranks with half of the cores each");
         let group = format!("{batch} ranks");
         let one = Tried { what, group, predicted, measured, again };
-        out.note(&format!(
-            "{}: predicted {:.1} ms, measured {:.1} ms, {:+.1} %; repeated {again} times",
-            one.what,
-            1e3 * one.predicted,
-            1e3 * one.measured,
-            100.0 * one.error()
-        ));
+        out.note(&one.line());
         Ok(one)
     }
 
