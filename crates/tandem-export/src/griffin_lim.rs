@@ -13,7 +13,7 @@ use tandem_model::vocoder::griffin_lim::phases::{
     self, FAINT_MAGNITUDE, FORGOTTEN, NEIGHBOURS, RANDOM_PHASES, RANDOM_STEP,
 };
 use tandem_model::vocoder::griffin_lim::{
-    FADED, FAINT_BAND, FAINT_BIN, FIRST_FIT_ROUNDS, GriffinLimConfig,
+    FADED, FAINT_BAND, FAINT_BIN, FIRST_FIT_ROUNDS, GUIDE_FIT_ROUNDS, GriffinLimConfig,
 };
 use tandem_model::vocoder::samples_of;
 
@@ -26,40 +26,73 @@ pub fn samples<'g>(
     config: &GriffinLimConfig,
     mel: &Value<'g>,
 ) -> Result<Value<'g>, ExportError> {
-    let fit = Fit::new(graph, mel_settings)?;
-    let spectrum = Spectrum::new(graph, mel_settings);
-    let bands = bands_of(mel_settings, mel);
-    let magnitudes = fit.fit(bands.matmul(&fit.back), &bands, FIRST_FIT_ROUNDS);
-    let sizes = graph.concat(&[&magnitudes, &magnitudes], 1);
-    let spectra = first_phases(graph, &magnitudes, mel_settings) * sizes;
-    let signal = Signal::new(graph, mel_settings, &spectrum, &mel.length(0));
-    let first = signal.samples_of(&spectra);
+    let search = Search::new(graph, mel_settings, mel)?;
+    let Search { fit, bands, .. } = &search;
+    let magnitudes = fit.fit(bands.matmul(&fit.back), bands, FIRST_FIT_ROUNDS);
     let known = match config.refits {
         0 => Known::Magnitudes(&magnitudes),
-        _ => Known::Bands(&fit, &bands),
+        _ => Known::Bands(fit, bands),
     };
-    Ok(iterate(graph, config, &signal, &first, known))
+    Ok(search.samples(config, &magnitudes, known))
 }
 
-/// Samples near these with the magnitudes of the mel frames, as `GriffinLim::refine` computes them.
-pub fn refined<'g>(
+/// Samples with the bands of the mel frames and magnitudes near these, as `GriffinLim::guided` computes them.
+pub fn guided<'g>(
     graph: &'g Graph,
     mel_settings: &MelConfig,
     config: &GriffinLimConfig,
     mel: &Value<'g>,
-    samples: &Value<'g>,
+    magnitudes: Value<'g>,
 ) -> Result<Value<'g>, ExportError> {
-    let fit = Fit::new(graph, mel_settings)?;
-    let spectrum = Spectrum::new(graph, mel_settings);
-    let bands = bands_of(mel_settings, mel);
-    let signal = Signal::new(graph, mel_settings, &spectrum, &mel.length(0));
-    Ok(iterate(graph, config, &signal, samples, Known::Bands(&fit, &bands)))
+    let search = Search::new(graph, mel_settings, mel)?;
+    let magnitudes = search.fit.fit(magnitudes, &search.bands, GUIDE_FIT_ROUNDS);
+    let guide = Known::Guide(&search.fit, &search.bands, &magnitudes);
+    Ok(search.samples(config, &magnitudes, guide))
+}
+
+/// What both searches need.
+struct Search<'a, 'g> {
+    graph: &'g Graph,
+    mel_settings: &'a MelConfig,
+    fit: Fit<'g>,
+    bands: Value<'g>,
+    frames: Value<'g>,
+}
+
+impl<'a, 'g> Search<'a, 'g> {
+    fn new(
+        graph: &'g Graph,
+        mel_settings: &'a MelConfig,
+        mel: &Value<'g>,
+    ) -> Result<Search<'a, 'g>, ExportError> {
+        let fit = Fit::new(graph, mel_settings)?;
+        let (bands, frames) = (bands_of(mel_settings, mel), mel.length(0));
+        Ok(Search { graph, mel_settings, fit, bands, frames })
+    }
+
+    /// The samples after all iterations, which start from magnitudes with initial phases.
+    fn samples(
+        &self,
+        config: &GriffinLimConfig,
+        magnitudes: &Value<'g>,
+        known: Known<'_, 'g>,
+    ) -> Value<'g> {
+        let Search { graph, mel_settings, frames, .. } = self;
+        let spectrum = Spectrum::new(graph, mel_settings);
+        let sizes = graph.concat(&[magnitudes, magnitudes], 1);
+        let spectra = first_phases(graph, magnitudes, mel_settings) * sizes;
+        let signal = Signal::new(graph, mel_settings, &spectrum, frames);
+        let first = signal.samples_of(&spectra);
+        iterate(graph, config, &signal, &first, known)
+    }
 }
 
 /// What an iteration brings the magnitudes to.
 enum Known<'a, 'g> {
     Magnitudes(&'a Value<'g>),
     Bands(&'a Fit<'g>, &'a Value<'g>),
+    /// The bands, and magnitudes that the distribution within a band stays near.
+    Guide(&'a Fit<'g>, &'a Value<'g>, &'a Value<'g>),
 }
 
 /// Bands before the logarithm; values at the floor become zero, and those just above it are faded.
@@ -88,6 +121,10 @@ fn iterate<'g>(
         Known::Magnitudes(magnitudes) => inner.outer(magnitudes),
         Known::Bands(fit, bands) => {
             fit.fit(size(&here, bins).at_least(FAINT_BIN), bands, config.refits)
+        }
+        Known::Guide(fit, bands, guide) => {
+            let mean = (size(&here, bins) * inner.outer(guide)).op("Sqrt");
+            fit.fit(mean.at_least(FAINT_BIN), bands, config.refits)
         }
     };
     let kept = config.momentum / (1.0 + config.momentum);

@@ -5,5 +5,6 @@
 
 pub mod segments; // 1. recordings become segments on the model's device
 pub mod validation; // 2. held-out segments, and samples
-pub mod state; // 3. a run as a checkpoint saves it; new and resumed runs
-pub mod trainer; // 4. the training loop
+pub mod adversary; // 3. a discriminator in training
+pub mod state; // 4. a run as a checkpoint saves it; new and resumed runs
+pub mod trainer; // 5. the training loop

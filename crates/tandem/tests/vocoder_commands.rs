@@ -52,6 +52,35 @@ fn a_resumed_vocoder_has_the_same_weights_to_the_last_bit() {
 }
 
 #[test]
+fn adversarial_training_resumes_to_the_last_bit_and_can_be_added_later() {
+    let dir = TestDir::new();
+    let adversarial = ["--adversarial", "0.5"];
+    let run = |directory: &str, more: &[&str]| {
+        let out = train(&dir, directory, &[&adversarial[..], more].concat());
+        assert_eq!(out.code, Some(0), "{out:?}");
+        out
+    };
+    let whole = run("whole", &["--max-steps", "4"]);
+    assert!(whole.err.contains("adversarial loss with weight 0.5"), "{whole:?}");
+    run("parts", &["--max-steps", "2"]);
+    run("parts", &["--max-steps", "4", "--resume"]);
+    let (whole, parts) = ("whole/step-00000004", "parts/step-00000004");
+    assert!(tensors(&dir, whole) == tensors(&dir, parts));
+    let state = |place: &str| {
+        let names = ["discriminator.safetensors", "discriminator_moments.safetensors"];
+        names.map(|name| fs::read(dir.path(place).join(name)).expect("a tensor file"))
+    };
+    assert!(state(whole) == state(parts));
+    // It changes what the vocoder learns, and a run that began without it can continue with it.
+    assert_eq!(train(&dir, "plain", &["--max-steps", "4"]).code, Some(0));
+    assert!(tensors(&dir, whole) != tensors(&dir, "plain/step-00000004"));
+    run("plain", &["--max-steps", "5", "--resume"]);
+    assert!(dir.path("plain/step-00000005/discriminator.safetensors").exists());
+    let wrong = train(&dir, "wrong", &["--adversarial", "-1"]);
+    wrong.assert_failed(&["expected a number from 0 to 100"]);
+}
+
+#[test]
 fn ctrl_c_writes_a_checkpoint_and_exits_with_three() {
     let dir = TestDir::new();
     let args = [&TRAIN[..], &["--checkpoint-dir", "run", "--max-steps", "100000"]].concat();

@@ -18,8 +18,6 @@ mod linear;
 mod conv;
 mod gate;
 mod error;
-mod spectrum; // short-time Fourier transforms of the vocoder
-pub mod plain_spectrum; // the same by matrix products
 mod rows; // parallel iteration over a tensor
 mod product; // small matrix products
 pub(crate) mod lanes; // vector arithmetic
@@ -153,41 +151,6 @@ pub fn squared_error(guess: Tensor<3>, truth: Tensor<3>, lengths: &Lengths) -> T
         ));
     }
     plain::squared_error(guess, truth, lengths)
-}
-
-/// The samples of spectra: inverse Fourier transform, Hann window, overlap-add.
-///
-/// `spectra` is `[batch, frames, 2 * bins]`, real parts first, then imaginary parts; `n_fft` is `2 * bins - 2`, and `hop`
-/// divides it at least four times. The result is `[batch, (frames - n_fft / hop + 1) * hop]`: only the samples that all of
-/// their frames cover. It is the inverse of a Fourier transform with the same window.
-pub fn inverse_spectra(spectra: Tensor<3>, hop: usize) -> Tensor<2> {
-    let [_, frames, parts] = spectra.dims();
-    let n_fft = parts - 2;
-    assert!(n_fft.is_multiple_of(hop) && n_fft / hop >= 4, "hop {hop} with {n_fft} points");
-    assert!(frames >= n_fft / hop, "{frames} frames have no sample with full overlap");
-    if fused::on_cpu(&spectra) {
-        let samples = Dispatch::fused_inverse_spectra(spectra.into_dispatch(), hop);
-        return Tensor::from_dispatch(samples);
-    }
-    plain_spectrum::inverse_spectra(spectra, hop)
-}
-
-/// How far the magnitudes of two signals are apart, at one resolution: spectral convergence and the mean absolute
-/// difference of log-magnitudes, each summed over the rows. Gradients flow to `guess` only.
-///
-/// Shapes: `[batch, samples]` twice, at least `n_fft` samples; the result has two elements. The hop is a quarter of `n_fft`.
-pub fn spectral_distance(guess: Tensor<2>, truth: Tensor<2>, n_fft: usize) -> Tensor<1> {
-    let [batch, samples] = truth.dims();
-    assert_eq!(guess.dims(), [batch, samples], "different shapes");
-    assert!(n_fft.is_multiple_of(4) && samples >= n_fft, "{samples} samples, {n_fft} points");
-    if fused::on_cpu(&guess) {
-        return Tensor::from_dispatch(Dispatch::fused_spectral_distance(
-            guess.into_dispatch(),
-            truth.into_dispatch(),
-            n_fft,
-        ));
-    }
-    plain_spectrum::spectral_distance(guess, truth, n_fft)
 }
 
 #[track_caller]

@@ -30,6 +30,9 @@ use transform::Transform;
 /// Added to empty bins, so that a multiplicative update can change them.
 pub const FAINT_BIN: f32 = 1e-9;
 
+/// Fits of predicted magnitudes to the mel bands before the phase search.
+pub const GUIDE_FIT_ROUNDS: usize = 10;
+
 /// Settings of the phase search.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -85,21 +88,28 @@ impl GriffinLim {
     /// Samples whose magnitudes are close to these. With `bands`, the magnitudes are fitted to them
     /// again in each iteration. Shapes: `[frames, bins]`, `[frames, bands]`.
     fn search(&mut self, magnitudes: &[f32], bands: Option<&[f32]>) -> Vec<f32> {
+        let frames = self.start(magnitudes);
+        self.iterate(frames, bands.map_or(Known::Magnitudes(magnitudes), Known::Bands))
+    }
+
+    /// Sets the samples to those of magnitudes with initial phases. Returns the number of frames.
+    fn start(&mut self, magnitudes: &[f32]) -> usize {
         let bins = self.mel.n_fft / 2 + 1;
         let frames = magnitudes.len() / bins;
         let row = |frame: usize| &magnitudes[frame * bins..][..bins];
         let mut phases = Phases::new(&self.mel);
         self.transform.start(frames, |frame, spectrum| phases.write(row(frame), spectrum));
-        self.iterate(frames, bands.map_or(Known::Magnitudes(magnitudes), Known::Bands))
+        frames
     }
 
-    /// Samples near these with the magnitudes of the mel frames: fits what another vocoder made to what is known.
-    /// Shapes: `samples` has the length of `samples_of`, `mel` is `[frames, bands]`, natural logarithms.
-    pub fn refine(&mut self, samples: &[f32], mel: &[f32]) -> Vec<f32> {
+    /// Samples whose bands are those of the mel frames, and whose magnitudes are near these, which another vocoder
+    /// predicted. Shapes: `[frames, bins]`; `mel` is `[frames, bands]`, natural logarithms.
+    pub fn guided(&mut self, mut magnitudes: Vec<f32>, mel: &[f32]) -> Vec<f32> {
         let bands = self.inverse.bands_of(mel, self.mel.floor);
+        self.inverse.fit_all(&mut magnitudes, &bands, GUIDE_FIT_ROUNDS);
+        self.start(&magnitudes);
         let frames = mel.len() / self.mel.bands;
-        self.transform.start_from(frames, samples);
-        self.iterate(frames, Known::Bands(&bands))
+        self.iterate(frames, Known::Guide { bands: &bands, magnitudes: &magnitudes })
     }
 
     /// All iterations, from the samples of the transform.
@@ -121,12 +131,18 @@ impl GriffinLim {
                             for bin in 0..bins {
                                 sizes[bin] = size(spectrum[bin]).max(FAINT_BIN);
                             }
-                            inverse.fit(
-                                memory,
-                                sizes,
-                                &all[frame * bands..][..bands],
-                                config.refits,
-                            );
+                            let wanted = &all[frame * bands..][..bands];
+                            inverse.fit(memory, sizes, wanted, config.refits);
+                        }
+                        Known::Guide { bands: all, magnitudes } => {
+                            // The geometric mean: what is predicted need not be the magnitudes of any signal.
+                            let guide = &magnitudes[frame * bins..][..bins];
+                            for bin in 0..bins {
+                                sizes[bin] =
+                                    (size(spectrum[bin]) * guide[bin]).sqrt().max(FAINT_BIN);
+                            }
+                            let wanted = &all[frame * bands..][..bands];
+                            inverse.fit(memory, sizes, wanted, config.refits);
                         }
                     }
                     let (spectrum, before) = (&mut spectrum[..bins], &mut before[..bins]);
@@ -150,6 +166,8 @@ enum Known<'a> {
     Magnitudes(&'a [f32]),
     /// `[frames, bands]`: how a band is distributed over its bins may change.
     Bands(&'a [f32]),
+    /// The same, and the distribution stays near these magnitudes: `[frames, bins]`.
+    Guide { bands: &'a [f32], magnitudes: &'a [f32] },
 }
 
 impl Vocoder for GriffinLim {

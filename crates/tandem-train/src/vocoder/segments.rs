@@ -1,7 +1,7 @@
 //! The path of the vocoder's batches: recordings are read, cut into segments and copied to the model's device.
 //!
 //! In: a prepared corpus and [`FeedSettings`]. Out: a feed of [`TransferredSegments`]. Which segment of a recording is
-//! used, its noise and its pulses depend on seed and ticket only, so a resumed run sees the same segments.
+//! used depends on seed and ticket only, so a resumed run sees the same segments.
 
 use crate::TrainError;
 use crate::feed::load::{Clip, Load};
@@ -16,7 +16,9 @@ use tandem_data::batch::{HostBatch, Position};
 use tandem_device::backend::guarded;
 use tandem_device::placement::OpenDevices;
 use tandem_model::vocoder::VocoderError;
-use tandem_model::vocoder::neural::segment::{DeviceSegments, SegmentBatch, SegmentCutter};
+use tandem_model::vocoder::neural::segment::{
+    DeviceSegments, SEGMENT_FRAMES, SegmentBatch, SegmentCutter,
+};
 use tandem_model::vocoder::neural::trained::VocoderDocument;
 use tandem_pipeline::watchdog::{OnFrozen, Watch};
 use tandem_pipeline::{
@@ -105,9 +107,9 @@ impl CutSegments {
         let samples = samples_of(clip);
         let seed = self.seed.for_ticket(ticket).derive(u64::from(row));
         let frames = self.rows.frames[row as usize] as usize;
-        let places = frames.saturating_sub(self.cutter.frames()) as u64 + 1;
-        let first = (seed.derive(3).0 % places) as usize;
-        self.cutter.cut(&samples, first, seed, batch).map_err(Trouble::stop)
+        let places = frames.saturating_sub(SEGMENT_FRAMES) as u64 + 1;
+        let first = (seed.0 % places) as usize;
+        self.cutter.cut(&samples, first, batch).map_err(Trouble::stop)
     }
 }
 
@@ -163,7 +165,7 @@ impl Stage for TransferSegments {
         out: &mut dyn Outlet<TransferredSegments>,
     ) -> Result<(), Trouble> {
         let HostSegments { ticket, batch, .. } = segments;
-        let (size, frames) = (batch.size(), (batch.segments * batch.frames) as u64);
+        let (size, frames) = (batch.size(), batch.frames() as u64);
         let OpenDevices { data, model } = &self.0;
         let apart = self.0.are_apart();
         let batch = guarded("copying segments to the model device", || {

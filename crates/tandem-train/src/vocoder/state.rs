@@ -9,10 +9,12 @@ use crate::feed::mel_scale::measure_mel_scale;
 use crate::prepare::Prepared;
 use crate::run::plan::total_steps;
 use crate::run::state::{
-    CONFIG, CheckpointSource, RunState, STATE, add_weights, corpus_facts, read_optimizer,
+    CONFIG, CheckpointSource, RunState, STATE, TensorNames, add_weights, corpus_facts,
+    read_optimizer,
 };
 use crate::run::step::learning_rate;
 use crate::train_settings::{OptimizerSettings, TrainSettings};
+use crate::vocoder::adversary::{AdversarialLosses, Adversary, AdversarySnapshot};
 use std::sync::Arc;
 use tandem_data::batch::Position;
 use tandem_device::placement::OpenDevices;
@@ -22,7 +24,7 @@ use tandem_model::optimizer::{Optimizer, OptimizerState, StepSettings};
 use tandem_model::trained_voice::{WEIGHTS, host_values};
 use tandem_model::vocoder::VocoderError;
 use tandem_model::vocoder::neural::config::{VocoderConfig, VocoderSize};
-use tandem_model::vocoder::neural::losses::{VocoderLosses, losses};
+use tandem_model::vocoder::neural::losses::{VocoderLosses, log_magnitudes, losses};
 use tandem_model::vocoder::neural::network::VocoderNetwork;
 use tandem_model::vocoder::neural::segment::DeviceSegments;
 use tandem_model::vocoder::neural::trained::{
@@ -37,9 +39,10 @@ pub struct VocoderTrainState {
     /// With gradients.
     pub network: VocoderNetwork,
     pub optimizer: Optimizer,
+    /// Only with adversarial training.
+    pub adversary: Option<Adversary>,
     /// Completed steps, those without a batch included.
     pub step: u64,
-    hop: usize,
     settings: OptimizerSettings,
     ema_decay: f64,
     total_steps: u64,
@@ -51,6 +54,7 @@ pub struct VocoderTrainState {
 /// What a step gave: means over its segments, still on the device.
 pub struct VocoderStep {
     pub losses: VocoderLosses,
+    pub adversarial: Option<AdversarialLosses>,
     /// Norm of the mean gradient; non-finite where the step changed nothing.
     pub gradient_norm: Tensor<1>,
     /// The learning rate.
@@ -61,8 +65,14 @@ pub struct VocoderStep {
 impl VocoderTrainState {
     /// Adds the gradients of a batch to those of this step.
     pub fn accumulate_gradients(&mut self, batch: &DeviceSegments) {
-        let losses = losses(&self.network, &batch.autodiff(), self.hop);
-        let gradients = losses.total().backward();
+        let inputs = batch.autodiff();
+        let predicted = log_magnitudes(&self.network, &inputs);
+        let losses = losses(predicted.clone(), &inputs);
+        let total = match &mut self.adversary {
+            Some(adversary) => losses.total() + adversary.loss(predicted, inputs.truth),
+            None => losses.total(),
+        };
+        let gradients = total.backward();
         self.gradients.add(&self.network, gradients, batch.segments);
         let losses = losses.inner();
         self.losses = Some(match self.losses.take() {
@@ -82,12 +92,11 @@ impl VocoderTrainState {
         let settings = self.step_settings(rate);
         let moved = self.optimizer.step_in(&mut self.network, gradients, &settings);
         let share = 1.0 / segments.max(1) as f32;
-        let losses = VocoderLosses {
-            convergence: sums.convergence * share,
-            magnitude: sums.magnitude * share,
-            pitch: sums.pitch * share,
-        };
-        Some(VocoderStep { losses, gradient_norm: moved.gradient_norm, rate, segments })
+        let losses = sums * share;
+        let adversary = self.adversary.as_mut();
+        let adversarial = adversary.and_then(|adversary| adversary.optimizer_step(&settings));
+        let gradient_norm = moved.gradient_norm;
+        Some(VocoderStep { losses, adversarial, gradient_norm, rate, segments })
     }
 
     fn step_settings(&self, rate: f64) -> StepSettings {
@@ -131,6 +140,8 @@ pub struct VocoderInputs<'a> {
     pub feed: &'a FeedSettings,
     pub settings: &'a TrainSettings,
     pub size: VocoderSize,
+    /// Weight of the adversarial loss; zero: none.
+    pub adversarial: f32,
     pub devices: &'a OpenDevices,
     pub checkpoints: &'a Checkpoints,
     pub cancel: &'a CancelToken,
@@ -152,7 +163,12 @@ impl VocoderInputs<'_> {
         let optimizer = Optimizer::new(&network);
         let position = Position::start(self.feed.batch.seed);
         Ok(VocoderStart {
-            train_state: self.train_state(network, optimizer, 0, &document)?,
+            train_state: self.train_state(
+                network,
+                optimizer,
+                self.adversary(&document.config),
+                0,
+            )?,
             state: RunState::new(self.prepared, self.feed, self.settings, position),
             document: Arc::new(document),
             damaged: Vec::new(),
@@ -175,10 +191,15 @@ impl VocoderInputs<'_> {
         let initial = self.initial(&document.config);
         let network = with_named(initial, |name| host_values(&weights, name), device)?;
         let mut optimizer = Optimizer::new(&network);
-        optimizer.restore(read_optimizer(&mut contents, &network, device)?);
+        optimizer.restore(read_optimizer(&mut contents, &TensorNames::MODEL, &network, device)?);
+        // A run that was trained without one so far gets a new one.
+        let adversary = match self.adversary(&document.config) {
+            Some(new) if Adversary::is_in(&contents) => Some(new.restored(&mut contents, device)?),
+            new => new,
+        };
         let now = RunState::new(self.prepared, self.feed, self.settings, state.position);
         Ok(VocoderStart {
-            train_state: self.train_state(network, optimizer, contents.step, &document)?,
+            train_state: self.train_state(network, optimizer, adversary, contents.step)?,
             state: RunState { settings: now.settings, ..state },
             document: Arc::new(document),
             damaged: passed_over.iter().map(ToString::to_string).collect(),
@@ -190,18 +211,24 @@ impl VocoderInputs<'_> {
         VocoderNetwork::new(config, self.settings.seed, &device)
     }
 
+    fn adversary(&self, config: &VocoderConfig) -> Option<Adversary> {
+        let device = self.devices.model.clone().autodiff();
+        let new = || Adversary::new(config, self.settings.seed, self.adversarial, &device);
+        (self.adversarial > 0.0).then(new)
+    }
+
     fn train_state(
         &self,
         network: VocoderNetwork,
         optimizer: Optimizer,
+        adversary: Option<Adversary>,
         step: u64,
-        document: &VocoderDocument,
     ) -> Result<VocoderTrainState, TrainError> {
         Ok(VocoderTrainState {
             network,
             optimizer,
+            adversary,
             step,
-            hop: document.config.hop,
             settings: self.settings.optimizer.clone(),
             ema_decay: self.settings.ema_decay,
             total_steps: total_steps(self.prepared, self.feed, self.settings)?,
@@ -253,6 +280,7 @@ pub struct VocoderSnapshot {
     pub config: serde_json::Value,
     weights: Vec<Weight>,
     optimizer: OptimizerState,
+    adversary: Option<AdversarySnapshot>,
 }
 
 impl VocoderSnapshot {
@@ -269,6 +297,7 @@ impl VocoderSnapshot {
             config,
             weights: weights_of(&train_state.network),
             optimizer: train_state.optimizer.state(),
+            adversary: train_state.adversary.as_ref().map(Adversary::snapshot),
         }
     }
 }
@@ -283,7 +312,10 @@ impl CheckpointSource for VocoderSnapshot {
         contents.add_document(VOCODER, &*self.document)?;
         contents.add_document(STATE, &self.state)?;
         contents.add_document(CONFIG, &self.config)?;
-        add_weights(&mut contents, &self.weights, &self.optimizer)?;
+        add_weights(&mut contents, &TensorNames::MODEL, &self.weights, &self.optimizer)?;
+        if let Some(adversary) = &self.adversary {
+            adversary.add_to(&mut contents)?;
+        }
         Ok(contents)
     }
 }

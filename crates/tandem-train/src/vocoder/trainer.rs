@@ -18,6 +18,7 @@ use crate::run::plan::total_steps;
 use crate::run::schedule::StepSchedule;
 use crate::run::state::RunState;
 use crate::train_settings::TrainSettings;
+use crate::vocoder::adversary::AdversarialLosses;
 use crate::vocoder::segments::{SegmentRoute, TransferredSegments};
 use crate::vocoder::state::{VocoderSnapshot, VocoderStart, VocoderStep, VocoderTrainState};
 use crate::vocoder::validation::{Synthesized, VocoderValidation};
@@ -265,12 +266,14 @@ impl VocoderTrainer {
 
     fn report(&mut self, ticket: Ticket, metrics: VocoderStep, took: Duration, waited: Duration) {
         let step = self.train_state.step;
-        let losses: Vec<(&'static str, Tensor<1>)> = vec![
+        let mut losses: Vec<(&'static str, Tensor<1>)> = vec![
             ("total", metrics.losses.total()),
             ("convergence", metrics.losses.convergence),
             ("magnitude", metrics.losses.magnitude),
-            ("pitch", metrics.losses.pitch),
         ];
+        if let Some(AdversarialLosses { generator, discriminator }) = metrics.adversarial {
+            losses.extend([("generator", generator), ("discriminator", discriminator)]);
+        }
         let mut losses = self.losses.promise(step, losses, metrics.gradient_norm);
         losses.push(Loss { name: "rate".into(), value: Pending::known(metrics.rate as f32) });
         let scalars = losses.iter().map(|loss| Loss {
@@ -295,9 +298,8 @@ impl VocoderTrainer {
         let Some(validation) = &self.validation else { return Ok(()) };
         let (step, began) = (self.train_state.step, Instant::now());
         let network = self.train_state.inference_network();
-        let hop = self.document.config.hop;
         let found = guarded("validating the vocoder", || {
-            validation.measure(&network, hop, &self.devices.model)
+            validation.measure(&network, &self.devices.model)
         })?;
         let loss = found.distance();
         let is_better = loss < self.state.best.unwrap_or(f64::INFINITY);
@@ -308,12 +310,8 @@ impl VocoderTrainer {
             self.state.since_best += 1;
             self.writer.marker().iter().for_each(|marker| marker.unpin(step));
         }
-        let named = [
-            ("total", loss),
-            ("convergence", found.convergence),
-            ("magnitude", found.magnitude),
-            ("pitch", found.pitch),
-        ];
+        let named =
+            [("total", loss), ("convergence", found.convergence), ("magnitude", found.magnitude)];
         let scalar = |(name, value): &(&'static str, f64)| Loss {
             name: format!("validation/{name}").into(),
             value: Pending::known(*value as f32),

@@ -16,7 +16,7 @@ use tandem_data::batch::HostBatch;
 use tandem_data::corpus::Split;
 use tandem_model::vocoder::Vocoder;
 use tandem_model::vocoder::neural::NeuralVocoder;
-use tandem_model::vocoder::neural::losses::losses;
+use tandem_model::vocoder::neural::losses::{log_magnitudes, losses};
 use tandem_model::vocoder::neural::network::VocoderNetwork;
 use tandem_model::vocoder::neural::segment::SegmentBatch;
 use tandem_model::vocoder::neural::trained::VocoderDocument;
@@ -49,7 +49,6 @@ struct CopySample {
 pub struct ValidationLosses {
     pub convergence: f64,
     pub magnitude: f64,
-    pub pitch: f64,
 }
 
 impl ValidationLosses {
@@ -86,25 +85,19 @@ impl VocoderValidation {
     }
 
     /// The mean losses of a network without autodiff.
-    pub fn measure(
-        &self,
-        network: &VocoderNetwork,
-        hop: usize,
-        device: &Device,
-    ) -> ValidationLosses {
+    pub fn measure(&self, network: &VocoderNetwork, device: &Device) -> ValidationLosses {
         let (mut sums, mut segments) = (ValidationLosses::default(), 0);
         for batch in &self.batches {
-            let losses = losses(network, &batch.to_device(device), hop);
             segments += batch.segments;
+            let batch = batch.to_device(device);
+            let losses = losses(log_magnitudes(network, &batch), &batch);
             sums.convergence += f64::from(losses.convergence.into_scalar::<f32>());
             sums.magnitude += f64::from(losses.magnitude.into_scalar::<f32>());
-            sums.pitch += f64::from(losses.pitch.into_scalar::<f32>());
         }
         let share = 1.0 / segments.max(1) as f64;
         ValidationLosses {
             convergence: sums.convergence * share,
             magnitude: sums.magnitude * share,
-            pitch: sums.pitch * share,
         }
     }
 

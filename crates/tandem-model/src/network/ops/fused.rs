@@ -12,7 +12,7 @@ use burn::backend::{Autodiff, Backend, DispatchDevice, Flex, backend_extension};
 use burn::tensor::{Bytes, DType, Shape, Tensor};
 
 use super::rows::{Block, Rows};
-use super::{attention, conv, error, gate, linear, norm, spectrum};
+use super::{attention, conv, error, gate, linear, norm};
 
 /// A tensor of the CPU backend with autodiff.
 pub(super) type Recorded = FloatTensor<Autodiff<Flex>>;
@@ -79,16 +79,6 @@ pub trait FusedOps: Backend {
         truth: FloatTensor<Self>,
         lengths: Arc<[usize]>,
     ) -> FloatTensor<Self>;
-
-    /// See [`super::inverse_spectra`].
-    fn fused_inverse_spectra(spectra: FloatTensor<Self>, hop: usize) -> FloatTensor<Self>;
-
-    /// See [`super::spectral_distance`].
-    fn fused_spectral_distance(
-        guess: FloatTensor<Self>,
-        truth: FloatTensor<Self>,
-        n_fft: usize,
-    ) -> FloatTensor<Self>;
 }
 
 impl FusedOps for Flex {
@@ -128,14 +118,6 @@ impl FusedOps for Flex {
     ) -> FlexTensor {
         error::forward(&guess.to_contiguous(), &truth.to_contiguous(), &lengths)
     }
-
-    fn fused_inverse_spectra(spectra: FlexTensor, hop: usize) -> FlexTensor {
-        spectrum::inverse(&spectra.to_contiguous(), hop)
-    }
-
-    fn fused_spectral_distance(guess: FlexTensor, truth: FlexTensor, n_fft: usize) -> FlexTensor {
-        spectrum::distance(&guess.to_contiguous(), &truth.to_contiguous(), n_fft)
-    }
 }
 
 impl<C: CheckpointStrategy> FusedOps for Autodiff<Flex, C> {
@@ -170,14 +152,6 @@ impl<C: CheckpointStrategy> FusedOps for Autodiff<Flex, C> {
 
     fn fused_squared_error(guess: Recorded, truth: Recorded, lengths: Arc<[usize]>) -> Recorded {
         error::recorded::<C>(guess, truth, lengths)
-    }
-
-    fn fused_inverse_spectra(spectra: Recorded, hop: usize) -> Recorded {
-        spectrum::recorded_inverse::<C>(spectra, hop)
-    }
-
-    fn fused_spectral_distance(guess: Recorded, truth: Recorded, n_fft: usize) -> Recorded {
-        spectrum::recorded_distance::<C>(guess, truth, n_fft)
     }
 }
 

@@ -95,6 +95,15 @@ impl InverseMel {
         magnitudes
     }
 
+    /// Multiplicative updates of all frames. Shapes: `[frames, bins]`, `[frames, bands]`.
+    pub fn fit_all(&self, magnitudes: &mut [f32], bands: &[f32], rounds: usize) {
+        let rows = magnitudes.par_chunks_exact_mut(self.bins);
+        rows.zip(bands.par_chunks_exact(self.bands.len())).for_each_init(
+            || self.memory(),
+            |memory, (row, bands)| self.fit(memory, row, bands, rounds),
+        );
+    }
+
     /// Multiplicative updates of a frame. Bins without a band become zero.
     pub fn fit(
         &self,

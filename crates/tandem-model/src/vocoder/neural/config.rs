@@ -15,7 +15,7 @@ pub enum VocoderSize {
     Tiny,
     /// About 4 million.
     Small,
-    /// About thirty thousand: too small for speech, for tests.
+    /// About ten thousand: too small for speech, for tests.
     Micro,
 }
 
@@ -43,25 +43,22 @@ pub struct VocoderConfig {
     pub n_fft: usize,
     /// Samples from one frame to the next.
     pub hop: usize,
-    /// Width of the filter network.
+    /// Width of the network.
     pub width: usize,
     pub blocks: usize,
-    /// Width of the pitch network.
-    pub pitch_width: usize,
-    pub pitch_blocks: usize,
 }
 
 impl VocoderConfig {
     /// The dimensions of a named size, for mel frames of these settings.
     pub fn of(size: VocoderSize, mel: &MelConfig) -> Result<VocoderConfig, VocoderError> {
         check_mel_settings(mel)?;
-        let (width, blocks, pitch_width, pitch_blocks) = match size {
-            VocoderSize::Tiny => (160, 4, 64, 3),
-            VocoderSize::Small => (320, 6, 96, 4),
-            VocoderSize::Micro => (16, 1, 16, 1),
+        let (width, blocks) = match size {
+            VocoderSize::Tiny => (192, 5),
+            VocoderSize::Small => (320, 6),
+            VocoderSize::Micro => (16, 1),
         };
         let (bands, n_fft, hop) = (mel.bands, mel.n_fft, mel.hop.0);
-        Ok(VocoderConfig { bands, n_fft, hop, width, blocks, pitch_width, pitch_blocks })
+        Ok(VocoderConfig { bands, n_fft, hop, width, blocks })
     }
 
     /// Frequency bins of a frame.
@@ -76,8 +73,7 @@ impl VocoderConfig {
 
     /// Frames on each side of a frame that its output depends on.
     pub fn context(&self) -> usize {
-        let of_blocks = self.blocks.max(self.pitch_blocks) * super::network::KERNEL / 2;
-        of_blocks + self.blocks.max(self.pitch_blocks) + 1
+        self.blocks * (super::network::KERNEL / 2) + 1
     }
 }
 

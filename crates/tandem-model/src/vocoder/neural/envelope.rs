@@ -2,8 +2,7 @@
 //!
 //! In: log-mel frames. Out: log-magnitudes of frequency bins, `[frames, bins]`. A band divided by the sum of its weights is
 //! the mean magnitude around its centre; between two centres the logarithm is interpolated. So the network only predicts
-//! what this leaves out. (FreeV, Lv and others 2024, uses a pseudo-inverse in this place; pulses and noise need an
-//! envelope instead, since they bring the fine structure themselves.)
+//! what this leaves out. (FreeV, Lv and others 2024, uses a pseudo-inverse in this place.)
 
 use super::super::VocoderError;
 use tandem_data::audio::mel::{MelConfig, filterbank};

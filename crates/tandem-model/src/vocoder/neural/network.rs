@@ -1,12 +1,10 @@
-//! The networks of the neural vocoder: ConvNeXt blocks over mel frames.
+//! The network of the neural vocoder: ConvNeXt blocks over mel frames.
 //!
-//! In: normalised mel frames; for the filter also the pitch. Out: the pitch classes of each frame, and the filters of
-//! pulses and noise: log-magnitudes relative to the envelope of the mel frame, and a phase. The layout follows Vocos
-//! (Siuzdak 2023): all layers run at the frame rate, an inverse Fourier transform makes the samples.
+//! In: normalised mel frames. Out: log-magnitudes of the frequency bins, relative to the envelope of the mel frame. The
+//! layout follows Vocos (Siuzdak 2023): all layers run at the frame rate, an inverse Fourier transform makes the samples.
 //! Next: [`super::losses`] for training, [`super::NeuralVocoder`] for synthesis.
 
 use super::config::VocoderConfig;
-use super::pitch_bins::PITCH_OUTPUTS;
 use crate::network::layers::{Init, Linear};
 use crate::network::ops;
 use crate::network::ops::plain::with_neighbours;
@@ -18,32 +16,22 @@ use tandem_units::Seed;
 pub const KERNEL: usize = 7;
 /// Width of the middle of a block, in widths of the block.
 const EXPANSION: usize = 3;
-/// What the filter network knows about the pitch of a frame.
-pub const PITCH_FEATURES: usize = 2;
 /// Initial weight of a block's output.
 const INITIAL_GAIN: f32 = 0.2;
 
-/// Pitch and filter networks.
+/// Mel frames to log-magnitudes.
 #[derive(Module, Debug)]
 pub struct VocoderNetwork {
-    pitch: Trunk,
-    pitch_head: Linear,
-    filter: Trunk,
-    filter_head: Linear,
-}
-
-/// Layers from frames to hidden frames.
-#[derive(Module, Debug)]
-struct Trunk {
     input: Linear,
     first_norm: Norm,
     blocks: Vec<Block>,
     last_norm: Norm,
+    head: Linear,
 }
 
 /// Depthwise convolution, norm, two linear layers, added to its input.
 #[derive(Module, Debug)]
-struct Block {
+pub(super) struct Block {
     /// `[KERNEL, width]`.
     depthwise: Param<Tensor<2>>,
     norm: Norm,
@@ -55,7 +43,7 @@ struct Block {
 
 /// Layer norm; the scale is relative to one. Shapes: `[1, width]`.
 #[derive(Module, Debug)]
-struct Norm {
+pub(super) struct Norm {
     scale: Param<Tensor<2>>,
     shift: Param<Tensor<2>>,
 }
@@ -64,53 +52,27 @@ impl VocoderNetwork {
     /// A new network. Trainable only on a device with autodiff.
     pub fn new(config: &VocoderConfig, seed: Seed, device: &Device) -> VocoderNetwork {
         let init = &mut Init::new(seed, device);
-        let VocoderConfig { bands, width, blocks, pitch_width, pitch_blocks, .. } = *config;
+        let VocoderConfig { bands, width, blocks, .. } = *config;
         VocoderNetwork {
-            pitch: Trunk::new(init, bands, pitch_width, pitch_blocks),
-            pitch_head: Linear::new(init, pitch_width, PITCH_OUTPUTS),
-            filter: Trunk::new(init, bands + PITCH_FEATURES, width, blocks),
-            // At the start the filter is the envelope of the mel frames.
-            filter_head: Linear::zeros(init, width, 3 * config.bins()),
-        }
-    }
-
-    /// Whether a frame is voiced, and its pitch, before sigmoid and softmax.
-    /// Shapes: `[batch, frames, bands]` to `[batch, frames, PITCH_OUTPUTS]`.
-    pub fn pitch(&self, mel: Tensor<3>) -> Tensor<3> {
-        self.pitch_head.forward(self.pitch.forward(mel))
-    }
-
-    /// Log-magnitude of the pulses' filter, its phase, log-magnitude of the noise's filter.
-    /// Shapes: `[batch, frames, bands]`, `[batch, frames, PITCH_FEATURES]` to `[batch, frames, 3 * bins]`.
-    pub fn filters(&self, mel: Tensor<3>, pitch: Tensor<3>) -> Tensor<3> {
-        self.filter_head.forward(self.filter.forward(Tensor::cat(vec![mel, pitch], 2)))
-    }
-}
-
-/// What the filter network knows about the pitch of a frame.
-pub fn pitch_features(pitch: Option<f32>) -> [f32; PITCH_FEATURES] {
-    pitch.map_or([0.0, 0.0], |hertz| [1.0, (hertz / 150.0).log2()])
-}
-
-impl Trunk {
-    fn new(init: &mut Init, input: usize, width: usize, blocks: usize) -> Trunk {
-        Trunk {
-            input: Linear::new(init, 3 * input, width),
+            input: Linear::new(init, 3 * bands, width),
             first_norm: Norm::new(init, width),
             blocks: (0..blocks).map(|_| Block::new(init, width)).collect(),
             last_norm: Norm::new(init, width),
+            // At the start the magnitudes are the envelope of the mel frames.
+            head: Linear::zeros(init, width, config.bins()),
         }
     }
 
-    fn forward(&self, x: Tensor<3>) -> Tensor<3> {
-        let x = self.first_norm.forward(self.input.forward(with_neighbours(x, None)));
+    /// Log-magnitudes relative to the envelope. Shapes: `[batch, frames, bands]` to `[batch, frames, bins]`.
+    pub fn forward(&self, mel: Tensor<3>) -> Tensor<3> {
+        let x = self.first_norm.forward(self.input.forward(with_neighbours(mel, None)));
         let x = self.blocks.iter().fold(x, |x, block| block.forward(x));
-        self.last_norm.forward(x)
+        self.head.forward(self.last_norm.forward(x))
     }
 }
 
 impl Block {
-    fn new(init: &mut Init, width: usize) -> Block {
+    pub(super) fn new(init: &mut Init, width: usize) -> Block {
         let bound = (3.0 / KERNEL as f32).sqrt();
         let gain = Param::from_tensor(Tensor::full([1, width], INITIAL_GAIN, init.device));
         Block {
@@ -122,7 +84,7 @@ impl Block {
         }
     }
 
-    fn forward(&self, x: Tensor<3>) -> Tensor<3> {
+    pub(super) fn forward(&self, x: Tensor<3>) -> Tensor<3> {
         let hidden = self.norm.forward(depthwise(x.clone(), self.depthwise.val()));
         let hidden = self.down.forward(self.up.forward_silu(hidden));
         ops::gated_add(x, self.gain.val(), hidden)
@@ -130,11 +92,11 @@ impl Block {
 }
 
 impl Norm {
-    fn new(init: &mut Init, width: usize) -> Norm {
+    pub(super) fn new(init: &mut Init, width: usize) -> Norm {
         Norm { scale: init.zeros([1, width]), shift: init.zeros([1, width]) }
     }
 
-    fn forward(&self, x: Tensor<3>) -> Tensor<3> {
+    pub(super) fn forward(&self, x: Tensor<3>) -> Tensor<3> {
         ops::norm_film(x, self.scale.val(), self.shift.val())
     }
 }

@@ -21,7 +21,7 @@ use tandem_data::audio::mel::MelConfig;
 use tandem_units::{Hint, Seed};
 
 /// Raised when vocoders of older checkpoints cannot be used any more.
-pub const VOCODER_VERSION: u32 = 1;
+pub const VOCODER_VERSION: u32 = 2;
 /// The document that describes a vocoder.
 pub const VOCODER: &str = "vocoder";
 /// The directory of a voice's run with the vocoder that belongs to it.
