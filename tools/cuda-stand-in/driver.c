@@ -19,7 +19,9 @@ const char *working_directory(void) {
 __attribute__((constructor)) static void start(void) {
     char path[4096];
     mkdir(working_directory(), 0755);
-    snprintf(path, sizeof path, "%s/calls.log", working_directory());
+    const char *log = getenv("CUDA_STAND_IN_LOG");
+    if (log) snprintf(path, sizeof path, "%s", log);
+    else snprintf(path, sizeof path, "%s/calls.log", working_directory());
     call_log = fopen(path, "a");
     if (!call_log) {
         fprintf(stderr, "cuda stand-in: cannot write %s\n", path);

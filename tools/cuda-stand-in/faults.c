@@ -21,9 +21,9 @@ static const char *fail_after;
 static int is_armed;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-static unsigned longest[WORK_KINDS];
-static uint64_t seed;
-static int is_random;
+static _Atomic unsigned longest[WORK_KINDS];
+static _Atomic uint64_t seed;
+static _Atomic int is_random;
 
 static void read_rule(const char *text) {
     // A lost card gives no reliable code: CUDA_ERROR_UNKNOWN is one of those that are seen.
@@ -64,6 +64,14 @@ static void read_delays(const char *text) {
         at += length;
         if (*at && *at++ != ',') refuse("CUDA_STAND_IN_DELAY", text);
     }
+}
+
+// For tests: from now on work is late by a random time of at most these.
+__attribute__((visibility("default"))) void cuda_stand_in_delay(const char *delays, uint64_t with_seed) {
+    for (int kind = 0; kind < WORK_KINDS; kind++) longest[kind] = 0;
+    read_delays(delays);
+    seed = with_seed;
+    is_random = 1;
 }
 
 void start_faults(void) {
