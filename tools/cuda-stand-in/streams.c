@@ -235,7 +235,9 @@ static void note_sync(const char *why, int device, int stream) {
     char thread[16] = "";
     count(COUNT_SYNC, 1);
     if (!traces) return;
-    pthread_getname_np(pthread_self(), thread, sizeof thread);
+    // A thread without a name has that of the program.
+    if (gettid() == getpid()) strcpy(thread, "main");
+    else pthread_getname_np(pthread_self(), thread, sizeof thread);
     note("sync device %d stream %d thread %s by %s", device, stream, thread, why);
 }
 

@@ -72,6 +72,14 @@ class Run:
             return [line.split() for line in file if line.startswith(("begin ", "end ", "sync "))]
 
 
+def training_launches(trace):
+    """The stream of the training thread, which is that with the most launches of card 1, and where they begin."""
+    launches = [(line[4], at) for at, line in enumerate(trace) if line[:3] == ["begin", "device", "1"] and line[5] == "launch"]
+    streams = [stream for stream, _ in launches]
+    training = max(set(streams), key=streams.count)
+    return training, [at for stream, at in launches if stream == training]
+
+
 class Runs(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -114,9 +122,7 @@ class Runs(unittest.TestCase):
 
     def test_training_goes_on_while_a_batch_is_copied(self):
         trace = self.late_run("1").trace()
-        # The stream with the most launches of card 1 is that of the training thread.
-        launches = [line[4] for line in trace if line[:3] == ["begin", "device", "1"] and line[5] == "launch"]
-        training = max(set(launches), key=launches.count)
+        training, launches = training_launches(trace)
         copying, during = set(), 0
         for what, _, device, _, stream, kind, *_ in trace:
             if what == "sync":
@@ -126,11 +132,17 @@ class Runs(unittest.TestCase):
             elif kind == "launch" and stream == training and what == "end":
                 during += bool(copying)
         self.assertGreater(during, 100, "launches of the training stream that ended during a copy of another")
-        print(f"{during} of {launches.count(training)} launches of training ended during copies of other streams", file=sys.stderr)
-        # Nobody waits for the stream of training as a whole, and the training thread waits for nothing.
-        waits = [line for line in trace if line[0] == "sync"]
-        self.assertGreater(len(waits), 0)
-        self.assertEqual([line for line in waits if "tandem-train" in line or "main" in line], [])
+        print(f"{during} of {len(launches)} launches of training ended during copies of other streams", file=sys.stderr)
+
+    def test_training_waits_for_nothing(self):
+        trace = self.late_run("1").trace()
+        training, launches = training_launches(trace)
+        # The second half is after the warm-up, which waits.
+        middle, last = launches[len(launches) // 2], launches[-1]
+        # The thread that trains is the first of the program; that of the library submits the work of a card.
+        waits = [at for at, line in enumerate(trace[:last]) if line[0] == "sync" and (line[6] == "main" or line[4] == training)]
+        self.assertTrue(any(at < middle for at in waits))
+        self.assertEqual([trace[at] for at in waits if at >= middle], [])
 
     def assert_ends_and_resumes(self, run, named, repeated=1):
         """Exit code 2 with one error that names what happened; the last checkpoint is whole: a run resumed from it repeats
@@ -143,11 +155,11 @@ class Runs(unittest.TestCase):
         before = run.losses()
         self.assertLess(max(before), FAILING_STEPS // 2, "the run ends soon after the failure")
         saved = run.checkpoints()
-        self.assertEqual(saved[0], f"step-{SAVED_EVERY:08}", run.said)
-        self.assertLess(int(saved[-1][5:]), STEPS, saved)
-        resumed = self.run_with(os.path.basename(run.directory), "--resume", *FLAT)
+        self.assertTrue(saved, run.said)
+        last = int(saved[-1][5:]) + 2
+        resumed = self.run_with(os.path.basename(run.directory), "--resume", "--max-steps", str(last), *FLAT)
         self.assertEqual(resumed.code, 0, resumed.said)
-        self.assertEqual(max(resumed.losses()), STEPS)
+        self.assertEqual(list(resumed.losses()), [last - 1, last])
         self.assert_same(resumed.losses(), before, repeated)
 
     def after_the_first_checkpoint(self, name, failure):
@@ -167,8 +179,21 @@ class Runs(unittest.TestCase):
     @unittest.skipIf(QUICK, "a failed launch is tested")
     def test_a_failed_copy_to_the_data_card_ends_the_run(self):
         run = self.after_the_first_checkpoint("failed-copy", "copy:3@0")
-        # Training ends with the batches that were copied before.
+        # The batches that were copied before are trained, and saved: the card of the model still works.
         self.assert_ends_and_resumes(run, "CUDA_ERROR_ECC_UNCORRECTABLE", repeated=0)
+
+    @unittest.skipIf(QUICK, "a failed launch is tested")
+    def test_memory_that_runs_out_ends_the_run(self):
+        run = self.after_the_first_checkpoint("full-card", "alloc:1+@1")
+        self.assert_ends_and_resumes(run, "out of device memory", repeated=0)
+
+    @unittest.skipIf(QUICK, "a failed launch is tested")
+    def test_a_card_without_room_ends_the_run_before_its_first_step(self):
+        # 600 MiB are the driver's own.
+        run = self.run_with("small-card", MEMORY="610")
+        self.assertEqual(run.code, 2, run.said)
+        self.assertIn("out of device memory", run.said)
+        self.assertEqual(run.losses(), {})
 
 
 if __name__ == "__main__":

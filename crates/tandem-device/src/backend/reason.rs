@@ -25,7 +25,8 @@ pub(super) fn in_one_line(why: &str) -> String {
         lines = lines.replace(noise, "");
     }
     let mut text = String::new();
-    for line in lines.lines().map(str::trim).filter(|line| !line.is_empty()) {
+    let lines = lines.lines().map(str::trim);
+    for line in lines.filter(|line| !line.is_empty() && !line.starts_with("Backtrace")) {
         // A line without words closes what an earlier one opened.
         if !text.is_empty() && line.contains(char::is_alphanumeric) {
             text.push_str(": ");
