@@ -292,10 +292,12 @@ def only_the_requested_allocation_fails():
 def calls_are_counted_since_a_file_exists_and_on_one_device():
     driver = Driver()
     path = os.environ["CUDA_STAND_IN_FAIL_AFTER"].replace("*", "1")
-    assert [driver.allocate(32)[0] for _ in range(3)] == [OK] * 3
+    driver.use(1)
+    assert [driver.allocate(32)[0] for _ in range(3)] == [OK] * 3, "the file does not exist yet"
     os.makedirs(os.path.dirname(path), exist_ok=True)
     with open(path, "w", encoding="utf-8"):
         pass
+    driver.use(0)
     assert [driver.allocate(32)[0] for _ in range(3)] == [OK] * 3, "the rule names device 1"
     driver.use(1)
     codes = [driver.allocate(32)[0] for _ in range(3)]

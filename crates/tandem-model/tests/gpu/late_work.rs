@@ -6,15 +6,19 @@ use crate::{alone, batches, host_batch, placed};
 use std::env;
 use tandem_device::backend::delay_work;
 
+const STEPS: usize = 4;
+
 #[test]
 fn late_work_changes_no_bit_of_a_loss() {
     let _alone = alone();
     let devices = placed(0, 1).open().unwrap();
     let host = host_batch();
     let train = || {
-        let losses = real_voice::train(&devices, &batches(host.mel())).losses;
+        let losses = real_voice::train(&devices, &batches(host.mel())[..STEPS]).losses;
         losses.into_iter().map(f32::to_bits).collect::<Vec<u32>>()
     };
+    // The first steps tune kernels, and try candidates of which the last digits differ.
+    train();
     let on_time = train();
     let seeds = if env::var_os("TANDEM_TEST_QUICK").is_some() { 2 } else { 5 };
     for seed in 1..=seeds {
@@ -22,7 +26,7 @@ fn late_work_changes_no_bit_of_a_loss() {
         assert_eq!(train(), on_time, "seed {seed}");
         drop(late);
     }
-    eprintln!("losses of ten steps: the same bits with {seeds} seeds of delays");
+    eprintln!("losses of {STEPS} steps: the same bits with {seeds} seeds of delays");
 }
 
 /// Delays that end with the test.
