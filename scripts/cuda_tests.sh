@@ -8,6 +8,7 @@
 #   scripts/cuda_tests.sh ci                 `tools` and `cuda` with training on one placement instead of three; then the
 #                                            launches of the smallest voice against their limit, also on the oldest card
 #   scripts/cuda_tests.sh launches [FLAG...] `tandem bench launches`: launches, copies and waits of a training step
+#   scripts/cuda_tests.sh runs [TEST...]     whole runs of `tandem train`: late work, overlap, failing cards
 #   scripts/cuda_tests.sh cards              every kernel of a training step checked for every other card (sm_75 to sm_90)
 #
 # CUDA_STAND_IN_CARDS names the cards (tools/cuda-stand-in/README.md; default: two RTX 4090).
@@ -102,6 +103,14 @@ test_launches() {
     echo "cuda: launches took $((SECONDS - began)) s" >&2
 }
 
+# test_runs [TEST...]: whole runs of the program, with late work and failing cards.
+test_runs() {
+    local began=$SECONDS
+    mkdir -p "$stand_in_dir/store"
+    on_cuda TANDEM_TEST_STORE="$stand_in_dir/store" -- python3 tools/cuda-stand-in/test_runs.py "$tandem" "$@"
+    echo "cuda: runs took $((SECONDS - began)) s" >&2
+}
+
 # test_cards: all kernels of a training step for each card, and their numbers on it.
 test_cards() {
     local card program
@@ -135,6 +144,7 @@ test_vulkan() {
 
 test_tools() {
     python3 tools/cuda-stand-in/test_emulator.py
+    python3 tools/cuda-stand-in/test_streams.py
     if [ -x "$stand_in_dir/nvcc/bin/ptxas" ]; then
         CUDA_STAND_IN_PTXAS="$stand_in_dir/nvcc/bin/ptxas" python3 tools/cuda-stand-in/test_driver.py
     else
@@ -144,7 +154,7 @@ test_tools() {
 
 what=${1:-all}
 [ $# -eq 0 ] || shift
-case $what in tools | cuda | vulkan | all | ci | launches | cards) ;; *) sed -n '2,17s/^# \?//p' "$0" >&2; exit 2 ;; esac
+case $what in tools | cuda | vulkan | all | ci | launches | runs | cards) ;; *) sed -n '2,18s/^# \?//p' "$0" >&2; exit 2 ;; esac
 case $what in tools | all | ci) test_tools ;; esac
 [ "$what" != tools ] || exit 0
 mkdir -p "$stand_in_dir"
@@ -162,7 +172,9 @@ case $what in
     cuda) test_cuda "$@" ;;
     vulkan) test_vulkan "$@" ;;
     ci)
-        TANDEM_TEST_QUICK=1 test_cuda "$@"
+        export TANDEM_TEST_QUICK=1
+        test_cuda "$@"
+        test_runs
         test_launches
         ;;
     launches)
@@ -170,8 +182,13 @@ case $what in
         count_launches "$@"
         ;;
     cards) test_cards ;;
+    runs)
+        build cuda >/dev/null
+        test_runs "$@"
+        ;;
     all)
         test_cuda
+        test_runs
         test_launches
         test_vulkan
         ;;

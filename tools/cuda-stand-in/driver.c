@@ -1,5 +1,4 @@
-// Start, contexts, streams, events, counters and injected errors. Streams are synchronous: a call returns when
-// its work is done, so events are always reached and a synchronisation never waits.
+// Start, contexts, counters, the log, names of errors and the lookup of functions.
 #define _GNU_SOURCE
 #include "driver.h"
 
@@ -7,13 +6,7 @@
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-
-// The newest CUDA version that the driver claims to support. `make_stand_in` compiles a driver of CUDA 12.0 too.
-#ifndef STAND_IN_VERSION
-#define STAND_IN_VERSION 12090
-#endif
 
 static FILE *call_log;
 static _Atomic uint64_t counts[COUNT_KINDS];
@@ -26,13 +19,17 @@ const char *working_directory(void) {
 __attribute__((constructor)) static void start(void) {
     char path[4096];
     mkdir(working_directory(), 0755);
-    snprintf(path, sizeof path, "%s/calls.log", working_directory());
+    const char *log = getenv("CUDA_STAND_IN_LOG");
+    if (log) snprintf(path, sizeof path, "%s", log);
+    else snprintf(path, sizeof path, "%s/calls.log", working_directory());
     call_log = fopen(path, "a");
     if (!call_log) {
         fprintf(stderr, "cuda stand-in: cannot write %s\n", path);
         abort();
     }
     setvbuf(call_log, NULL, _IOLBF, 0);
+    start_faults();
+    start_streams();
 }
 
 __attribute__((destructor)) static void stop(void) {
@@ -49,24 +46,18 @@ void note(const char *format, ...) {
     fprintf(call_log, "%s\n", line);
 }
 
+void refuse(const char *variable, const char *value) {
+    fprintf(stderr, "cuda stand-in: %s=%s is not understood, see README.md\n", variable, value);
+    abort();
+}
+
 void count(Count kind, uint64_t amount) { atomic_fetch_add(&counts[kind], amount); }
+uint64_t counted(Count kind) { return counts[kind]; }
 
 // For tests: the counters so far, at most `length` of them.
 __attribute__((visibility("default"))) int cuda_stand_in_counts(uint64_t *values, int length) {
     for (int i = 0; i < length && i < COUNT_KINDS; i++) values[i] = counts[i];
     return COUNT_KINDS;
-}
-
-// CUDA_STAND_IN_FAIL=alloc:N, launch:N or lost:N. The N-th call fails; a lost card fails from then on.
-CUresult injected(Count kind) {
-    const char *wanted = getenv("CUDA_STAND_IN_FAIL");
-    if (!wanted) return OK;
-    const char *colon = strchr(wanted, ':');
-    uint64_t at = colon ? strtoull(colon + 1, NULL, 10) : 0;
-    if (kind == COUNT_ALLOC && !strncmp(wanted, "alloc:", 6) && counts[kind] == at) return OUT_OF_MEMORY;
-    if (kind == COUNT_LAUNCH && !strncmp(wanted, "launch:", 7) && counts[kind] == at) return LAUNCH_FAILED;
-    if (!strncmp(wanted, "lost:", 5) && counts[COUNT_LAUNCH] >= at) return LAUNCH_FAILED;
-    return OK;
 }
 
 API cuInit(unsigned flags) {
@@ -83,6 +74,8 @@ API cuDriverGetVersion(int *version) {
 
 __thread Context *current_context;
 static Context contexts[MAX_CARDS];
+
+CUresult context_failure(void) { return current_context ? current_context->failure : INVALID_CONTEXT; }
 
 API cuDevicePrimaryCtxRetain(void **context, CUdevice device) {
     if (!card(device)) return INVALID_DEVICE;
@@ -121,118 +114,25 @@ API cuCtxGetDevice(CUdevice *device) {
     return OK;
 }
 
-API cuCtxSynchronize(void) {
-    count(COUNT_SYNC, 1);
-    return injected(COUNT_SYNC);
-}
-
 API cuCtxGetStreamPriorityRange(int *least, int *greatest) {
     *least = 0;
     *greatest = -5;
     return OK;
 }
 
-// Streams.
-
-API cuStreamCreateWithPriority(void **stream, unsigned flags, int priority) {
-    static atomic_int streams;
-    (void)flags, (void)priority;
-    if (!current_context) return INVALID_CONTEXT;
-    Stream *made = calloc(1, sizeof *made);
-    made->context = current_context;
-    made->id = ++streams;
-    *stream = made;
-    return OK;
-}
-
-API cuStreamCreate(void **stream, unsigned flags) { return cuStreamCreateWithPriority(stream, flags, 0); }
-
-API cuStreamDestroy_v2(void *stream) {
-    free(stream);
-    return OK;
-}
-
-API cuStreamSynchronize(void *stream) {
-    (void)stream;
-    count(COUNT_SYNC, 1);
-    return injected(COUNT_SYNC);
-}
-
-API cuStreamQuery(void *stream) {
-    (void)stream;
-    return injected(COUNT_SYNC);
-}
-
-API cuStreamWaitEvent(void *stream, void *event, unsigned flags) {
-    (void)stream, (void)event, (void)flags;
-    return OK;
-}
-
-// Events.
-
-typedef struct {
-    double at;
-    int recorded;
-} Event;
-
-static double clock_now;
-static pthread_mutex_t clock_lock = PTHREAD_MUTEX_INITIALIZER;
-
-void advance_clock(double milliseconds) {
-    pthread_mutex_lock(&clock_lock);
-    clock_now += milliseconds;
-    pthread_mutex_unlock(&clock_lock);
-}
-
-API cuEventCreate(void **event, unsigned flags) {
-    (void)flags;
-    *event = calloc(1, sizeof(Event));
-    return OK;
-}
-
-API cuEventDestroy_v2(void *event) {
-    free(event);
-    return OK;
-}
-
-API cuEventRecord(void *event, void *stream) {
-    (void)stream;
-    *(Event *)event = (Event){.at = clock_now, .recorded = 1};
-    return OK;
-}
-
-API cuEventQuery(void *event) {
-    (void)event;
-    return injected(COUNT_SYNC);
-}
-
-API cuEventSynchronize(void *event) {
-    (void)event;
-    count(COUNT_SYNC, 1);
-    return injected(COUNT_SYNC);
-}
-
-API cuEventElapsedTime(float *milliseconds, void *from, void *to) {
-    Event *a = from, *b = to;
-    if (!a->recorded || !b->recorded) return INVALID_HANDLE;
-    *milliseconds = (float)(b->at - a->at);
-    return OK;
-}
-
-#if STAND_IN_VERSION >= 12080
-API cuEventElapsedTime_v2(float *milliseconds, void *from, void *to) {
-    return cuEventElapsedTime(milliseconds, from, to);
-}
-#endif
-
 // Errors, and the lookup of functions.
 
 API cuGetErrorName(CUresult result, const char **name) {
     switch (result) {
+    case OK: *name = "CUDA_SUCCESS"; break;
     case OUT_OF_MEMORY: *name = "CUDA_ERROR_OUT_OF_MEMORY"; break;
     case INVALID_PTX: *name = "CUDA_ERROR_INVALID_PTX"; break;
     case ILLEGAL_ADDRESS: *name = "CUDA_ERROR_ILLEGAL_ADDRESS"; break;
     case OUT_OF_RESOURCES: *name = "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES"; break;
+    case ECC_UNCORRECTABLE: *name = "CUDA_ERROR_ECC_UNCORRECTABLE"; break;
+    case NOT_READY: *name = "CUDA_ERROR_NOT_READY"; break;
+    case LAUNCH_TIMEOUT: *name = "CUDA_ERROR_LAUNCH_TIMEOUT"; break;
+    case UNKNOWN: *name = "CUDA_ERROR_UNKNOWN"; break;
     case LAUNCH_FAILED: *name = "CUDA_ERROR_LAUNCH_FAILED"; break;
     default: *name = "CUDA_ERROR_OF_THE_STAND_IN"; break;
     }

@@ -16,11 +16,16 @@ typedef const char *(*Run)(const unsigned *grid, const unsigned *block, unsigned
 typedef const char *(*Cost)(const unsigned *grid, const unsigned *block, unsigned shared, void **params,
                             void (*range_of)(uint64_t, uint64_t *, uint64_t *), double *costs);
 
+#define MAX_PARAMS 128
+
 typedef struct {
     uint64_t hash;
+    char *ptx;
     char name[256];
     // What ptxas reports; registers are 0 without it.
     int registers, shared, stack, spilled;
+    // Bytes of each parameter.
+    int param_sizes[MAX_PARAMS], params;
     Run run;
     Cost cost;
     // A translated kernel has static state.
@@ -139,8 +144,10 @@ static CUresult translate(Module *module) {
 static _Atomic int counts_costs;
 
 // For kernel reports: from now on, or no longer, one block of each launch is computed to count its costs.
+// Earlier launches are done when it returns.
 __attribute__((visibility("default"))) void cuda_stand_in_count_costs(int on) {
     counts_costs = on;
+    wait_for_all();
     note("costs %s", on ? "begin" : "end");
 }
 
@@ -179,12 +186,13 @@ static CUresult load(Module **result, const char *ptx) {
     if ((*result = loaded(hash))) return OK;
     Module *module = calloc(1, sizeof *module);
     module->hash = hash;
+    module->ptx = strdup(ptx);
     pthread_mutex_init(&module->running, NULL);
     path_of(path, sizeof path, hash, ".ptx");
     if (access(path, F_OK) && write_file(path, ptx)) return INVALID_PTX;
     CUresult failure = check_ptx(module, ptx);
     if (!failure && is_executed()) failure = translate(module);
-    if (failure) return free(module), failure;
+    if (failure) return free(module->ptx), free(module), failure;
     if (modules_used == modules_room) {
         modules_room = modules_room ? 2 * modules_room : 256;
         modules = realloc(modules, modules_room * sizeof *modules);
@@ -195,7 +203,8 @@ static CUresult load(Module **result, const char *ptx) {
 }
 
 API cuModuleLoadData(void **module, const void *image) {
-    if (!current_context) return INVALID_CONTEXT;
+    CUresult failure = context_failure();
+    if (failure) return failure;
     pthread_mutex_lock(&lock);
     CUresult result = load((Module **)module, image);
     pthread_mutex_unlock(&lock);
@@ -207,17 +216,33 @@ API cuModuleUnload(void *module) {
     return OK;
 }
 
+// Reads the sizes of the parameters, such as `.param .u64 a` and `.param .align 64 .b8 b[128]`, up to the closing
+// parenthesis; -1 for what it does not know.
+static int read_params(Module *module, const char *at) {
+    const char *end = strchr(at, ')');
+    module->params = 0;
+    for (at = strstr(at, ".param"); at && end && at < end; at = strstr(at + 1, ".param")) {
+        const char *stop = at + strcspn(at, ",)");
+        int size = 0, count = 1;
+        for (const char *word = at + 6; word < stop; word++) {
+            int bits;
+            if (*word == '.' && strchr("bufs", word[1]) && sscanf(word + 2, "%d", &bits) == 1) size = bits / 8;
+            if (*word == '[') count = atoi(word + 1);
+        }
+        if (!size || count <= 0 || module->params == MAX_PARAMS) return -1;
+        module->param_sizes[module->params++] = size * count;
+    }
+    return end ? 0 : -1;
+}
+
 // One kernel for each module, as the compiler of the program writes them.
 API cuModuleGetFunction(void **function, void *handle, const char *name) {
     Module *module = handle;
-    char path[4096], line[65536], entry[300];
+    char entry[300];
     snprintf(entry, sizeof entry, ".entry %s(", name);
-    path_of(path, sizeof path, module->hash, ".ptx");
-    FILE *file = fopen(path, "r");
-    int found = 0;
-    while (file && fgets(line, sizeof line, file)) found |= strstr(line, entry) != NULL;
-    if (file) fclose(file);
+    const char *found = strstr(module->ptx, entry);
     if (!found) return NOT_FOUND;
+    if (read_params(module, found + strlen(entry))) return INVALID_PTX;
     snprintf(module->name, sizeof module->name, "%s", name);
     note("module %016lx %s registers %d shared %d stack %d spilled %d", module->hash, name, module->registers,
          module->shared, module->stack, module->spilled);
@@ -251,33 +276,62 @@ static int is_measurement(const char *name) {
     return strstr(name, "launch_overhead") || strstr(name, "throughput") || strstr(name, "prime_buffer");
 }
 
-API cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,
-                   unsigned block_z, unsigned shared, void *handle, void **params, void **extra) {
-    Module *module = function;
-    Stream *stream = handle;
-    (void)extra;
-    if (!current_context || (stream && stream->context != current_context)) return INVALID_CONTEXT;
-    unsigned grid[3] = {grid_x, grid_y, grid_z}, block[3] = {block_x, block_y, block_z};
-    count(COUNT_LAUNCH, 1);
-    note("launch device %d stream %d module %016lx %s grid %u %u %u block %u %u %u shared %u", current_context->device,
-         stream ? stream->id : 0, module->hash, module->name, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared);
-    CUresult failure = injected(COUNT_LAUNCH);
-    if (!failure) failure = check_launch(module, grid, block, shared);
-    if (failure) {
-        fprintf(stderr, "cuda stand-in: launch of %s fails with %d: grid %u %u %u, block %u %u %u, shared memory %u\n",
-                module->name, failure, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared);
-        return failure;
+// A launch in a queue. Parameters are copied at the call, as CUDA does.
+typedef struct {
+    Module *module;
+    unsigned grid[3], block[3], shared;
+    int counts_costs;
+    void *params[MAX_PARAMS];
+    char values[] __attribute__((aligned(16)));
+} Launch;
+
+static Launch *new_launch(Module *module, void **params) {
+    size_t size = 0, at = 0;
+    for (int i = 0; i < module->params; i++) size += (size_t)(module->param_sizes[i] + 15) / 16 * 16;
+    Launch *launch = calloc(1, sizeof *launch + size);
+    for (int i = 0; launch && i < module->params; i++) {
+        launch->params[i] = memcpy(launch->values + at, params[i], (size_t)module->param_sizes[i]);
+        at += (size_t)(module->param_sizes[i] + 15) / 16 * 16;
     }
+    return launch;
+}
+
+static CUresult run_launch(void *argument) {
+    Launch *launch = argument;
+    Module *module = launch->module;
     int measurement = is_measurement(module->name);
     // The tuner repeats a measurement that is shorter than 20 ms with more and more iterations. It reads the clock of the
     // card for launches, and that of the host for everything else.
     advance_clock(strstr(module->name, "launch_overhead") ? 1.0 : 0.005);
     if (strstr(module->name, "throughput")) usleep(21000);
-    if (counts_costs && !measurement) note_costs(module, grid, block, shared, params);
+    if (launch->counts_costs && !measurement) note_costs(module, launch->grid, launch->block, launch->shared, launch->params);
     if (measurement || !module->run || stopped) return OK;
     pthread_mutex_lock(&module->running);
-    const char *fault = module->run(grid, block, shared, params, range_of);
+    const char *fault = module->run(launch->grid, launch->block, launch->shared, launch->params, range_of);
     if (fault) fprintf(stderr, "cuda stand-in: %s (%016lx): %s\n", module->name, module->hash, fault);
     pthread_mutex_unlock(&module->running);
     return fault ? ILLEGAL_ADDRESS : OK;
+}
+
+API cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,
+                   unsigned block_z, unsigned shared, void *stream, void **params, void **extra) {
+    Module *module = function;
+    CUresult failure = context_failure();
+    if (failure) return failure;
+    if (extra) return NOT_SUPPORTED;
+    unsigned grid[3] = {grid_x, grid_y, grid_z}, block[3] = {block_x, block_y, block_z};
+    count(COUNT_LAUNCH, 1);
+    note("launch device %d stream %d module %016lx %s grid %u %u %u block %u %u %u shared %u", current_context->device,
+         stream_id(stream), module->hash, module->name, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared);
+    if ((failure = check_launch(module, grid, block, shared))) {
+        fprintf(stderr, "cuda stand-in: launch of %s fails with %d: grid %u %u %u, block %u %u %u, shared memory %u\n",
+                module->name, failure, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared);
+        return failure;
+    }
+    Launch *launch = new_launch(module, params);
+    if (!launch) return OUT_OF_MEMORY;
+    launch->module = module, launch->shared = shared, launch->counts_costs = counts_costs;
+    memcpy(launch->grid, grid, sizeof grid);
+    memcpy(launch->block, block, sizeof block);
+    return submit(stream, WORK_LAUNCH, module->name, run_launch, launch, injected(COUNT_LAUNCH));
 }

@@ -6,6 +6,7 @@
 
 mod driver_counts;
 mod error;
+mod reason;
 #[cfg(feature = "kernel-cache")]
 mod kernel_cache;
 #[cfg(feature = "wgpu")]
@@ -17,7 +18,7 @@ mod nvidia;
 #[cfg(feature = "rocm")]
 mod amd;
 
-pub use driver_counts::{DriverCounts, stop_computing, with_costs};
+pub use driver_counts::{DriverCounts, delay_work, stop_computing, with_costs};
 pub use error::DeviceError;
 
 use crate::inventory::FoundDevice;
@@ -38,7 +39,7 @@ pub const OLDEST_CUDA: &str = "12.0";
 ///
 /// The caller must discard whatever `work` could have left incomplete.
 pub fn guarded<T>(doing: &'static str, work: impl FnOnce() -> T) -> Result<T, DeviceError> {
-    catch_panic(work).map_err(|why| DeviceError::Broke { doing, why })
+    catch_panic(work).map_err(|why| DeviceError::broke(doing, &why))
 }
 
 /// A compute backend. Each except the CPU is a cargo feature of the same name.
@@ -371,10 +372,7 @@ pub fn compiles_kernels(device: &Device) -> bool {
 
 /// Waits until a device has finished all queued work, and returns its errors.
 pub fn wait_for(device: &Device, doing: &'static str) -> Result<(), DeviceError> {
-    let failed = |why: burn::tensor::ExecutionError| {
-        let why = why.to_string();
-        DeviceError::Broke { doing, why }
-    };
+    let failed = |why: burn::tensor::ExecutionError| DeviceError::broke(doing, &why.to_string());
     guarded(doing, || device.sync())?.map_err(failed)
 }
 

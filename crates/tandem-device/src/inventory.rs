@@ -162,6 +162,8 @@ impl Inventory {
     }
 }
 
+const NEWER_DRIVER: &str = "install driver 525 or newer (`nvidia-smi` prints the version)";
+
 fn detect_devices(backend: Backend) -> BackendReport {
     let (devices, error) = match enumerate(backend) {
         Ok(devices) => (devices, None),
@@ -178,6 +180,7 @@ fn detect_devices(backend: Backend) -> BackendReport {
             Some(format!("cargo build --release -p tandem --features {backend}"))
         }
         DeviceError::NoDriver { backend, .. } => Some(format!("install {}", backend.driver())),
+        DeviceError::OldDriver { .. } => Some(NEWER_DRIVER.into()),
         other => other.hint(),
     });
     BackendReport { backend, built, devices, trouble: error.map(|e| e.to_string()), hint }

@@ -244,7 +244,8 @@ fn choose_backend(asked: &DeviceSettings, found: &Inventory) -> Result<Backend, 
     }
     match report {
         Some(report) if report.devices.is_empty() && backend != Backend::Cpu => {
-            Err(PlacementError::BackendEmpty { backend, trouble: report.trouble.clone() })
+            let (trouble, way_out) = (report.trouble.clone(), report.hint.clone());
+            Err(PlacementError::BackendEmpty { backend, trouble, way_out })
         }
         _ => Ok(backend),
     }

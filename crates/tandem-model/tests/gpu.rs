@@ -10,6 +10,8 @@ mod gpu {
     #[cfg(feature = "cuda")]
     pub mod kernel_cache;
     #[cfg(feature = "cuda")]
+    pub mod late_work;
+    #[cfg(feature = "cuda")]
     pub mod memory_phases;
     pub mod real_voice;
 }
@@ -439,6 +441,12 @@ fn drivers_since_cuda_12_0_work_and_older_ones_are_refused() {
             let error = open(id).unwrap_err();
             assert_eq!(error, DeviceError::OldDriver { found: "11.8".into() });
             assert!(error.hint().unwrap().contains("525"));
+            let settings = DeviceSettings {
+                backend: BackendChoice::Only(BACKEND),
+                ..DeviceSettings::default()
+            };
+            let refused = Placement::decide(&settings, &Inventory::detect()).unwrap_err();
+            assert!(refused.hint().unwrap().starts_with("install driver 525"), "{refused:?}");
         }
         _ => {
             let drivers = env::var("CUDA_STAND_IN_DRIVERS").expect("scripts/cuda_tests.sh sets it");

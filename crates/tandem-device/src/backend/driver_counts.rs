@@ -4,7 +4,7 @@
 //! `tools/cuda-stand-in` counts; NVIDIA's own has no such functions. Loads nothing.
 
 use serde::Serialize;
-use std::ffi::{CStr, c_int, c_void};
+use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ops::Sub;
 
 /// Calls since the program started, or between two moments.
@@ -75,6 +75,18 @@ pub fn stop_computing() {
             stop();
         }
     }
+}
+
+/// From now on work of the stand-in driver is late by random times of at most these, such as `launch=50us,copy=2ms`; none
+/// without text. Returns whether the driver can do that.
+pub fn delay_work(delays: &CStr, seed: u64) -> bool {
+    // SAFETY: the function of faults.c reads a string that ends with a zero, and a number.
+    unsafe {
+        let Some(delay) = function(c"cuda_stand_in_delay") else { return false };
+        let delay: extern "C" fn(*const c_char, u64) = std::mem::transmute(delay);
+        delay(delays.as_ptr(), seed);
+    }
+    true
 }
 
 /// Writes the costs of every launch during `work` into the log of the stand-in driver, for

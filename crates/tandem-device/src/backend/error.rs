@@ -1,5 +1,6 @@
 //! What can fail with a device, with a hint.
 
+use super::reason::in_one_line;
 use super::{Backend, DeviceId};
 use tandem_units::Hint;
 
@@ -43,6 +44,13 @@ pub enum DeviceError {
         doing: &'static str,
         why: String,
     },
+}
+
+impl DeviceError {
+    /// From what the device library says.
+    pub fn broke(doing: &'static str, why: &str) -> DeviceError {
+        DeviceError::Broke { doing, why: in_one_line(why) }
+    }
 }
 
 impl Hint for DeviceError {

@@ -35,6 +35,8 @@ pub enum PlacementError {
         backend: Backend,
         /// Why, if known.
         trouble: Option<String>,
+        /// How to get one, if known.
+        way_out: Option<String>,
     },
     /// Mel frames need all bits of 32-bit floats.
     #[error("mel frames cannot be computed on {device}: it would multiply in TF32")]
@@ -65,10 +67,9 @@ impl Hint for PlacementError {
                  --model-gpu 1,3` for two"
                     .into(),
             ),
-            Self::BackendEmpty { backend, .. } => Some(format!(
-                "install {}, or leave `--backend` out to use the best available one; `tandem \
-                 devices` lists all",
-                backend.driver()
+            Self::BackendEmpty { backend, way_out, .. } => Some(format!(
+                "{}, or leave `--backend` out to use the best available one; `tandem devices` lists all",
+                way_out.clone().unwrap_or_else(|| format!("install {}", backend.driver()))
             )),
             Self::MelInTf32 { .. } => Some(
                 "leave out `--mel-on device`, name two GPUs with `--data-gpu` and `--model-gpu`, or use \

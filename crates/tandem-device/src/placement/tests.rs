@@ -164,6 +164,19 @@ fn a_named_backend_is_never_replaced() {
     assert!(error.hint().unwrap().contains("libcuda.so"));
 }
 
+/// A driver that is too old is not one that is missing.
+#[test]
+fn a_backend_without_devices_says_its_own_way_out() {
+    let mut found = machine(&[cuda(&[])]);
+    for report in &mut found.backends {
+        report.hint = Some("install driver 525 or newer".into());
+    }
+    let backend = BackendChoice::Only(Backend::Cuda);
+    let settings = DeviceSettings { backend, ..DeviceSettings::default() };
+    let hint = Placement::decide(&settings, &found).unwrap_err().hint().unwrap();
+    assert!(hint.starts_with("install driver 525 or newer, or leave `--backend` out"), "{hint}");
+}
+
 #[track_caller]
 fn limits(memory: &[u64], pair: (usize, usize), isolation: Isolation) -> (u64, u64) {
     let found = machine(&[cuda(memory)]);

@@ -75,10 +75,8 @@ pub fn choose_mel_place(
         let made = on_device.extract(&batch)?;
         let values = guarded("reading mel frames", || made.try_into_vec_as::<f32>())?;
         let took = until.elapsed();
-        let values = values.map_err(|error| DeviceError::Broke {
-            doing: "reading mel frames",
-            why: error.to_string(),
-        })?;
+        let failed = |why: &str| DeviceError::broke("reading mel frames", why);
+        let values = values.map_err(|error| failed(&error.to_string()))?;
         // The first round compiles and tunes kernels; values are compared in it.
         if round == 0 {
             difference = largest_difference(&host.values, &values);

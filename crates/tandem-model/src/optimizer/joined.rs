@@ -71,8 +71,8 @@ impl Joined {
         let of = |place: &Place| gradients[place.weight].clone().expect("checked by `holds`");
         let gradients: Vec<_> = self.groups.iter().map(|group| group.join(of)).collect();
         let squares = gradients.iter().map(|gradient| {
-            // In rows, so that it is not up to the tuner whether one block of threads sums a whole buffer.
-            let rows = [ALIGNMENT, gradient.dims()[0] / ALIGNMENT];
+            // Many short rows: a row is summed by one block of threads, so few long ones leave most of a card idle.
+            let rows = [gradient.dims()[0] / ALIGNMENT, ALIGNMENT];
             gradient.clone().square().reshape(rows).sum_dim(1).sum()
         });
         let squares = squares.reduce(|sum, one| sum + one).expect("a weight has a gradient");

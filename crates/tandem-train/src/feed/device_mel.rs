@@ -46,7 +46,7 @@ impl DevicePreprocess {
         }
         let frames = self.mel.extract(&self.sounds)?;
         let values = guarded(READING, || frames.try_into_vec_as::<f32>())?;
-        Ok(values.map_err(|error| DeviceError::Broke { doing: READING, why: error.to_string() })?)
+        Ok(values.map_err(|error| DeviceError::broke(READING, &error.to_string()))?)
     }
 
     fn fill_batch(

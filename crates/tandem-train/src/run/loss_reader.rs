@@ -1,17 +1,18 @@
 //! Reads losses back from the device, on a thread of its own: the training thread passes tensors on
 //! and never waits.
 //!
-//! In: scalar tensors and promises. Out: their values through the promises; and how many steps in a row
-//! had a non-finite gradient. Without room the promises are dropped, and the record says that the
-//! values are missing.
+//! In: scalar tensors and promises. Out: their values through the promises; how many steps in a row had a
+//! non-finite gradient; and whether the device failed: work is asynchronous, so a read is the first to know.
+//! Without room the promises are dropped, and the record says that the values are missing.
 
 use crate::TrainError;
 use crate::run::join::{ProgressCounter, Stuck, join_within};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
+use tandem_device::backend::{DeviceError, guarded};
 use tandem_model::Tensor;
 use tandem_telemetry::Recorder;
 use tandem_telemetry::event::{Loss, Warning};
@@ -34,6 +35,7 @@ pub struct LossReader {
     sender: Option<SyncSender<Reading>>,
     thread: Option<JoinHandle<()>>,
     non_finite_in_a_row: Arc<AtomicU32>,
+    failure: Arc<OnceLock<DeviceError>>,
     progress: ProgressCounter,
 }
 
@@ -43,12 +45,18 @@ impl LossReader {
         let (sender, readings) = sync_channel(ROOM);
         let non_finite_in_a_row = Arc::new(AtomicU32::new(0));
         let (non_finite, progress) = (non_finite_in_a_row.clone(), ProgressCounter::default());
-        let counter = progress.clone();
+        let (counter, failure) = (progress.clone(), Arc::new(OnceLock::new()));
+        let failed = failure.clone();
         let thread = std::thread::Builder::new()
             .name("tandem-losses".into())
-            .spawn(move || read_all(readings, &non_finite, &counter, &recorder))
+            .spawn(move || {
+                if let Err(error) = read_all(readings, &non_finite, &counter, &recorder) {
+                    let _ = failed.set(error);
+                }
+            })
             .map_err(TrainError::Thread)?;
-        Ok(LossReader { sender: Some(sender), thread: Some(thread), non_finite_in_a_row, progress })
+        let (sender, thread) = (Some(sender), Some(thread));
+        Ok(LossReader { sender, thread, non_finite_in_a_row, failure, progress })
     }
 
     /// Promises the numbers of a step's tensors.
@@ -78,12 +86,17 @@ impl LossReader {
         self.non_finite_in_a_row.load(Ordering::Relaxed)
     }
 
+    /// Why a loss could not be read. The device has failed then: no later step computes anything.
+    pub fn failure(&self) -> Option<DeviceError> {
+        self.failure.get().cloned()
+    }
+
     /// Reads what is left and ends.
     pub fn finish(mut self) -> Result<(), TrainError> {
         self.sender = None;
         let Some(thread) = self.thread.take() else { return Ok(()) };
         let why = match join_within(thread, &self.progress, SLOWEST_READ) {
-            Ok(()) => return Ok(()),
+            Ok(()) => return self.failure().map_or(Ok(()), |error| Err(error.into())),
             Err(Stuck::Panicked(message)) => message,
             Err(Stuck::NoProgress(limit)) => {
                 format!("the device gave no loss for {} s", limit.as_secs())
@@ -98,16 +111,14 @@ fn read_all(
     non_finite: &AtomicU32,
     progress: &ProgressCounter,
     recorder: &Recorder,
-) {
+) -> Result<(), DeviceError> {
     for Reading { step, values, gradient } in readings {
         progress.advance();
         for (tensor, promise) in values {
-            if let Some(value) = scalar(tensor) {
-                promise.set(value);
-            }
+            promise.set(scalar(tensor)?);
         }
         let (tensor, promise) = gradient;
-        let Some(norm) = scalar(tensor) else { continue };
+        let norm = scalar(tensor)?;
         promise.set(norm);
         if norm.is_finite() {
             non_finite.store(0, Ordering::Relaxed);
@@ -117,8 +128,13 @@ fn read_all(
             recorder.send(Warning { code: "non_finite_gradient".into(), text });
         }
     }
+    Ok(())
 }
 
-fn scalar(tensor: Tensor<1>) -> Option<f32> {
-    tensor.try_into_vec_as::<f32>().ok()?.first().copied()
+fn scalar(tensor: Tensor<1>) -> Result<f32, DeviceError> {
+    const DOING: &str = "reading the losses";
+    let values = guarded(DOING, || tensor.try_into_vec_as::<f32>())?;
+    let failed = |why: &str| DeviceError::broke(DOING, why);
+    let values = values.map_err(|error| failed(&error.to_string()))?;
+    values.first().copied().ok_or_else(|| failed("a loss has no value"))
 }

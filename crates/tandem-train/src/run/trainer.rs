@@ -342,6 +342,9 @@ impl Trainer {
         if let Some(error) = self.feed.row_failures.error() {
             return Err(error);
         }
+        if let Some(error) = self.services.losses.failure() {
+            return Err(error.into());
+        }
         let steps = self.services.losses.non_finite_in_a_row();
         if steps >= self.settings.nan_limit {
             return Err(TrainError::NonFinite { steps, step: self.train_state.step });

@@ -211,6 +211,9 @@ impl VocoderTrainer {
         if let Some(error) = self.feed.row_failures.error() {
             return Err(error);
         }
+        if let Some(error) = self.losses.failure() {
+            return Err(error.into());
+        }
         let steps = self.losses.non_finite_in_a_row();
         if steps >= self.settings.nan_limit {
             return Err(TrainError::NonFinite { steps, step: self.train_state.step });

@@ -138,7 +138,7 @@ fn true_magnitudes_guide_the_search_to_the_recording() {
     samples.resize(crate::vocoder::samples_of(frames, &SPEECH).0, 0.0);
     let truth = magnitudes_of(&samples, frames);
     let mut vocoder = vocoder(GriffinLimConfig::SPEECH);
-    let mut error = |samples: &[f32]| convergence(&magnitudes_of(samples, frames), &truth);
+    let error = |samples: &[f32]| convergence(&magnitudes_of(samples, frames), &truth);
     let alone = error(&vocoder.synthesize(mel.values()).unwrap());
     let guided = error(&vocoder.guided(truth.clone(), mel.values()));
     assert!(guided < 0.6 * alone, "{guided} guided, {alone} alone");

@@ -71,6 +71,14 @@ impl Transform {
         self.settle(&[sum]);
     }
 
+    /// Sets the samples of `frames` frames.
+    #[cfg(test)]
+    pub fn start_from(&mut self, frames: usize, samples: &[f32]) {
+        self.lay_out(frames);
+        self.samples.copy_from_slice(samples);
+        self.pad();
+    }
+
     /// Sets the samples from their own spectra. `change` modifies the spectrum of a frame, given what it kept of this
     /// frame in the previous round. `kept` has a row for each frame, `memory` is what a thread needs.
     pub fn round<M>(

@@ -10,11 +10,13 @@ use crate::gradients::GradientSum;
 use crate::mel_scale::MelScale;
 use crate::optimizer::{Optimizer, StepSettings};
 use crate::trained_voice::{EMA, tensor_set};
+use crate::vocoder::samples_of;
 use crate::weights::{weights_of, with_weights};
 use burn::module::Module;
 use burn::tensor::{DType, Tensor};
 use tandem_data::audio::Sound;
 use tandem_data::audio::mel::MelExtractor;
+use tandem_units::Seed;
 
 const MEL: MelConfig = MelConfig::SPEECH_22K;
 

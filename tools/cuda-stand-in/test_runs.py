@@ -1,0 +1,200 @@
+#!/usr/bin/env python3
+"""Whole runs of `tandem train` on two stand-in cards: test_runs.py TANDEM [TEST...]
+
+scripts/cuda_tests.sh sets the variables of the driver. Data work is on card 0 and the model on card 1. The runs share
+one store of tuned kernels. Nothing here depends on how long anything took: overlap is read from the order in the driver's log.
+"""
+import json
+import math
+import os
+import re
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+
+STEPS, SAVED_EVERY, FAILING_STEPS = 6, 2, 90
+# No alignment by the model, as at the start of every run: nothing but the losses is read from the model's card.
+FLAT = ("--align-flat-start", "300")
+LATE = "launch=60us,copy=3ms,set=300us,event=200us,free=300us"
+QUICK = "TANDEM_TEST_QUICK" in os.environ
+
+
+def write_corpus(directory):
+    """Eight short tones, all of one shape."""
+    rate, samples = 22050, 9000
+    os.makedirs(os.path.join(directory, "wavs"))
+    for row, name in enumerate("abcdefgh"):
+        wave = [int(13000 * math.sin(at * math.tau * (220 + 40 * row) / rate)) for at in range(samples)]
+        data = struct.pack(f"<{samples}h", *wave)
+        head = struct.pack("<4sI8sIHHIIHH4sI", b"RIFF", 36 + len(data), b"WAVEfmt ", 16, 1, 1, rate, 2 * rate, 2, 16, b"data", len(data))
+        with open(os.path.join(directory, "wavs", f"{name}.wav"), "wb") as file:
+            file.write(head + data)
+    with open(os.path.join(directory, "metadata.csv"), "w", encoding="utf-8") as file:
+        file.writelines(f"{name}|hello there|hello there\n" for name in "abcdefgh")
+
+
+class Run:
+    """One run: its directory, exit code and messages, and what the driver logged."""
+
+    def __init__(self, place, name, *flags, **variables):
+        self.directory, self.log = os.path.join(place, name), os.path.join(place, f"{name}.log")
+        command = [
+            sys.argv[1], "train", "--train-data", os.path.join(place, "corpus"), "--model-size", "micro", "--batch-size", "4",
+            "--num-workers", "1", "--no-adapt", "--backend", "cuda", "--data-gpu", "0", "--model-gpu", "1", "--mel-on", "host",
+            "--align-every", "2", "--align-lag", "2",
+            "--checkpoint-every", str(SAVED_EVERY), "--checkpoint-dir", self.directory,
+            *flags, *([] if "--max-steps" in flags else ["--max-steps", str(STEPS)]),
+            *([] if FLAT[0] in flags else [FLAT[0], "2"]),
+        ]
+        driver = {f"CUDA_STAND_IN_{key}": value for key, value in variables.items()}
+        # Every wait of the driver ends before this.
+        environment = {**os.environ, "XDG_CACHE_HOME": os.environ["TANDEM_TEST_STORE"], "CUDA_STAND_IN_LOG": self.log, **driver}
+        ran = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600, check=False)
+        self.code, self.said = ran.returncode, ran.stderr
+        if "TANDEM_TEST_SHOW" in os.environ:
+            print(f"{name}: exit code {self.code}", ran.stderr[-3000:], sep="\n", file=sys.stderr)
+
+    def losses(self):
+        """The total of each step; none where it was not read. A resumed run has a record of its own."""
+        records = sorted((name for name in os.listdir(self.directory) if name.endswith(".jsonl")), key=len)
+        with open(os.path.join(self.directory, records[-1]), encoding="utf-8") as file:
+            events = [json.loads(line) for line in file]
+        return {event["step"]: event["losses"].get("total") for event in events if event["event"] == "step"}
+
+    def checkpoints(self):
+        return sorted(name for name in os.listdir(self.directory) if re.fullmatch(r"step-\d+", name))
+
+    def trace(self):
+        with open(self.log, encoding="utf-8") as file:
+            return [line.split() for line in file if line.startswith(("begin ", "end ", "sync "))]
+
+
+def training_launches(trace):
+    """The stream of the training thread, which is that with the most launches of card 1, and where they begin."""
+    launches = [(line[4], at) for at, line in enumerate(trace) if line[:3] == ["begin", "device", "1"] and line[5] == "launch"]
+    streams = [stream for stream, _ in launches]
+    training = max(set(streams), key=streams.count)
+    return training, [at for stream, at in launches if stream == training]
+
+
+class Runs(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.temporary = tempfile.TemporaryDirectory()
+        cls.place = cls.temporary.name
+        write_corpus(os.path.join(cls.place, "corpus"))
+        # The first run of a build fills the store of kernels.
+        cls.quiet = Run(cls.place, "quiet")
+        assert cls.quiet.code == 0, cls.quiet.said
+        # Shared by the tests, by seed.
+        cls.late = {}
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.temporary.cleanup()
+
+    def late_run(self, seed):
+        if seed not in self.late:
+            self.late[seed] = self.run_with(f"late-{seed}", DELAY=LATE, SEED=seed, TRACE="1")
+        run = self.late[seed]
+        self.assertEqual(run.code, 0, run.said)
+        return run
+
+    def run_with(self, name, *flags, **variables):
+        return Run(self.place, name, *flags, **variables)
+
+    def assert_same(self, one, other, at_least):
+        """The losses of the steps that two runs have in common. What the library fuses depends on the timing of several
+        threads, and which kernels it takes on whether they are tuned, and with both the last digits. The test
+        `late_work_changes_no_bit_of_a_loss` compares bits, with one thread."""
+        common = [step for step, loss in one.items() if loss is not None and other.get(step) is not None]
+        self.assertGreaterEqual(len(common), at_least)
+        for step in common:
+            self.assertAlmostEqual(one[step] / other[step], 1, delta=1e-5, msg=f"step {step}")
+
+    def test_late_work_changes_no_result(self):
+        for seed in ("1",) if QUICK else ("1", "2", "3"):
+            self.assert_same(self.late_run(seed).losses(), self.quiet.losses(), STEPS)
+
+    def test_training_goes_on_while_a_batch_is_copied(self):
+        trace = self.late_run("1").trace()
+        training, launches = training_launches(trace)
+        copying, during = set(), 0
+        for what, _, device, _, stream, kind, *_ in trace:
+            if what == "sync":
+                continue
+            if kind == "copy" and stream != training:
+                (copying.add if what == "begin" else copying.discard)(stream)
+            elif kind == "launch" and stream == training and what == "end":
+                during += bool(copying)
+        self.assertGreater(during, 100, "launches of the training stream that ended during a copy of another")
+        print(f"{during} of {len(launches)} launches of training ended during copies of other streams", file=sys.stderr)
+
+    def test_training_waits_for_nothing(self):
+        trace = self.late_run("1").trace()
+        training, launches = training_launches(trace)
+        # The second half is after the warm-up, which waits.
+        middle, last = launches[len(launches) // 2], launches[-1]
+        # The thread that trains is the first of the program; that of the library submits the work of a card.
+        waits = [at for at, line in enumerate(trace[:last]) if line[0] == "sync" and (line[6] == "main" or line[4] == training)]
+        self.assertTrue(any(at < middle for at in waits))
+        self.assertEqual([trace[at] for at in waits if at >= middle], [])
+
+    def assert_ends_and_resumes(self, run, named, repeated=1):
+        """Exit code 2 with one error that names what happened; the last checkpoint is whole: a run resumed from it repeats
+        the steps after it."""
+        self.assertEqual(run.code, 2, run.said)
+        for text in ("error: ", "hint: ", named):
+            self.assertIn(text, run.said)
+        for text in ("panicked", "acktrace"):
+            self.assertNotIn(text, run.said)
+        before = run.losses()
+        self.assertLess(max(before), FAILING_STEPS // 2, "the run ends soon after the failure")
+        saved = run.checkpoints()
+        self.assertTrue(saved, run.said)
+        last = int(saved[-1][5:]) + 2
+        resumed = self.run_with(os.path.basename(run.directory), "--resume", "--max-steps", str(last), *FLAT)
+        self.assertEqual(resumed.code, 0, resumed.said)
+        self.assertEqual(list(resumed.losses()), [last - 1, last])
+        if repeated is not None:
+            self.assert_same(resumed.losses(), before, repeated)
+
+    def after_the_first_checkpoint(self, name, failure):
+        at = os.path.join(self.place, name, "step-*", "manifest.json")
+        # More steps than it reaches. Learning rates are the same: they rise until step 100 in any case.
+        return self.run_with(name, "--max-steps", str(FAILING_STEPS), *FLAT, FAIL=failure, FAIL_AFTER=at)
+
+    def test_a_failed_launch_ends_the_run(self):
+        run = self.after_the_first_checkpoint("failed-launch", "launch:60@1")
+        self.assert_ends_and_resumes(run, "CUDA_ERROR_LAUNCH_FAILED")
+
+    @unittest.skipIf(QUICK, "a failed launch is tested")
+    def test_a_lost_card_ends_the_run(self):
+        run = self.after_the_first_checkpoint("lost-card", "lost:60@1")
+        self.assert_ends_and_resumes(run, "CUDA_ERROR_UNKNOWN")
+
+    @unittest.skipIf(QUICK, "a failed launch is tested")
+    def test_a_failed_copy_to_the_data_card_ends_the_run(self):
+        run = self.after_the_first_checkpoint("failed-copy", "copy:3@0")
+        # The batches that were copied before are trained, and saved: the card of the model still works.
+        self.assert_ends_and_resumes(run, "CUDA_ERROR_ECC_UNCORRECTABLE", repeated=0)
+
+    @unittest.skipIf(QUICK, "a failed launch is tested")
+    def test_memory_that_runs_out_ends_the_run(self):
+        run = self.after_the_first_checkpoint("full-card", "alloc:1+@1")
+        # The library may report a wrong loss between the failed allocation and the error: 0.26 % off, seen once.
+        self.assert_ends_and_resumes(run, "out of device memory", repeated=None)
+
+    @unittest.skipIf(QUICK, "a failed launch is tested")
+    def test_a_card_without_room_ends_the_run_before_its_first_step(self):
+        # 600 MiB are the driver's own.
+        run = self.run_with("small-card", MEMORY="610")
+        self.assertEqual(run.code, 2, run.said)
+        self.assertIn("out of device memory", run.said)
+        self.assertEqual(run.losses(), {})
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[2:]])
