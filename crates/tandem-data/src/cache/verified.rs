@@ -29,7 +29,7 @@ struct Known {
     offsets: HashSet<u64>,
 }
 
-/// What changes with the bytes of a file, whoever changes them.
+/// What changes with the bytes of a file, also if another program changes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct FileStamp {
     inode: u64,
