@@ -201,7 +201,7 @@ pub struct SegmentFile {
     /// Differs between any two open segments of this process.
     pub(super) id: u64,
     /// When the file was opened; none if the system does not tell.
-    stamp: Option<FileStamp>,
+    pub(super) stamp: Option<FileStamp>,
     verified: Verified,
 }
 
@@ -223,11 +223,6 @@ impl SegmentFile {
         let mut found = [0; ALIGN as usize];
         segment.fill(&mut found, 0)?;
         (found == bytemuck::bytes_of(&header(kind, number, settings))).then_some(segment)
-    }
-
-    /// Its stamp when it was opened.
-    pub(super) fn stamp(&self) -> Option<FileStamp> {
-        self.stamp
     }
 
     /// The stamp since the file was opened, if its bytes did not change and the next change will show.

@@ -89,7 +89,7 @@ impl Cache {
         let text: HashMap<u32, SegmentFile> = open(SegmentKind::Text);
         let checked = CheckedSegments::read(directory, index.seal());
         let is_checked = |number: u32, segment: &SegmentFile| {
-            let (checked, stamp) = (checked.as_ref()?, segment.stamp()?);
+            let (checked, stamp) = (checked.as_ref()?, segment.stamp?);
             checked.contains(number, &stamp).then_some(number)
         };
         Cache {
