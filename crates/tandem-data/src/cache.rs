@@ -12,12 +12,14 @@
 //!     index                        one record per row, replaced whole
 //!     text-000001.seg              symbols and normalised text, appended
 //!     mel-000001.seg               features, appended (`--cache-dataset` only)
+//!     checked                      which text segments the last start verified
 //! ```
 
 pub mod fingerprint; // 1. content hashes and file stamps
 pub mod location; // 2. which directory holds the cache
 pub mod segment; // 3. append-only files of entries with checksums
-mod verified; // entries that need no second check
+mod verified; // entries that need no second check in this process
+mod checked_segments; // segments that need no second check at the next start
 mod entry_buffer; // memory for the entries that are read
 pub mod text_entry; // 4. a row's text as bytes
 pub mod record; // 5. one row, fixed size

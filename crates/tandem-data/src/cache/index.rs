@@ -116,6 +116,8 @@ pub struct Index {
     meta: Meta,
     /// One checksum per block.
     checks: Vec<u64>,
+    /// Of the checksums, and so of the whole file.
+    seal: u64,
     /// All blocks, once a row was asked for by [`Index::record`].
     whole: OnceLock<Blocks>,
 }
@@ -142,9 +144,10 @@ impl Index {
             checked_end: checks_at,
             meta: Meta::default(),
             checks: Vec::new(),
+            seal: 0,
             whole: OnceLock::new(),
         };
-        index.checks = index.read_checks(checks_at, length)?;
+        (index.checks, index.seal) = index.read_checks(checks_at, length)?;
         // The checksums end with the last byte of the meta.
         let description = [0..RECORDS_AT as usize, meta_at..checks_at];
         let mut window = Blocks::default();
@@ -158,7 +161,7 @@ impl Index {
         Ok(index)
     }
 
-    fn read_checks(&self, checks_at: usize, length: usize) -> Result<Vec<u64>, String> {
+    fn read_checks(&self, checks_at: usize, length: usize) -> Result<(Vec<u64>, u64), String> {
         let blocks = checks_at.div_ceil(BLOCK);
         if length - checks_at != (blocks + 1) * 8 {
             return Err("it is cut short".into());
@@ -170,7 +173,7 @@ impl Index {
         }
         let last = checks.pop().unwrap_or_default();
         match xxh3_64(bytemuck::cast_slice(&checks)) == last {
-            true => Ok(checks),
+            true => Ok((checks, last)),
             false => Err("its checksums are damaged".into()),
         }
     }
@@ -198,6 +201,11 @@ impl Index {
             blocks.read(self, 0..self.checks.len());
             blocks
         })
+    }
+
+    /// A checksum of the whole file.
+    pub fn seal(&self) -> u64 {
+        self.seal
     }
 
     /// Number of rows, with damaged ones.

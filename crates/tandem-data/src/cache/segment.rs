@@ -10,7 +10,7 @@
 //! SIGBUS, or change under the reader after it was checked.
 
 use crate::DataError;
-use crate::cache::verified::Verified;
+use crate::cache::verified::{FileStamp, Verified};
 use crate::cache::{EntryBuffer, Fingerprint};
 use bytemuck::{Pod, Zeroable};
 use serde::{Deserialize, Serialize};
@@ -200,6 +200,8 @@ pub struct SegmentFile {
     pub(super) length: u64,
     /// Differs between any two open segments of this process.
     pub(super) id: u64,
+    /// When the file was opened; none if the system does not tell.
+    pub(super) stamp: Option<FileStamp>,
     verified: Verified,
 }
 
@@ -216,10 +218,16 @@ impl SegmentFile {
         let file = retry(|| ReadFile::open(&path)).ok()?;
         let (length, file) = (file.size(), file.into_inner());
         let id = OPENED.fetch_add(1, Ordering::Relaxed);
-        let segment = SegmentFile { file, path, length, id, verified: Verified::default() };
+        let stamp = FileStamp::of(&file);
+        let segment = SegmentFile { file, path, length, id, stamp, verified: Verified::default() };
         let mut found = [0; ALIGN as usize];
         segment.fill(&mut found, 0)?;
         (found == bytemuck::bytes_of(&header(kind, number, settings))).then_some(segment)
+    }
+
+    /// The stamp since the file was opened, if its bytes did not change and the next change will show.
+    pub(super) fn unchanged_stamp(&self) -> Option<FileStamp> {
+        self.stamp.filter(|then| then.is_settled() && FileStamp::of(&self.file) == self.stamp)
     }
 
     /// The payload of an entry, if it is complete and has this key.

@@ -5,12 +5,13 @@
 //! damages during a run costs its rows, never a wrong one.
 
 use crate::DataError;
+use crate::cache::checked_segments::{self, CheckedSegments};
 use crate::cache::fingerprint::FolderStamps;
 use crate::cache::index::{self, Index, Meta, RowBuffer};
 use crate::cache::segment::{SegmentFile, SegmentKind};
 use crate::cache::text_entry::CachedText;
 use crate::cache::{EntryBuffer, Fingerprint, Record, RowState};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io;
 use std::ops::Range;
@@ -25,6 +26,8 @@ pub struct Cache {
     index: Index,
     text: HashMap<u32, SegmentFile>,
     mel: HashMap<u32, SegmentFile>,
+    /// Text segments that an earlier start verified and that did not change since.
+    checked: HashSet<u32>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -83,9 +86,16 @@ impl Cache {
                 })
                 .collect()
         };
+        let text: HashMap<u32, SegmentFile> = open(SegmentKind::Text);
+        let checked = CheckedSegments::read(directory, index.seal());
+        let is_checked = |number: u32, segment: &SegmentFile| {
+            let (checked, stamp) = (checked.as_ref()?, segment.stamp?);
+            checked.contains(number, &stamp).then_some(number)
+        };
         Cache {
             directory: directory.to_path_buf(),
-            text: open(SegmentKind::Text),
+            checked: text.iter().filter_map(|(number, file)| is_checked(*number, file)).collect(),
+            text,
             mel: open(SegmentKind::Mel),
             index,
         }
@@ -142,7 +152,27 @@ impl Cache {
     /// The text of a usable row; `None` if it is damaged.
     pub fn text<'b>(&self, record: &Record, buffer: &'b mut EntryBuffer) -> Option<CachedText<'b>> {
         let segment = self.text.get(&record.text_segment)?;
-        CachedText::decode(segment.get(record.text_offset, &record.key(), buffer)?)
+        let text = segment.get(record.text_offset, &record.key(), buffer);
+        if text.is_none() && self.checked.contains(&record.text_segment) {
+            // Otherwise the next start would not find the damage either. If the file cannot be removed, its segment is at
+            // fault again when the text is used.
+            let _ = checked_segments::forget(&self.directory);
+        }
+        CachedText::decode(text?)
+    }
+
+    /// Remembers that every text was verified, for the next start. Call it after [`Cache::all_fresh`] was true for all rows.
+    /// Does nothing where a text segment may change without notice.
+    pub fn remember_texts(&self) -> io::Result<()> {
+        if self.text.keys().all(|number| self.checked.contains(number)) {
+            return Ok(());
+        }
+        let stamped =
+            |(number, file): (&u32, &SegmentFile)| Some((*number, file.unchanged_stamp()?));
+        match self.text.iter().map(stamped).collect() {
+            Some(stamps) => checked_segments::remember(&self.directory, self.index.seal(), stamps),
+            None => Ok(()),
+        }
     }
 
     /// Copies the mel frames of a row, `[frames, bands]`, to memory of that size. Returns false if
@@ -173,8 +203,8 @@ impl Cache {
         segment.is_some_and(|segment| segment.contains_range(record.mel_offset, length))
     }
 
-    /// Whether every row of a range can be used without work: its index entry and text are complete,
-    /// its mel frames exist if it has any, and its recording is unchanged. Each row must also pass `visit`.
+    /// Whether every row of a range can be used without work: its index entry and text are complete (texts of a segment that
+    /// an earlier start verified are not read if the segment did not change), its mel frames exist if it has any, and its recording is unchanged. Each row must also pass `visit`.
     /// `root` is the corpus.
     pub fn all_fresh(
         &self,
@@ -206,9 +236,10 @@ impl Cache {
             return Ok(false);
         }
         let mut text = || {
-            let segment = self.text.get(&record.text_segment);
-            segment
-                .is_some_and(|text| text.get(record.text_offset, &record.key(), buffer).is_some())
+            self.checked.contains(&record.text_segment)
+                || self.text.get(&record.text_segment).is_some_and(|text| {
+                    text.get(record.text_offset, &record.key(), buffer).is_some()
+                })
         };
         let mut complete = || text() && (record.mel_segment == 0 || self.has_mel(record));
         Ok(record.state() == RowState::Rejected || complete())

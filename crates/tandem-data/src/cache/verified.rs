@@ -7,6 +7,7 @@
 //! attributes. A file that changed in the last [`SETTLED`] is always verified, because the times of two
 //! changes within one tick of the system's clock are equal.
 
+use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::fs::File;
 use std::sync::{PoisonError, RwLock};
@@ -28,8 +29,10 @@ struct Known {
     offsets: HashSet<u64>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct FileStamp {
+/// What changes with the bytes of a file, also if another program changes them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct FileStamp {
+    inode: u64,
     size: i64,
     modified: (i64, u64),
     changed: (i64, u64),
@@ -87,9 +90,10 @@ impl Check<'_> {
 }
 
 impl FileStamp {
-    fn of(file: &File) -> Option<FileStamp> {
+    pub(super) fn of(file: &File) -> Option<FileStamp> {
         let stat = rustix::fs::fstat(file).ok()?;
         Some(FileStamp {
+            inode: stat.st_ino,
             size: stat.st_size,
             modified: (stat.st_mtime, stat.st_mtime_nsec as u64),
             changed: (stat.st_ctime, stat.st_ctime_nsec as u64),
@@ -97,7 +101,7 @@ impl FileStamp {
     }
 
     /// Neither time is recent, nor in the future.
-    fn is_settled(&self) -> bool {
+    pub(super) fn is_settled(&self) -> bool {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let limit = now.saturating_sub(SETTLED).as_secs() as i64;
         self.modified.0 < limit && self.changed.0 < limit

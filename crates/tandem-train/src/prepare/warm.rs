@@ -7,11 +7,14 @@ use super::Preparation;
 use super::row::{ChangeCheck, Fault, Features, open_root};
 use super::summary::RowCounts;
 use crate::{DataSettings, TrainError};
-use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use tandem_data::DataError;
 use tandem_data::cache::{Cache, Found, FoundRow, RowState};
 use tandem_data::corpus::{RejectReason, RejectedRow};
+
+/// Rows that a worker checks at once.
+const ROWS_PER_SHARE: usize = 8192;
 
 /// A cache whose rows were all read.
 pub type WarmCache = (Arc<Cache>, CountedRows);
@@ -64,6 +67,8 @@ impl Preparation<'_> {
             && self.sources_unchanged(&cache)?;
         let rows = if may_be_fresh { self.fresh_rows(&cache)? } else { None };
         if let Some(rows) = rows {
+            // Not worth an error: without it, the next start verifies the texts again.
+            let _ = cache.remember_texts();
             return Ok(Ok((cache, rows)));
         }
         // A damaged block has damaged rows, so a fresh cache has none.
@@ -79,29 +84,38 @@ impl Preparation<'_> {
         Ok(self.stamp_sources()? == cache.meta().sources)
     }
 
-    /// Compares the stamp of every recording and the checksum of every text, on all workers: a
-    /// million comparisons take most of a second on one. Counts the rows, if nothing changed.
+    /// Compares the stamp of every recording, and the checksum of every text that no earlier start verified, on all workers:
+    /// a million comparisons take most of a second on two. Counts the rows, if nothing changed.
     fn fresh_rows(&self, cache: &Cache) -> Result<Option<CountedRows>, TrainError> {
-        let root = open_root(self.root)?;
-        let share = cache.len().div_ceil(self.options.workers.max(1)).max(1);
-        let ranges =
-            (0..cache.len()).step_by(share).map(|from| from..cache.len().min(from + share));
-        let root = &root;
-        let check = |range: Range<usize>| {
+        let root = &open_root(self.root)?;
+        let next = &AtomicUsize::new(0);
+        let check = &|| {
             let mut rows = CountedRows::none_of(cache, self.settings);
-            let fresh = cache.all_fresh(root, range, |row| {
-                rows.add(cache, row);
-                is_settled(row)
-            })?;
-            Ok::<_, DataError>(fresh.then_some(rows))
+            loop {
+                // Small shares: a worker that other programs slow down leaves more to the others.
+                let from = next.fetch_add(ROWS_PER_SHARE, Ordering::Relaxed);
+                if from >= cache.len() {
+                    return Ok::<_, DataError>(Some(rows));
+                }
+                let fresh =
+                    cache.all_fresh(root, from..cache.len().min(from + ROWS_PER_SHARE), |row| {
+                        rows.add(cache, row);
+                        is_settled(row)
+                    });
+                if !matches!(fresh, Ok(true)) {
+                    // Nothing is left for the others.
+                    next.store(cache.len(), Ordering::Relaxed);
+                    return fresh.map(|_| None);
+                }
+            }
         };
-        let check = &check;
         std::thread::scope(|scope| {
-            let checks: Vec<_> = ranges
-                .map(|range| {
+            let shares = cache.len().div_ceil(ROWS_PER_SHARE);
+            let checks: Vec<_> = (0..self.options.workers.min(shares).max(1))
+                .map(|_| {
                     std::thread::Builder::new()
                         .name("tandem-stamps".into())
-                        .spawn_scoped(scope, move || check(range))
+                        .spawn_scoped(scope, check)
                 })
                 .collect();
             let mut all = Some(CountedRows::none_of(cache, self.settings));

@@ -1,13 +1,14 @@
-//! One FLAC frame of a mono stream: its header, its predictor and its residual.
+//! FLAC frames of a mono stream: their headers, predictors and first samples.
 //!
-//! In: the bytes from a frame's start. Out: what [`mod@super::restore`] needs. Checks both checksums. `None` for
-//! everything that is not exactly as expected.
+//! In: the bytes of a stream. Out: where frames begin, and what [`super::residual`] and [`mod@super::restore`] need. Checks the
+//! sum of a header. `None` for everything that is not exactly as expected.
 
 use super::bits::Bits;
-use crc::{CRC_8_SMBUS, CRC_16_UMTS, Crc, Table};
+use super::residual::Residual;
+use crc::{CRC_8_SMBUS, Crc};
+use memchr::memmem;
 
 pub const HEADER_SUM: Crc<u8> = Crc::<u8>::new(&CRC_8_SMBUS);
-pub static FRAME_SUM: Crc<u16, Table<16>> = Crc::<u16, Table<16>>::new(&CRC_16_UMTS);
 
 /// The highest order of a predictor.
 pub const MAX_ORDER: usize = 32;
@@ -80,25 +81,41 @@ pub struct Predictor {
     pub wasted: u32,
 }
 
-/// Reads the frame at the start of `bytes`, after `before` samples. Appends its first samples and its residual to
-/// `residual`; returns its predictor and its size in bytes.
-#[inline(always)]
-pub fn read_frame(
-    bytes: &[u8],
-    info: &StreamInfo,
-    before: usize,
-    residual: &mut Vec<i32>,
-) -> Option<(Predictor, usize)> {
-    let mut bits = Bits::new(bytes);
-    let length = read_header(&mut bits, bytes, info, before)?;
-    let start = residual.len();
-    residual.resize(start + length, 0);
-    let predictor = read_subframe(&mut bits, info.bits, &mut residual[start..])?;
-    let end = bits.byte();
-    // Neither the padding to a whole byte nor the sum itself may be missing.
-    let (body, sum) = (bytes.get(..end)?, bytes.get(end..end + 2)?);
-    (FRAME_SUM.checksum(body) == u16::from_be_bytes([sum[0], sum[1]]))
-        .then_some((predictor, end + 2))
+/// A frame whose header was read.
+#[derive(Clone, Copy, Debug)]
+pub struct FrameStart {
+    /// Its first byte in the stream.
+    pub at: usize,
+    /// The byte after its header.
+    pub body: usize,
+    /// Its samples.
+    pub length: usize,
+}
+
+/// Places that look like a frame, at most, before a frame counts as not found: in a stream of nothing else, the time for a
+/// frame stays small.
+const MOST_TRIES: usize = 16;
+
+impl FrameStart {
+    /// The frame at a byte, after `before` samples.
+    pub fn read(bytes: &[u8], at: usize, info: &StreamInfo, before: usize) -> Option<FrameStart> {
+        let header = bytes.get(at..)?;
+        let mut bits = Bits::new(header, 0);
+        let length = read_header(&mut bits, header, info, before)?;
+        Some(FrameStart { at, body: at + bits.byte(), length })
+    }
+
+    /// The frame that seems to follow, `before` samples after the stream's start. It does if this one ends there: the same
+    /// bytes can be part of this frame.
+    pub fn find_next(&self, bytes: &[u8], info: &StreamInfo, before: usize) -> Option<FrameStart> {
+        // No encoder writes a frame that is longer than its samples as they are.
+        let most = self.length * 2 + 64;
+        let area = bytes.get(self.body..)?;
+        let area = &area[..area.len().min(most)];
+        let sync = bytes.get(self.at..self.at + 2)?;
+        let places = memmem::find_iter(area, sync).take(MOST_TRIES);
+        places.map(|place| self.body + place).find_map(|at| Self::read(bytes, at, info, before))
+    }
 }
 
 /// True if the bytes begin with a sync code.
@@ -174,8 +191,14 @@ fn read_number(bits: &mut Bits<'_>) -> Option<u64> {
     Some(number)
 }
 
+/// Reads a frame after its header: its predictor, its first samples, and where its residual begins. A frame without residual
+/// is complete.
 #[inline(always)]
-fn read_subframe(bits: &mut Bits<'_>, size: u32, out: &mut [i32]) -> Option<Predictor> {
+pub fn read_subframe(
+    bits: &mut Bits<'_>,
+    size: u32,
+    out: &mut [i32],
+) -> Option<(Predictor, Residual)> {
     let (reserved, kind, has_wasted) = (bits.read(1), bits.read(6), bits.read(1));
     let wasted = if has_wasted == 1 { bits.unary()? + 1 } else { 0 };
     if reserved != 0 || wasted >= size {
@@ -191,7 +214,6 @@ fn read_subframe(bits: &mut Bits<'_>, size: u32, out: &mut [i32]) -> Option<Pred
             let fixed: [&[i32]; 5] = [&[], &[1], &[2, -1], &[3, -3, 1], &[4, -6, 4, -1]];
             predictor.coefficients[..predictor.order].copy_from_slice(fixed[predictor.order]);
             read_plain(bits, size, out.get_mut(..predictor.order)?);
-            read_residual(bits, predictor.order, out)?;
         }
         32..=63 => {
             predictor.order = kind as usize - 31;
@@ -200,43 +222,18 @@ fn read_subframe(bits: &mut Bits<'_>, size: u32, out: &mut [i32]) -> Option<Pred
             // A negative shift is not allowed.
             predictor.shift = u32::try_from(bits.read_signed(5)).ok().filter(|_| precision < 16)?;
             read_plain(bits, precision, &mut predictor.coefficients[..predictor.order]);
-            read_residual(bits, predictor.order, out)?;
         }
         _ => return None,
     }
-    Some(predictor)
-}
-
-#[inline(always)]
-fn read_plain(bits: &mut Bits<'_>, size: u32, out: &mut [i32]) {
-    out.iter_mut().for_each(|value| *value = bits.read_signed(size));
-}
-
-/// Fills `out` after the first `order` samples.
-#[inline(always)]
-fn read_residual(bits: &mut Bits<'_>, order: usize, out: &mut [i32]) -> Option<()> {
-    let parameter_bits = match bits.read(2) {
-        0 => 4,
-        1 => 5,
-        _ => return None,
+    let residual = match kind {
+        0 | 1 => Residual::none(out.len()),
+        _ => Residual::begin(bits, predictor.order, out.len())?,
     };
-    let parts = 1usize << bits.read(4);
-    let part = out.len() / parts;
-    if part * parts != out.len() || part < order {
-        return None;
-    }
-    let escape = (1 << parameter_bits) - 1;
-    let mut start = order;
-    for end in (1..=parts).map(|number| number * part) {
-        let parameter = bits.read(parameter_bits);
-        let out = &mut out[start..end];
-        if parameter == escape {
-            let size = bits.read(5);
-            read_plain(bits, size, out);
-        } else {
-            bits.rice(parameter, out)?;
-        }
-        start = end;
-    }
-    Some(())
+    Some((predictor, residual))
+}
+
+/// Numbers of one size.
+#[inline(always)]
+pub fn read_plain(bits: &mut Bits<'_>, size: u32, out: &mut [i32]) {
+    out.iter_mut().for_each(|value| *value = bits.read_signed(size));
 }

@@ -4,12 +4,18 @@
 //! other: one lane each. Frames whose sums need more than 32 bits are restored one by one.
 
 use super::frame::{MAX_ORDER, Predictor};
+use super::unit::{SIDE, Unit};
 
 pub const LANES: usize = 16;
 /// Steps between two transpositions; their samples stay in the first-level cache.
 const STEPS: usize = 64;
 
-type Row = [i32; LANES];
+/// One number of each lane.
+type Row = [[i32; SIDE]; LANES / SIDE];
+/// The steps of one lane.
+type Lane = [[i32; SIDE]; STEPS / SIDE];
+/// Of each step, each lane's sample and the one before it, as two numbers of 16 bits; those before the steps, then the steps.
+type Pairs = [Row; MAX_ORDER + STEPS];
 
 /// A frame whose residual begins at `start`.
 #[derive(Clone, Copy, Debug)]
@@ -22,6 +28,7 @@ pub struct Waiting {
 /// Appends the samples of all frames to `out`; `residual` holds nothing else. `None` if a sample has more than `bits`.
 #[inline(always)]
 pub fn restore(
+    unit: impl Unit,
     frames: &mut [Waiting],
     residual: &mut [i32],
     bits: u32,
@@ -31,28 +38,19 @@ pub fn restore(
         if !fits_32_bits(&frame.predictor, bits) {
             let samples = &mut residual[frame.start..][..frame.length];
             restore_until(frame.length, &frame.predictor, samples);
-            frame.predictor.order = 0;
+            let wasted = frame.predictor.wasted;
+            frame.predictor = Predictor { wasted, ..Predictor::default() };
         }
-    }
-    match frames.iter().map(|frame| frame.predictor.order).max()? {
-        0 => {}
-        1..=4 => restore_lanes::<4>(frames, residual),
-        5..=8 => restore_lanes::<8>(frames, residual),
-        9..=12 => restore_lanes::<12>(frames, residual),
-        _ => restore_lanes::<MAX_ORDER>(frames, residual),
     }
     let first = out.len();
     out.resize(first + residual.len(), 0);
-    let mut lost = 0;
-    for frame in frames {
-        // Full scale is that of 16 bits.
-        let up = frame.predictor.wasted + 16 - bits;
-        let levels = &residual[frame.start..][..frame.length];
-        for (sample, &level) in out[first + frame.start..].iter_mut().zip(levels) {
-            *sample = (level << up) as i16;
-            lost |= (i32::from(*sample) >> up) ^ level;
-        }
-    }
+    let out = &mut out[first..];
+    let lost = match frames.iter().map(|frame| frame.predictor.order).max()? {
+        0..=4 => restore_lanes::<4>(unit, frames, residual, bits, out),
+        5..=8 => restore_lanes::<8>(unit, frames, residual, bits, out),
+        9..=12 => restore_lanes::<12>(unit, frames, residual, bits, out),
+        _ => restore_lanes::<MAX_ORDER>(unit, frames, residual, bits, out),
+    };
     (lost == 0).then_some(())
 }
 
@@ -77,61 +75,152 @@ fn restore_until(end: usize, predictor: &Predictor, samples: &mut [i32]) {
     }
 }
 
-/// Restores all frames, in one lane each. Coefficients beyond a frame's own order are zero.
+/// Restores all frames, in one lane each, to `out`. Coefficients beyond a frame's own order are zero. The result has a bit set
+/// if a sample did not fit.
 #[inline(always)]
-fn restore_lanes<const ORDER: usize>(frames: &[Waiting], residual: &mut [i32]) {
-    let mut coefficients = [[0; LANES]; ORDER];
-    let mut shifts: Row = [0; LANES];
-    // The samples before the steps, then the steps.
-    let mut rows = [[0; LANES]; MAX_ORDER + STEPS];
+fn restore_lanes<const ORDER: usize>(
+    unit: impl Unit,
+    frames: &[Waiting],
+    residual: &mut [i32],
+    bits: u32,
+    out: &mut [i16],
+) -> i32 {
+    let mut coefficients = [Row::default(); MAX_ORDER / 2];
+    let (mut shifts, mut scales) = (Row::default(), [0; LANES]);
+    let mut rows = [Row::default(); STEPS];
+    let mut pairs: Pairs = [Row::default(); MAX_ORDER + STEPS];
+    let mut lost = 0;
     for (lane, frame) in frames.iter().enumerate() {
         let predictor = &frame.predictor;
         let samples = &mut residual[frame.start..][..frame.length];
         // An order below `ORDER` ends its first samples earlier.
         restore_until(ORDER, predictor, samples);
-        let own = &predictor.coefficients[..predictor.order];
-        coefficients.iter_mut().zip(own).for_each(|(row, &own)| row[lane] = own);
-        shifts[lane] = predictor.shift as i32;
-        let first_rows = rows[MAX_ORDER - ORDER..MAX_ORDER].iter_mut();
-        first_rows.zip(&*samples).for_each(|(row, &sample)| row[lane] = sample);
+        let own = predictor.coefficients.as_chunks::<2>().0;
+        coefficients.iter_mut().zip(own).for_each(|(row, &[a, b])| *at(row, lane) = pair(a, b));
+        *at(&mut shifts, lane) = predictor.shift as i32;
+        // Full scale is that of 16 bits.
+        scales[lane] = predictor.wasted + 16 - bits;
+        let first_samples = &samples[..ORDER.min(frame.length)];
+        let first_pairs = pairs[MAX_ORDER - ORDER + 1..MAX_ORDER].iter_mut();
+        let two = first_samples.windows(2);
+        first_pairs.zip(two).for_each(|(row, two)| *at(row, lane) = pair(two[1], two[0]));
+        lost |= scale(first_samples, scales[lane], &mut out[frame.start..]);
     }
     let longest = frames.iter().map(|frame| frame.length).max().unwrap_or(0);
+    // The steps of each lane, where they are not whole in `residual`, and then their samples.
+    let mut steps = [Lane::default(); LANES];
     for first in (ORDER..longest).step_by(STEPS) {
         let part = |frame: &Waiting| {
             let end = frame.length.min(first + STEPS);
             frame.start + first.min(end)..frame.start + end
         };
         for (lane, frame) in frames.iter().enumerate() {
-            let steps = rows[MAX_ORDER..].iter_mut();
-            steps.zip(&residual[part(frame)]).for_each(|(row, &value)| row[lane] = value);
+            let part = &residual[part(frame)];
+            if part.len() < STEPS {
+                steps[lane].as_flattened_mut()[..part.len()].copy_from_slice(part);
+            }
         }
-        run_steps(&coefficients, &shifts, &mut rows);
+        let mut lanes = steps.each_ref();
         for (lane, frame) in frames.iter().enumerate() {
-            let values = residual[part(frame)].iter_mut();
-            values.zip(&rows[MAX_ORDER..]).for_each(|(value, row)| *value = row[lane]);
+            if let Some(whole) = residual[part(frame)].as_chunks().0.first_chunk() {
+                lanes[lane] = whole;
+            }
         }
-        rows.copy_within(STEPS.., 0);
+        spread(unit, &lanes, &mut rows);
+        run_steps::<ORDER>(unit, &coefficients, &shifts, &mut rows, &mut pairs);
+        collect(unit, &rows, &mut steps);
+        for (lane, frame) in frames.iter().enumerate() {
+            let part = part(frame);
+            let levels = &steps[lane].as_flattened()[..part.len()];
+            lost |= scale(levels, scales[lane], &mut out[part.start..]);
+        }
+        pairs.copy_within(STEPS.., 0);
+    }
+    lost
+}
+
+/// Writes samples of full scale. The result has a bit set if one did not fit.
+#[inline(always)]
+fn scale(levels: &[i32], up: u32, out: &mut [i16]) -> i32 {
+    let mut lost = 0;
+    for (sample, &level) in out.iter_mut().zip(levels) {
+        *sample = (level << up) as i16;
+        lost |= (i32::from(*sample) >> up) ^ level;
+    }
+    lost
+}
+
+/// From a lane after the other to a step after the other.
+#[inline(always)]
+fn spread(unit: impl Unit, lanes: &[&Lane; LANES], rows: &mut [Row; STEPS]) {
+    for group in 0..STEPS / SIDE {
+        for half in 0..LANES / SIDE {
+            let mut square = [[0; SIDE]; SIDE];
+            for n in 0..SIDE {
+                square[n] = lanes[half * SIDE + n][group];
+            }
+            unit.transpose(&mut square);
+            for n in 0..SIDE {
+                rows[group * SIDE + n][half] = square[n];
+            }
+        }
     }
 }
 
+/// The reverse of [`spread`].
 #[inline(always)]
-fn run_steps<const ORDER: usize>(
-    coefficients: &[Row; ORDER],
-    shifts: &Row,
-    rows: &mut [Row; MAX_ORDER + STEPS],
-) {
-    for step in MAX_ORDER..MAX_ORDER + STEPS {
-        let mut sum: Row = [0; LANES];
-        // The latest sample last: it is the one to wait for.
-        for back in (0..ORDER).rev() {
-            let (row, coefficients) = (&rows[step - 1 - back], &coefficients[back]);
-            for lane in 0..LANES {
-                sum[lane] = sum[lane].wrapping_add(row[lane].wrapping_mul(coefficients[lane]));
+fn collect(unit: impl Unit, rows: &[Row; STEPS], lanes: &mut [Lane; LANES]) {
+    for group in 0..STEPS / SIDE {
+        for half in 0..LANES / SIDE {
+            let mut square = [[0; SIDE]; SIDE];
+            for n in 0..SIDE {
+                square[n] = rows[group * SIDE + n][half];
+            }
+            unit.transpose(&mut square);
+            for n in 0..SIDE {
+                lanes[half * SIDE + n][group] = square[n];
             }
         }
-        for (lane, value) in rows[step].iter_mut().enumerate() {
-            // A shift is below 16.
-            *value = value.wrapping_add(sum[lane] >> (shifts[lane] & 31));
+    }
+}
+
+fn at(row: &mut Row, lane: usize) -> &mut i32 {
+    &mut row[lane / SIDE][lane % SIDE]
+}
+
+/// Two numbers of 16 bits.
+fn pair(low: i32, high: i32) -> i32 {
+    low & 0xFFFF | high << 16
+}
+
+/// Replaces residuals by samples. Products of pairs: a sample that needs more than 16 bits is wrong anyway, and so is the
+/// stream.
+#[inline(always)]
+fn run_steps<const ORDER: usize>(
+    unit: impl Unit,
+    coefficients: &[Row; MAX_ORDER / 2],
+    shifts: &Row,
+    rows: &mut [Row; STEPS],
+    pairs: &mut Pairs,
+) {
+    // Kept here: from memory, the last pair would come too late.
+    let mut last = pairs[MAX_ORDER - 1];
+    for step in 0..STEPS {
+        for half in 0..LANES / SIDE {
+            let mut sum = [0; SIDE];
+            for back in (1..ORDER / 2).rev() {
+                let before = &pairs[MAX_ORDER + step - 1 - 2 * back][half];
+                sum = unit.add_products(sum, before, &coefficients[back][half]);
+            }
+            sum = unit.add_products(sum, &last[half], &coefficients[0][half]);
+            for lane in 0..SIDE {
+                // A shift is below 16.
+                let predicted = sum[lane] >> (shifts[half][lane] & 31);
+                let sample = rows[step][half][lane].wrapping_add(predicted);
+                rows[step][half][lane] = sample;
+                last[half][lane] = pair(sample, last[half][lane]);
+            }
+            pairs[MAX_ORDER + step][half] = last[half];
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Writes FLAC streams of every shape that the format allows for one channel, for tests: encoders use few of them.
 
-use super::frame::{FRAME_SUM, HEADER_SUM};
+use super::frame::HEADER_SUM;
+use super::frame_sum::FRAME_SUM;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::Rng;
 
@@ -17,6 +18,27 @@ pub fn below(rng: &mut ChaCha8Rng, end: u32) -> u32 {
     rng.next_u32() % end
 }
 
+/// Three frames; the first one's samples are the bytes of the second.
+pub fn stream_with_a_frame_inside(rng: &mut ChaCha8Rng) -> TestStream {
+    let (bits, block) = (16, 700);
+    let mut sounds = [0; 3].map(|_| random_sound(rng, bits, block));
+    let mut frames = [0, 1, 2].map(|n| frame(rng, bits, false, n as u64, &sounds[n]));
+    let mut inside = [&frames[1][..], &[0]].concat();
+    inside.truncate(inside.len().min(block * 2 - 2) / 2 * 2);
+    let pairs = inside.as_chunks::<2>().0;
+    pairs.iter().zip(&mut sounds[0]).for_each(|(&pair, to)| *to = i16::from_be_bytes(pair).into());
+    // Zero bits that end all samples would be left out.
+    sounds[0][block - 1] = 1;
+    // One in four times the samples are stored as they are.
+    while !frames[0].windows(inside.len()).any(|part| part == inside) {
+        frames[0] = frame(rng, bits, false, 0, &sounds[0]);
+    }
+    let (samples, body) = (sounds.concat(), frames.concat());
+    let bytes =
+        [stream_head(bits, (block as u16, block as u16), samples.len() as u64), body].concat();
+    TestStream { bytes, bits, samples }
+}
+
 /// A random stream: one to 40 frames of 1 to 700 samples.
 pub fn random_stream(rng: &mut ChaCha8Rng) -> TestStream {
     let bits = [4, 8, 12, 15, 16, 16, 16][below(rng, 7) as usize];
@@ -31,19 +53,23 @@ pub fn random_stream(rng: &mut ChaCha8Rng) -> TestStream {
         body.extend(frame(rng, bits, variable, place, &sound));
         samples.extend(sound);
     }
+    let blocks = if variable { (1, 700) } else { (block as u16, block as u16) };
+    let known = if below(rng, 4) > 0 { samples.len() as u64 } else { 0 };
+    let bytes = [stream_head(bits, blocks, known), body].concat();
+    TestStream { bytes, bits, samples }
+}
+
+/// The description of a stream, and a second block of metadata, which the decoder has to skip.
+fn stream_head(bits: u32, (least, most): (u16, u16), known: u64) -> Vec<u8> {
     let mut bytes = b"fLaC".to_vec();
-    // A second block of metadata after STREAMINFO, which the decoder has to skip.
     bytes.extend([0, 0, 0, 34]);
-    let (least, most) = if variable { (1, 700) } else { (block as u16, block as u16) };
     bytes.extend(least.to_be_bytes());
     bytes.extend(most.to_be_bytes());
     bytes.extend([0; 6]);
-    let known = if below(rng, 4) > 0 { samples.len() as u64 } else { 0 };
     bytes.extend((22050 << 44 | u64::from(bits - 1) << 36 | known).to_be_bytes());
     bytes.extend([0; 16]);
     bytes.extend([0x81, 0, 0, 5, 1, 2, 3, 4, 5]);
-    bytes.extend(body);
-    TestStream { bytes, bits, samples }
+    bytes
 }
 
 /// A slow wave with noise, a constant, or noise alone.

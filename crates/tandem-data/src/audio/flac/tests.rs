@@ -1,6 +1,6 @@
 //! The decoder against symphonia, an encoder, and streams of every shape.
 
-use super::test_stream::{TestStream, below, random_stream};
+use super::test_stream::{TestStream, below, random_stream, stream_with_a_frame_inside};
 use super::*;
 use crate::audio::compressed::CompressedReader;
 use crate::audio::sniff::Kind;
@@ -21,6 +21,13 @@ fn decoded(bytes: &[u8]) -> Option<Vec<i16>> {
     let mut out = Vec::new();
     let rate = FlacReader::default().decode(bytes, &limits(), &mut out).unwrap();
     rate.map(|_| out)
+}
+
+/// The same without the instructions of this CPU.
+fn plainly_decoded(bytes: &[u8]) -> Option<Vec<i16>> {
+    let (info, body) = stream_info(bytes)?;
+    let mut out = Vec::new();
+    FlacReader::default().read_groups(Plain, body, &info, usize::MAX, &mut out).map(|()| out)
 }
 
 fn by_symphonia(bytes: &[u8]) -> Result<Vec<f32>, AudioError> {
@@ -60,6 +67,7 @@ proptest! {
         let wanted = samples_of(&stream);
         let found = decoded(&stream.bytes);
         prop_assert_eq!(found.as_ref(), Some(&wanted));
+        prop_assert_eq!(&plainly_decoded(&stream.bytes), &found);
         // It refuses short frames and other unusual streams.
         if let Ok(found) = by_symphonia(&stream.bytes) {
             prop_assert_eq!(found, floats(&wanted));
@@ -80,6 +88,44 @@ proptest! {
         // Damage in unused bytes, or after the last frame; and without a length in the header, the frames that are left.
         if let Ok(Some(_)) = FlacReader::default().decode(&stream.bytes, &limits(), &mut out) {
             prop_assert!(samples_of(&stream).starts_with(&out));
+        }
+        prop_assert_eq!(plainly_decoded(&stream.bytes), decoded(&stream.bytes));
+    }
+
+    #[test]
+    fn a_frame_inside_of_another_is_not_taken_for_the_next(seed: u64) {
+        let stream = stream_with_a_frame_inside(&mut ChaCha8Rng::seed_from_u64(seed));
+        let (info, body) = stream_info(&stream.bytes).unwrap();
+        let first = FrameStart::read(body, 0, &info, 0).unwrap();
+        let found = first.find_next(body, &info, first.length).unwrap();
+        prop_assert!(found.at < first.length * 2, "the search finds the one inside");
+        prop_assert_eq!(decoded(&stream.bytes), Some(samples_of(&stream)));
+        prop_assert_eq!(plainly_decoded(&stream.bytes), Some(samples_of(&stream)));
+    }
+
+    #[test]
+    fn both_units_give_the_same_numbers(
+        square: [[i32; 8]; 8], sum: [i32; 8], bytes in prop::collection::vec(any::<u8>(), 0..700),
+    ) {
+        let mut turned = square;
+        Plain.transpose(&mut turned);
+        for (n, row) in turned.iter().enumerate() {
+            prop_assert_eq!(*row, square.map(|row| row[n]));
+        }
+        let products = Plain.add_products(sum, &square[0], &square[1]);
+        let pair = |number: i32| [i64::from(number as i16), i64::from(number >> 16)];
+        for lane in 0..8 {
+            let [[a, b], [c, d]] = [pair(square[0][lane]), pair(square[1][lane])];
+            prop_assert_eq!(products[lane], (i64::from(sum[lane]) + a * c + b * d) as i32);
+        }
+        prop_assert_eq!(Plain.frame_sum(&bytes), frame_sum::FRAME_SUM.checksum(&bytes));
+        #[cfg(target_arch = "x86_64")]
+        if let Some(unit) = unit::Avx2::detect() {
+            let mut other = square;
+            unit.transpose(&mut other);
+            prop_assert_eq!(other, turned);
+            prop_assert_eq!(unit.add_products(sum, &square[0], &square[1]), products);
+            prop_assert_eq!(unit.frame_sum(&bytes), Plain.frame_sum(&bytes));
         }
     }
 }
@@ -114,19 +160,11 @@ fn every_recording_of_the_demo_corpus_is_decoded_here() {
             let bytes = std::fs::read(entry.unwrap().path()).unwrap();
             let samples = decoded(&bytes).unwrap();
             assert_eq!(floats(&samples), by_symphonia(&bytes).unwrap());
+            assert_eq!(plainly_decoded(&bytes), Some(samples));
             clips += 1;
         }
     }
     assert!(clips > 100, "{clips}");
-}
-
-#[test]
-fn the_portable_code_gives_the_same_samples() {
-    let bytes = fixture("tone_22k_16.flac");
-    let (info, body) = stream_info(&bytes).unwrap();
-    let mut out = Vec::new();
-    FlacReader::default().read_groups(body, &info, usize::MAX, &mut out).unwrap();
-    assert_eq!(Some(out), decoded(&bytes));
 }
 
 #[test]
