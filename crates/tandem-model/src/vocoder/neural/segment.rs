@@ -187,15 +187,15 @@ mod tests {
         for (found, truth) in batch.mel.iter().zip(&whole.values()[20 * 80..]) {
             assert!((found - (truth + 5.0) / 2.0).abs() < 1e-3, "{found} {truth}");
         }
-        // The mel filters weigh the same magnitudes.
+        // The mel filters weigh the same magnitudes; fainter bands have bins below `QUIETEST`.
         let bank = tandem_data::audio::mel::filterbank(&MEL).unwrap();
-        for (number, band) in bank.bands().iter().enumerate() {
-            let bins = band.range().zip(band.weights());
-            let sum: f64 = bins
-                .map(|(bin, weight)| f64::from(batch.truth[7 * 513 + bin].exp()) * weight)
-                .sum();
-            let truth = whole.values()[27 * 80 + number];
-            assert!((sum.ln() as f32 - truth).abs() < 1e-2, "band {number}: {} {truth}", sum.ln());
+        let wanted = &whole.values()[27 * 80..][..80];
+        let loud = bank.bands().iter().zip(wanted).filter(|(_, truth)| **truth > -6.0);
+        assert!(loud.clone().count() > 20);
+        for (band, truth) in loud {
+            let bins = batch.truth[7 * 513..][band.range()].iter().zip(band.weights());
+            let sum: f64 = bins.map(|(bin, weight)| f64::from(bin.exp()) * weight).sum();
+            assert!((sum.ln() as f32 - truth).abs() < 1e-2, "{} {truth}", sum.ln());
         }
     }
 

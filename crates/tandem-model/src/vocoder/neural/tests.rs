@@ -219,7 +219,7 @@ fn a_discriminator_learns_and_its_loss_reaches_the_vocoder() {
         discriminator_loss(scores(&batch.truth), scores(&predicted))
     };
     let before = host_floats(loss(&discriminator).inner())[0];
-    for step in 1..=30 {
+    for step in 1..=60 {
         let mut sum = GradientSum::default();
         sum.add(&discriminator, loss(&discriminator).backward(), batch.segments);
         discriminator = optimizer.step(discriminator, sum, &step_settings(step)).0;
@@ -228,7 +228,9 @@ fn a_discriminator_learns_and_its_loss_reaches_the_vocoder() {
     assert!(after < 0.5 * before, "{before} to {after}");
 
     let fooled = generator_loss(discriminator.scores(predicted));
-    assert!(host_floats(fooled.clone().inner())[0] > after, "the vocoder is not told apart");
+    let told_apart = host_floats(fooled.clone().inner())[0] / batch.segments as f32;
+    // One that cannot tell gives every frame a score of a half: 0.25.
+    assert!(told_apart > 0.35, "{told_apart}, {before} to {after}");
     let mut sum = GradientSum::default();
     sum.add(&network, fooled.backward(), batch.segments);
     // Only the head has a gradient at first: its weights are zero.
