@@ -33,7 +33,6 @@ use tandem_model::metrics::MetricError;
 use tandem_model::synthesis::text::SynthesisError;
 use tandem_model::trained_voice::VoiceError;
 use tandem_model::vocoder::VocoderError;
-use tandem_model::vocoder::neural::segment::SegmentError;
 use tandem_model::vocoder::neural::trained::VocoderFileError;
 use tandem_model::vocoder::wav::WavError;
 use tandem_model::weights::WeightsError;
@@ -111,7 +110,6 @@ fn samples() -> Vec<(&'static str, Box<dyn Hinted>)> {
         RunSourceError: RunSourceError::NotARun { path: "a.log".into() },
         SampleError: SampleError::UnknownVendor,
         ScalingError: ScalingError::NoRuns,
-        SegmentError: SegmentError::Mel(mel()),
         ServeError: ServeError::VoiceName { name: "".into() },
         Stopped: Stopped,
         SynthesisError: SynthesisError::NothingToSay,
