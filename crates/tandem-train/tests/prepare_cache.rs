@@ -163,6 +163,26 @@ fn a_bad_manifest_line_does_not_prevent_a_warm_start() {
 }
 
 #[test]
+fn a_warm_start_lists_rejected_rows_in_the_order_of_the_manifest() {
+    let mut corpus = TestCorpus::with_rows(64);
+    corpus.options.max_rejected = 0.9;
+    corpus.options.workers = 6;
+    for row in (0..64).step_by(2) {
+        corpus.lines[row] = format!("{}||", id(row));
+    }
+    corpus.write_manifest();
+    let lines = |prepared: &Prepared| -> Vec<u32> {
+        prepared.rejected.iter().map(|row| row.line).collect()
+    };
+    let first = lines(&corpus.prepare());
+    assert!(first.len() == 32 && first.is_sorted(), "{first:?}");
+    for _ in 0..20 {
+        let again = corpus.prepare();
+        assert_eq!((did(&again), lines(&again)), ([0, 0, 0], first.clone()));
+    }
+}
+
+#[test]
 fn only_verify_finds_a_change_with_equal_size_and_time() {
     let corpus = TestCorpus::with_rows(6).cache_features();
     corpus.prepare();

@@ -77,7 +77,8 @@ fn adversarial_training_resumes_to_the_last_bit_and_can_be_added_later() {
     run("plain", &["--max-steps", "5", "--resume"]);
     assert!(dir.path("plain/step-00000005/discriminator.safetensors").exists());
     let wrong = train(&dir, "wrong", &["--adversarial", "-1"]);
-    wrong.assert_failed(&["expected a number from 0 to 100"]);
+    assert_eq!(wrong.code, Some(2), "{wrong:?}");
+    assert!(wrong.err.contains("expected a number from 0 to 100"), "{wrong:?}");
 }
 
 #[test]

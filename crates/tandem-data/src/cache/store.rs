@@ -203,9 +203,9 @@ impl Cache {
         segment.is_some_and(|segment| segment.contains_range(record.mel_offset, length))
     }
 
-    /// Whether every row of a range can be used without work: its index entry and text are complete (texts of a segment that
-    /// an earlier start verified are not read if the segment did not change), its mel frames exist if it has any, and its recording is unchanged. Each row must also pass `visit`.
-    /// `root` is the corpus.
+    /// Whether every row of a range can be used without work: its index entry and text are complete, its mel frames exist if
+    /// it has any, and its recording is unchanged. Texts of a segment that an earlier start verified are not read if the
+    /// segment did not change. Each row must also pass `visit`. `root` is the corpus.
     pub fn all_fresh(
         &self,
         root: &File,

@@ -13,8 +13,10 @@ use tandem_data::DataError;
 use tandem_data::cache::{Cache, Found, FoundRow, RowState};
 use tandem_data::corpus::{RejectReason, RejectedRow};
 
-/// Rows that a worker checks at once.
-const ROWS_PER_SHARE: usize = 8192;
+/// The most rows that a worker checks at once.
+const MOST_ROWS_PER_SHARE: usize = 8192;
+/// Shares for each worker, where a corpus is small.
+const SHARES_PER_WORKER: usize = 8;
 
 /// A cache whose rows were all read.
 pub type WarmCache = (Arc<Cache>, CountedRows);
@@ -88,44 +90,55 @@ impl Preparation<'_> {
     /// a million comparisons take most of a second on two. Counts the rows, if nothing changed.
     fn fresh_rows(&self, cache: &Cache) -> Result<Option<CountedRows>, TrainError> {
         let root = &open_root(self.root)?;
+        let workers = self.options.workers.max(1);
+        let size = cache.len().div_ceil(SHARES_PER_WORKER * workers).clamp(1, MOST_ROWS_PER_SHARE);
         let next = &AtomicUsize::new(0);
         let check = &|| {
-            let mut rows = CountedRows::none_of(cache, self.settings);
+            let mut shares = Vec::new();
             loop {
                 // Small shares: a worker that other programs slow down leaves more to the others.
-                let from = next.fetch_add(ROWS_PER_SHARE, Ordering::Relaxed);
+                let from = next.fetch_add(size, Ordering::Relaxed);
                 if from >= cache.len() {
-                    return Ok::<_, DataError>(Some(rows));
+                    return Ok::<_, DataError>(Some(shares));
                 }
-                let fresh =
-                    cache.all_fresh(root, from..cache.len().min(from + ROWS_PER_SHARE), |row| {
-                        rows.add(cache, row);
-                        is_settled(row)
-                    });
+                let mut rows = CountedRows::none_of(cache, self.settings);
+                let fresh = cache.all_fresh(root, from..cache.len().min(from + size), |row| {
+                    rows.add(cache, row);
+                    is_settled(row)
+                });
                 if !matches!(fresh, Ok(true)) {
                     // Nothing is left for the others.
                     next.store(cache.len(), Ordering::Relaxed);
                     return fresh.map(|_| None);
                 }
+                shares.push((from, rows));
             }
         };
         std::thread::scope(|scope| {
-            let shares = cache.len().div_ceil(ROWS_PER_SHARE);
-            let checks: Vec<_> = (0..self.options.workers.min(shares).max(1))
+            let checks: Vec<_> = (0..workers)
                 .map(|_| {
                     std::thread::Builder::new()
                         .name("tandem-stamps".into())
                         .spawn_scoped(scope, check)
                 })
                 .collect();
-            let mut all = Some(CountedRows::none_of(cache, self.settings));
+            let mut all = Some(Vec::new());
             for check in checks {
                 let failed = |source| DataError::Read { path: self.root.to_path_buf(), source };
                 let check = check.map_err(failed)?.join();
-                let rows = check.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-                all = all.zip(rows).map(|(all, rows)| all.join(rows));
+                let shares = check.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+                all = all.zip(shares).map(|(mut all, shares)| {
+                    all.extend(shares);
+                    all
+                });
             }
-            Ok(all)
+            // In the order of the rows, whichever worker checked them.
+            let in_order = |mut all: Vec<(usize, CountedRows)>| {
+                all.sort_by_key(|(from, _)| *from);
+                let none = CountedRows::none_of(cache, self.settings);
+                all.into_iter().fold(none, |all, (_, rows)| all.join(rows))
+            };
+            Ok(all.map(in_order))
         })
     }
 }
