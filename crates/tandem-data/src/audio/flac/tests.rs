@@ -85,11 +85,15 @@ proptest! {
             _ => stream.bytes.extend(std::iter::repeat_with(|| rng.next_u32() as u8).take(place)),
         }
         let mut out = Vec::new();
+        let found = FlacReader::default().decode(&stream.bytes, &limits(), &mut out);
         // Damage in unused bytes, or after the last frame; and without a length in the header, the frames that are left.
-        if let Ok(Some(_)) = FlacReader::default().decode(&stream.bytes, &limits(), &mut out) {
+        if let Ok(Some(_)) = found {
             prop_assert!(samples_of(&stream).starts_with(&out));
         }
-        prop_assert_eq!(plainly_decoded(&stream.bytes), decoded(&stream.bytes));
+        // A damaged length may be above the limit: no frame is read then.
+        if let Ok(rate) = found {
+            prop_assert_eq!(plainly_decoded(&stream.bytes), rate.map(|_| out));
+        }
     }
 
     #[test]
