@@ -27,11 +27,10 @@ pub fn samples<'g>(
     mel: &Value<'g>,
 ) -> Result<Value<'g>, ExportError> {
     let search = Search::new(graph, mel_settings, mel)?;
-    let Search { fit, bands, .. } = &search;
-    let magnitudes = fit.fit(bands.matmul(&fit.back), bands, FIRST_FIT_ROUNDS);
+    let magnitudes = search.smooth_magnitudes();
     let known = match config.refits {
         0 => Known::Magnitudes(&magnitudes),
-        _ => Known::Bands(fit, bands),
+        _ => Known::Bands(&search.fit, &search.bands),
     };
     Ok(search.samples(config, &magnitudes, known))
 }
@@ -47,7 +46,7 @@ pub fn guided<'g>(
     let search = Search::new(graph, mel_settings, mel)?;
     let magnitudes = search.fit.fit(magnitudes, &search.bands, GUIDE_FIT_ROUNDS);
     let guide = Known::Guide(&search.fit, &search.bands, &magnitudes);
-    Ok(search.samples(config, &magnitudes, guide))
+    Ok(search.samples(config, &search.smooth_magnitudes(), guide))
 }
 
 /// What both searches need.
@@ -68,6 +67,12 @@ impl<'a, 'g> Search<'a, 'g> {
         let fit = Fit::new(graph, mel_settings)?;
         let (bands, frames) = (bands_of(mel_settings, mel), mel.length(0));
         Ok(Search { graph, mel_settings, fit, bands, frames })
+    }
+
+    /// Magnitudes with the bands of the mel frames, spread evenly within a band.
+    fn smooth_magnitudes(&self) -> Value<'g> {
+        let Search { fit, bands, .. } = self;
+        fit.fit(bands.matmul(&fit.back), bands, FIRST_FIT_ROUNDS)
     }
 
     /// The samples after all iterations, which start from magnitudes with initial phases.
@@ -123,7 +128,8 @@ fn iterate<'g>(
             fit.fit(size(&here, bins).at_least(FAINT_BIN), bands, config.refits)
         }
         Known::Guide(fit, bands, guide) => {
-            let mean = (size(&here, bins) * inner.outer(guide)).op("Sqrt");
+            let here = size(&here, bins);
+            let mean = (&here * (&here * inner.outer(guide)).op("Sqrt")).op("Sqrt");
             fit.fit(mean.at_least(FAINT_BIN), bands, config.refits)
         }
     };

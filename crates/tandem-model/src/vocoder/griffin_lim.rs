@@ -107,8 +107,9 @@ impl GriffinLim {
     pub fn guided(&mut self, mut magnitudes: Vec<f32>, mel: &[f32]) -> Vec<f32> {
         let bands = self.inverse.bands_of(mel, self.mel.floor);
         self.inverse.fit_all(&mut magnitudes, &bands, GUIDE_FIT_ROUNDS);
-        self.start(&magnitudes);
-        let frames = mel.len() / self.mel.bands;
+        // Phases of smooth magnitudes: those of sharp ones depend on rounding.
+        let smooth = self.inverse.magnitudes(&bands);
+        let frames = self.start(&smooth);
         self.iterate(frames, Known::Guide { bands: &bands, magnitudes: &magnitudes })
     }
 
@@ -135,11 +136,10 @@ impl GriffinLim {
                             inverse.fit(memory, sizes, wanted, config.refits);
                         }
                         Known::Guide { bands: all, magnitudes } => {
-                            // The geometric mean: what is predicted need not be the magnitudes of any signal.
                             let guide = &magnitudes[frame * bins..][..bins];
                             for bin in 0..bins {
                                 sizes[bin] =
-                                    (size(spectrum[bin]) * guide[bin]).sqrt().max(FAINT_BIN);
+                                    guided_size(size(spectrum[bin]), guide[bin]).max(FAINT_BIN);
                             }
                             let wanted = &all[frame * bands..][..bands];
                             inverse.fit(memory, sizes, wanted, config.refits);
@@ -189,6 +189,13 @@ impl std::fmt::Debug for GriffinLim {
         let (mel, config) = (&self.mel, &self.config);
         f.debug_struct("GriffinLim").field("mel", mel).field("config", config).finish()
     }
+}
+
+/// A weighted geometric mean: what is predicted need not be the magnitudes of any signal. The guide has a quarter of the
+/// weight: with half of it the result is the same, but bins that rounding decides become loud.
+#[inline]
+fn guided_size(size: f32, guide: f32) -> f32 {
+    (size * (size * guide).sqrt()).sqrt()
 }
 
 /// The absolute value, without the overflow handling of `norm`.
