@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Trains the vocoder that is built into the program (`--vocoder demo`), on the demo corpus, and replaces its files in
-# crates/tandem/demo-vocoder. The weights depend on the processor in their last bits. About ten minutes of two cores.
+# crates/tandem/demo-vocoder. The weights depend on the processor in their last bits. Some ten minutes of two cores.
 #
 # In: nothing. Out: ema.safetensors, vocoder.json, manifest.json; the README there says what they are.
 #

@@ -192,9 +192,9 @@ fn pieces_give_the_same_magnitudes_as_a_whole() {
     }
 }
 
-/// The network predicts harmonics that the mel bands blur: on what it learned, synthesis is nearer than Griffin-Lim.
+/// The network predicts harmonics that the mel bands blur.
 #[test]
-fn a_trained_vocoder_is_nearer_to_its_recording_than_griffin_lim() {
+fn a_trained_vocoder_is_nearer_to_its_recording_than_the_envelope() {
     let document = document(VocoderSize::Micro);
     let (trained, ..) = train(&document, 150);
     let batch = batch(&document, 2).to_device(&Device::flex());
