@@ -141,7 +141,7 @@ class DriverTests(unittest.TestCase):
             "STAND_IN_LIBRARY": self.library(variables.get("VERSION", "12090")),
             "CUDA_STAND_IN_DIR": os.path.join(self.directory.name, "work"),
             "CUDA_STAND_IN_TRANSLATOR": os.path.join(HERE, "ptx_to_c.py"),
-            **variables,
+            **{key: value and value.replace("{room}", self.directory.name) for key, value in variables.items()},
         }
         # A test that reads the log has a directory of its own.
         if environment["CUDA_STAND_IN_DIR"] is None:
@@ -156,7 +156,8 @@ class DriverTests(unittest.TestCase):
 
 
 def main(tests):
-    """Runs the tests, or in a process of its own the one that is named. `tests`: function, and the variables it needs."""
+    """Runs the tests, or in a process of its own the one that is named. `tests`: function, and the variables it needs,
+    where `{room}` is a directory that is removed at the end."""
     by_name = {function.__name__: function for function in tests}
     if len(sys.argv) == 2 and sys.argv[1] in by_name:
         by_name[sys.argv[1]]()

@@ -21,31 +21,32 @@ LATE = "launch=60us,copy=3ms,set=300us,event=200us,free=300us"
 QUICK = "TANDEM_TEST_QUICK" in os.environ
 
 
-def write_corpus(directory):
-    """Eight short tones, all of one shape."""
-    rate, samples = 22050, 9000
+def write_corpus(directory, lengths):
+    """One tone of each length, in samples."""
+    rate = 22050
     os.makedirs(os.path.join(directory, "wavs"))
-    for row, name in enumerate("abcdefgh"):
-        wave = [int(13000 * math.sin(at * math.tau * (220 + 40 * row) / rate)) for at in range(samples)]
+    for row, samples in enumerate(lengths):
+        wave = [int(13000 * math.sin(at * math.tau * (220 + 40 * (row % 8)) / rate)) for at in range(samples)]
         data = struct.pack(f"<{samples}h", *wave)
         head = struct.pack("<4sI8sIHHIIHH4sI", b"RIFF", 36 + len(data), b"WAVEfmt ", 16, 1, 1, rate, 2 * rate, 2, 16, b"data", len(data))
-        with open(os.path.join(directory, "wavs", f"{name}.wav"), "wb") as file:
+        with open(os.path.join(directory, "wavs", f"{row}.wav"), "wb") as file:
             file.write(head + data)
     with open(os.path.join(directory, "metadata.csv"), "w", encoding="utf-8") as file:
-        file.writelines(f"{name}|hello there|hello there\n" for name in "abcdefgh")
+        file.writelines(f"{row}|hello there|hello there\n" for row in range(len(lengths)))
 
 
 class Run:
     """One run: its directory, exit code and messages, and what the driver logged."""
 
-    def __init__(self, place, name, *flags, **variables):
+    def __init__(self, place, name, *flags, corpus="corpus", steps=STEPS, **variables):
+        self.flags, self.corpus = flags, corpus
         self.directory, self.log = os.path.join(place, name), os.path.join(place, f"{name}.log")
         command = [
-            sys.argv[1], "train", "--train-data", os.path.join(place, "corpus"), "--model-size", "micro", "--batch-size", "4",
+            sys.argv[1], "train", "--train-data", os.path.join(place, corpus), "--model-size", "micro", "--batch-size", "4",
             "--num-workers", "1", "--no-adapt", "--backend", "cuda", "--data-gpu", "0", "--model-gpu", "1", "--mel-on", "host",
             "--align-every", "2", "--align-lag", "2",
             "--checkpoint-every", str(SAVED_EVERY), "--checkpoint-dir", self.directory,
-            *flags, *([] if "--max-steps" in flags else ["--max-steps", str(STEPS)]),
+            "--max-steps", str(steps), *flags,
             *([] if FLAT[0] in flags else [FLAT[0], "2"]),
         ]
         driver = {f"CUDA_STAND_IN_{key}": value for key, value in variables.items()}
@@ -84,7 +85,8 @@ class Runs(unittest.TestCase):
     def setUpClass(cls):
         cls.temporary = tempfile.TemporaryDirectory()
         cls.place = cls.temporary.name
-        write_corpus(os.path.join(cls.place, "corpus"))
+        # All of one shape.
+        write_corpus(os.path.join(cls.place, "corpus"), 8 * [9000])
         # The first run of a build fills the store of kernels.
         cls.quiet = Run(cls.place, "quiet")
         assert cls.quiet.code == 0, cls.quiet.said
@@ -102,8 +104,8 @@ class Runs(unittest.TestCase):
         self.assertEqual(run.code, 0, run.said)
         return run
 
-    def run_with(self, name, *flags, **variables):
-        return Run(self.place, name, *flags, **variables)
+    def run_with(self, name, *flags, **options):
+        return Run(self.place, name, *flags, **options)
 
     def assert_same(self, one, other, at_least):
         """The losses of the steps that two runs have in common. What the library fuses depends on the timing of several
@@ -155,16 +157,19 @@ class Runs(unittest.TestCase):
         saved = run.checkpoints()
         self.assertTrue(saved, run.said)
         last = int(saved[-1][5:]) + 2
-        resumed = self.run_with(os.path.basename(run.directory), "--resume", "--max-steps", str(last), *FLAT)
+        name = os.path.basename(run.directory)
+        resumed = self.run_with(name, "--resume", *run.flags, corpus=run.corpus, steps=last)
         self.assertEqual(resumed.code, 0, resumed.said)
         self.assertEqual(list(resumed.losses()), [last - 1, last])
-        if repeated is not None:
-            self.assert_same(resumed.losses(), before, repeated)
+        self.assert_same(resumed.losses(), before, repeated)
 
-    def after_the_first_checkpoint(self, name, failure):
+    def after_the_first_checkpoint(self, name, failure, *flags, **options):
         at = os.path.join(self.place, name, "step-*", "manifest.json")
         # More steps than it reaches. Learning rates are the same: they rise until step 100 in any case.
-        return self.run_with(name, "--max-steps", str(FAILING_STEPS), *FLAT, FAIL=failure, FAIL_AFTER=at)
+        run = self.run_with(name, *FLAT, *flags, steps=FAILING_STEPS, FAIL=failure, FAIL_AFTER=at, **options)
+        with open(run.log, encoding="utf-8") as log:
+            self.assertIn("injected: ", log.read(), "the program never made the call that fails")
+        return run
 
     def test_a_failed_launch_ends_the_run(self):
         run = self.after_the_first_checkpoint("failed-launch", "launch:60@1")
@@ -183,9 +188,12 @@ class Runs(unittest.TestCase):
 
     @unittest.skipIf(QUICK, "a failed launch is tested")
     def test_memory_that_runs_out_ends_the_run(self):
-        run = self.after_the_first_checkpoint("full-card", "alloc:1+@1")
-        # The library may report a wrong loss between the failed allocation and the error: 0.26 % off, seen once.
-        self.assert_ends_and_resumes(run, "out of device memory", repeated=None)
+        # After its warm-up a run asks for no memory. Without fixed shapes there is none, and the only batch of long
+        # recordings needs more than all before it: with this seed it is step 32.
+        write_corpus(os.path.join(self.place, "one-long-batch"), 236 * [4000] + 4 * [44100])
+        flags = ("--enable-static-shapes=false", "--seed", "5")
+        run = self.after_the_first_checkpoint("full-card", "alloc:1+@1", *flags, corpus="one-long-batch")
+        self.assert_ends_and_resumes(run, "out of device memory")
 
     @unittest.skipIf(QUICK, "a failed launch is tested")
     def test_a_card_without_room_ends_the_run_before_its_first_step(self):

@@ -292,9 +292,9 @@ def only_the_requested_allocation_fails():
 def calls_are_counted_since_a_file_exists_and_on_one_device():
     driver = Driver()
     path = os.environ["CUDA_STAND_IN_FAIL_AFTER"].replace("*", "1")
+    os.makedirs(os.path.dirname(path))
     driver.use(1)
     assert [driver.allocate(32)[0] for _ in range(3)] == [OK] * 3, "the file does not exist yet"
-    os.makedirs(os.path.dirname(path), exist_ok=True)
     with open(path, "w", encoding="utf-8"):
         pass
     driver.use(0)
@@ -362,7 +362,7 @@ TESTS = {
     memory_ends_from_the_requested_allocation_on: {"CUDA_STAND_IN_FAIL": "alloc:2+"},
     only_the_requested_allocation_fails: {"CUDA_STAND_IN_FAIL": "alloc:2"},
     calls_are_counted_since_a_file_exists_and_on_one_device: {
-        "CUDA_STAND_IN_FAIL": "alloc:2@1", "CUDA_STAND_IN_FAIL_AFTER": f"/tmp/cuda-stand-in-{os.getpid()}/step-*",
+        "CUDA_STAND_IN_FAIL": "alloc:2@1", "CUDA_STAND_IN_FAIL_AFTER": "{room}/run/step-*",
     },
     a_variable_that_is_not_understood_ends_the_program: {},
 }

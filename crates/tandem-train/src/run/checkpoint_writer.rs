@@ -146,8 +146,8 @@ impl CheckpointWriter {
             Ok(()) => Ok(Accepted::Yes),
             Err(TrySendError::Full(_)) => {
                 let text = format!(
-                    "no checkpoint at step {step}: the ones before it are still being written; the \
-                     disk is slower than `--checkpoint-every` allows"
+                    "no checkpoint at step {step}: the ones before it are still being read from \
+                     the device or written to disk; raise `--checkpoint-every`"
                 );
                 self.recorder.send(Warning { code: "checkpoint_slow".into(), text });
                 Ok(Accepted::Busy)

@@ -30,7 +30,7 @@ use std::time::Duration;
 use tandem_cluster::Cluster;
 use tandem_device::inventory::Inventory;
 use tandem_device::memory::{MemoryBaseline, PhaseWatch};
-use tandem_device::placement::{LocalRank, Mode, OpenDevices, Placement};
+use tandem_device::placement::{LocalRank, Mode, OpenDevices, Placement, Shapes};
 use tandem_device::sampler::{Sampler, placed_gpus, standard_sources};
 use tandem_disk::create_dir_all;
 use tandem_disk::replace_file::replace_file;
@@ -313,7 +313,7 @@ impl TrainingRun {
             recording.recorder().send(Warning { code: "resume_changed".into(), text });
         }
         let dashboard = output.open_dashboard(&directory, out)?;
-        if WarmUp::default().is_due(&self.devices) {
+        if WarmUp::default().is_due(&self.devices) && feed.shapes == Shapes::Static {
             out.note("warm-up: one step for each batch shape, so that kernels are compiled before step 1");
         }
         let outcome = self.train(feed, start, held, checkpoints, recording.recorder(), cancel);
