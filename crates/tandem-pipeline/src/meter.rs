@@ -124,10 +124,11 @@ impl Meter {
         self.report(span);
     }
 
-    /// The same item enters another part of the stage.
-    pub(crate) fn begin_part(&self, part: &'static str) {
+    /// The same item enters another part of the stage, of which `done` is behind it.
+    pub(crate) fn begin_part(&self, part: &'static str, done: Duration) {
         let mut state = lock(&self.state);
-        let span = state.turn_to(Activity::Busy);
+        let began = Instant::now().checked_sub(done).map_or(state.since, |at| at.max(state.since));
+        let span = state.turn_at(began, Activity::Busy);
         state.part = Some(part);
         state.moves += 1;
         drop(state);
@@ -229,7 +230,11 @@ impl Meter {
 
 impl State {
     fn turn_to(&mut self, activity: Activity) -> ActivitySpan {
-        let (begin, end) = (self.since, Instant::now());
+        self.turn_at(Instant::now(), activity)
+    }
+
+    fn turn_at(&mut self, end: Instant, activity: Activity) -> ActivitySpan {
+        let begin = self.since;
         let took = end.saturating_duration_since(begin);
         match self.doing {
             Activity::Busy => {
@@ -243,7 +248,8 @@ impl State {
         let span =
             ActivitySpan { activity: self.doing, ticket: self.ticket, part: self.part, begin, end };
         (self.doing, self.since) = (activity, end);
-        self.lapped = Duration::ZERO;
+        // What is after `end` stays in the laps.
+        self.lapped = self.lapped.saturating_sub(took);
         self.turns += 1;
         self.waits_for.clear();
         span

@@ -6,6 +6,7 @@
 
 use crate::payload::Payload;
 use std::fmt::Display;
+use std::time::Duration;
 use tandem_units::Hinted;
 
 /// Any error that makes one item unusable.
@@ -36,9 +37,9 @@ pub trait Outlet<T> {
     /// the stage returns that error unchanged.
     fn push(&mut self, item: T) -> Result<(), Trouble>;
 
-    /// From here on the work on this item is timed under this name: a stage that does two things
-    /// one after the other is timed as two.
-    fn part(&mut self, _name: &'static str) {}
+    /// From here on the work on this item is timed under this name, and so is the last `done` of it: a
+    /// stage that does two things, one after the other or in turns, is timed as two.
+    fn part(&mut self, _name: &'static str, _done: Duration) {}
 
     /// Names what the stage works on from here on, such as the path of the file that it reads: the
     /// watchdog names it if the work does not end. Each call counts as progress, and replaces the

@@ -19,6 +19,7 @@ use std::any::Any;
 use std::fmt::Display;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::time::Duration;
 use tandem_telemetry::Recorder;
 use tandem_telemetry::event::Skipped;
 use tandem_units::Ticket;
@@ -190,8 +191,8 @@ impl<T: Payload> Outlet<T> for StepOutlet<'_, T> {
         pushed.map_err(Trouble::stop)
     }
 
-    fn part(&mut self, name: &'static str) {
-        self.context.meter.begin_part(name);
+    fn part(&mut self, name: &'static str, done: Duration) {
+        self.context.meter.begin_part(name, done);
         self.context.slow.wait(name);
     }
 

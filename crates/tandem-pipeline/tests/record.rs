@@ -150,11 +150,27 @@ fn busy_ms(events: &[Event], name: &str) -> f64 {
 }
 
 #[test]
+fn work_that_is_done_is_timed_as_the_part_that_begins() {
+    let (whole, second) = (Duration::from_millis(6), Duration::from_millis(4));
+    let events = recorded(|recorder| {
+        let two = Does("first", move |item: Item, out: &mut dyn Outlet<Item>| {
+            std::thread::sleep(whole);
+            out.part("second", second);
+            out.push(item)
+        });
+        let route = Route::from(items(5), hold(2)).then(two, hold(3));
+        all(&mut route.start(Setup { recorder, ..Setup::default() }).unwrap()).unwrap();
+    });
+    assert!(busy_ms(&events, "first") >= 10.0 - 0.1, "{}", busy_ms(&events, "first"));
+    assert!(busy_ms(&events, "second") >= 20.0 - 0.1, "{}", busy_ms(&events, "second"));
+}
+
+#[test]
 fn the_parts_of_a_stage_are_timed_and_slowed_separately() {
     let run = |slowed: &str| {
         recorded(|recorder| {
             let two = Does("first", |item: Item, out: &mut dyn Outlet<Item>| {
-                out.part("second");
+                out.part("second", Duration::ZERO);
                 out.push(item)
             });
             let slow = Slowdowns::of([Slowdown::always(slowed, Duration::from_millis(5))]);

@@ -1,10 +1,12 @@
 //! The first stage: a planned batch gets its text, and its recordings are read and decoded.
 //!
 //! In: [`Planned`]. Out: [`Loaded`]: symbols and lengths filled in, and the decoded sound;
-//! where features are cached, the mel frames are filled in instead. A row that cannot be loaded is
-//! skipped, counted and named; the batch continues without it. Next: [`crate::feed::mel`].
+//! where features are cached, or the worker has a mel kernel, the mel frames are filled in instead. A
+//! row that cannot be loaded is skipped, counted and named; the batch continues without it. Next:
+//! [`crate::feed::mel`].
 
 use crate::feed::Rows;
+use crate::feed::recording::{OnFile, RecordingReader, in_one_line};
 use crate::feed::reference::References;
 use crate::feed::row_failures::RowFailures;
 use crate::feed::schedule::Planned;
@@ -13,9 +15,10 @@ use crate::feed::worker_mel::WorkerMel;
 use crate::prepare::Prepared;
 use std::path::Path;
 use std::sync::Arc;
-use tandem_data::audio::{Decoder, FileReader, Sound};
+use std::time::Duration;
+use tandem_data::audio::Sound;
 use tandem_data::batch::{HostBatch, Position, RowInfo};
-use tandem_data::cache::{EntryBuffer, Fingerprint, Record, Stamp};
+use tandem_data::cache::EntryBuffer;
 use tandem_pipeline::{Outlet, Payload, Pool, Pooled, Stage, Trouble};
 use tandem_telemetry::Recorder;
 use tandem_telemetry::event::{Skipped, Warning};
@@ -40,6 +43,15 @@ pub enum Clip {
     I16(Vec<i16>),
     /// Full scale is 1.0.
     F32(Vec<f32>),
+}
+
+impl From<Sound<'_>> for Clip {
+    fn from(sound: Sound<'_>) -> Clip {
+        match sound {
+            Sound::I16(samples) => Clip::I16(samples.to_vec()),
+            Sound::F32(samples) => Clip::F32(samples.to_vec()),
+        }
+    }
 }
 
 impl Clip {
@@ -74,9 +86,6 @@ pub const REFERENCE: &str = "reference";
 /// Why a row of the skip list is skipped.
 const LISTED: &str = "it is in the list of rows to skip";
 
-/// Receives the path of each file before it is read.
-type OnFile<'a> = &'a mut dyn FnMut(&Path);
-
 /// The utterance that serves as reference, and its first frame.
 struct Choice {
     row: u32,
@@ -89,8 +98,8 @@ pub struct Load {
     rows: Arc<Rows>,
     pool: Pool<HostBatch>,
     recorder: Recorder,
-    file: FileReader,
-    decoder: Decoder,
+    recordings: RecordingReader,
+    mel: Option<WorkerMel>,
     text: EntryBuffer,
     seed: Seed,
     reference_frames: usize,
@@ -105,17 +114,16 @@ impl Load {
         pool: Pool<HostBatch>,
         recorder: Recorder,
     ) -> Load {
-        let decoder = Decoder::new(prepared.settings.mel.rate, prepared.settings.audio);
+        let recordings = RecordingReader::new(prepared.clone());
         let (seed, reference_frames) = (Seed(0), 0);
-        let file = FileReader::default();
         let (failures, skip_list) = (RowFailures::default(), SkipList::default());
         Load {
             prepared,
             rows,
             pool,
             recorder,
-            file,
-            decoder,
+            recordings,
+            mel: None,
             text: EntryBuffer::default(),
             seed,
             reference_frames,
@@ -134,6 +142,16 @@ impl Load {
         Load { seed, reference_frames: frames, ..self }
     }
 
+    /// Computes mel frames right after decoding, while the sound is in this core's cache.
+    pub fn with_mel(self, kernel: WorkerMel) -> Load {
+        Load { mel: Some(kernel), ..self }
+    }
+
+    /// How long mel frames took since the last call.
+    pub(crate) fn take_mel_time(&mut self) -> Duration {
+        self.mel.as_mut().map_or(Duration::ZERO, WorkerMel::take_time)
+    }
+
     /// Adds a segment of another utterance of the same speaker. A tenth of the rows, and speakers with
     /// one utterance, get no reference: the voice must also speak without one.
     fn load_reference(&mut self, planned: u32, loaded: &mut Loaded, on_file: OnFile<'_>) {
@@ -149,16 +167,22 @@ impl Load {
         let Some(row) = prepared.cache.row(number) else {
             return loaded.references.push_none();
         };
-        match prepared.cache.mel(row.record) {
-            Some(mel) => loaded.references.push_frames(&mel, choice.at),
-            None => match self.read_clip(row.audio, row.record, on_file) {
-                Ok(clip) => loaded.references.push_clip(clip, choice.at),
-                // The row is trained without a reference; the run record lists it.
-                Err(why) => {
-                    self.report(loaded.ticket, planned, REFERENCE, why);
-                    loaded.references.push_none();
-                }
-            },
+        if let Some(mel) = prepared.cache.mel(row.record) {
+            return loaded.references.push_frames(&mel, choice.at);
+        }
+        let references = &mut loaded.references;
+        let read = self.recordings.read(row.audio, row.record, on_file);
+        let placed = read.and_then(|sound| match &mut self.mel {
+            Some(mel) => {
+                let frames = mel.extract(sound).map_err(|error| in_one_line(&error))?;
+                Ok(references.push_frames(&frames, choice.at))
+            }
+            None => Ok(references.push_clip(sound.into(), choice.at)),
+        });
+        // The row is trained without a reference; the run record lists it.
+        if let Err(why) = placed {
+            self.report(loaded.ticket, planned, REFERENCE, why);
+            loaded.references.push_none();
         }
     }
 
@@ -216,10 +240,41 @@ impl Load {
             }
             self.warn_of_damage(row.id);
         }
-        let clip = self.read_clip(row.audio, row.record, on_file);
-        let clip = clip.inspect_err(|_| loaded.batch.pop_row())?;
-        loaded.sounds.push(Some(clip));
+        let read = self.recordings.read(row.audio, row.record, on_file);
+        let placed = read.and_then(|sound| match &mut self.mel {
+            Some(mel) => {
+                let computed = mel.extract_into(sound, target.mel);
+                computed.map(|_| None).map_err(|error| in_one_line(&error))
+            }
+            None => Ok(Some(sound.into())),
+        });
+        loaded.sounds.push(placed.inspect_err(|_| loaded.batch.pop_row())?);
         Ok(())
+    }
+
+    /// Loads a planned batch.
+    pub(crate) fn load_batch(
+        &mut self,
+        planned: Planned,
+        on_file: OnFile<'_>,
+    ) -> Result<Loaded, Trouble> {
+        let Planned { ticket, position, shape, rows } = planned;
+        let mut batch = self.pool.take();
+        batch.reset(shape);
+        let sounds = Vec::with_capacity(rows.len());
+        let bands = self.prepared.settings.mel.bands;
+        let references = References::new(self.reference_frames, bands);
+        let mut loaded = Loaded { ticket, position, batch, sounds, references };
+        for row in rows {
+            match self.load_row(row, &mut loaded, on_file) {
+                Ok(()) => self.load_reference(row, &mut loaded, on_file),
+                Err(why) => self.report(ticket, row, "load", why),
+            }
+        }
+        match loaded.sounds.is_empty() {
+            true => Err(Trouble::skip("none of its rows could be loaded")),
+            false => Ok(loaded),
+        }
     }
 
     /// The mel frames of one row, from the cache or from its recording.
@@ -230,8 +285,8 @@ impl Load {
         if let Some(mel) = prepared.cache.mel(row.record) {
             return Ok(mel);
         }
-        let clip = self.read_clip(row.audio, row.record, &mut |_| {})?;
-        kernel.extract(clip.as_sound()).map_err(|error| in_one_line(&error))
+        let sound = self.recordings.read(row.audio, row.record, &mut |_| {})?;
+        kernel.extract(sound).map_err(|error| in_one_line(&error))
     }
 
     /// The sound of one row, from its recording also where mel frames are cached. A row that cannot be read is reported
@@ -253,35 +308,7 @@ impl Load {
         let prepared = self.prepared.clone();
         let number = self.rows.cache_row[planned as usize] as usize;
         let row = prepared.cache.row(number).ok_or("its part of the cache is damaged")?;
-        self.read_clip(row.audio, row.record, on_file)
-    }
-
-    fn read_clip(
-        &mut self,
-        audio: &str,
-        record: &Record,
-        on_file: OnFile<'_>,
-    ) -> Result<Clip, String> {
-        let settings = &self.prepared.settings;
-        let path = self.prepared.root.join(audio);
-        on_file(&path);
-        let read = self.file.read(&path, &settings.audio);
-        let bytes = read.map_err(|error| in_one_line(&error))?;
-        // After the bytes: a file that is written to meanwhile has a new stamp by now.
-        let stamp = Stamp::of(&path).map_err(|error| in_one_line(&error))?;
-        // The same bytes with a new stamp are unchanged. Other bytes may not match the prepared text.
-        if stamp != record.audio && Fingerprint::of(bytes) != record.audio_hash {
-            return Err("the recording changed since it was prepared".into());
-        }
-        let extension = path.extension().and_then(|extension| extension.to_str());
-        let sound = self.decoder.decode(bytes, extension).map_err(|error| in_one_line(&error))?;
-        if settings.mel.frames(sound.len()).0 != record.frames as usize {
-            return Err("the recording has another length than when it was prepared".into());
-        }
-        Ok(match sound {
-            Sound::I16(samples) => Clip::I16(samples.to_vec()),
-            Sound::F32(samples) => Clip::F32(samples.to_vec()),
-        })
+        self.recordings.read(row.audio, row.record, on_file).map(Clip::from)
     }
 
     /// The frames are still correct, but every epoch computes them again.
@@ -313,30 +340,8 @@ impl Stage for Load {
     }
 
     fn step(&mut self, planned: Planned, out: &mut dyn Outlet<Loaded>) -> Result<(), Trouble> {
-        let Planned { ticket, position, shape, rows } = planned;
-        let mut batch = self.pool.take();
-        batch.reset(shape);
-        let sounds = Vec::with_capacity(rows.len());
-        let bands = self.prepared.settings.mel.bands;
-        let references = References::new(self.reference_frames, bands);
-        let mut loaded = Loaded { ticket, position, batch, sounds, references };
-        for row in rows {
-            // Tells the watchdog which file is being read.
-            let on_file: OnFile<'_> = &mut |path: &Path| out.item(&path.display());
-            match self.load_row(row, &mut loaded, on_file) {
-                Ok(()) => self.load_reference(row, &mut loaded, on_file),
-                Err(why) => self.report(ticket, row, "load", why),
-            }
-        }
-        if loaded.sounds.is_empty() {
-            return Err(Trouble::skip("none of its rows could be loaded"));
-        }
+        // Tells the watchdog which file is being read.
+        let loaded = self.load_batch(planned, &mut |path| out.item(&path.display()))?;
         out.push(loaded)
     }
-}
-
-/// An error and its cause on one line, for the run record.
-fn in_one_line(error: &dyn std::error::Error) -> String {
-    let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
-    format!("{error}{cause}")
 }

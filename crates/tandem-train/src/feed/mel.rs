@@ -1,9 +1,11 @@
-//! The second stage: sound becomes mel frames, written directly into the batch.
+//! The second stage on the host: sound becomes mel frames, written directly into the batch as each
+//! recording is decoded.
 //!
-//! In: [`Loaded`]. Out: [`Ready`], complete. Allocates nothing for the batch itself. Next: the consumer.
+//! In: [`Planned`]. Out: [`Ready`], complete. Allocates nothing for the batch itself. Next: the consumer.
 
-use crate::feed::load::Loaded;
+use crate::feed::load::{Load, Loaded};
 use crate::feed::reference::References;
+use crate::feed::schedule::Planned;
 use crate::feed::worker_mel::WorkerMel;
 use tandem_data::audio::mel::{MelConfig, MelKernel};
 use tandem_data::batch::{HostBatch, Position};
@@ -30,34 +32,32 @@ impl Payload for Ready {
     }
 }
 
-/// Computes mel frames. One per worker: it owns the kernel's scratch memory.
-pub struct Preprocess {
-    mel: WorkerMel,
+/// Loads and computes mel frames on one thread: passing the sound to another thread, or computing all
+/// frames of a batch after all of its files, only moves it out of this core's cache.
+pub struct LoadMel {
+    load: Load,
 }
 
-impl Preprocess {
-    pub fn new(config: MelConfig, kernel: MelKernel) -> Preprocess {
-        Preprocess { mel: WorkerMel::new(config, kernel) }
+impl LoadMel {
+    pub fn new(load: Load, config: MelConfig, kernel: MelKernel) -> LoadMel {
+        LoadMel { load: load.with_mel(WorkerMel::new(config, kernel)) }
     }
 }
 
-impl Stage for Preprocess {
-    type In = Loaded;
+impl Stage for LoadMel {
+    type In = Planned;
     type Out = Ready;
 
     fn name(&self) -> &'static str {
-        "preprocess"
+        "load"
     }
 
-    fn step(&mut self, loaded: Loaded, out: &mut dyn Outlet<Ready>) -> Result<(), Trouble> {
-        let Loaded { ticket, position, mut batch, sounds, mut references } = loaded;
-        for (row, sound) in batch.rows_mut().zip(&sounds) {
-            if let Some(clip) = sound {
-                self.mel.extract_into(clip.as_sound(), row.mel).map_err(Trouble::stop)?;
-            }
-        }
+    fn step(&mut self, planned: Planned, out: &mut dyn Outlet<Ready>) -> Result<(), Trouble> {
+        let loaded = self.load.load_batch(planned, &mut |path| out.item(&path.display()))?;
+        let Loaded { ticket, position, mut batch, references, sounds: _ } = loaded;
+        // Timed as a stage of its own, although it shares the thread.
+        out.part("preprocess", self.load.take_mel_time());
         batch.finish();
-        references.compute_frames(&mut self.mel).map_err(Trouble::stop)?;
         out.push(Ready { ticket, position, batch, references })
     }
 }

@@ -4,9 +4,7 @@
 //! In: mel frames or sound of another utterance, and the first frame of the segment. Out:
 //! frames next to the batch, `[rows, frames, bands]`. Never a segment of the utterance itself. Next: [`crate::feed::align`].
 
-use crate::TrainError;
 use crate::feed::load::Clip;
-use crate::feed::worker_mel::WorkerMel;
 use tandem_units::Bytes;
 
 /// The references of one batch, row by row.
@@ -43,15 +41,6 @@ impl References {
     pub fn push_clip(&mut self, clip: Clip, at: usize) {
         self.sounds.push((self.counts.len(), clip, at));
         self.push_none();
-    }
-
-    /// Computes the missing frames.
-    pub(crate) fn compute_frames(&mut self, kernel: &mut WorkerMel) -> Result<(), TrainError> {
-        for (row, clip, at) in self.take_sounds() {
-            let mel = kernel.extract(clip.as_sound())?;
-            self.fill(row, &mel, at);
-        }
-        Ok(())
     }
 
     /// Takes the sounds whose frames are missing: row, sound, first frame.

@@ -5,10 +5,9 @@
 //! speed. Uses no device unless mel frames are computed on one.
 
 use crate::TrainError;
-use crate::feed::assemble::Assemble;
 use crate::feed::device_mel::DevicePreprocess;
 use crate::feed::load::Load;
-use crate::feed::mel::{Preprocess, Ready};
+use crate::feed::mel::{LoadMel, Ready};
 use crate::feed::row_failures::RowFailures;
 use crate::feed::schedule::{Share, Tickets};
 use crate::feed::skip_list::SkipList;
@@ -224,8 +223,8 @@ pub(crate) fn host_route(
     let tickets = Route::from(tickets, hold(2 * settings.most_workers));
     Ok(match &settings.mel_device {
         None => {
-            let assemble = move || Assemble::new(load(), Preprocess::new(mel.clone(), kernel));
-            tickets.then_by(crew, assemble, hold(host))
+            let load_mel = move || LoadMel::new(load(), mel.clone(), kernel);
+            tickets.then_by(crew, load_mel, hold(host))
         }
         Some(device) => {
             let preprocess = DevicePreprocess::new(&mel, device)?;

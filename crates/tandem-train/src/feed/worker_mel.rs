@@ -1,6 +1,7 @@
 //! A worker's own mel kernel. It is created on the worker's thread, so that its scratch memory is
 //! local to that core.
 
+use std::time::{Duration, Instant};
 use tandem_data::audio::Sound;
 use tandem_data::audio::mel::{MelConfig, MelError, MelExtractor, MelKernel};
 use tandem_units::Frames;
@@ -11,11 +12,12 @@ pub struct WorkerMel {
     config: MelConfig,
     kernel: MelKernel,
     extractor: Option<MelExtractor>,
+    took: Duration,
 }
 
 impl WorkerMel {
     pub fn new(config: MelConfig, kernel: MelKernel) -> WorkerMel {
-        WorkerMel { config, kernel, extractor: None }
+        WorkerMel { config, kernel, extractor: None, took: Duration::ZERO }
     }
 
     /// The mel frames of a sound, in a new vector.
@@ -27,10 +29,18 @@ impl WorkerMel {
 
     /// Writes the mel frames of a sound; see [`MelExtractor::extract_into`].
     pub fn extract_into(&mut self, sound: Sound<'_>, out: &mut [f32]) -> Result<Frames, MelError> {
+        let from = Instant::now();
         let mel = match &mut self.extractor {
             Some(mel) => mel,
             none => none.insert(MelExtractor::with_kernel(self.config.clone(), self.kernel)?),
         };
-        mel.extract_into(sound, out)
+        let frames = mel.extract_into(sound, out);
+        self.took += from.elapsed();
+        frames
+    }
+
+    /// How long mel frames took since the last call.
+    pub(crate) fn take_time(&mut self) -> Duration {
+        std::mem::take(&mut self.took)
     }
 }
