@@ -9,7 +9,7 @@
 //!
 //! Why a decoder of our own: without cached features, decoding was more than half of the work on FLAC recordings. CPU time
 //! for a recording of the demo corpus (2.8 s at 22 kHz, a Zen 4 with AVX2, mean of 3,000 in one process each): symphonia
-//! 0.6.1 with SIMD 0.83 ms, claxon 0.4 1.10 ms, libFLAC through libsndfile 1.2 0.85 ms, this one 0.15 ms.
+//! 0.6.1 with SIMD 0.83 ms, claxon 0.4 1.10 ms, libFLAC through libsndfile 1.2 0.85 ms, this one 0.14 ms.
 
 mod bits; // bytes to numbers
 mod frame; // where frames begin; header, predictor

@@ -10,10 +10,15 @@ pub const LANES: usize = 16;
 /// Steps between two transpositions; their samples stay in the first-level cache.
 const STEPS: usize = 64;
 
+/// Added to a sample of 16 bits, it leaves the bits above them zero.
+const HALF: i32 = 1 << 15;
+
 /// One number of each lane.
 type Row = [[i32; SIDE]; LANES / SIDE];
 /// The steps of one lane.
 type Lane = [[i32; SIDE]; STEPS / SIDE];
+/// The samples of one lane, two in a number.
+type LaneSamples = [[i32; SIDE]; STEPS / SIDE / 2];
 /// Of each step, each lane's sample and the one before it, as two numbers of 16 bits; those before the steps, then the steps.
 type Pairs = [Row; MAX_ORDER + STEPS];
 
@@ -104,11 +109,17 @@ fn restore_lanes<const ORDER: usize>(
         let first_pairs = pairs[MAX_ORDER - ORDER + 1..MAX_ORDER].iter_mut();
         let two = first_samples.windows(2);
         first_pairs.zip(two).for_each(|(row, two)| *at(row, lane) = pair(two[1], two[0]));
-        lost |= scale(first_samples, scales[lane], &mut out[frame.start..]);
+        let mut levels = [0; ORDER];
+        for (level, &sample) in levels.iter_mut().zip(first_samples) {
+            *level = sample as i16;
+            lost |= sample.wrapping_add(HALF) >> 16;
+        }
+        lost |= scale(&levels[..first_samples.len()], scales[lane], &mut out[frame.start..]);
     }
     let longest = frames.iter().map(|frame| frame.length).max().unwrap_or(0);
-    // The steps of each lane, where they are not whole in `residual`, and then their samples.
+    // The steps of each lane, where they are not whole in `residual`.
     let mut steps = [Lane::default(); LANES];
+    let mut samples = [LaneSamples::default(); LANES];
     for first in (ORDER..longest).step_by(STEPS) {
         let part = |frame: &Waiting| {
             let end = frame.length.min(first + STEPS);
@@ -127,12 +138,20 @@ fn restore_lanes<const ORDER: usize>(
             }
         }
         spread(unit, &lanes, &mut rows);
-        run_steps::<ORDER>(unit, &coefficients, &shifts, &mut rows, &mut pairs);
-        collect(unit, &rows, &mut steps);
+        let mut wide = run_steps::<ORDER>(unit, &coefficients, &shifts, &mut rows, &mut pairs);
+        collect(unit, &pairs, &mut samples);
         for (lane, frame) in frames.iter().enumerate() {
             let part = part(frame);
-            let levels = &steps[lane].as_flattened()[..part.len()];
-            lost |= scale(levels, scales[lane], &mut out[part.start..]);
+            // What follows the end of a frame may be anything.
+            let wide = match part.len() < STEPS {
+                true => rows[..part.len()]
+                    .iter_mut()
+                    .fold(0, |all, row| all | at(row, lane).wrapping_add(HALF)),
+                false => *at(&mut wide, lane),
+            };
+            let levels = bytemuck::cast_slice::<i32, i16>(samples[lane].as_flattened());
+            lost |= wide >> 16;
+            lost |= scale(&levels[..part.len()], scales[lane], &mut out[part.start..]);
         }
         pairs.copy_within(STEPS.., 0);
     }
@@ -141,11 +160,20 @@ fn restore_lanes<const ORDER: usize>(
 
 /// Writes samples of full scale. The result has a bit set if one did not fit.
 #[inline(always)]
-fn scale(levels: &[i32], up: u32, out: &mut [i16]) -> i32 {
+fn scale(levels: &[i16], up: u32, out: &mut [i16]) -> i32 {
+    let out = &mut out[..levels.len()];
+    if up == 0 {
+        match (out.first_chunk_mut::<STEPS>(), levels.first_chunk()) {
+            // A known length, which needs no call.
+            (Some(whole), Some(levels)) => *whole = *levels,
+            _ => out.copy_from_slice(levels),
+        }
+        return 0;
+    }
     let mut lost = 0;
     for (sample, &level) in out.iter_mut().zip(levels) {
-        *sample = (level << up) as i16;
-        lost |= (i32::from(*sample) >> up) ^ level;
+        *sample = level.wrapping_shl(up);
+        lost |= i32::from(sample.wrapping_shr(up) ^ level);
     }
     lost
 }
@@ -167,21 +195,31 @@ fn spread(unit: impl Unit, lanes: &[&Lane; LANES], rows: &mut [Row; STEPS]) {
     }
 }
 
-/// The reverse of [`spread`].
+/// The reverse of [`spread`], from the pairs of every second step: half as many numbers.
 #[inline(always)]
-fn collect(unit: impl Unit, rows: &[Row; STEPS], lanes: &mut [Lane; LANES]) {
-    for group in 0..STEPS / SIDE {
+fn collect(unit: impl Unit, pairs: &Pairs, lanes: &mut [LaneSamples; LANES]) {
+    for group in 0..STEPS / SIDE / 2 {
         for half in 0..LANES / SIDE {
             let mut square = [[0; SIDE]; SIDE];
             for n in 0..SIDE {
-                square[n] = rows[group * SIDE + n][half];
+                square[n] = pairs[MAX_ORDER + 2 * (group * SIDE + n) + 1][half];
             }
             unit.transpose(&mut square);
             for n in 0..SIDE {
+                // Loops, because closures would be functions of their own.
+                for pair in &mut square[n] {
+                    *pair = in_order(*pair);
+                }
                 lanes[half * SIDE + n][group] = square[n];
             }
         }
     }
+}
+
+/// The older sample of a pair at the lower address.
+#[inline(always)]
+fn in_order(pair: i32) -> i32 {
+    if cfg!(target_endian = "little") { pair.rotate_left(16) } else { pair }
 }
 
 fn at(row: &mut Row, lane: usize) -> &mut i32 {
@@ -193,8 +231,8 @@ fn pair(low: i32, high: i32) -> i32 {
     low & 0xFFFF | high << 16
 }
 
-/// Replaces residuals by samples. Products of pairs: a sample that needs more than 16 bits is wrong anyway, and so is the
-/// stream.
+/// Replaces residuals by samples, also in `pairs`. Products of pairs: a sample that needs more than 16 bits is wrong anyway,
+/// and so is the stream. The result has a bit above the lowest 16 in the lanes that have such a sample.
 #[inline(always)]
 fn run_steps<const ORDER: usize>(
     unit: impl Unit,
@@ -202,7 +240,8 @@ fn run_steps<const ORDER: usize>(
     shifts: &Row,
     rows: &mut [Row; STEPS],
     pairs: &mut Pairs,
-) {
+) -> Row {
+    let mut wide = Row::default();
     // Kept here: from memory, the last pair would come too late.
     let mut last = pairs[MAX_ORDER - 1];
     for step in 0..STEPS {
@@ -218,9 +257,11 @@ fn run_steps<const ORDER: usize>(
                 let predicted = sum[lane] >> (shifts[half][lane] & 31);
                 let sample = rows[step][half][lane].wrapping_add(predicted);
                 rows[step][half][lane] = sample;
+                wide[half][lane] |= sample.wrapping_add(HALF);
                 last[half][lane] = pair(sample, last[half][lane]);
             }
             pairs[MAX_ORDER + step][half] = last[half];
         }
     }
+    wide
 }

@@ -1,5 +1,6 @@
 //! The decoder against symphonia, an encoder, and streams of every shape.
 
+use super::frame::Predictor;
 use super::test_stream::{TestStream, below, random_stream, stream_with_a_frame_inside};
 use super::*;
 use crate::audio::compressed::CompressedReader;
@@ -130,6 +131,48 @@ proptest! {
             prop_assert_eq!(other, turned);
             prop_assert_eq!(unit.add_products(sum, &square[0], &square[1]), products);
             prop_assert_eq!(unit.frame_sum(&bytes), Plain.frame_sum(&bytes));
+        }
+    }
+}
+
+/// Restores frames whose samples are 0, `rise`, twice `rise`, and so on.
+fn restored_ramps(lengths_and_rises: &[(usize, i32)], bits: u32) -> Option<Vec<i16>> {
+    let mut coefficients = Predictor::default().coefficients;
+    coefficients[0] = 1;
+    let predictor = Predictor { order: 1, coefficients, ..Predictor::default() };
+    let (mut frames, mut residual) = (Vec::new(), Vec::new());
+    for &(length, rise) in lengths_and_rises {
+        frames.push(Waiting { start: residual.len(), length, predictor });
+        residual.push(0);
+        residual.resize(residual.len() + length - 1, rise);
+    }
+    let by = |unit: &dyn Fn(&mut [Waiting], &mut [i32], &mut Vec<i16>) -> Option<()>| {
+        let mut out = Vec::new();
+        unit(&mut frames.clone(), &mut residual.clone(), &mut out).map(|()| out)
+    };
+    let plain = by(&|frames, residual, out| restore(Plain, frames, residual, bits, out));
+    #[cfg(target_arch = "x86_64")]
+    if let Some(unit) = unit::Avx2::detect() {
+        let other = by(&|frames, residual, out| restore(unit, frames, residual, bits, out));
+        assert_eq!(other, plain, "{lengths_and_rises:?}");
+    }
+    plain
+}
+
+#[test]
+fn a_sample_with_more_bits_than_the_stream_is_an_error_wherever_it_is() {
+    // The last sample of the first frame is the largest one that fits, or does not: first samples, a whole group of steps
+    // and one that the frame ends in. The other frame is longer: what follows the end of the first does not count.
+    for (bits, full) in [(16u32, 32767), (12, 2047)] {
+        for length in [2, 4, 65, 68, 69, 100, 133, 700] {
+            let rise = full / (length as i32 - 1);
+            let other = (900, 1);
+            let fits = restored_ramps(&[(length, rise), other], bits).unwrap();
+            let last = rise * (length as i32 - 1);
+            assert_eq!(i32::from(fits[length - 1]), last << (16 - bits), "{length}");
+            let too_high = full / (length as i32 - 1) + 1;
+            assert_eq!(restored_ramps(&[(length, too_high), other], bits), None, "{length}");
+            assert_eq!(restored_ramps(&[(length, -too_high - 1), other], bits), None, "{length}");
         }
     }
 }
