@@ -26,11 +26,14 @@ the targets, or the check itself is broken (exit code 2).
 
 import argparse
 import json
+import os
 import pathlib
 import subprocess
 import sys
 import tempfile
 
+# NumPy's threads would spin on the cores of the program that is timed. Set before NumPy is imported.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy
 import pesq
 import pystoi

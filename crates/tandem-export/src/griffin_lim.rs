@@ -14,6 +14,7 @@ use tandem_model::vocoder::griffin_lim::phases::{
 };
 use tandem_model::vocoder::griffin_lim::{
     FADED, FAINT_BAND, FAINT_BIN, FIRST_FIT_ROUNDS, GUIDE_FIT_ROUNDS, GriffinLimConfig,
+    START_FIT_ROUNDS,
 };
 use tandem_model::vocoder::samples_of;
 
@@ -27,7 +28,7 @@ pub fn samples<'g>(
     mel: &Value<'g>,
 ) -> Result<Value<'g>, ExportError> {
     let search = Search::new(graph, mel_settings, mel)?;
-    let magnitudes = search.smooth_magnitudes();
+    let magnitudes = search.smooth_magnitudes(FIRST_FIT_ROUNDS);
     let known = match config.refits {
         0 => Known::Magnitudes(&magnitudes),
         _ => Known::Bands(&search.fit, &search.bands),
@@ -46,7 +47,7 @@ pub fn guided<'g>(
     let search = Search::new(graph, mel_settings, mel)?;
     let magnitudes = search.fit.fit(magnitudes, &search.bands, GUIDE_FIT_ROUNDS);
     let guide = Known::Guide(&search.fit, &search.bands, &magnitudes);
-    Ok(search.samples(config, &search.smooth_magnitudes(), guide))
+    Ok(search.samples(config, &search.smooth_magnitudes(START_FIT_ROUNDS), guide))
 }
 
 /// What both searches need.
@@ -70,9 +71,9 @@ impl<'a, 'g> Search<'a, 'g> {
     }
 
     /// Magnitudes with the bands of the mel frames, spread evenly within a band.
-    fn smooth_magnitudes(&self) -> Value<'g> {
+    fn smooth_magnitudes(&self, rounds: usize) -> Value<'g> {
         let Search { fit, bands, .. } = self;
-        fit.fit(bands.matmul(&fit.back), bands, FIRST_FIT_ROUNDS)
+        fit.fit(bands.matmul(&fit.back), bands, rounds)
     }
 
     /// The samples after all iterations, which start from magnitudes with initial phases.

@@ -19,9 +19,10 @@ pub mod phases;
 mod transform;
 
 use crate::vocoder::{Vocoder, VocoderError, check_mel};
-use inverse_mel::InverseMel;
-pub use inverse_mel::{FADED, FAINT_BAND, FIRST_FIT_ROUNDS};
+pub use inverse_mel::{FADED, FAINT_BAND, FIRST_FIT_ROUNDS, START_FIT_ROUNDS};
+use inverse_mel::{FitMemory, InverseMel};
 use phases::Phases;
+use pulp::{Simd, WithSimd};
 use realfft::num_complex::Complex;
 use serde::{Deserialize, Serialize};
 use tandem_data::audio::mel::{MelConfig, filterbank};
@@ -108,7 +109,7 @@ impl GriffinLim {
         let bands = self.inverse.bands_of(mel, self.mel.floor);
         self.inverse.fit_all(&mut magnitudes, &bands, GUIDE_FIT_ROUNDS);
         // Phases of smooth magnitudes: those of sharp ones depend on rounding.
-        let smooth = self.inverse.magnitudes(&bands);
+        let smooth = self.inverse.magnitudes(&bands, START_FIT_ROUNDS);
         let frames = self.start(&smooth);
         self.iterate(frames, Known::Guide { bands: &bands, magnitudes: &magnitudes })
     }
@@ -117,41 +118,17 @@ impl GriffinLim {
     fn iterate(&mut self, frames: usize, known: Known<'_>) -> Vec<f32> {
         let Self { mel, config, inverse, transform } = self;
         let (bins, bands) = (mel.n_fft / 2 + 1, mel.bands);
-        let part = config.momentum / (1.0 + config.momentum);
+        let (part, refits) = (config.momentum / (1.0 + config.momentum), config.refits);
         let mut before = vec![Complex::default(); frames * bins];
         for _ in 0..config.iterations {
             transform.round(
                 &mut before,
                 || (inverse.memory(), vec![0.0; bins]),
                 |(memory, sizes), frame, spectrum, before| {
-                    match known {
-                        Known::Magnitudes(all) => {
-                            sizes.copy_from_slice(&all[frame * bins..][..bins])
-                        }
-                        Known::Bands(all) => {
-                            for bin in 0..bins {
-                                sizes[bin] = size(spectrum[bin]).max(FAINT_BIN);
-                            }
-                            let wanted = &all[frame * bands..][..bands];
-                            inverse.fit(memory, sizes, wanted, config.refits);
-                        }
-                        Known::Guide { bands: all, magnitudes } => {
-                            let guide = &magnitudes[frame * bins..][..bins];
-                            for bin in 0..bins {
-                                sizes[bin] =
-                                    guided_size(size(spectrum[bin]), guide[bin]).max(FAINT_BIN);
-                            }
-                            let wanted = &all[frame * bands..][..bands];
-                            inverse.fit(memory, sizes, wanted, config.refits);
-                        }
-                    }
-                    let (spectrum, before) = (&mut spectrum[..bins], &mut before[..bins]);
-                    let sizes = &sizes[..bins];
-                    for bin in 0..bins {
-                        let here = spectrum[bin];
-                        spectrum[bin] = direction(here - before[bin] * part) * sizes[bin];
-                        before[bin] = here;
-                    }
+                    let known = known.of_frame(frame, bins, bands);
+                    let change =
+                        Change { inverse, memory, sizes, known, part, refits, spectrum, before };
+                    inverse.arch().dispatch(change);
                 },
             );
         }
@@ -159,7 +136,51 @@ impl GriffinLim {
     }
 }
 
-/// What an iteration brings the magnitudes to.
+/// Brings the magnitudes of one frame to what is known, and its phases on with momentum.
+struct Change<'a> {
+    inverse: &'a InverseMel,
+    memory: &'a mut FitMemory,
+    sizes: &'a mut [f32],
+    known: Known<'a>,
+    part: f32,
+    refits: usize,
+    spectrum: &'a mut [Complex<f32>],
+    before: &'a mut [Complex<f32>],
+}
+
+impl WithSimd for Change<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _simd: S) {
+        let Change { inverse, memory, sizes, known, part, refits, spectrum, before } = self;
+        let bins = sizes.len();
+        let (spectrum, before) = (&mut spectrum[..bins], &mut before[..bins]);
+        match known {
+            Known::Magnitudes(all) => sizes.copy_from_slice(all),
+            Known::Bands(bands) => {
+                for bin in 0..bins {
+                    sizes[bin] = size(spectrum[bin]).max(FAINT_BIN);
+                }
+                inverse.fit_inline(memory, sizes, bands, refits);
+            }
+            Known::Guide { bands, magnitudes } => {
+                let guide = &magnitudes[..bins];
+                for bin in 0..bins {
+                    sizes[bin] = guided_size(size(spectrum[bin]), guide[bin]).max(FAINT_BIN);
+                }
+                inverse.fit_inline(memory, sizes, bands, refits);
+            }
+        }
+        for bin in 0..bins {
+            let here = spectrum[bin];
+            spectrum[bin] = direction(here - before[bin] * part) * sizes[bin];
+            before[bin] = here;
+        }
+    }
+}
+
+/// What an iteration brings the magnitudes to, of all frames or of one.
 #[derive(Clone, Copy)]
 enum Known<'a> {
     /// `[frames, bins]`.
@@ -170,6 +191,20 @@ enum Known<'a> {
     Guide { bands: &'a [f32], magnitudes: &'a [f32] },
 }
 
+impl<'a> Known<'a> {
+    fn of_frame(self, frame: usize, bins: usize, bands: usize) -> Known<'a> {
+        let bins_of = |all: &'a [f32]| &all[frame * bins..][..bins];
+        let bands_of = |all: &'a [f32]| &all[frame * bands..][..bands];
+        match self {
+            Known::Magnitudes(all) => Known::Magnitudes(bins_of(all)),
+            Known::Bands(all) => Known::Bands(bands_of(all)),
+            Known::Guide { bands, magnitudes } => {
+                Known::Guide { bands: bands_of(bands), magnitudes: bins_of(magnitudes) }
+            }
+        }
+    }
+}
+
 impl Vocoder for GriffinLim {
     fn mel(&self) -> &MelConfig {
         &self.mel
@@ -178,7 +213,7 @@ impl Vocoder for GriffinLim {
     fn synthesize(&mut self, mel: &[f32]) -> Result<Vec<f32>, VocoderError> {
         check_mel(mel, self.mel.bands)?;
         let bands = self.inverse.bands_of(mel, self.mel.floor);
-        let magnitudes = self.inverse.magnitudes(&bands);
+        let magnitudes = self.inverse.magnitudes(&bands, FIRST_FIT_ROUNDS);
         let fitted = (self.config.refits > 0).then_some(bands.as_slice());
         Ok(self.search(&magnitudes, fitted))
     }
@@ -193,19 +228,19 @@ impl std::fmt::Debug for GriffinLim {
 
 /// A weighted geometric mean: what is predicted need not be the magnitudes of any signal. The guide has a quarter of the
 /// weight: with half of it the result is the same, but bins that rounding decides become loud.
-#[inline]
+#[inline(always)]
 fn guided_size(size: f32, guide: f32) -> f32 {
     (size * (size * guide).sqrt()).sqrt()
 }
 
 /// The absolute value, without the overflow handling of `norm`.
-#[inline]
+#[inline(always)]
 fn size(value: Complex<f32>) -> f32 {
     (value.re * value.re + value.im * value.im).sqrt()
 }
 
 /// The same direction with length one; zero stays zero.
-#[inline]
+#[inline(always)]
 fn direction(value: Complex<f32>) -> Complex<f32> {
     let size = size(value);
     value * if size > 0.0 { 1.0 / size } else { 0.0 }

@@ -8,11 +8,14 @@
 //! resulting samples have the lowest error. Exact least squares is the worst, since nearly all of its
 //! bins are zero.
 
+use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
 use tandem_data::audio::mel::Filterbank;
 
 /// Iterations of the first fit.
 pub const FIRST_FIT_ROUNDS: usize = 32;
+/// Iterations of the first fit where only initial phases are taken from it.
+pub const START_FIT_ROUNDS: usize = 8;
 /// Added to empty bands, so that a multiplicative update can change them.
 pub const FAINT_BAND: f32 = 1e-12;
 
@@ -27,6 +30,8 @@ const LANES: usize = 8;
 pub struct InverseMel {
     bins: usize,
     bands: Vec<Run>,
+    /// The vector instructions of this CPU: the same numbers with all of them.
+    arch: Arch,
 }
 
 /// Memory of a thread for one fit. Both have room after the last bin for a whole group of lanes.
@@ -61,7 +66,12 @@ impl InverseMel {
                 back: groups(shares.map(|(total, weight)| (weight / total) as f32).collect()),
             }
         };
-        InverseMel { bins: bank.bins(), bands: bank.bands().iter().map(run).collect() }
+        let bands = bank.bands().iter().map(run).collect();
+        InverseMel { bins: bank.bins(), bands, arch: Arch::new() }
+    }
+
+    pub fn arch(&self) -> Arch {
+        self.arch
     }
 
     pub fn memory(&self) -> FitMemory {
@@ -76,8 +86,8 @@ impl InverseMel {
         mel.iter().map(|&value| value.exp() * ((value - silent) / FADED).clamp(0.0, 1.0)).collect()
     }
 
-    /// Magnitudes with these bands. Shapes: `[frames, bands]` to `[frames, bins]`.
-    pub fn magnitudes(&self, bands: &[f32]) -> Vec<f32> {
+    /// Magnitudes with these bands, after so many iterations. Shapes: `[frames, bands]` to `[frames, bins]`.
+    pub fn magnitudes(&self, bands: &[f32], rounds: usize) -> Vec<f32> {
         let frames = bands.len() / self.bands.len();
         let mut magnitudes = vec![0.0; frames * self.bins];
         let rows = magnitudes.par_chunks_exact_mut(self.bins);
@@ -89,7 +99,7 @@ impl InverseMel {
                     run.spread(*band, &mut memory.gain);
                 }
                 row.copy_from_slice(&memory.gain[..self.bins]);
-                self.fit(memory, row, bands, FIRST_FIT_ROUNDS);
+                self.fit(memory, row, bands, rounds);
             },
         );
         magnitudes
@@ -105,7 +115,13 @@ impl InverseMel {
     }
 
     /// Multiplicative updates of a frame. Bins without a band become zero.
-    pub fn fit(
+    fn fit(&self, memory: &mut FitMemory, magnitudes: &mut [f32], bands: &[f32], rounds: usize) {
+        self.arch.dispatch(Fitting { inverse: self, memory, magnitudes, bands, rounds });
+    }
+
+    /// The same, as part of work that was dispatched already.
+    #[inline(always)]
+    pub fn fit_inline(
         &self,
         memory: &mut FitMemory,
         magnitudes: &mut [f32],
@@ -119,15 +135,37 @@ impl InverseMel {
             for (run, band) in self.bands.iter().zip(bands) {
                 run.spread(band / run.band_of(bins).max(FAINT_BAND), gain);
             }
-            bins.iter_mut().zip(&*gain).for_each(|(bin, gain)| *bin *= gain);
+            let gain = &gain[..bins.len()];
+            for bin in 0..bins.len() {
+                bins[bin] *= gain[bin];
+            }
         }
         magnitudes.copy_from_slice(&bins[..self.bins]);
     }
 }
 
+/// See [`InverseMel::fit`].
+struct Fitting<'a> {
+    inverse: &'a InverseMel,
+    memory: &'a mut FitMemory,
+    magnitudes: &'a mut [f32],
+    bands: &'a [f32],
+    rounds: usize,
+}
+
+impl WithSimd for Fitting<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _simd: S) {
+        let Fitting { inverse, memory, magnitudes, bands, rounds } = self;
+        inverse.fit_inline(memory, magnitudes, bands, rounds);
+    }
+}
+
 impl Run {
     /// The band of these bins.
-    #[inline]
+    #[inline(always)]
     fn band_of(&self, bins: &[f32]) -> f32 {
         let bins = &bins[self.first..self.first + LANES * self.weights.len()];
         let mut sums = [0.0; LANES];
@@ -142,7 +180,7 @@ impl Run {
     }
 
     /// Adds the part of a band in the weighted mean of the bands of each bin.
-    #[inline]
+    #[inline(always)]
     fn spread(&self, value: f32, gain: &mut [f32]) {
         let gain = &mut gain[self.first..self.first + LANES * self.back.len()];
         for group in 0..self.back.len() {
@@ -184,7 +222,7 @@ mod tests {
             })
             .collect();
         let bands = bands_of_bins(&bank, &truth);
-        let found = inverse.magnitudes(&bands);
+        let found = inverse.magnitudes(&bands, FIRST_FIT_ROUNDS);
         assert!(found.iter().all(|bin| *bin >= 0.0));
         for (index, (again, band)) in bands_of_bins(&bank, &found).iter().zip(&bands).enumerate() {
             let off = (again.ln() - band.ln()).abs();
@@ -199,7 +237,7 @@ mod tests {
         let mut mel = vec![floor.ln(); 160];
         mel[100] = -1.0;
         let bands = inverse.bands_of(&mel, floor);
-        let found = inverse.magnitudes(&bands);
+        let found = inverse.magnitudes(&bands, FIRST_FIT_ROUNDS);
         assert!(found[..513].iter().all(|bin| *bin == 0.0));
         assert!(found.iter().all(|bin| bin.is_finite()));
         assert!(found[513..].iter().any(|bin| *bin > 0.0));
