@@ -14,36 +14,22 @@ pub use score::Typical;
 
 use alternatives::{AlternativeTexts, Text};
 use serde::Serialize;
-use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 use symbol_means::{RowSums, SymbolMeans, centred};
-use tandem_data::audio::mel::MelKernel;
-use tandem_data::batch::HostBatch;
 use tandem_data::cache::EntryBuffer;
 use tandem_data::corpus::Split;
-use tandem_device::backend::guarded;
 use tandem_model::Device;
-use tandem_model::alignment::Aligner;
 use tandem_model::metrics::alignment::Finding;
 use tandem_model::metrics::{AlignmentHealth, HealthLimits};
-use tandem_model::train_batch::AlignedBatch;
 use tandem_model::trained_voice::TrainedVoice;
-use tandem_pipeline::{CancelToken, PipelineError, Pool};
-use tandem_telemetry::Recorder;
+use tandem_pipeline::{CancelToken, PipelineError};
 use tandem_train::TrainError;
-use tandem_train::feed::Rows;
-use tandem_train::feed::align::priors;
-use tandem_train::feed::align::text_fit::{TextFit, fit_text};
-use tandem_train::feed::languages::language_numbers;
-use tandem_train::feed::load::Load;
-use tandem_train::feed::worker_mel::WorkerMel;
+use tandem_train::feed::align::corpus_fit::{CachedText, CorpusFit};
+use tandem_train::feed::align::text_fit::TextFit;
 use tandem_train::prepare::Prepared;
-use tandem_units::{Seconds, Seed};
-
-/// Length of the reference segment, as in training.
-const REFERENCE_FRAMES: usize = 128;
+use tandem_units::Seconds;
 
 /// Which rows are ranked.
 #[derive(Clone, Copy, Debug)]
@@ -125,7 +111,7 @@ pub fn rank_transcripts(
 ) -> Result<Ranking, TrainError> {
     let started = Instant::now();
     let mut ranker = Ranker::new(trained, device, prepared, options.split)?;
-    let all = ranker.rows.cache_row.len();
+    let all = ranker.corpus.rows.cache_row.len();
     let count = options.limit.unwrap_or(all).min(all);
     let mut done = 0;
     let mut next_row = || {
@@ -178,21 +164,9 @@ struct VoiceScore {
 
 /// Scores rows one after the other.
 struct Ranker<'a> {
-    trained: &'a TrainedVoice,
-    device: &'a Device,
-    prepared: &'a Arc<Prepared>,
-    rows: Arc<Rows>,
+    corpus: CorpusFit<'a>,
     alternatives: AlternativeTexts,
-    languages: Vec<i32>,
-    load: Load,
-    kernel: WorkerMel,
-    /// The two longest rows of each speaker.
-    longest: HashMap<u16, Vec<u32>>,
-    /// Normalised reference frames, by row.
-    references: HashMap<u32, Vec<f32>>,
     means: SymbolMeans,
-    aligner: Aligner,
-    limits: HealthLimits,
 }
 
 impl<'a> Ranker<'a> {
@@ -202,49 +176,33 @@ impl<'a> Ranker<'a> {
         prepared: &'a Arc<Prepared>,
         split: Split,
     ) -> Result<Ranker<'a>, TrainError> {
-        let rows = Arc::new(Rows::of(prepared, split));
-        if rows.cache_row.is_empty() {
-            return Err(TrainError::NoRows { corpus: prepared.root.clone() });
-        }
-        let mel = prepared.settings.mel.clone();
-        let kernel = WorkerMel::new(mel.clone(), MelKernel::best_for(&mel));
-        let pool = Pool::new(1, move || HostBatch::new(&mel));
-        Ok(Ranker {
-            trained,
-            device,
-            prepared,
-            alternatives: AlternativeTexts::of(prepared, &rows),
-            languages: language_numbers(prepared, &trained.document.languages)?,
-            load: Load::new(prepared.clone(), rows.clone(), pool, Recorder::off()),
-            rows,
-            kernel,
-            longest: HashMap::new(),
-            references: HashMap::new(),
-            means: SymbolMeans::new(trained.document.config.bands),
-            aligner: Aligner::default(),
-            limits: HealthLimits::default(),
-        })
+        let corpus = CorpusFit::new(trained, device, prepared, split)?;
+        let alternatives = AlternativeTexts::of(prepared, &corpus.rows);
+        let means = SymbolMeans::new(trained.document.config.bands);
+        Ok(Ranker { corpus, alternatives, means })
     }
 
     fn id(&self, row: u32) -> String {
-        let number = self.rows.cache_row[row as usize] as usize;
-        self.prepared.cache.row(number).map_or_else(String::new, |row| row.id.to_string())
+        let number = self.corpus.rows.cache_row[row as usize] as usize;
+        let row = self.corpus.prepared.cache.row(number);
+        row.map_or_else(String::new, |row| row.id.to_string())
     }
 
     /// First pass: aligns a row by the voice. The inner error concerns only this row.
     fn score_by_voice(&mut self, row: u32) -> Result<Result<VoiceScore, String>, TrainError> {
-        let frames = match self.frames_of(row) {
+        let frames = match self.corpus.frames_of(row) {
             Ok(frames) => frames,
             Err(why) => return Ok(Err(why)),
         };
-        let bands = self.bands();
+        let bands = self.corpus.bands();
         let count = frames.len() / bands;
         let texts = match self.texts_for(row, count) {
             Ok(texts) => texts,
             Err(why) => return Ok(Err(why)),
         };
-        let reference = self.reference_for(row);
-        let fits = self.align_by_prior(&texts, &frames, &reference)?;
+        let reference = self.corpus.reference_for(row);
+        let cached: Vec<&CachedText> = texts.iter().map(|text| &text.cached).collect();
+        let fits = self.corpus.fit(&cached, &frames, &reference)?;
         let others = texts.iter().zip(&fits).skip(1);
         let others = others.filter_map(|(text, fit)| Some((text.row, fit.as_ref()?.misfit)));
         let best_alternative = others.min_by(|a, b| a.1.total_cmp(&b.1));
@@ -258,14 +216,13 @@ impl<'a> Ranker<'a> {
     /// Second pass: aligns the row by the mean frames of its symbols in all other rows.
     fn score_by_means(&mut self, score: VoiceScore) -> Result<Ranked, String> {
         let VoiceScore { row, fit, best_alternative } = score;
-        let (frames, bands) = (self.frames_of(row)?, self.bands());
+        let (frames, bands) = (self.corpus.frames_of(row)?, self.corpus.bands());
         let texts = self.texts_for(row, frames.len() / bands)?;
         let own = row_sums(&texts[0], &fit.durations, &frames, bands);
         let frames = centred(&frames, bands);
         let mut misfit = |text: &Text| {
-            let means = self.means.without(&own, &text.symbols);
-            let fit = fit_text(&mut self.aligner, &frames, &means, bands, &self.limits);
-            fit.map(|fit| fit.misfit)
+            let means = self.means.without(&own, &text.cached.symbols);
+            self.corpus.fit_prior(&frames, &means).map(|fit| fit.misfit)
         };
         let own_misfit = misfit(&texts[0]);
         let others = texts.iter().skip(1).filter(|text| text.of_same_length);
@@ -277,46 +234,23 @@ impl<'a> Ranker<'a> {
         Ok(Ranked { margin, lead, better, ..self.describe(row, &fit) })
     }
 
-    fn bands(&self) -> usize {
-        self.trained.document.config.bands
-    }
-
     /// A row's own text, followed by the alternatives.
     fn texts_for(&self, row: u32, frames: usize) -> Result<Vec<Text>, String> {
-        let own = self.alternatives.text(self.prepared, &self.rows, row);
+        let CorpusFit { prepared, rows, .. } = &self.corpus;
+        let own = self.alternatives.text(prepared, rows, row);
         let own = own.ok_or("its text in the cache is damaged")?;
-        if own.symbols.len() > frames {
-            let symbols = own.symbols.len();
+        let symbols = own.cached.symbols.len();
+        if symbols > frames {
             return Err(format!("{symbols} symbols cannot be spoken in {frames} frames"));
         }
         let mut texts = vec![own];
-        texts.extend(self.alternatives.of_row(self.prepared, &self.rows, row, frames));
+        texts.extend(self.alternatives.of_row(prepared, rows, row, frames));
         Ok(texts)
     }
 
-    /// Aligns every text to the same frames.
-    fn align_by_prior(
-        &mut self,
-        texts: &[Text],
-        frames: &[f32],
-        reference: &[f32],
-    ) -> Result<Vec<Option<TextFit>>, TrainError> {
-        let bands = self.trained.document.config.bands;
-        let languages = texts.iter().map(|text| self.languages[text.language]).collect();
-        let batch = encoder_batch(texts, languages, reference, bands);
-        let encoder = &self.trained.voice.encoder;
-        let priors = guarded("encoding texts", || priors(encoder, &batch, self.device))?;
-        let (aligner, limits) = (&mut self.aligner, &self.limits);
-        let fits = texts.iter().zip(priors.chunks_exact(batch.symbols * bands));
-        let fits = fits.map(|(text, prior)| {
-            fit_text(aligner, frames, &prior[..text.symbols.len() * bands], bands, limits)
-        });
-        Ok(fits.collect())
-    }
-
     fn describe(&self, row: u32, fit: &TextFit) -> Ranked {
-        let number = self.rows.cache_row[row as usize] as usize;
-        let cache = &self.prepared.cache;
+        let number = self.corpus.rows.cache_row[row as usize] as usize;
+        let cache = &self.corpus.prepared.cache;
         let meta = cache.meta();
         let record = cache.record(number).copied().unwrap_or_default();
         let manifest = meta.sources.get(usize::from(record.manifest));
@@ -337,68 +271,9 @@ impl<'a> Ranker<'a> {
             better: None,
         }
     }
-
-    fn frames_of(&mut self, row: u32) -> Result<Vec<f32>, String> {
-        let mel = self.load.mel_of(row, &mut self.kernel)?;
-        Ok(self.trained.document.scale.normalised(&mel))
-    }
-
-    /// The start of the speaker's longest other utterance; empty where there is none.
-    fn reference_for(&mut self, row: u32) -> Vec<f32> {
-        let speaker = self.rows.speakers[row as usize];
-        let longest =
-            self.longest.entry(speaker).or_insert_with(|| two_longest(&self.rows, speaker));
-        let Some(&other) = longest.iter().find(|&&other| other != row) else { return Vec::new() };
-        if let Some(known) = self.references.get(&other) {
-            return known.clone();
-        }
-        // An unreadable utterance is reported when it is ranked itself.
-        let mut frames = self.frames_of(other).unwrap_or_default();
-        frames.truncate(REFERENCE_FRAMES * self.trained.document.config.bands);
-        self.references.insert(other, frames.clone());
-        frames
-    }
 }
 
 fn row_sums(text: &Text, durations: &[u32], frames: &[f32], bands: usize) -> RowSums {
-    RowSums::of(text.language, &text.symbols, durations, &centred(frames, bands), bands)
-}
-
-fn two_longest(rows: &Rows, speaker: u16) -> Vec<u32> {
-    let mut same = rows.by_speaker.get(&speaker).cloned().unwrap_or_default();
-    same.sort_by_key(|&row| std::cmp::Reverse(rows.frames[row as usize]));
-    same.truncate(2);
-    same
-}
-
-/// Input of the text encoder: texts, and one reference for all of them.
-fn encoder_batch(
-    texts: &[Text],
-    languages: Vec<i32>,
-    reference: &[f32],
-    bands: usize,
-) -> AlignedBatch {
-    let rows = texts.len();
-    let symbols = texts.iter().map(|text| text.symbols.len()).max().unwrap_or_default();
-    let mut symbol_ids = Vec::with_capacity(rows * symbols);
-    for (row, text) in texts.iter().enumerate() {
-        symbol_ids.extend_from_slice(&text.symbols);
-        symbol_ids.resize((row + 1) * symbols, 0);
-    }
-    let mut padded = reference.to_vec();
-    padded.resize(REFERENCE_FRAMES * bands, 0.0);
-    AlignedBatch {
-        rows,
-        symbols,
-        bands,
-        patch: 1,
-        symbol_counts: texts.iter().map(|text| text.symbols.len()).collect(),
-        symbol_ids,
-        languages,
-        reference_frames: REFERENCE_FRAMES,
-        reference: padded.repeat(rows),
-        reference_counts: vec![reference.len() / bands; rows],
-        seed: Seed(0),
-        ..AlignedBatch::default()
-    }
+    let CachedText { symbols, language } = &text.cached;
+    RowSums::of(*language, symbols, durations, &centred(frames, bands), bands)
 }

@@ -6,9 +6,9 @@
     python loader_speed.py --rows 1500 --rounds 1 --at-least 0
 
 The `DataLoader` is that of `train_loop.py`: soundfile, `torch.stft`, mel filters, logarithm, padding. Before anything is
-timed, its frames are compared with those of `tandem.Loader`. The loaders take turns within a round, so that a slow moment
-of the machine meets all of them; the median of the rounds counts. A loader that waits has only its queue filled: the
-batches in it are not counted. Exits with 1 if one of the two ways of `tandem.Loader` is less than `--at-least` times as
+timed, its frames are compared with those of `tandem.Loader`. The loaders take turns of equal time within a round, so that a
+slow moment of the machine meets all of them; the median of the rounds counts. The start of a turn is not counted: batches
+that were ready before it, and the time in which the workers of the last loader still fill its queue. Exits with 1 if one of the two ways of `tandem.Loader` is less than `--at-least` times as
 fast as the `DataLoader`.
 """
 
@@ -31,8 +31,8 @@ import tandem
 import torch
 from train_loop import Recordings, pad, repeated
 
-#: Batches at the start of a turn that may have been ready before it.
-READY = 24
+#: The start of a turn: so many batches, and so many seconds at least.
+READY, SETTLED = 24, 0.3
 
 
 class StoredFrames(torch.utils.data.Dataset):
@@ -94,7 +94,7 @@ def main() -> int:
         rates: Dict[str, List[float]] = {name: [] for name in turns}
         for _ in range(args.rounds):
             for name, batches in turns.items():
-                rates[name].append(turn(batches, args.steps))
+                rates[name].append(turn(batches, args.seconds))
         return report(rates, args)
 
 
@@ -105,7 +105,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--batch-size", type=int, default=16)
     parser.add_argument("--num-workers", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--steps", type=int, default=100, help="batches of a turn")
+    parser.add_argument("--seconds", type=float, default=2.0, help="length of a turn")
     parser.add_argument("--at-least", type=float, default=8.0, help="the gain to reach")
     parser.add_argument("--room", type=Path, help="directory for corpus and caches, kept; default: a temporary one")
     return parser.parse_args()
@@ -175,12 +175,15 @@ def compare(loader: tandem.Loader, recordings: Recordings) -> None:
     loader.close()
 
 
-def turn(batches: Iterator[Any], steps: int) -> float:
+def turn(batches: Iterator[Any], seconds: float) -> float:
     """Utterances per second."""
+    settled = time.perf_counter() + SETTLED
     for _ in range(READY):
         next(batches)
+    while time.perf_counter() < settled:
+        next(batches)
     seen, began = 0, time.perf_counter()
-    for _ in range(steps):
+    while time.perf_counter() < began + seconds:
         seen += len(next(batches)["mel"])
     return seen / (time.perf_counter() - began)
 

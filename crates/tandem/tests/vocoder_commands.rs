@@ -82,6 +82,45 @@ fn adversarial_training_resumes_to_the_last_bit_and_can_be_added_later() {
 }
 
 #[test]
+fn training_on_predicted_mel_frames_resumes_to_the_last_bit() {
+    let dir = TestDir::new();
+    let voice = ["train", "--train-data", "demo", "--model-size", "micro", "--batch-size", "8"];
+    for (directory, steps) in [("untrained", "1"), ("voice", "120")] {
+        let more =
+            ["--max-steps", steps, "--align-flat-start", "20", "--checkpoint-dir", directory];
+        let out = dir.run(&[&voice[..], &more].concat());
+        assert_eq!(out.code, Some(0), "{out:?}");
+    }
+    let run = |directory: &str, more: &[&str]| {
+        let out = train(&dir, directory, more);
+        assert_eq!(out.code, Some(0), "{out:?}");
+        out.err
+    };
+    let difference = |said: &str| -> f64 {
+        let (_, after) =
+            said.split_once("134 of 134 rows, mean difference to the recordings ").expect(said);
+        after.split(' ').next().and_then(|number| number.parse().ok()).expect(said)
+    };
+    let whole = run("whole", &["--max-steps", "4", "--voice", "voice"]);
+    let untrained = run("from_untrained", &["--max-steps", "1", "--voice", "untrained"]);
+    assert!(difference(&whole) < 0.8 * difference(&untrained), "{whole} {untrained}");
+    run("parts", &["--max-steps", "2", "--voice", "voice"]);
+    run("parts", &["--max-steps", "4", "--voice", "voice", "--resume"]);
+    run("plain", &["--max-steps", "4"]);
+    let last = |directory: &str| tensors(&dir, &format!("{directory}/step-00000004"));
+    assert!(last("whole") == last("parts"));
+    assert!(last("whole") != last("plain"));
+    // No file of predicted frames is left.
+    let left = fs::read_dir(dir.path("whole")).unwrap().map(|entry| entry.unwrap().file_name());
+    let left: Vec<_> = left.filter(|name| name.to_string_lossy().starts_with(".tmp")).collect();
+    assert!(left.is_empty(), "{left:?}");
+    let none = train(&dir, "none", &["--max-steps", "4", "--voice", "nothing"]);
+    none.assert_failed(&["cannot read the run `nothing`"]);
+    let vocoder = train(&dir, "wrong", &["--max-steps", "4", "--voice", "whole"]);
+    vocoder.assert_failed(&["cannot use the voice `whole`"]);
+}
+
+#[test]
 fn ctrl_c_writes_a_checkpoint_and_exits_with_three() {
     let dir = TestDir::new();
     let args = [&TRAIN[..], &["--checkpoint-dir", "run", "--max-steps", "100000"]].concat();

@@ -4,8 +4,8 @@
 //! length, and those of the rows before and after it, since a manifest that is shifted by a line is
 //! the most common error. Deterministic for a given corpus.
 
-use tandem_data::cache::EntryBuffer;
 use tandem_train::feed::Rows;
+use tandem_train::feed::align::corpus_fit::CachedText;
 use tandem_train::prepare::Prepared;
 
 /// Shorter and longer texts, of each.
@@ -16,9 +16,7 @@ const NEIGHBOURS: u32 = 2;
 pub struct Text {
     /// Index into [`Rows`].
     pub row: u32,
-    pub symbols: Vec<i32>,
-    /// Language number of the corpus.
-    pub language: usize,
+    pub cached: CachedText,
     /// Whether it was chosen by its length.
     pub of_same_length: bool,
 }
@@ -49,19 +47,16 @@ impl AlternativeTexts {
 
     /// The text of a row; none where the cache is damaged.
     pub fn text(&self, prepared: &Prepared, rows: &Rows, row: u32) -> Option<Text> {
-        let record = prepared.cache.record(rows.cache_row[row as usize] as usize)?;
-        let mut buffer = EntryBuffer::default();
-        let text = prepared.cache.text(record, &mut buffer)?;
-        let symbols = text.symbols().map(i32::from).collect();
-        let language = usize::from(record.language);
-        Some(Text { row, symbols, language, of_same_length: true })
+        let cached = CachedText::of(prepared, rows, row)?;
+        Some(Text { row, cached, of_same_length: true })
     }
 
     /// The texts to compare with the text of a row: different, in the same language, and with at most
     /// `frames` symbols.
     pub fn of_row(&self, prepared: &Prepared, rows: &Rows, row: u32, frames: usize) -> Vec<Text> {
-        let own = self.text(prepared, rows, row).map(|text| text.symbols).unwrap_or_default();
-        let fits = |text: &Text| text.symbols.len() <= frames && text.symbols != own;
+        let own =
+            self.text(prepared, rows, row).map(|text| text.cached.symbols).unwrap_or_default();
+        let fits = |text: &Text| text.cached.symbols.len() <= frames && text.cached.symbols != own;
         let read = |other: u32| self.text(prepared, rows, other).filter(fits);
         let mut found: Vec<Text> = self.of_same_length(row).filter_map(read).collect();
         let last = (self.positions.len() as u32 - 1).min(row.saturating_add(NEIGHBOURS));

@@ -7,6 +7,7 @@
 pub mod snapshots; // encoders of earlier steps, which align
 pub mod flat_start; // the alignment of the first steps
 pub mod text_fit; // one text aligned to one recording
+pub mod corpus_fit; // the texts of a corpus, by a trained voice
 
 use crate::feed::align::snapshots::{AlignerSnapshot, AlignerSnapshots};
 use crate::feed::align::text_fit::fit_text;

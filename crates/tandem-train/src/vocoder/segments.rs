@@ -10,6 +10,7 @@ use crate::feed::schedule::{Planned, Tickets};
 use crate::feed::{FeedSettings, Rows};
 use crate::prepare::Prepared;
 use crate::run::background::priority_on;
+use crate::vocoder::predicted_mel::PredictedMel;
 use std::path::Path;
 use std::sync::Arc;
 use tandem_data::batch::{HostBatch, Position};
@@ -75,6 +76,8 @@ pub struct CutSegments {
     rows: Arc<Rows>,
     cutter: SegmentCutter,
     seed: Seed,
+    /// Used in half of the segments.
+    predicted: Option<Arc<PredictedMel>>,
 }
 
 impl CutSegments {
@@ -92,7 +95,12 @@ impl CutSegments {
         let load = load.with_failures(feed.row_failures.clone(), feed.skip_list.clone());
         let cutter = SegmentCutter::new(&document.config, &document.mel, document.scale)?;
         let seed = feed.batch.seed.derive(SEGMENTS);
-        Ok(CutSegments { load, rows: rows.clone(), cutter, seed })
+        Ok(CutSegments { load, rows: rows.clone(), cutter, seed, predicted: None })
+    }
+
+    /// Takes predicted mel frames in half of the segments; they must be of the same rows.
+    pub fn with_predicted(self, predicted: Option<Arc<PredictedMel>>) -> CutSegments {
+        CutSegments { predicted, ..self }
     }
 
     /// Appends a segment of a row. A row that cannot be read is skipped.
@@ -109,7 +117,13 @@ impl CutSegments {
         let frames = self.rows.frames[row as usize] as usize;
         let places = frames.saturating_sub(SEGMENT_FRAMES) as u64 + 1;
         let first = (seed.0 % places) as usize;
-        self.cutter.cut(&samples, first, batch).map_err(Trouble::stop)
+        let predicted = match &self.predicted {
+            Some(predicted) if seed.derive(1).0.is_multiple_of(2) => {
+                predicted.frames(row, first, SEGMENT_FRAMES).map_err(Trouble::stop)?
+            }
+            _ => None,
+        };
+        self.cutter.cut(&samples, first, predicted, batch).map_err(Trouble::stop)
     }
 }
 
@@ -183,6 +197,7 @@ pub struct SegmentRoute<'a> {
     pub feed: &'a FeedSettings,
     pub devices: &'a OpenDevices,
     pub document: &'a VocoderDocument,
+    pub predicted: &'a Option<Arc<PredictedMel>>,
     pub recorder: &'a Recorder,
     pub cancel: &'a CancelToken,
     /// Called when a stage or the consumer does not end; without it the consumer is not watched.
@@ -204,9 +219,11 @@ impl SegmentRoute<'_> {
             CutSegments::new(self.prepared, &rows, self.document, feed, self.recorder)?;
             let (prepared, document) = (self.prepared.clone(), self.document.clone());
             let (feed, recorder) = (feed.clone(), self.recorder.clone());
+            let predicted = self.predicted.clone();
             move || {
                 CutSegments::new(&prepared, &rows, &document, &feed, &recorder)
                     .expect("the same settings were accepted above")
+                    .with_predicted(predicted.clone())
             }
         };
         let depth = feed.depth.max(feed.workers + 1);

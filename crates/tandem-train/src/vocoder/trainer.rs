@@ -19,6 +19,7 @@ use crate::run::schedule::StepSchedule;
 use crate::run::state::RunState;
 use crate::train_settings::TrainSettings;
 use crate::vocoder::adversary::AdversarialLosses;
+use crate::vocoder::predicted_mel::PredictedMel;
 use crate::vocoder::segments::{SegmentRoute, TransferredSegments};
 use crate::vocoder::state::{VocoderSnapshot, VocoderStart, VocoderStep, VocoderTrainState};
 use crate::vocoder::validation::{Synthesized, VocoderValidation};
@@ -45,6 +46,8 @@ pub struct VocoderJob {
     pub config: serde_json::Value,
     pub devices: OpenDevices,
     pub checkpoints: Checkpoints,
+    /// Mel frames of a voice, for half of the segments.
+    pub predicted: Option<Arc<PredictedMel>>,
     /// Maximum wait for the slots to fill before the first step.
     pub start_delay: Duration,
     pub log: LogSender,
@@ -88,6 +91,7 @@ struct VocoderTrainer {
     settings: TrainSettings,
     config: serde_json::Value,
     devices: OpenDevices,
+    predicted: Option<Arc<PredictedMel>>,
     start_delay: Duration,
     log: LogSender,
     recorder: Recorder,
@@ -128,6 +132,7 @@ impl VocoderTrainer {
             settings: job.settings,
             config: job.config,
             devices: job.devices,
+            predicted: job.predicted,
             start_delay: job.start_delay,
             log: job.log,
             losses: LossReader::start(job.recorder.clone())?,
@@ -159,6 +164,7 @@ impl VocoderTrainer {
             feed: &feed,
             devices: &self.devices,
             document: &self.document,
+            predicted: &self.predicted,
             recorder: &self.recorder,
             cancel: &self.cancel,
             on_frozen: self.on_frozen.clone(),

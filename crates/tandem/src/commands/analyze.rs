@@ -1,6 +1,6 @@
 //! `tandem analyze`: measures data loading of a corpus on this machine, and recommends settings.
 
-mod alignments; // how well transcripts fit their recordings
+pub mod alignments; // how well transcripts fit their recordings
 mod page; // the same as HTML
 
 use crate::corpus_args::{BatchArgs, CorpusArgs, CorpusSettings};

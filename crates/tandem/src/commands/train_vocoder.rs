@@ -3,12 +3,13 @@
 //! In: flags and configuration. Out: checkpoints, the run record, messages on stderr, and the report on stdout. The corpus
 //! is prepared as for `tandem train`. Next: `tandem_train::vocoder::trainer`.
 
+use crate::commands::analyze::alignments::config_of_run;
 use crate::commands::train::OutputOptions;
 use crate::corpus_args::{BatchArgs, CorpusArgs};
 use crate::data_report::{data_event, note_data, prepare_corpus, unread_rows};
 use crate::device_args::DeviceArgs;
 use crate::exit::ExitStatus;
-use crate::failure::{Context, Result};
+use crate::failure::{Advised, Context, Result};
 use crate::frozen_run::end_frozen_run;
 use crate::interrupt::cancel_on_signals;
 use crate::page_args::PageArgs;
@@ -20,12 +21,15 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+use tandem_data::corpus::Split;
+use tandem_device::backend::guarded;
 use tandem_device::inventory::Inventory;
 use tandem_device::placement::{OpenDevices, Placement};
 use tandem_device::sampler::{Sampler, placed_gpus, standard_sources};
 use tandem_disk::replace_file::replace_file;
 use tandem_model::Module;
 use tandem_model::checkpoint::{Checkpoints, Keep};
+use tandem_model::trained_voice::TrainedVoice;
 use tandem_model::vocoder::neural::config::VocoderSize;
 use tandem_page::Doorway;
 use tandem_page::follow::Follower;
@@ -37,10 +41,12 @@ use tandem_telemetry::report::Report;
 use tandem_telemetry::run_parts::new_part;
 use tandem_telemetry::{Recorder, Rules};
 use tandem_train::feed::Rows;
+use tandem_train::feed::align::corpus_fit::CorpusFit;
 use tandem_train::feed::row_failures::RowFailures;
 use tandem_train::log::{RunLog, RunLogSettings};
 use tandem_train::run::job::Ending;
 use tandem_train::train_settings::{OptimizerSettings, TrainSettings};
+use tandem_train::vocoder::predicted_mel::PredictedMel;
 use tandem_train::vocoder::state::{VocoderInputs, VocoderStart};
 use tandem_train::vocoder::trainer::{VocoderJob, VocoderOutcome, train_vocoder};
 use tandem_train::{FeedSettings, Prepared, total_steps};
@@ -51,9 +57,10 @@ Examples:
   tandem train-vocoder --train-data my-corpus --size small --checkpoint-dir runs/vocoder
   tandem train-vocoder --train-data my-corpus --checkpoint-dir runs/vocoder --resume
   tandem train-vocoder --checkpoint-dir runs/vocoder --resume --max-steps 6000 --adversarial 0.05
+  tandem train-vocoder --train-data my-corpus --checkpoint-dir runs/vocoder --voice runs/voice
   tandem attach-vocoder --checkpoint runs/voice --vocoder runs/vocoder
 
-Each step uses a segment of 0.74 seconds of every recording in the batch. Text is not used. Ctrl-C finishes the current
+Each step uses a segment of 0.74 seconds of every recording in the batch. Text is used with `--voice` only. Ctrl-C finishes the current
 step, writes a checkpoint and exits with code 3. The `[train]` section of a configuration file belongs to `tandem train`
 and is not read.";
 
@@ -76,6 +83,10 @@ pub struct Args {
     /// longer per step, and is best added with `--resume` to a vocoder that was trained without it
     #[arg(long, value_name = "WEIGHT", default_value_t = 0.0, value_parser = weight, allow_hyphen_values = true)]
     adversarial: f32,
+    /// Voice whose mel frames half of the segments are synthesized from: a run or checkpoint of `tandem train`, on the same
+    /// corpus. They are predicted before the first step, also after `--resume`
+    #[arg(long, value_name = "RUN")]
+    voice: Option<PathBuf>,
     /// Steps between two validations
     #[arg(long, value_name = "N", default_value_t = 250)]
     validate_every: u64,
@@ -130,7 +141,10 @@ fn size() -> impl TypedValueParser<Value = VocoderSize> {
 
 pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     args.page.check()?;
-    let plan = resolve(&args, out)?;
+    let mut plan = resolve(&args, out)?;
+    if let Some(voice) = &args.voice {
+        read_text_like(voice, &mut plan)?;
+    }
     let door =
         args.dashboard.map(Doorway::take).transpose().context("cannot open the live page")?;
     let placement = Placement::decide(&plan.devices, &Inventory::detect())
@@ -142,8 +156,9 @@ pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
         .with_context(|| format!("cannot prepare `{}`", plan.train_data.display()))?;
     note_data("data", &prepared, plan.prepare.workers, out);
     let (prepared, directory) = (Arc::new(prepared), args.checkpoint_dir);
-    let Args { size, adversarial, .. } = args;
-    let run = VocoderRun { plan, directory, placement, devices, prepared, size, adversarial };
+    let Args { size, adversarial, voice, .. } = args;
+    let run =
+        VocoderRun { plan, directory, placement, devices, prepared, size, adversarial, voice };
     run.carry_out(OutputOptions { json: args.json, page: args.page, door }, &cancel, out)
 }
 
@@ -174,6 +189,18 @@ fn resolve(args: &Args, out: &mut Printer) -> Result<TrainPlan> {
     Ok(TrainPlan { train, ..plan })
 }
 
+/// Sets how text is read to what the voice learned. Its mel frames must be those of the vocoder.
+fn read_text_like(voice: &Path, plan: &mut TrainPlan) -> Result<()> {
+    let of_voice = config_of_run(voice)?.data_settings();
+    if of_voice.mel != plan.data.mel {
+        let fact = format!("the voice `{}` has mel frames of another definition", voice.display());
+        let advice = "use the `[mel]` settings of the voice, or leave out `--voice`";
+        return Err(Advised::new(fact, advice).into());
+    }
+    plan.data.text = of_voice.text;
+    Ok(())
+}
+
 /// A run with open devices and prepared data, before it starts.
 struct VocoderRun {
     plan: TrainPlan,
@@ -183,6 +210,7 @@ struct VocoderRun {
     prepared: Arc<Prepared>,
     size: VocoderSize,
     adversarial: f32,
+    voice: Option<PathBuf>,
 }
 
 impl VocoderRun {
@@ -207,6 +235,7 @@ impl VocoderRun {
             cancel,
         };
         let start = if self.plan.resume { inputs.resume()? } else { inputs.begin()? };
+        let predicted = self.predict_mel(cancel, out)?;
         let unread = unread_rows(&feed.row_failures);
         let config = directory.join("config.toml");
         replace_file(&config, effective_config(&self.plan)?.as_bytes())
@@ -231,7 +260,7 @@ impl VocoderRun {
             recording.recorder().send(Warning { code: "resume_changed".into(), text });
         }
         let dashboard = output.open_dashboard(&directory, out)?;
-        let outcome = self.train(feed, start, checkpoints, recording.recorder(), cancel);
+        let outcome = self.train(feed, start, checkpoints, predicted, recording.recorder(), cancel);
         let closed = recording.finish();
         progress.done();
         drop(dashboard);
@@ -252,6 +281,43 @@ impl VocoderRun {
         let rows = Rows::of(&self.prepared, feed.split).cache_row.len();
         let row_failures = RowFailures::new(self.plan.prepare.max_rejected, rows);
         FeedSettings { reference_frames: 0, row_failures, ..feed }
+    }
+
+    /// Mel frames of the voice for the training rows, where one is set.
+    fn predict_mel(
+        &self,
+        cancel: &CancelToken,
+        out: &mut Printer,
+    ) -> Result<Option<Arc<PredictedMel>>> {
+        let Some(voice) = &self.voice else { return Ok(None) };
+        let device = &self.devices.model;
+        let trained = guarded("reading the voice", || TrainedVoice::read(voice, device))?
+            .with_context(|| format!("cannot use the voice `{}`", voice.display()))?;
+        let mut corpus = CorpusFit::new(&trained, device, &self.prepared, Split::Train)?;
+        let mut progress = None;
+        let mut watch = |done: usize, all: usize| {
+            let shown = progress.get_or_insert_with(|| out.progress("predicting", all as u64));
+            shown.at(done as u64);
+        };
+        let predicted = PredictedMel::predict(&mut corpus, &self.directory, &mut watch, cancel);
+        if let Some(shown) = progress {
+            shown.done();
+        }
+        let predicted = predicted?;
+        let (count, all) = (predicted.count(), corpus.rows.cache_row.len());
+        if count == 0 {
+            let fact = format!("the voice `{}` could be aligned to no recording", voice.display());
+            let advice = "train the voice for longer, or leave out `--voice`";
+            return Err(Advised::new(fact, advice).into());
+        }
+        out.note(&format!(
+            "mel frames: half of the segments from the voice `{}` (step {}): {count} of {all} rows, mean difference to the \
+             recordings {:.2} (natural logarithms)",
+            voice.display(),
+            trained.step,
+            predicted.difference()
+        ));
+        Ok(Some(Arc::new(predicted)))
     }
 
     fn describe(&self, start: &VocoderStart) -> String {
@@ -276,6 +342,7 @@ impl VocoderRun {
             "command": "train-vocoder",
             "size": self.size,
             "adversarial": self.adversarial,
+            "voice": self.voice,
             "placement": self.placement,
             "config": self.plan.to_file(),
         })
@@ -286,6 +353,7 @@ impl VocoderRun {
         feed: FeedSettings,
         start: VocoderStart,
         checkpoints: Checkpoints,
+        predicted: Option<Arc<PredictedMel>>,
         recorder: Recorder,
         cancel: &CancelToken,
     ) -> Result<VocoderOutcome> {
@@ -305,6 +373,7 @@ impl VocoderRun {
             config: self.settings(),
             devices: self.devices.clone(),
             checkpoints,
+            predicted,
             start_delay: Duration::from_secs_f64(self.plan.start_delay.0),
             log: log.sender(),
             recorder,

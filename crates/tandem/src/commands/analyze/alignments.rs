@@ -97,13 +97,7 @@ pub fn run(
 /// Corpus and settings of the run. The text settings are always those of the run: with other symbols
 /// the alignments would be meaningless.
 fn settings_of(asked: &Asked<'_>, corpus: &CorpusArgs) -> Result<CorpusSettings> {
-    let unread = || format!("cannot read the run `{}`", asked.run.display());
-    let loaded = find(asked.run, Parts::Only(&[])).with_context(unread)?;
-    let document: serde_json::Value = loaded.contents.document(CONFIG).with_context(unread)?;
-    let file: FileConfig = serde_json::from_value(document["config"].clone())
-        .map_err(Failure::foreign)
-        .context("its settings are of another version")
-        .with_context(unread)?;
+    let file = config_of_run(asked.run)?;
     let of_run = file.data_settings();
     let root = match (asked.corpus, &file.train_data) {
         (Some(named), _) => named.to_path_buf(),
@@ -122,6 +116,17 @@ fn settings_of(asked: &Asked<'_>, corpus: &CorpusArgs) -> Result<CorpusSettings>
         return Err(Advised::new(fact, advice).into());
     }
     Ok(settings)
+}
+
+/// The settings that a voice was trained with.
+pub fn config_of_run(run: &Path) -> Result<FileConfig> {
+    let unread = || format!("cannot read the run `{}`", run.display());
+    let loaded = find(run, Parts::Only(&[])).with_context(unread)?;
+    let document: serde_json::Value = loaded.contents.document(CONFIG).with_context(unread)?;
+    serde_json::from_value(document["config"].clone())
+        .map_err(Failure::foreign)
+        .context("its settings are of another version")
+        .with_context(unread)
 }
 
 fn print(found: &Ranking, top: usize, out: &mut Printer) -> Result<()> {
