@@ -172,12 +172,15 @@ impl Load {
         }
         let references = &mut loaded.references;
         let read = self.recordings.read(row.audio, row.record, on_file);
-        let placed = read.and_then(|sound| match &mut self.mel {
-            Some(mel) => {
-                let frames = mel.extract(sound).map_err(|error| in_one_line(&error))?;
-                Ok(references.push_frames(&frames, choice.at))
+        let placed = read.and_then(|sound| {
+            match &mut self.mel {
+                Some(mel) => {
+                    let frames = mel.extract(sound).map_err(|error| in_one_line(&error))?;
+                    references.push_frames(&frames, choice.at);
+                }
+                None => references.push_clip(sound.into(), choice.at),
             }
-            None => Ok(references.push_clip(sound.into(), choice.at)),
+            Ok(())
         });
         // The row is trained without a reference; the run record lists it.
         if let Err(why) = placed {

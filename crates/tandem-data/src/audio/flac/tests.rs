@@ -146,17 +146,23 @@ fn restored_ramps(lengths_and_rises: &[(usize, i32)], bits: u32) -> Option<Vec<i
         residual.push(0);
         residual.resize(residual.len() + length - 1, rise);
     }
-    let by = |unit: &dyn Fn(&mut [Waiting], &mut [i32], &mut Vec<i16>) -> Option<()>| {
-        let mut out = Vec::new();
-        unit(&mut frames.clone(), &mut residual.clone(), &mut out).map(|()| out)
-    };
-    let plain = by(&|frames, residual, out| restore(Plain, frames, residual, bits, out));
+    let plain = restored_by(Plain, &frames, &residual, bits);
     #[cfg(target_arch = "x86_64")]
     if let Some(unit) = unit::Avx2::detect() {
-        let other = by(&|frames, residual, out| restore(unit, frames, residual, bits, out));
+        let other = restored_by(unit, &frames, &residual, bits);
         assert_eq!(other, plain, "{lengths_and_rises:?}");
     }
     plain
+}
+
+fn restored_by(
+    unit: impl Unit,
+    frames: &[Waiting],
+    residual: &[i32],
+    bits: u32,
+) -> Option<Vec<i16>> {
+    let mut out = Vec::new();
+    restore(unit, &mut frames.to_vec(), &mut residual.to_vec(), bits, &mut out).map(|()| out)
 }
 
 #[test]
