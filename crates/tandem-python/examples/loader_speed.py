@@ -8,8 +8,8 @@
 The `DataLoader` is that of `train_loop.py`: soundfile, `torch.stft`, mel filters, logarithm, padding. Before anything is
 timed, its frames are compared with those of `tandem.Loader`. The loaders take turns of equal time within a round, so that a
 slow moment of the machine meets all of them; the median of the rounds counts. The start of a turn is not counted: batches
-that were ready before it, and the time in which the workers of the last loader still fill its queue. Exits with 1 if one of the two ways of `tandem.Loader` is less than `--at-least` times as
-fast as the `DataLoader`.
+that were ready before it, and the time in which the workers of the last loader still fill its queue. Exits with 1 if one of
+the two ways of `tandem.Loader` is less than `--at-least` times as fast as the `DataLoader`.
 """
 
 from __future__ import annotations

@@ -103,8 +103,8 @@ pub enum TrainError {
     /// The validator or another background thread made no progress at the end of a run.
     #[error("{what} did not end: {why}")]
     BackgroundThread { what: &'static str, why: String },
-    /// The disk does not take the mel frames that a voice predicts.
-    #[error("cannot write predicted mel frames to `{}`", directory.display())]
+    /// The temporary file of the mel frames that a voice predicts.
+    #[error("cannot write or read the predicted mel frames in `{}`", directory.display())]
     PredictedMel { directory: PathBuf, source: std::io::Error },
     /// A list of rows to skip cannot be used.
     #[error("line {line} of `{}` is not a batch number, a row id and a role", path.display())]
@@ -298,7 +298,7 @@ impl Hint for TrainError {
                 Some("the device or the disk does not answer; the run can be resumed".into())
             }
             Self::PredictedMel { .. } => Some(
-                "make room on its disk (27 kB for each second of sound), or leave out `--voice`".into(),
+                "check its disk, which needs 27 kB for each second of sound, or leave out `--voice`".into(),
             ),
             Self::SkipList { .. } => {
                 Some("separate the columns by tabs; the role is `utterance` or `reference`".into())

@@ -1,16 +1,16 @@
 //! Mel frames that a voice predicts for the recordings of a corpus.
 //!
 //! In: a trained voice and a prepared corpus. Out: the predicted frames of every row whose text could be aligned, at the times
-//! and with the level of its recording. A vocoder that learns from them, too, has heard what it gets from this voice. The
-//! frames are in a file without a name: a large corpus does not fit memory, and nothing is left behind. Next:
-//! [`crate::vocoder::segments`].
+//! and with the level of its recording. A vocoder that learns from them, too, is prepared for what this voice gives it. The
+//! frames are in a temporary file: those of a large corpus do not fit in memory. It has no name, so that nothing is left of it
+//! after a crash. Next: [`crate::vocoder::segments`].
 
 use crate::TrainError;
 use crate::feed::align::corpus_fit::{CachedText, CorpusFit};
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use tandem_device::backend::guarded;
 use tandem_model::metrics::{MelFrames, level};
 use tandem_model::synthesis::mel::{MelSynthesizer, Reference, SamplingOptions};
@@ -21,6 +21,8 @@ use tandem_units::Seed;
 #[derive(Debug)]
 pub struct PredictedMel {
     file: File,
+    /// Where the file is, for messages.
+    directory: PathBuf,
     bands: usize,
     /// First frame in the file and number of frames of each row; none: not aligned.
     rows: Vec<Option<(u64, usize)>>,
@@ -61,7 +63,7 @@ impl PredictedMel {
         }
         progress(count, count);
         let file = out.into_inner().map_err(|error| written(error.into_error()))?;
-        Ok(PredictedMel { file, bands, rows, differences })
+        Ok(PredictedMel { file, directory: directory.into(), bands, rows, differences })
     }
 
     /// Mean absolute difference to the recorded frames, natural logarithms; NaN where no row was aligned.
@@ -81,12 +83,14 @@ impl PredictedMel {
         row: u32,
         first: usize,
         count: usize,
-    ) -> Result<Option<Vec<f32>>, std::io::Error> {
+    ) -> Result<Option<Vec<f32>>, TrainError> {
         let Some((start, frames)) = self.rows[row as usize] else { return Ok(None) };
         let count = frames.saturating_sub(first).min(count);
         let mut bytes = vec![0; count * self.bands * size_of::<f32>()];
         let at = (start + first as u64) * (self.bands * size_of::<f32>()) as u64;
-        self.file.read_exact_at(&mut bytes, at)?;
+        let unread =
+            |source| TrainError::PredictedMel { directory: self.directory.clone(), source };
+        self.file.read_exact_at(&mut bytes, at).map_err(unread)?;
         let values = bytes.as_chunks::<4>().0.iter();
         Ok(Some(values.map(|&value| f32::from_le_bytes(value)).collect()))
     }
