@@ -75,6 +75,8 @@ pub struct CutSegments {
     load: Load,
     rows: Arc<Rows>,
     cutter: SegmentCutter,
+    /// Samples from one frame to the next.
+    hop: usize,
     seed: Seed,
     /// Used in half of the segments.
     predicted: Option<Arc<PredictedMel>>,
@@ -95,7 +97,8 @@ impl CutSegments {
         let load = load.with_failures(feed.row_failures.clone(), feed.skip_list.clone());
         let cutter = SegmentCutter::new(&document.config, &document.mel, document.scale)?;
         let seed = feed.batch.seed.derive(SEGMENTS);
-        Ok(CutSegments { load, rows: rows.clone(), cutter, seed, predicted: None })
+        let hop = document.mel.hop.0;
+        Ok(CutSegments { load, rows: rows.clone(), cutter, hop, seed, predicted: None })
     }
 
     /// Takes predicted mel frames in half of the segments; they must be of the same rows.
@@ -115,15 +118,18 @@ impl CutSegments {
         let samples = samples_of(clip);
         let seed = self.seed.for_ticket(ticket).derive(u64::from(row));
         let frames = self.rows.frames[row as usize] as usize;
-        let places = frames.saturating_sub(SEGMENT_FRAMES) as u64 + 1;
-        let first = (seed.0 % places) as usize;
+        let places = frames.saturating_sub(SEGMENT_FRAMES) + 1;
+        // Between two frames, too: a recording then has a new segment each time.
+        let start = (seed.0 % (places * self.hop) as u64) as usize;
         let predicted = match &self.predicted {
             Some(predicted) if seed.derive(1).0.is_multiple_of(2) => {
-                predicted.frames(row, first, SEGMENT_FRAMES).map_err(Trouble::stop)?
+                predicted.frames(row, start / self.hop, SEGMENT_FRAMES).map_err(Trouble::stop)?
             }
             _ => None,
         };
-        self.cutter.cut(&samples, first, predicted, batch).map_err(Trouble::stop)
+        // Predicted frames are those of whole hops.
+        let start = if predicted.is_some() { start - start % self.hop } else { start };
+        self.cutter.cut(&samples, start, predicted, batch).map_err(Trouble::stop)
     }
 }
 

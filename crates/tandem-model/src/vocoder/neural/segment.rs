@@ -1,6 +1,6 @@
 //! Segments of recordings, with everything that a training step of the vocoder needs.
 //!
-//! In: samples of a recording and the frame to cut at. Out: a [`SegmentBatch`] in host memory, then [`DeviceSegments`].
+//! In: samples of a recording and the sample to cut at. Out: a [`SegmentBatch`] in host memory, then [`DeviceSegments`].
 //! A recording that is too short is followed by silence. Next: [`super::losses`].
 
 use super::config::VocoderConfig;
@@ -74,17 +74,17 @@ impl SegmentCutter {
         })
     }
 
-    /// Appends the segment that begins at frame `first`. `predicted` are mel frames to use instead of those of the samples;
-    /// where there are too few of them, silence follows.
+    /// Appends the segment whose first frame is centred at sample `start`. `predicted` are mel frames to use instead of those
+    /// of the samples; where there are too few of them, silence follows.
     pub fn cut(
         &mut self,
         samples: &[f32],
-        first: usize,
+        start: usize,
         predicted: Option<Vec<f32>>,
         batch: &mut SegmentBatch,
     ) -> Result<(), MelError> {
         let (bands, overlap) = (self.config.bands, self.config.overlap());
-        let slice = self.slice(samples, first);
+        let slice = self.slice(samples, start);
         let mel = match predicted {
             Some(mut mel) => {
                 mel.resize(SEGMENT_FRAMES * bands, self.extractor.config().floor.ln());
@@ -106,10 +106,10 @@ impl SegmentCutter {
     }
 
     /// The samples of a segment and of as many hops before and after it as frames overlap.
-    fn slice(&self, samples: &[f32], first: usize) -> Vec<f32> {
+    fn slice(&self, samples: &[f32], start: usize) -> Vec<f32> {
         let (hop, overlap) = (self.config.hop, self.config.overlap());
         let length = (SEGMENT_FRAMES + 2 * overlap) * hop;
-        let start = (first * hop) as isize - (overlap * hop) as isize;
+        let start = start as isize - (overlap * hop) as isize;
         let at = |index: isize| usize::try_from(index).ok().and_then(|index| samples.get(index));
         (start..start + length as isize).map(|index| at(index).copied().unwrap_or(0.0)).collect()
     }
@@ -193,7 +193,7 @@ mod tests {
         let sound = tone(140.0, 40_000);
         let whole = MelExtractor::new(MEL).unwrap().extract(Sound::F32(&sound)).unwrap();
         let mut batch = SegmentBatch::default();
-        cutter.cut(&sound, 20, None, &mut batch).unwrap();
+        cutter.cut(&sound, 20 * 256, None, &mut batch).unwrap();
         assert_eq!((batch.segments, batch.frames()), (1, 64));
         for (found, truth) in batch.mel.iter().zip(&whole.values()[20 * 80..]) {
             assert!((found - (truth + 5.0) / 2.0).abs() < 1e-3, "{found} {truth}");
@@ -211,12 +211,21 @@ mod tests {
     }
 
     #[test]
+    fn a_segment_may_begin_between_two_frames() {
+        let sound = tone(140.0, 40_000);
+        let (mut later, mut shorter) = (SegmentBatch::default(), SegmentBatch::default());
+        cutter().cut(&sound, 20 * 256 + 100, None, &mut later).unwrap();
+        cutter().cut(&sound[100..], 20 * 256, None, &mut shorter).unwrap();
+        assert_eq!(later, shorter);
+    }
+
+    #[test]
     fn predicted_frames_replace_those_of_the_samples_and_nothing_else() {
         let (mut recorded, mut predicted) = (SegmentBatch::default(), SegmentBatch::default());
         let sound = tone(140.0, 40_000);
-        cutter().cut(&sound, 20, None, &mut recorded).unwrap();
+        cutter().cut(&sound, 20 * 256, None, &mut recorded).unwrap();
         // Fewer than a segment has.
-        cutter().cut(&sound, 20, Some(vec![-3.0; 60 * 80]), &mut predicted).unwrap();
+        cutter().cut(&sound, 20 * 256, Some(vec![-3.0; 60 * 80]), &mut predicted).unwrap();
         assert_eq!(predicted.truth, recorded.truth);
         let normalised = |value: f32| (value + 5.0) / 2.0;
         let (frames, silence) = predicted.mel.split_at(60 * 80);

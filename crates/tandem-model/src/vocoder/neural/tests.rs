@@ -45,7 +45,7 @@ fn batch(document: &VocoderDocument, segments: usize) -> SegmentBatch {
     let mut cutter = SegmentCutter::new(&document.config, &document.mel, document.scale).unwrap();
     let (sound, mut batch) = (speech(60_000), SegmentBatch::default());
     for segment in 0..segments {
-        cutter.cut(&sound, 40 * segment, None, &mut batch).unwrap();
+        cutter.cut(&sound, 40 * 256 * segment, None, &mut batch).unwrap();
     }
     batch
 }
