@@ -74,7 +74,8 @@ fn adversarial_training_resumes_to_the_last_bit_and_can_be_added_later() {
     // It changes what the vocoder learns, and a run that began without it can continue with it.
     assert_eq!(train(&dir, "plain", &["--max-steps", "4"]).code, Some(0));
     assert!(tensors(&dir, whole) != tensors(&dir, "plain/step-00000004"));
-    run("plain", &["--max-steps", "5", "--resume"]);
+    let added = run("plain", &["--max-steps", "5", "--resume"]).err;
+    assert!(added.contains("`--adversarial` was 0.0, and is 0.5 from here on"), "{added}");
     assert!(dir.path("plain/step-00000005/discriminator.safetensors").exists());
     let wrong = train(&dir, "wrong", &["--adversarial", "-1"]);
     assert_eq!(wrong.code, Some(2), "{wrong:?}");
@@ -105,7 +106,11 @@ fn training_on_predicted_mel_frames_resumes_to_the_last_bit() {
     let untrained = run("from_untrained", &["--max-steps", "1", "--voice", "untrained"]);
     assert!(difference(&whole) < 0.8 * difference(&untrained), "{whole} {untrained}");
     run("parts", &["--max-steps", "2", "--voice", "voice"]);
-    run("parts", &["--max-steps", "4", "--voice", "voice", "--resume"]);
+    let same = run("parts", &["--max-steps", "4", "--voice", "voice", "--resume"]);
+    assert!(!same.contains("resumed with a change"), "{same}");
+    let without = run("from_untrained", &["--max-steps", "2", "--resume"]);
+    let fact = "`--voice` was \"untrained\", and is none from here on";
+    assert!(without.contains(fact), "{without}");
     run("plain", &["--max-steps", "4"]);
     let last = |directory: &str| tensors(&dir, &format!("{directory}/step-00000004"));
     assert!(last("whole") == last("parts"));

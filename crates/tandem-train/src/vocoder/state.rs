@@ -132,6 +132,8 @@ pub struct VocoderStart {
     pub document: Arc<VocoderDocument>,
     /// Newer checkpoints that are damaged, each in a sentence.
     pub damaged: Vec<String>,
+    /// The settings that a resumed run was saved with ([`VocoderSnapshot::config`]).
+    pub saved_config: Option<serde_json::Value>,
 }
 
 /// What a run is started with.
@@ -172,6 +174,7 @@ impl VocoderInputs<'_> {
             state: RunState::new(self.prepared, self.feed, self.settings, position),
             document: Arc::new(document),
             damaged: Vec::new(),
+            saved_config: None,
         })
     }
 
@@ -185,6 +188,7 @@ impl VocoderInputs<'_> {
         };
         let document = read_document(&contents, &path).map_err(VocoderError::from)?;
         let state: RunState = contents.document(STATE)?;
+        let saved_config = Some(contents.document(CONFIG)?);
         self.compare(&document, &state, contents.step)?;
         let device = &self.devices.model;
         let weights = contents.take_tensors(WEIGHTS)?;
@@ -203,6 +207,7 @@ impl VocoderInputs<'_> {
             state: RunState { settings: now.settings, ..state },
             document: Arc::new(document),
             damaged: passed_over.iter().map(ToString::to_string).collect(),
+            saved_config,
         })
     }
 

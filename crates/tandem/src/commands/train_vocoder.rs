@@ -255,8 +255,10 @@ impl VocoderRun {
         if let Some(warning) = unread {
             recording.recorder().send(warning);
         }
-        for fact in &start.damaged {
-            let text = format!("a newer checkpoint is damaged and is not used: {fact}");
+        let damaged = start.damaged.iter();
+        let damaged =
+            damaged.map(|fact| format!("a newer checkpoint is damaged and is not used: {fact}"));
+        for text in damaged.chain(self.changes(&start)) {
             recording.recorder().send(Warning { code: "resume_changed".into(), text });
         }
         let dashboard = output.open_dashboard(&directory, out)?;
@@ -335,6 +337,22 @@ impl VocoderRun {
         format!(
             "vocoder: {size}, {parameters:.1} million parameters{adversarial}; {from} in {directory}"
         )
+    }
+
+    /// What a resumed run trains on that the run before did not, or the other way round.
+    fn changes(&self, start: &VocoderStart) -> Vec<String> {
+        let Some(saved) = &start.saved_config else { return Vec::new() };
+        let shown = |value: &serde_json::Value| match value {
+            serde_json::Value::Null => "none".to_string(),
+            value => value.to_string(),
+        };
+        let (now, keys) = (self.settings(), ["voice", "adversarial"]);
+        let changed = keys.into_iter().filter(|&key| saved[key] != now[key]);
+        let note = |key| {
+            let (before, now) = (shown(&saved[key]), shown(&now[key]));
+            format!("resumed with a change: `--{key}` was {before}, and is {now} from here on")
+        };
+        changed.map(note).collect()
     }
 
     fn settings(&self) -> serde_json::Value {
