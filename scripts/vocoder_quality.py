@@ -13,12 +13,15 @@ Out: a table, and with --json a file. Columns:
 
 With --word-errors also word error rates over all English recordings of the demo corpus and their copies, by the recogniser
 of scripts/intelligibility.py. The recordings have digital silence, which a recogniser that learned from microphones does not
-know: a faithful copy is understood as badly as the recording, and noise helps. So the second column adds the same faint noise
-to all of them (triangular, 8 steps of 16 bits).
+know: a faithful copy is understood as badly as the recording, and noise helps. So faint noise is added to all of them
+(triangular, 32 steps of 16 bits: of 0, 8, 32 and 128 the level at which the recordings are understood best), and the rates are
+means over several seeds of it. The rates without noise are printed beside them.
 
 Exit code 1 if a target is missed: distance at most 0.5 times Griffin-Lim's, PESQ or ESTOI better than Griffin-Lim's,
-real-time factor at most 0.02. The control is a vocoder after one step of training with a rate of almost zero: it must miss
-the targets, or the check itself is broken (exit code 2).
+real-time factor at most 0.02, word errors not above Griffin-Lim's (by a bootstrap over the recordings: the lower end of the
+95 % interval of the difference is above 0). The control is a vocoder after one step of training with a rate of almost zero: it
+must miss the targets, and so must Griffin-Lim's copies in loud noise those of the words, or the check itself is broken (exit
+code 2).
 
     pip install numpy scipy soundfile pesq pystoi pocketsphinx
     python3 scripts/vocoder_quality.py --tandem target/release/tandem --vocoder vocoder [--limit N] [--word-errors]
@@ -45,7 +48,9 @@ DEMO = HERE.parent / "crates" / "tandem" / "demo-corpus"
 RESOLUTIONS = (512, 1024, 2048)
 POWER_FLOOR = 1e-7
 LARGEST_DISTANCE_SHARE, LARGEST_RTF = 0.5, 0.02
-NOISE = 8 / 32768
+NOISE = 32 / 32768
+LOUD_NOISE = 1024 / 32768
+NOISE_SEEDS = 4
 
 
 def magnitudes(signal, n_fft):
@@ -102,36 +107,52 @@ def measure(program, vocoder, clips, folder):
 
 
 def word_errors(program, vocoders, folder):
-    """Word error rates as {name: (as it is, with noise)}: of the recordings and of each vocoder's copies of them."""
+    """Word errors as {name: {"clean": rate, "noisy": rate, "errors": of each recording, over all seeds of the noise}}: of the
+    recordings, of each vocoder's copies of them, and of the last vocoder's copies in loud noise (`control`)."""
     import intelligibility
 
     rows = intelligibility.english_rows("metadata.csv")
     recogniser = intelligibility.open_recogniser({word for row in rows for word in intelligibility.words_of(row[2])})
+    said = numpy.array([len(intelligibility.words_of(row[2])) for row in rows])
 
-    def copies(vocoder):
-        for row in rows:
-            path = DEMO / "wavs" / f"{row[0]}.flac"
-            if vocoder:
-                tandem(program, "features", path, "-o", folder / "words.npy")
-                tandem(program, "vocode", folder / "words.npy", "-o", folder / "words.wav", "--vocoder", vocoder)
-                path = folder / "words.wav"
-            yield row, soundfile.read(path, dtype="float64")
+    def copy_of(row, vocoder):
+        path = DEMO / "wavs" / f"{row[0]}.flac"
+        if vocoder:
+            tandem(program, "features", path, "-o", folder / "words.npy")
+            tandem(program, "vocode", folder / "words.npy", "-o", folder / "words.wav", "--vocoder", vocoder)
+            path = folder / "words.wav"
+        return soundfile.read(path, dtype="float64")
 
-    def rate(cases):
-        return intelligibility.error_rate(intelligibility.hear(recogniser, cases))
+    def errors(copies, noise, seed):
+        random = numpy.random.default_rng(seed)
+        cases = []
+        for row, (samples, rate) in zip(rows, copies):
+            faint = noise * (random.random(len(samples)) - random.random(len(samples)))
+            soundfile.write(folder / "heard.wav", samples + faint, rate, subtype="FLOAT")
+            heard = intelligibility.samples_16k(folder / "heard.wav")
+            cases.append(intelligibility.Case(row[3], intelligibility.words_of(row[2]), heard))
+        heard = intelligibility.hear(recogniser, cases)
+        return numpy.array([intelligibility.errors(words, found) for _, words, found in heard])
 
-    rates = {}
+    found = {}
     for name, vocoder in [("recordings", None), *vocoders]:
-        clean, noisy = [], []
-        random = numpy.random.default_rng(0)
-        for row, (samples, sample_rate) in copies(vocoder):
-            noise = NOISE * (random.random(len(samples)) - random.random(len(samples)))
-            for cases, audio in ((clean, samples), (noisy, samples + noise)):
-                soundfile.write(folder / "heard.wav", audio, sample_rate, subtype="FLOAT")
-                heard = intelligibility.samples_16k(folder / "heard.wav")
-                cases.append(intelligibility.Case(row[3], intelligibility.words_of(row[2]), heard))
-        rates[name] = rate(clean), rate(noisy)
-    return rates
+        copies = [copy_of(row, vocoder) for row in rows]
+        noisy = sum(errors(copies, NOISE, seed) for seed in range(NOISE_SEEDS))
+        clean = errors(copies, 0.0, 0).sum() / said.sum()
+        found[name] = {"clean": clean, "noisy": noisy.sum() / said.sum() / NOISE_SEEDS, "errors": noisy}
+    loud = sum(errors(copies, LOUD_NOISE, seed) for seed in range(NOISE_SEEDS))
+    found["control"] = {"noisy": loud.sum() / said.sum() / NOISE_SEEDS, "errors": loud}
+    for result in found.values():
+        result["above"] = above(result["errors"], found["griffin-lim"]["errors"], said * NOISE_SEEDS)
+        result["errors"] = result["errors"].tolist()
+    return found
+
+
+def above(errors, others, said, draws=10_000):
+    """Difference of two word error rates, and its 95 % interval by a bootstrap over the recordings."""
+    chosen = numpy.random.default_rng(0).integers(len(said), size=(draws, len(said)))
+    rates = (errors - others)[chosen].sum(1) / said[chosen].sum(1)
+    return [float(value) for value in ((errors - others).sum() / said.sum(), *numpy.quantile(rates, (0.025, 0.975)))]
 
 
 def misses(found, baseline):
@@ -181,7 +202,8 @@ def main():
             ("control", untrained(args.tandem, args.corpus, folder)),
         ]
         found = {name: measure(args.tandem, vocoder, clips, folder) for name, vocoder in vocoders}
-        words = word_errors(args.tandem, vocoders[:2], folder) if args.word_errors else {}
+        # Griffin-Lim last: its copies are those of the control.
+        words = word_errors(args.tandem, vocoders[1::-1], folder) if args.word_errors else {}
     print(f"{len(clips)} held-out recordings")
     print(f"{'':12} {'distance':>9} {'pesq':>6} {'estoi':>6} {'rtf':>7}")
     for name, result in found.items():
@@ -190,14 +212,22 @@ def main():
     baseline = found["griffin-lim"]["mean"]
     share = found["neural"]["mean"]["distance"] / baseline["distance"]
     print(f"distance of the neural vocoder: {share:.2f} times Griffin-Lim's")
-    for name, (clean, noisy) in words.items():
-        print(f"{name:12} {100 * clean:5.1f} % word errors, {100 * noisy:5.1f} % with faint noise")
+    for name, result in words.items():
+        mean, low, high = (100 * value for value in result["above"])
+        clean = f", {100 * result['clean']:.1f} % without noise" if "clean" in result else ""
+        interval = f"{mean:+.1f} against Griffin-Lim ({low:+.1f} to {high:+.1f})"
+        print(f"{name:12} {100 * result['noisy']:5.1f} % word errors in faint noise, {interval}{clean}")
     if args.json:
         args.json.write_text(json.dumps({**found, "word_errors": words}, indent=1))
     if not misses(found["control"]["mean"], baseline):
         print("the control reaches all targets: this check cannot fail", file=sys.stderr)
         return 2
+    if words and words["control"]["above"][1] <= 0:
+        print("loud noise does not raise the word errors: this check cannot fail", file=sys.stderr)
+        return 2
     missed = misses(found["neural"]["mean"], baseline)
+    if words and words["neural"]["above"][1] > 0:
+        missed.append("word errors are above Griffin-Lim's")
     for fact in missed:
         print(f"missed: {fact}")
     return 1 if missed else 0
