@@ -1,19 +1,18 @@
-//! The handle of a rank: sums, broadcasts and messages, all of them on the communication thread.
+//! The handle of a rank: sums, broadcasts and messages.
 //!
 //! In: values of this rank. Out: the same result on every rank, or an error that names the rank which is
-//! missing. Clones share the thread. Every rank must make the same calls in the same order, from one thread
-//! at a time.
+//! missing. Clones share one communication thread. Every rank must make the same calls in the same order, from one
+//! thread at a time.
 
 use crate::error::ClusterError;
 use crate::identity::Identity;
-use crate::service::{Command, Service};
+use crate::service::{Ending, Service};
+use crate::shared::{Pending, Shared};
 use crate::transport::{Call, Reply, Transport};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
-/// Commands that may wait for the communication thread: a few buckets of gradients.
-const ROOM: usize = 64;
 /// Bytes of one broadcast; more are sent in pieces. MPI counts with 32 bits.
 const PIECE: usize = 256 << 20;
 /// The longest that the end of a good run waits for MPI.
@@ -44,7 +43,9 @@ pub struct Cluster(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    commands: SyncSender<Command>,
+    shared: Arc<Shared>,
+    /// The communication thread sees when the last one is gone.
+    handle: Arc<()>,
     rank: usize,
     ranks: usize,
     identities: Vec<Identity>,
@@ -52,11 +53,12 @@ struct Inner {
 
 /// A sum that is under way.
 #[must_use = "every rank must take part in every sum"]
-pub struct PendingSum(Receiver<Result<Reply, ClusterError>>);
+pub struct PendingSum(Pending);
 
 impl PendingSum {
+    /// Carries it on until it is over, together with all others that are under way.
     pub fn wait(self) -> Result<Vec<f32>, ClusterError> {
-        match self.0.recv().map_err(|_| ClusterError::ThreadEnded)?? {
+        match self.0.wait()? {
             Reply::F32(values) => Ok(values),
             _ => Err(ClusterError::ThreadEnded),
         }
@@ -82,12 +84,13 @@ impl Cluster {
     /// Starts the communication thread, which makes the transport.
     pub fn start<T, F>(options: ClusterOptions, make: F) -> Result<Cluster, ClusterError>
     where
-        T: Transport,
+        T: Transport + 'static,
         F: FnOnce() -> Result<T, ClusterError> + Send + 'static,
     {
-        let (commands, received) = sync_channel(ROOM);
         let (tell, told) = sync_channel(1);
         let program = options.program.clone();
+        let handle = Arc::new(());
+        let handles = Arc::downgrade(&handle);
         let communicate = move || {
             let transport = match make() {
                 Ok(transport) => transport,
@@ -96,17 +99,18 @@ impl Cluster {
                     return;
                 }
             };
-            let place = (transport.rank(), transport.ranks());
-            if tell.send(Ok(place)).is_ok() {
-                Service::new(transport, options).run(&received);
+            let (rank, ranks) = (transport.rank(), transport.ranks());
+            let shared = Arc::new(Shared::new(Service::new(Box::new(transport), options)));
+            if tell.send(Ok((shared.clone(), rank, ranks))).is_ok() {
+                shared.run(&handles);
             }
         };
         std::thread::Builder::new()
             .name("tandem-ranks".into())
             .spawn(communicate)
             .map_err(|error| ClusterError::Start { why: error.to_string() })?;
-        let (rank, ranks) = told.recv().map_err(|_| ClusterError::ThreadEnded)??;
-        let inner = Inner { commands, rank, ranks, identities: Vec::new() };
+        let (shared, rank, ranks) = told.recv().map_err(|_| ClusterError::ThreadEnded)??;
+        let inner = Inner { shared, handle, rank, ranks, identities: Vec::new() };
         Cluster(Arc::new(inner)).identified(&program)
     }
 
@@ -116,10 +120,11 @@ impl Cluster {
         let all = self.gather(own)?;
         let all = all.iter().map(|bytes| serde_json::from_slice(bytes).unwrap_or_default());
         let identities: Vec<Identity> = all.collect();
-        self.command(Command::Identify(identities.clone()))?;
-        let Inner { commands, rank, ranks, .. } = &*self.0;
-        let (commands, rank, ranks) = (commands.clone(), *rank, *ranks);
-        let cluster = Cluster(Arc::new(Inner { commands, rank, ranks, identities }));
+        self.0.shared.identify(identities.clone());
+        let Inner { shared, handle, rank, ranks, .. } = &*self.0;
+        let (shared, handle) = (shared.clone(), handle.clone());
+        let inner = Inner { shared, handle, rank: *rank, ranks: *ranks, identities };
+        let cluster = Cluster(Arc::new(inner));
         let programs = cluster.identities().iter().map(|known| known.program.as_str());
         cluster.compare(programs, "another version of the program")?;
         Ok(cluster)
@@ -182,9 +187,23 @@ impl Cluster {
         }
     }
 
-    /// Starts a sum over all ranks. Several may be under way; all ranks start them in the same order.
-    pub fn start_sum(&self, values: Vec<f32>) -> Result<PendingSum, ClusterError> {
-        self.begin(Call::SumF32(values)).map(PendingSum)
+    /// Starts a sum over all ranks, which the communication thread carries on. Several may be under way; all ranks
+    /// start them in the same order.
+    pub fn start_sum(&self, values: Vec<f32>) -> PendingSum {
+        let sum = self.queue_sum(values);
+        self.0.shared.wake();
+        sum
+    }
+
+    /// As [`Cluster::start_sum`], for a caller that waits for it at once: the thread that waits carries it on. No other
+    /// thread is woken, which would take the core of another rank where all cores are busy.
+    pub fn queue_sum(&self, values: Vec<f32>) -> PendingSum {
+        PendingSum(self.0.shared.begin(Call::SumF32(values)))
+    }
+
+    /// Carries on all calls under way until they are over, or have failed.
+    pub fn complete_calls(&self) {
+        self.0.shared.complete_calls();
     }
 
     /// Returns when all ranks have called it.
@@ -251,7 +270,7 @@ impl Cluster {
     pub fn finish(&self) -> Result<(), ClusterError> {
         self.barrier()?;
         let (done, ended) = sync_channel(1);
-        self.command(Command::Finish { done })?;
+        self.0.shared.end(Ending::Finish { done });
         // The work is done: a library that does not end is left behind.
         let _ = ended.recv_timeout(FINISH_LIMIT);
         Ok(())
@@ -261,9 +280,8 @@ impl Cluster {
     /// rank 0 calls it after its checkpoint is written, and the others wait for that.
     pub fn fail(&self, why: &str) {
         let (done, ended) = sync_channel(1);
-        if self.command(Command::Stop { why: why.to_string(), done }).is_ok() {
-            let _ = ended.recv();
-        }
+        self.0.shared.end(Ending::Stop { why: why.to_string(), done });
+        let _ = ended.recv();
     }
 
     fn bytes(&self, call: Call) -> Result<Vec<u8>, ClusterError> {
@@ -274,17 +292,7 @@ impl Cluster {
     }
 
     fn call(&self, call: Call) -> Result<Reply, ClusterError> {
-        self.begin(call)?.recv().map_err(|_| ClusterError::ThreadEnded)?
-    }
-
-    fn begin(&self, call: Call) -> Result<Receiver<Result<Reply, ClusterError>>, ClusterError> {
-        let (reply, answer) = sync_channel(1);
-        self.command(Command::Call { call, reply })?;
-        Ok(answer)
-    }
-
-    fn command(&self, command: Command) -> Result<(), ClusterError> {
-        self.0.commands.send(command).map_err(|_| ClusterError::ThreadEnded)
+        self.0.shared.begin(call).wait()
     }
 }
 

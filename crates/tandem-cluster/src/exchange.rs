@@ -1,61 +1,107 @@
 //! Sums of two ranks, as messages in both directions.
 //!
-//! In: the values of this rank. Out: their sum with those of the other rank. Both ranks send, receive and add at the
-//! same time, where a general sum copies to one of them, adds there, and copies back. `a + b` and `b + a` have the same
-//! bits. Values travel in parts that are added while they are in the processor's cache; both ranks send the parts of
-//! all sums in the same order. No call waits, and every receive is started before its send, so that no order of the two
-//! ranks can block.
+//! In: the values of this rank. Out: their sum with those of the other rank. Each rank adds one half of the values:
+//! it receives this half from the other rank, adds, and sends the sum to where the other rank needs it. So no value is
+//! added twice, and a sum that was received is not touched again. `a + b` and `b + a` have the same bits. Values travel
+//! in parts that are added while they are in the processor's cache; both ranks send the parts of all sums in the same
+//! order. No call waits, and no message waits for one of a later part, so no order of the two ranks can block.
+//! The messages are those of a [`Link`]: MPI, or memory in tests.
 
-use crate::mpi_transport::{TAG, check, is_over};
 use crate::transport::{CallId, TransportError};
-use mpi::ffi;
 use std::collections::{BTreeMap, VecDeque};
-use std::ffi::c_int;
+use std::ops::Range;
 
 /// Values of a part: 256 KiB.
 const PART: usize = 1 << 16;
-/// Parts under way. With fewer, a rank that is behind for a moment stops the other: 8 MiB took 2.5 to 5.8 ms with three
-/// and 2.1 to 2.4 ms with eight (two ranks on one machine, median of 15 sums, two rounds).
+/// Parts whose values are on their way to be added. With fewer, a rank that is behind for a moment stops the other.
 const UNDER_WAY: usize = 8;
 
-/// All sums under way. Owns the memory that MPI reads and writes: it must not be dropped before they are over.
-pub(crate) struct Exchanges {
-    peer: c_int,
-    on: ffi::MPI_Comm,
+/// Messages to and from the other rank. Those of a kind arrive in the order in which they were sent.
+pub(crate) trait Link {
+    type Request;
+
+    /// # Safety
+    /// The memory is valid and not used by anybody else until the request is over.
+    unsafe fn receive(
+        &mut self,
+        kind: Kind,
+        to: *mut f32,
+        count: usize,
+    ) -> Result<Self::Request, TransportError>;
+
+    /// # Safety
+    /// The memory is valid and not changed until the request is over.
+    unsafe fn send(
+        &mut self,
+        kind: Kind,
+        from: *const f32,
+        count: usize,
+    ) -> Result<Self::Request, TransportError>;
+
+    /// A request that is over stays so when it is asked again.
+    fn is_over(&mut self, request: &mut Self::Request) -> Result<bool, TransportError>;
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Values of the sender, for the other rank to add.
+    Values,
+    /// The sum of both ranks.
+    Sum,
+}
+
+/// All sums under way. Owns the memory that the link reads and writes: it must not be dropped before they are over.
+pub(crate) struct Exchanges<L: Link> {
+    link: L,
+    rank: usize,
     /// In the order in which they were started.
     sums: BTreeMap<CallId, Sum>,
-    /// What the parts receive: one slot for each part under way.
+    /// What is received to be added: one slot for each part under way.
     scratch: Vec<f32>,
     free_slots: Vec<usize>,
+    /// Values of the other rank that are received into a slot.
+    incoming: VecDeque<(Piece, usize, L::Request)>,
+    /// Own values of the other rank's half that are sent.
+    outgoing: VecDeque<(Piece, L::Request)>,
+    /// Sums of the own half that are sent, and of the other half that are received. Kept apart: each is in order.
+    sent_back: VecDeque<(Piece, L::Request)>,
+    coming_back: VecDeque<(Piece, L::Request)>,
 }
 
 struct Sum {
     values: Vec<f32>,
-    under_way: VecDeque<Part>,
-    /// The first value that is not under way.
-    next: usize,
+    /// The first part that is not under way.
+    next_part: usize,
+    /// Pieces under way.
+    open: usize,
 }
 
-struct Part {
-    start: usize,
-    length: usize,
-    /// Where in the scratch memory.
-    slot: usize,
-    receiving: ffi::MPI_Request,
-    sending: ffi::MPI_Request,
+/// A part of one half of a sum.
+struct Piece {
+    id: CallId,
+    range: Range<usize>,
 }
 
-impl Exchanges {
-    /// With this rank, on a communicator that nothing else uses at the same time with [`TAG`].
-    pub(crate) fn new(peer: c_int, on: ffi::MPI_Comm) -> Exchanges {
-        let free_slots = (0..UNDER_WAY).map(|slot| slot * PART).collect();
-        Exchanges { peer, on, sums: BTreeMap::new(), scratch: Vec::new(), free_slots }
+impl<L: Link> Exchanges<L> {
+    /// `rank` is 0 or 1.
+    pub(crate) fn new(rank: usize, link: L) -> Exchanges<L> {
+        Exchanges {
+            link,
+            rank,
+            sums: BTreeMap::new(),
+            scratch: Vec::new(),
+            free_slots: (0..UNDER_WAY).map(|slot| slot * PART).collect(),
+            incoming: VecDeque::new(),
+            outgoing: VecDeque::new(),
+            sent_back: VecDeque::new(),
+            coming_back: VecDeque::new(),
+        }
     }
 
-    /// Adds a sum. Its memory stays here even if this fails: MPI may have begun to use it.
+    /// Adds a sum. Its memory stays here even if this fails: the link may have begun to use it.
     pub(crate) fn start(&mut self, id: CallId, values: Vec<f32>) -> Result<(), TransportError> {
-        self.sums.insert(id, Sum { values, under_way: VecDeque::new(), next: 0 });
-        self.advance().map(|_| ())
+        self.sums.insert(id, Sum { values, next_part: 0, open: 0 });
+        self.start_parts()
     }
 
     pub(crate) fn holds(&self, id: CallId) -> bool {
@@ -68,81 +114,113 @@ impl Exchanges {
         if is_over { self.sums.remove(&id).map(|sum| sum.values) } else { None }
     }
 
-    /// Adds the parts that have arrived and starts the next ones. Returns how many arrived.
+    /// Adds what has arrived, and starts what can follow it. Returns how many pieces moved.
     pub(crate) fn advance(&mut self) -> Result<u64, TransportError> {
-        let Exchanges { peer, on, sums, scratch, free_slots } = self;
-        if scratch.is_empty() {
-            scratch.resize(UNDER_WAY * PART, 0.0);
+        let mut moved = 0;
+        while let Some((_, request)) = self.outgoing.front_mut()
+            && self.link.is_over(request)?
+        {
+            moved += self.receive_sum()?;
         }
-        let mut arrived = 0;
-        for sum in sums.values_mut() {
-            arrived += sum.add_arrived(scratch, free_slots)?;
-            while sum.next < sum.values.len()
-                && let Some(slot) = free_slots.pop()
+        while let Some((_, _, request)) = self.incoming.front_mut()
+            && self.link.is_over(request)?
+        {
+            moved += self.add_and_send_back()?;
+        }
+        self.start_parts()?;
+        for under_way in [&mut self.sent_back, &mut self.coming_back] {
+            while let Some((piece, request)) = under_way.front_mut()
+                && self.link.is_over(request)?
             {
-                sum.start_part(slot, scratch, *peer, *on)?;
-            }
-            // The next sum begins when every part of this one has left.
-            if sum.next < sum.values.len() {
-                break;
+                if let Some(sum) = self.sums.get_mut(&piece.id) {
+                    sum.open -= 1;
+                }
+                under_way.pop_front();
+                moved += 1;
             }
         }
-        Ok(arrived)
+        Ok(moved)
+    }
+
+    /// Starts parts while there are slots. The next sum begins when every part of the one before has begun.
+    fn start_parts(&mut self) -> Result<(), TransportError> {
+        if self.scratch.is_empty() {
+            self.scratch.resize(UNDER_WAY * PART, 0.0);
+        }
+        for (&id, sum) in &mut self.sums {
+            while let Some([first, second]) = sum.part(sum.next_part) {
+                let (own, other) = if self.rank == 0 { (first, second) } else { (second, first) };
+                // One value is the half of rank 0 alone: the other rank has nothing to add.
+                if !own.is_empty() {
+                    let Some(slot) = self.free_slots.pop() else { return Ok(()) };
+                    let count = own.len();
+                    // SAFETY: the slot is inside of the scratch memory, which is kept and not resized, and it is free.
+                    let request = unsafe {
+                        let to = self.scratch.as_mut_ptr().add(slot);
+                        self.link.receive(Kind::Values, to, count)?
+                    };
+                    self.incoming.push_back((Piece { id, range: own }, slot, request));
+                    sum.open += 1;
+                }
+                sum.next_part += 1;
+                if !other.is_empty() {
+                    // SAFETY: the range is inside of a vector that is kept until the request is over, and nothing
+                    // is written there before that.
+                    let request = unsafe {
+                        let from = sum.values.as_ptr().add(other.start);
+                        self.link.send(Kind::Values, from, other.len())?
+                    };
+                    self.outgoing.push_back((Piece { id, range: other }, request));
+                    sum.open += 1;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The other rank has the values of the oldest outgoing piece: their sum may be written over them.
+    fn receive_sum(&mut self) -> Result<u64, TransportError> {
+        let Some((piece, _)) = self.outgoing.pop_front() else { return Ok(0) };
+        let Some(sum) = self.sums.get_mut(&piece.id) else { return Ok(0) };
+        // SAFETY: the range is inside of a vector that is kept until the request is over; its values were sent, and
+        // no other piece has them.
+        let request = unsafe {
+            let to = sum.values.as_mut_ptr().add(piece.range.start);
+            self.link.receive(Kind::Sum, to, piece.range.len())?
+        };
+        self.coming_back.push_back((piece, request));
+        Ok(1)
+    }
+
+    /// Adds the oldest incoming piece, gives back its slot, and sends the sum.
+    fn add_and_send_back(&mut self) -> Result<u64, TransportError> {
+        let Some((piece, slot, _)) = self.incoming.pop_front() else { return Ok(0) };
+        let Some(sum) = self.sums.get_mut(&piece.id) else { return Ok(0) };
+        let own = &mut sum.values[piece.range.clone()];
+        let other = &self.scratch[slot..slot + own.len()];
+        own.iter_mut().zip(other).for_each(|(own, other)| *own += other);
+        self.free_slots.push(slot);
+        // SAFETY: the range is inside of a vector that is kept until the request is over. It is not changed again.
+        let request = unsafe { self.link.send(Kind::Sum, own.as_ptr(), own.len())? };
+        self.sent_back.push_back((piece, request));
+        Ok(1)
     }
 }
 
 impl Sum {
     fn is_over(&self) -> bool {
-        self.under_way.is_empty() && self.next == self.values.len()
+        self.open == 0 && self.part(self.next_part).is_none()
     }
 
-    /// Adds the parts that have arrived, in order, and gives back their slots.
-    fn add_arrived(
-        &mut self,
-        scratch: &[f32],
-        free_slots: &mut Vec<usize>,
-    ) -> Result<u64, TransportError> {
-        let mut arrived = 0;
-        // A request that is over stays so when it is tested again.
-        while let Some(part) = self.under_way.front_mut()
-            && is_over(&mut part.receiving)?
-            && is_over(&mut part.sending)?
-        {
-            let own = &mut self.values[part.start..part.start + part.length];
-            let other = &scratch[part.slot..part.slot + part.length];
-            own.iter_mut().zip(other).for_each(|(own, other)| *own += other);
-            free_slots.push(part.slot);
-            self.under_way.pop_front();
-            arrived += 1;
-        }
-        Ok(arrived)
-    }
-
-    fn start_part(
-        &mut self,
-        slot: usize,
-        scratch: &mut [f32],
-        peer: c_int,
-        on: ffi::MPI_Comm,
-    ) -> Result<(), TransportError> {
-        let (start, length) = (self.next, PART.min(self.values.len() - self.next));
-        self.next += length;
-        // SAFETY: a null request is a plain value that MPI replaces, and that counts as over.
-        let null = unsafe { ffi::RSMPI_REQUEST_NULL };
-        self.under_way.push_back(Part { start, length, slot, receiving: null, sending: null });
-        let Some(part) = self.under_way.back_mut() else { return Ok(()) };
-        let count = length as c_int;
-        // SAFETY: both ranges are inside of vectors on the heap that are kept until the requests are over. No other
-        // part that is under way has them, and they are not touched here until then.
-        unsafe {
-            let to = scratch.as_mut_ptr().add(slot).cast();
-            let request = &mut part.receiving;
-            let started = ffi::MPI_Irecv(to, count, ffi::RSMPI_FLOAT, peer, TAG, on, request);
-            check("MPI_Irecv", started)?;
-            let from = self.values.as_ptr().add(start).cast();
-            let request = &mut part.sending;
-            let started = ffi::MPI_Isend(from, count, ffi::RSMPI_FLOAT, peer, TAG, on, request);
-            check("MPI_Isend", started)
-        }
+    /// Part number `number` of the half of rank 0 and of that of rank 1, which may be empty.
+    fn part(&self, number: usize) -> Option<[Range<usize>; 2]> {
+        let length = self.values.len();
+        let half = length.div_ceil(2);
+        let (start, end) = (number * PART, (number + 1) * PART);
+        let second = (half + start).min(length)..(half + end).min(length);
+        (start < half).then(|| [start..end.min(half), second])
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -19,6 +19,8 @@ struct State {
     shared: BTreeMap<u64, BTreeMap<usize, Call>>,
     messages: HashMap<(usize, usize), VecDeque<Vec<u8>>>,
     notes: HashMap<usize, VecDeque<(usize, Vec<u8>)>>,
+    /// Calls without a reply, by rank.
+    under_way: HashMap<usize, usize>,
 }
 
 impl Hub {
@@ -33,6 +35,11 @@ impl Hub {
     /// From now on nothing of this rank arrives anywhere.
     pub fn cut_off(&self, rank: usize) {
         self.state().cut.push(rank);
+    }
+
+    /// Whether a call of this rank is under way.
+    pub fn is_busy(&self, rank: usize) -> bool {
+        self.state().under_way.get(&rank).is_some_and(|calls| *calls > 0)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -84,6 +91,7 @@ impl Transport for InProcess {
                 Active::Collective(number)
             }
         };
+        *state.under_way.entry(self.rank).or_default() += 1;
         self.calls += 1;
         self.active.insert(self.calls, active);
         Ok(self.calls)
@@ -108,6 +116,7 @@ impl Transport for InProcess {
         };
         if reply.is_some() {
             self.active.remove(&call);
+            *state.under_way.entry(self.rank).or_default() -= 1;
         }
         Ok(reply)
     }

@@ -3,7 +3,7 @@
 //! In: calls of the training thread. Out: the same result on every rank, or an error that names the
 //! rank that is missing. No call waits without a limit: a rank that dies, hangs or loses its network
 //! fails every call of all others. Knows nothing about voices. MPI types appear in
-//! `mpi_transport.rs` and `exchange.rs` only.
+//! `mpi_transport.rs` only.
 
 pub mod launch; // 1. how many ranks this process was started as
 pub mod identity; // 2. host, process and cores of a rank
@@ -11,12 +11,13 @@ pub mod transport; // 3. what carries data between ranks: the trait
 pub mod in_process; // 3. threads of one process, for tests
 #[cfg(feature = "mpi")]
 mod mpi_transport; // 3. MPI
-#[cfg(feature = "mpi")]
+#[cfg(any(feature = "mpi", test))]
 mod exchange; // 3. the sum of two ranks
 mod note; // 4. small messages: signs of life, failures
 mod watch; // 5. which rank has been silent for too long
-mod service; // 6. the thread that makes all calls
-pub mod cluster; // 7. the handle that everybody else uses
+mod service; // 6. the calls under way, and what becomes of them
+mod shared; // 7. which thread makes the calls
+pub mod cluster; // 8. the handle that everybody else uses
 pub mod error; // what can fail, with a hint
 
 pub use cluster::{Cluster, ClusterOptions, PendingSum};

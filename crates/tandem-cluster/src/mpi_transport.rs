@@ -1,12 +1,12 @@
-//! MPI as transport. With [`crate::exchange`], the only file with MPI types, and with `unsafe` calls of its library.
+//! MPI as transport: the only file with MPI types and with calls of its library.
 //!
-//! In: [`Call`]s. Out: replies, by polling non-blocking requests. All functions are called on the thread that
-//! made the transport. Memory of a request that was started belongs to MPI until its test says that it is
-//! over: it is owned by `active` and `exchanges`, and never freed before that. A failed job does not finalize MPI, which
-//! would wait for the missing rank.
+//! In: [`Call`]s. Out: replies, by polling non-blocking requests. MPI is told that one thread at a time calls it; the
+//! thread that made the transport is the one that ends it. Memory of a request that was started belongs to MPI until
+//! its test says that it is over: it is owned by `active` and `exchanges`, and never freed before that. A failed job
+//! does not finalize MPI, which would wait for the missing rank.
 
 use crate::error::ClusterError;
-use crate::exchange::Exchanges;
+use crate::exchange::{Exchanges, Kind, Link};
 use crate::transport::{Call, CallId, Delivered, Reply, Transport, TransportError};
 use mpi::Threading;
 use mpi::environment::Universe;
@@ -15,8 +15,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::ffi::{c_int, c_void};
 use std::mem::ManuallyDrop;
 
-/// The only tag: each kind of traffic has its own communicator.
-pub(crate) const TAG: c_int = 1;
+/// Each kind of traffic has its own communicator, so one tag is enough but for [`Kind::Sum`].
+const TAG: c_int = 1;
+const SUM_TAG: c_int = 2;
 
 pub(crate) struct MpiTransport {
     /// Finalizes MPI when dropped; only [`Transport::finish`] does that.
@@ -31,8 +32,17 @@ pub(crate) struct MpiTransport {
     active: BTreeMap<CallId, Active>,
     notes_sent: HashMap<usize, (ffi::MPI_Request, Vec<u8>)>,
     /// The sums of two ranks.
-    exchanges: Exchanges,
-    moved: u64,
+    exchanges: Exchanges<MpiLink>,
+}
+
+// SAFETY: the handles of MPI are valid on every thread of the process. `MPI_THREAD_SERIALIZED` allows calls of any
+// thread, one at a time: the owner of the transport is the only one.
+unsafe impl Send for MpiTransport {}
+
+/// The messages of sums of two ranks, on a communicator without others that have their tags.
+struct MpiLink {
+    peer: c_int,
+    on: ffi::MPI_Comm,
 }
 
 /// A call that was started, with the memory that MPI reads and writes.
@@ -80,8 +90,7 @@ impl MpiTransport {
             calls: 0,
             active: BTreeMap::new(),
             notes_sent: HashMap::new(),
-            exchanges: Exchanges::new(1 - rank, collectives),
-            moved: 0,
+            exchanges: Exchanges::new(rank as usize, MpiLink { peer: 1 - rank, on: collectives }),
         })
     }
 
@@ -211,7 +220,6 @@ impl Transport for MpiTransport {
 
     fn poll(&mut self, call: CallId) -> Result<Option<Reply>, TransportError> {
         if self.exchanges.holds(call) {
-            self.moved += self.exchanges.advance()?;
             return Ok(self.exchanges.take(call).map(Reply::F32));
         }
         let Some(active) = self.active.get(&call) else { return Ok(None) };
@@ -237,8 +245,8 @@ impl Transport for MpiTransport {
         }))
     }
 
-    fn moved(&self) -> u64 {
-        self.moved
+    fn advance(&mut self) -> Result<u64, TransportError> {
+        self.exchanges.advance()
     }
 
     fn send_note(&mut self, to: usize, note: &[u8]) -> Result<Delivered, TransportError> {
@@ -284,6 +292,58 @@ impl Transport for MpiTransport {
     }
 }
 
+impl Link for MpiLink {
+    type Request = ffi::MPI_Request;
+
+    unsafe fn receive(
+        &mut self,
+        kind: Kind,
+        to: *mut f32,
+        count: usize,
+    ) -> Result<ffi::MPI_Request, TransportError> {
+        let (to, count, float) = (to.cast(), count as c_int, float());
+        // SAFETY: a null request is a plain value that MPI replaces. The caller keeps the memory.
+        unsafe {
+            let mut request = ffi::RSMPI_REQUEST_NULL;
+            let started =
+                ffi::MPI_Irecv(to, count, float, self.peer, tag(kind), self.on, &mut request);
+            check("MPI_Irecv", started).map(|()| request)
+        }
+    }
+
+    unsafe fn send(
+        &mut self,
+        kind: Kind,
+        from: *const f32,
+        count: usize,
+    ) -> Result<ffi::MPI_Request, TransportError> {
+        let (from, count, float) = (from.cast(), count as c_int, float());
+        // SAFETY: a null request is a plain value that MPI replaces. The caller keeps the memory.
+        unsafe {
+            let mut request = ffi::RSMPI_REQUEST_NULL;
+            let started =
+                ffi::MPI_Isend(from, count, float, self.peer, tag(kind), self.on, &mut request);
+            check("MPI_Isend", started).map(|()| request)
+        }
+    }
+
+    fn is_over(&mut self, request: &mut ffi::MPI_Request) -> Result<bool, TransportError> {
+        is_over(request)
+    }
+}
+
+fn tag(kind: Kind) -> c_int {
+    match kind {
+        Kind::Values => TAG,
+        Kind::Sum => SUM_TAG,
+    }
+}
+
+fn float() -> ffi::MPI_Datatype {
+    // SAFETY: a constant of the library.
+    unsafe { ffi::RSMPI_FLOAT }
+}
+
 /// A copy of the world: traffic of one kind. Its errors are returned, they do not end the process.
 fn communicator() -> Result<ffi::MPI_Comm, TransportError> {
     // SAFETY: MPI is initialized; the handle is written to a variable of this frame.
@@ -317,14 +377,14 @@ fn send(
     })
 }
 
-pub(crate) fn is_over(request: &mut ffi::MPI_Request) -> Result<bool, TransportError> {
+fn is_over(request: &mut ffi::MPI_Request) -> Result<bool, TransportError> {
     let mut flag = 0;
     // SAFETY: the request is one that MPI returned, and is null after it is over.
     check("MPI_Test", unsafe { ffi::MPI_Test(request, &mut flag, ffi::RSMPI_STATUS_IGNORE) })?;
     Ok(flag != 0)
 }
 
-pub(crate) fn check(call: &'static str, code: c_int) -> Result<(), TransportError> {
+fn check(call: &'static str, code: c_int) -> Result<(), TransportError> {
     if code == ffi::MPI_SUCCESS as c_int {
         return Ok(());
     }

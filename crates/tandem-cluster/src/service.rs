@@ -1,9 +1,8 @@
-//! The thread that makes all calls of a rank.
+//! The calls of a rank that are under way, and the signs of life of all ranks.
 //!
-//! In: [`Command`]s of the other threads. Out: replies, or one error for all of them. MPI is entered from
-//! this thread only. While a call is under way the thread polls it, sends and receives signs of life,
-//! and gives up when a rank is lost. A call that was given up is never touched again: its memory
-//! stays with the transport until the process ends.
+//! In: [`Call`]s. Out: replies, or one error for all of them. Nothing here waits: one thread at a time takes turns
+//! ([`crate::shared`]), and each turn polls the calls, sends and receives signs of life, and gives up when a rank is
+//! lost. A call that was given up is never touched again: its memory stays with the transport until the process ends.
 
 use crate::cluster::ClusterOptions;
 use crate::error::ClusterError;
@@ -12,13 +11,11 @@ use crate::note::Note;
 use crate::transport::{Call, CallId, Delivered, Reply, Transport, TransportError};
 use crate::watch::Watch;
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
+use std::sync::mpsc::SyncSender;
 use std::time::{Duration, Instant};
 
-/// The longest sleep while nothing is under way.
-const IDLE: Duration = Duration::from_millis(10);
 /// Time between two looks at notes and processes.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(20);
 const SIGN_EVERY: Duration = Duration::from_millis(500);
 /// A call is polled without sleep for this long. Most are over by then.
 const SPIN: Duration = Duration::from_millis(2);
@@ -28,26 +25,16 @@ const FAREWELL: Duration = Duration::from_secs(1);
 
 pub(crate) type ReplySender = SyncSender<Result<Reply, ClusterError>>;
 
-pub(crate) enum Command {
-    Call {
-        call: Call,
-        reply: ReplySender,
-    },
-    /// Who the ranks are.
-    Identify(Vec<Identity>),
+/// How the job ends on this rank.
+pub(crate) enum Ending {
+    /// All ranks end well. Answered when the transport has ended.
+    Finish { done: SyncSender<()> },
     /// This rank ends with an error. Answered when the process may end.
-    Stop {
-        why: String,
-        done: SyncSender<()>,
-    },
-    /// All ranks end well.
-    Finish {
-        done: SyncSender<()>,
-    },
+    Stop { why: String, done: SyncSender<()> },
 }
 
-pub(crate) struct Service<T> {
-    transport: T,
+pub(crate) struct Service {
+    transport: Box<dyn Transport>,
     options: ClusterOptions,
     identities: Vec<Identity>,
     watch: Watch,
@@ -58,15 +45,17 @@ pub(crate) struct Service<T> {
     failed: Option<ClusterError>,
     outbox: BTreeMap<usize, VecDeque<Note>>,
     released: bool,
+    /// What the thread of the service does next.
+    pub(crate) ending: Option<Ending>,
+    /// No call is possible any more.
+    ended: bool,
     looked: Instant,
     signed: Option<Instant>,
     progressed: Instant,
-    /// What the transport counted then.
-    moved: u64,
 }
 
-impl<T: Transport> Service<T> {
-    pub(crate) fn new(transport: T, options: ClusterOptions) -> Service<T> {
+impl Service {
+    pub(crate) fn new(transport: Box<dyn Transport>, options: ClusterOptions) -> Service {
         let (rank, ranks) = (transport.rank(), transport.ranks());
         let watch = Watch::new(rank, ranks, options.silence_limit);
         let identity = |_| Identity { host: "unknown".into(), ..Identity::default() };
@@ -81,51 +70,22 @@ impl<T: Transport> Service<T> {
             fault: None,
             failed: None,
             released: false,
+            ending: None,
+            ended: false,
             looked: Instant::now(),
             signed: None,
             progressed: Instant::now(),
-            moved: 0,
         }
     }
 
-    /// Runs until the job ends, well or not.
-    pub(crate) fn run(mut self, commands: &Receiver<Command>) {
-        loop {
-            let command = match self.active.is_empty() {
-                true => commands.recv_timeout(IDLE),
-                false => commands.try_recv().map_err(|error| match error {
-                    std::sync::mpsc::TryRecvError::Empty => RecvTimeoutError::Timeout,
-                    std::sync::mpsc::TryRecvError::Disconnected => RecvTimeoutError::Disconnected,
-                }),
-            };
-            match command {
-                Ok(Command::Call { call, reply }) => self.start(call, reply),
-                Ok(Command::Identify(identities)) => {
-                    self.watch.identify(&identities);
-                    self.identities = identities;
-                }
-                Ok(Command::Finish { done }) => {
-                    self.transport.finish();
-                    let _ = done.send(());
-                    return;
-                }
-                Ok(Command::Stop { why, done }) => {
-                    self.stop(&why);
-                    let _ = done.send(());
-                    return;
-                }
-                // Every handle is gone, and nobody said that the job ended.
-                Err(RecvTimeoutError::Disconnected) => return self.stop("its process ended early"),
-                Err(RecvTimeoutError::Timeout) => self.pause(),
-            }
-            self.poll();
-            self.look();
-        }
-    }
-
-    fn start(&mut self, call: Call, reply: ReplySender) {
+    /// Starts a call. Its reply comes with a later turn.
+    pub(crate) fn start(&mut self, call: Call, reply: ReplySender) {
         if let Some(error) = &self.failed {
             let _ = reply.send(Err(error.clone()));
+            return;
+        }
+        // Without a sender, the caller learns that there is nobody to answer.
+        if self.ended {
             return;
         }
         self.progressed = Instant::now();
@@ -135,19 +95,39 @@ impl<T: Transport> Service<T> {
         }
     }
 
-    /// Between two polls. The thread that waits for the reply does not use its core, so a short wait is
-    /// spent here; a long one is for a slower rank, and leaves the core to the data pipeline.
-    fn pause(&self) {
-        if self.active.is_empty() {
-            return;
-        }
-        match self.progressed.elapsed() < SPIN {
-            true => std::thread::yield_now(),
-            false => std::thread::sleep(POLL_EVERY),
-        }
+    pub(crate) fn identify(&mut self, identities: Vec<Identity>) {
+        self.watch.identify(&identities);
+        self.identities = identities;
+    }
+
+    /// Whether no call is under way.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.active.is_empty()
+    }
+
+    /// Carries on what is under way, and looks after the ranks.
+    pub(crate) fn turn(&mut self) {
+        self.poll();
+        self.look();
+    }
+
+    /// How long to sleep before the next turn; none while a reply is expected soon. A long wait is for a slower rank,
+    /// and leaves the core to others.
+    pub(crate) fn pause(&self) -> Option<Duration> {
+        (self.progressed.elapsed() >= SPIN).then_some(POLL_EVERY)
     }
 
     fn poll(&mut self) {
+        if self.active.is_empty() || self.failed.is_some() {
+            return;
+        }
+        if self.fault.is_none() {
+            match self.transport.advance() {
+                Ok(0) => {}
+                Ok(_) => self.progressed = Instant::now(),
+                Err(error) => self.fault = Some((error, Instant::now())),
+            }
+        }
         let mut index = 0;
         while index < self.active.len() && self.failed.is_none() {
             match self.transport.poll(self.active[index].0) {
@@ -163,10 +143,6 @@ impl<T: Transport> Service<T> {
                     self.note_fault(error, reply);
                 }
             }
-        }
-        let moved = self.transport.moved();
-        if std::mem::replace(&mut self.moved, moved) != moved {
-            self.progressed = Instant::now();
         }
     }
 
@@ -259,9 +235,30 @@ impl<T: Transport> Service<T> {
         self.identities.get(rank).map_or_else(|| "unknown".into(), |known| known.host.clone())
     }
 
-    /// The end of a failed rank. The launcher ends all ranks when the first one ends with an error, so
-    /// every rank waits until rank 0 has written its checkpoint.
-    fn stop(&mut self, why: &str) {
+    /// The end of a job that went well. Called on the thread that made the transport.
+    pub(crate) fn finish(&mut self) {
+        self.transport.finish();
+        self.end();
+    }
+
+    /// The thread of the service ends the job in this way, unless it ends already.
+    pub(crate) fn end_by(&mut self, ending: Ending) {
+        if !self.ended && self.ending.is_none() {
+            self.ending = Some(ending);
+        }
+    }
+
+    /// No call is possible any more. A thread that waits for one learns that.
+    pub(crate) fn end(&mut self) {
+        self.ended = true;
+        self.ending = None;
+        self.active.clear();
+        self.broken.clear();
+    }
+
+    /// The end of a failed rank begins. The launcher ends all ranks when the first one ends with an error, so
+    /// every rank waits until rank 0 has written its checkpoint: see [`Service::may_leave`].
+    pub(crate) fn stop(&mut self, why: &str) {
         let rank = self.transport.rank();
         if self.failed.is_none() {
             let note = Note::stopped(rank, why);
@@ -272,17 +269,18 @@ impl<T: Transport> Service<T> {
         if rank == 0 {
             self.outbox.values_mut().for_each(|notes| notes.push_back(Note::Released));
         }
-        let begun = Instant::now();
-        while !self.may_leave(begun.elapsed()) {
-            std::thread::sleep(LOOK_EVERY);
-            self.take_notes();
-            self.send_notes();
-            let root_lost = self.watch.look(Instant::now()).is_some_and(|(lost, _)| lost == 0);
-            self.released |= root_lost && rank != 0;
-        }
     }
 
-    fn may_leave(&self, waited: Duration) -> bool {
+    /// A turn of a rank that stops.
+    pub(crate) fn take_leave(&mut self) {
+        self.take_notes();
+        self.send_notes();
+        let root_lost = self.watch.look(Instant::now()).is_some_and(|(lost, _)| lost == 0);
+        self.released |= root_lost && self.transport.rank() != 0;
+    }
+
+    /// Whether a rank that stops may end its process, after so long.
+    pub(crate) fn may_leave(&self, waited: Duration) -> bool {
         let sent = self.outbox.values().all(VecDeque::is_empty);
         match self.transport.rank() {
             0 => sent || waited > FAREWELL,

@@ -36,8 +36,8 @@ pub enum Reply {
 /// The number of a call that was started.
 pub type CallId = u64;
 
-/// Used by one thread only, the one that made it.
-pub trait Transport {
+/// Used by one thread at a time. The thread that made it calls [`Transport::finish`].
+pub trait Transport: Send {
     fn rank(&self) -> usize;
 
     fn ranks(&self) -> usize;
@@ -47,9 +47,10 @@ pub trait Transport {
     /// The reply, if it is there. Never waits.
     fn poll(&mut self, call: CallId) -> Result<Option<Reply>, TransportError>;
 
-    /// Counts the parts of calls that have arrived: a long call moves although it has no reply yet.
-    fn moved(&self) -> u64 {
-        0
+    /// Carries on the calls that consist of several messages. Returns how many messages moved: a long call moves
+    /// although it has no reply yet.
+    fn advance(&mut self) -> Result<u64, TransportError> {
+        Ok(0)
     }
 
     /// Sends a small message, unless the last one to this rank is still on its way.

@@ -33,6 +33,7 @@ pub mod train_plan; // the resolved settings of a training run
 mod train_advice; // advice before a run starts
 mod npy; // mel frames as NumPy files
 mod printer; // results to stdout, messages and progress to stderr
+mod terminal; // whether stdout and stderr reach a terminal
 pub mod speaking_args; // flags of commands that synthesize speech
 
 use crate::failure::Result;

@@ -1,9 +1,11 @@
 //! All output of the program: results to stdout, messages and progress to stderr.
 //!
 //! Colours appear on a terminal only (`anstream` removes them elsewhere and honours `NO_COLOR`);
-//! a progress bar becomes a plain line now and then when stderr is not a terminal.
+//! a progress bar becomes a plain line now and then when stderr is not a terminal. The terminal that `mpirun` gives to
+//! its ranks is none: see [`crate::terminal`].
 
 use crate::failure::{Context, Failure, Result};
+use crate::terminal::{Stream, reaches_terminal};
 use comfy_table::{ContentArrangement, Table, presets};
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 use serde::Serialize;
@@ -20,9 +22,14 @@ pub struct Printer {
 }
 
 impl Printer {
-    /// Detects whether stderr is a terminal.
+    /// Detects whether stdout and stderr are terminals.
     pub fn new() -> Printer {
-        Printer { on_terminal: io::stderr().is_terminal(), silenced: None }
+        // `anstream` sees the terminal of this process alone. What the user forces stays.
+        let forced = std::env::var_os("CLICOLOR_FORCE").is_some_and(|force| force != "0");
+        if io::stdout().is_terminal() && !reaches_terminal(Stream::Stdout) && !forced {
+            anstream::ColorChoice::Never.write_global();
+        }
+        Printer { on_terminal: reaches_terminal(Stream::Stderr), silenced: None }
     }
 
     /// From now on only errors are printed, each with this name: another rank prints the rest.

@@ -2,6 +2,7 @@
 //! runs these tests. `TANDEM_MPI_KILLS=50` makes a campaign of the kills.
 
 #![cfg(feature = "mpi")]
+#![allow(clippy::print_stdout, reason = "figures of a campaign")]
 
 mod support;
 
@@ -379,4 +380,14 @@ fn a_command_for_one_process_is_refused_under_mpirun() {
     let output = run(&dir, 2, &["devices"]);
     assert_eq!(output.code, Some(2), "{output:?}");
     assert!(output.err.contains("of a command that runs in one process"), "{}", output.err);
+}
+
+#[test]
+fn output_to_a_file_has_no_colours_although_mpirun_gives_its_ranks_a_terminal() {
+    let dir = TestDir::new();
+    let small = ["--model-size", "micro", "--batch-size", "1", "--steps", "1", "--turns", "1"];
+    let output = run(&dir, 2, &[&["bench", "scale"], &small[..]].concat());
+    assert!(output.out.contains("batches/s of 2 ranks"), "{output:?}");
+    let escape = '\u{1b}';
+    assert!(!output.out.contains(escape) && !output.err.contains(escape), "{output:?}");
 }

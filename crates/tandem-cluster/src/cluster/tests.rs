@@ -30,8 +30,8 @@ fn on_ranks<R: Send>(ranks: usize, work: impl Fn(Cluster, Hub) -> R + Sync) -> V
 fn sums_and_broadcasts_are_equal_on_all_ranks() {
     let found = on_ranks(3, |cluster, _| {
         let rank = cluster.rank();
-        let first = cluster.start_sum(vec![rank as f32, 1.0]).unwrap();
-        let second = cluster.start_sum(vec![0.5]).unwrap();
+        let first = cluster.start_sum(vec![rank as f32, 1.0]);
+        let second = cluster.queue_sum(vec![0.5]);
         let sums = (first.wait().unwrap(), second.wait().unwrap());
         let told = cluster.broadcast(2, vec![rank as u8; rank]).unwrap();
         let all = cluster.gather(vec![rank as u8]).unwrap();
@@ -124,4 +124,61 @@ fn ranks_of_one_machine_share_its_cores() {
         local
     });
     assert_eq!(found, [(0, 2, 2), (1, 2, 2)]);
+}
+
+#[test]
+fn a_sum_that_nobody_waits_for_yet_is_carried_on() {
+    let over = on_ranks(2, |cluster, hub| {
+        let sum = cluster.start_sum(vec![1.0; 10]);
+        let begun = Instant::now();
+        while hub.is_busy(cluster.rank()) && begun.elapsed() < Duration::from_secs(20) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let over = !hub.is_busy(cluster.rank());
+        assert_eq!(sum.wait().unwrap(), [2.0; 10]);
+        cluster.finish().unwrap();
+        over
+    });
+    assert_eq!(over, [true, true]);
+}
+
+#[test]
+fn sums_that_were_queued_are_over_when_all_calls_are() {
+    on_ranks(2, |cluster, hub| {
+        let sums: Vec<_> = (0..100).map(|size| cluster.queue_sum(vec![0.5; size])).collect();
+        cluster.complete_calls();
+        assert!(!hub.is_busy(cluster.rank()));
+        for (size, sum) in sums.into_iter().enumerate() {
+            assert_eq!(sum.wait().unwrap(), vec![1.0; size]);
+        }
+        cluster.finish().unwrap();
+    });
+}
+
+#[test]
+fn a_thread_that_waits_learns_that_another_one_ended_the_job() {
+    let found = on_ranks(2, |cluster, _| {
+        if cluster.rank() == 1 {
+            return cluster.receive(0).unwrap_err();
+        }
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| cluster.receive(1).unwrap_err());
+            std::thread::sleep(Duration::from_millis(50));
+            cluster.fail("the disk is full");
+            waiting.join().unwrap()
+        })
+    });
+    for error in found {
+        assert!(matches!(error, ClusterError::Stopped { rank: 0, .. }), "{error}");
+    }
+}
+
+#[test]
+fn after_the_end_calls_fail_and_a_second_end_returns() {
+    let found = on_ranks(2, |cluster, _| {
+        cluster.finish().unwrap();
+        cluster.fail("too late");
+        cluster.barrier().unwrap_err()
+    });
+    assert!(found.iter().all(|error| matches!(error, ClusterError::ThreadEnded)), "{found:?}");
 }

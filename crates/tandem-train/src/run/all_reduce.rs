@@ -2,9 +2,10 @@
 //!
 //! In: the gradients and losses of this rank. Out: their sums over all ranks, the same bits on every rank. Small
 //! gradients travel in buckets, large ones alone: on the CPU they are sent from where they are, and the sum becomes a
-//! tensor without a copy. While one is on its way, the next one is read from the device. A rank without a
-//! batch adds negative zeros, which change no bit of the sum. With two ranks there is only one order of
-//! addition, so the sum is that of one process that accumulates both batches.
+//! tensor without a copy. While one is on its way, the next one is read from a GPU; on the CPU there is nothing to wait
+//! for, and the training thread carries on the sums itself. A rank without a batch adds negative zeros, which change no
+//! bit of the sum. With two ranks there is only one order of addition, so the sum is that of one process that
+//! accumulates both batches.
 
 use crate::TrainError;
 use tandem_cluster::{Cluster, ClusterError, PendingSum};
@@ -15,8 +16,8 @@ use tandem_model::{Device, Tensor, TensorData};
 
 /// Values after which a bucket is sent: 4 MiB.
 const BUCKET: usize = 1 << 20;
-/// A gradient of so many values travels alone: 256 KiB.
-const ALONE: usize = 1 << 16;
+/// A gradient of so many values travels alone: 16 KiB. Messages take longer than a copy of less.
+const ALONE: usize = 1 << 12;
 /// Losses at the start of the first bucket.
 const LOSSES: usize = 3;
 /// The neutral element of addition: `0.0 + -0.0` is `0.0`, and `-0.0 + -0.0` stays `-0.0`.
@@ -28,12 +29,16 @@ pub struct AllReduce {
     /// Number of values of each weight.
     sizes: Vec<usize>,
     device: Device,
+    /// Whether gradients are in host memory.
+    on_host: bool,
 }
 
 impl AllReduce {
     pub fn new(cluster: Cluster, voice: &Voice, device: &Device) -> AllReduce {
-        let sizes = weights_of(voice).iter().map(|weight| weight.shape.iter().product()).collect();
-        AllReduce { cluster, sizes, device: device.clone() }
+        let sizes: Vec<usize> =
+            weights_of(voice).iter().map(|weight| weight.shape.iter().product()).collect();
+        let (device, on_host) = (device.clone(), device.clone().inner() == Device::flex());
+        AllReduce { cluster, sizes, device, on_host }
     }
 
     /// Called by every rank. `utterances` are those of all ranks.
@@ -73,16 +78,16 @@ impl AllReduce {
             }
             weights.push(weight);
             if bucket.len() >= BUCKET {
-                let sum = self.cluster.start_sum(std::mem::take(&mut bucket))?;
+                let sum = self.start(std::mem::take(&mut bucket));
                 buckets.push(Bucket { weights: std::mem::take(&mut weights), sum });
             }
         }
         if !bucket.is_empty() {
-            buckets.push(Bucket { weights, sum: self.cluster.start_sum(bucket)? });
+            buckets.push(Bucket { weights, sum: self.start(bucket) });
         }
         for (weight, (tensor, &size)) in alone {
             let values = tensor.map_or_else(|| Ok(vec![NOTHING; size]), values_of)?;
-            let sum = self.cluster.start_sum(values)?;
+            let sum = self.start(values);
             buckets.push(Bucket { weights: vec![weight], sum });
         }
         Ok(buckets)
@@ -91,6 +96,9 @@ impl AllReduce {
     fn receive(&self, buckets: Vec<Bucket>, utterances: usize) -> Result<GradientSum, ReduceFault> {
         let mut tensors = vec![None; self.sizes.len()];
         let (mut flags, mut losses) = (Vec::new(), None);
+        if self.on_host {
+            self.cluster.complete_calls();
+        }
         for Bucket { weights, sum } in buckets {
             let sum = sum.wait()?;
             let mut at = 0;
@@ -109,6 +117,13 @@ impl AllReduce {
             }
         }
         Ok(GradientSum::new(tensors, utterances, losses))
+    }
+
+    fn start(&self, values: Vec<f32>) -> PendingSum {
+        match self.on_host {
+            true => self.cluster.queue_sum(values),
+            false => self.cluster.start_sum(values),
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! `tandem bench reduce`: what a sum over all ranks costs, by its size. Started by `mpirun`.
 //!
-//! As in training, the values are copied from gradients that are no longer in the processor's cache. The result is
-//! saved for `tandem plan`.
+//! As in training, the values are gradients that are no longer in the processor's cache. The result is saved for
+//! `tandem plan`.
 
 use super::target::median;
 use crate::exit::ExitStatus;
@@ -71,11 +71,12 @@ fn measure(args: &Args, cluster: &Cluster, out: &mut Printer) -> Result<ExitStat
         let gradients = vec![1.0_f32; values];
         // The first sum of a size allocates memory.
         for turn in 0..=args.repeats {
+            let gradients = gradients.clone();
             // A training step fills the cache with other values.
             other.iter_mut().for_each(|value| *value += 1.0);
             cluster.barrier()?;
             let from = Instant::now();
-            cluster.start_sum(gradients.clone())?.wait()?;
+            cluster.queue_sum(gradients).wait()?;
             if turn > 0 {
                 times.push(from.elapsed().as_secs_f64());
             }
