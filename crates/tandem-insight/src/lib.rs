@@ -20,6 +20,7 @@ pub mod plan_past; // predictions against finished runs
 pub mod measured_run; // what a record says about pace and devices, step by step
 pub mod run_log; // what a run printed
 pub mod run_source; // a run by its record, its directory or its output
+pub mod median; // the median of measurements
 pub mod bootstrap; // confidence intervals for correlated series
 pub mod compare; // whether two runs differ
 pub mod readiness; // whether settings are ready for a run

@@ -4,6 +4,7 @@
 //! for its batch size, workers and depth, and the measurement.
 
 use crate::measured_run::MeasuredRun;
+use crate::median::median;
 use crate::plan::{Missing, PlanError, PlanMode, PlanQuestion, plan};
 use crate::profile::{ProfileAnswer, Sharing};
 use serde::{Deserialize, Serialize};
@@ -87,6 +88,5 @@ impl PastRun {
 /// Median absolute error.
 pub fn median_error(runs: &[PastRun]) -> Option<f64> {
     let mut errors: Vec<f64> = runs.iter().map(|run| run.error.abs()).collect();
-    errors.sort_unstable_by(f64::total_cmp);
-    errors.get(errors.len() / 2).copied()
+    median(&mut errors)
 }

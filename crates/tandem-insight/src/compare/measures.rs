@@ -6,6 +6,7 @@
 use super::{CompareRules, Judgement, Measure, Row, Side};
 use crate::bootstrap::{Blocks, Draws, Interval};
 use crate::measured_run::{DeviceSeries, MeasuredRun, PROCESS};
+use crate::median::median;
 use std::collections::BTreeMap;
 use tandem_telemetry::event::DeviceRole;
 use tandem_telemetry::ranks::RankSums;
@@ -431,17 +432,4 @@ fn mean_of(places: &[usize], value: impl Fn(usize) -> f64) -> f64 {
 fn deviation(places: &[usize], value: impl Fn(usize) -> f64) -> f64 {
     let mean = mean_of(places, &value);
     mean_of(places, |place| (value(place) - mean).powi(2)).sqrt()
-}
-
-fn median(values: &mut [f64]) -> Option<f64> {
-    let middle = values.len().checked_sub(1)? / 2;
-    let (_, &mut low, above) = values.select_nth_unstable_by(middle, f64::total_cmp);
-    let even = values_are_even(middle, above.len());
-    let high = above.iter().copied().reduce(f64::min).filter(|_| even);
-    Some(high.map_or(low, |high| (low + high) / 2.0))
-}
-
-/// As many numbers above the middle as up to it: the median lies between two.
-fn values_are_even(middle: usize, above: usize) -> bool {
-    above == middle + 1
 }

@@ -89,10 +89,9 @@ fn rounded(number: f64) -> String {
     }
 }
 
-/// The median.
+/// The median; NaN of nothing.
 pub fn median(mut figures: Vec<f64>) -> f64 {
-    figures.sort_by(f64::total_cmp);
-    figures.get(figures.len() / 2).copied().unwrap_or(f64::NAN)
+    tandem_insight::median::median(&mut figures).unwrap_or(f64::NAN)
 }
 
 /// The 10th percentile: the speed of the machine without disturbance.
