@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
 # Trains the vocoder that is built into the program (`--vocoder demo`), on the demo corpus, and replaces its files in
-# crates/tandem/demo-vocoder. The weights depend on the processor in their last bits. Some ten minutes of two cores.
+# crates/tandem/demo-vocoder. The weights depend on the processor in their last bits. Some twenty minutes of two cores.
 #
 # In: nothing. Out: ema.safetensors, vocoder.json, manifest.json; the README there says what they are.
 #
-#     bash scripts/train_demo_vocoder.sh [STEPS]     default: 4000
+#     bash scripts/train_demo_vocoder.sh [STEPS]     default: 12000
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/environment.sh
 find_tandem
-steps="${1:-4000}"
+steps="${1:-12000}"
 work="$(mktemp -d)"
 trap 'rm -rf "$work"' EXIT
 "$tandem" train-vocoder --train-data demo --batch-size 12 --max-steps "$steps" --checkpoint-dir "$work/vocoder"
