@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn processes_between_rank_and_launcher_are_passed_over() {
-        check(&["/dev/pts/7", "/dev/pts/7", "/dev/pts/7", "/tmp/out.txt"], Some(false));
+        check(&["/dev/pts/7", "/dev/pts/7", "/dev/pts/7", "/home/a/out.txt"], Some(false));
         check(&["/dev/pts/7", "/dev/pts/7", "/dev/pts/0"], Some(true));
     }
 
