@@ -53,7 +53,7 @@ pub fn variation(steps: &[StepTime]) -> Option<Variation> {
         shapes: usual.sizes as u64,
         on_curve: usual.on_curve as u64,
         excess: if total > 0.0 { excess / total } else { 0.0 },
-        cause: cause(steps, &differences),
+        cause: cause(steps),
     })
 }
 

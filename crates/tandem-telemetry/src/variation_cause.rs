@@ -1,11 +1,11 @@
 //! The measured cause of varying step times.
 //!
-//! In: steps, and by how much each differs from the expected time of its shape. Out:
-//! [`VariationCause`]: where the differences come from, with the share of them that it explains.
-//! A difference is time without a batch, or time in the step itself. The first goes to the stage
-//! that worked longer on just those batches. The second goes to other programs where the system
-//! took the CPU away in just those steps, to the run's own CPU work where that rose, and else to
-//! the model. A name is given only where the measurements go along with the differences.
+//! In: steps. Out: [`VariationCause`]: where their differences to the expected time of their shape
+//! come from, with the share of them that it explains. A difference is time without a batch, or
+//! time in the step itself, each compared with what is expected for the shape. The first goes to
+//! the stage that worked longer on just those batches. The second goes to other programs where the
+//! system took the CPU away in just those steps, to the run's own CPU work where that rose, and else
+//! to the model. A name is given only where the measurements go along with the differences.
 
 use crate::event::Name;
 use crate::expected_time::{expected, median};
@@ -53,20 +53,25 @@ const LESS_CPU: f64 = 0.9;
 /// programs, 0.8 in steps that only take longer, in which the run's own threads still take turns.
 const MORE_OFTEN: f64 = 1.3;
 
-pub(crate) fn cause(steps: &[StepTime], differences: &[f64]) -> Option<VariationCause> {
+pub(crate) fn cause(steps: &[StepTime]) -> Option<VariationCause> {
+    let found = Slow { steps, sizes: steps.iter().map(|step| step.size).collect() };
+    let waits: Vec<f64> = steps.iter().map(|step| step.waited).collect();
+    // Each part has its own expected time, so that the parts add up to the difference. A time
+    // expected for the whole step contains a wait where most steps of its size waited. The steps
+    // that did not wait would then differ, without a wait of their own to explain it.
+    let late = found.more_than_usual(&waits)?;
+    let itself = found.more_than_usual(&found.own_times())?;
+    let differences: Vec<f64> = late.iter().zip(&itself).map(|(late, own)| late + own).collect();
     let squares: f64 = differences.iter().map(|difference| difference * difference).sum();
     if squares <= 0.0 {
         return None;
     }
-    let waits: Vec<f64> = steps.iter().map(|step| step.waited).collect();
-    let usual_wait = median(&mut waits.clone())?;
-    let late: Vec<f64> = waits.iter().map(|wait| wait - usual_wait).collect();
-    let itself: Vec<f64> = differences.iter().zip(&late).map(|(all, late)| all - late).collect();
     let along: f64 = differences.iter().zip(&late).map(|(all, late)| all * late).sum();
     let waiting = (along / squares).clamp(0.0, 1.0);
-    let found = Slow { steps, sizes: steps.iter().map(|step| step.size).collect() };
     Some(if waiting >= 0.5 {
-        VariationCause { share: waiting, ..found.late_stage(&late) }
+        let usual = median(&mut waits.clone())?;
+        let waited: Vec<f64> = waits.iter().map(|wait| wait - usual).collect();
+        VariationCause { share: waiting, ..found.late_stage(&late, &waited) }
     } else {
         VariationCause { share: 1.0 - waiting, ..found.slow_step(&itself) }
     })
@@ -78,8 +83,9 @@ struct Slow<'a> {
 }
 
 impl Slow<'_> {
-    /// The stage whose work on a batch was long where the model waited for that batch.
-    fn late_stage(&self, late: &[f64]) -> VariationCause {
+    /// The stage whose work on a batch was long where the model waited for that batch. `late` is
+    /// the wait beyond that of the size, `waited` the wait beyond that of the run.
+    fn late_stage(&self, late: &[f64], waited: &[f64]) -> VariationCause {
         let mut names: Vec<&Name> = Vec::new();
         for (name, _) in self.steps.iter().flat_map(|step| &step.work) {
             if !names.contains(&name) {
@@ -97,8 +103,10 @@ impl Slow<'_> {
             })
             .filter(|(_, weight, agreement, _)| *weight > 0.0 && *agreement >= AGREES)
             .max_by(|one, other| one.1.total_cmp(&other.1));
-        let Some((name, _, agreement, times)) = best else { return self.late_without_stage(late) };
-        let [usual, slow] = usual_and_slow(&times, late);
+        let Some((name, _, agreement, times)) = best else {
+            return self.late_without_stage(late, waited);
+        };
+        let [usual, slow] = usual_and_slow(&times, waited);
         VariationCause {
             source: VariationSource::Stage,
             stage: Some(name.clone()),
@@ -113,23 +121,24 @@ impl Slow<'_> {
     }
 
     /// No stage was slower on just those batches: other programs may have slowed all of them.
-    fn late_without_stage(&self, late: &[f64]) -> VariationCause {
-        self.other_programs(late).unwrap_or_else(|| {
+    fn late_without_stage(&self, late: &[f64], waited: &[f64]) -> VariationCause {
+        self.other_programs(late, waited).unwrap_or_else(|| {
             let evidence = "no stage was slower on the batches that came late".into();
             without_stage(VariationSource::Waiting, 0.0, evidence)
         })
     }
 
     /// Other programs, where the system took the CPU away in just those steps and the run got less of it.
-    fn other_programs(&self, differences: &[f64]) -> Option<VariationCause> {
+    /// Steps are slow by `slowness`; the agreement is with the `differences` within a size.
+    fn other_programs(&self, differences: &[f64], slowness: &[f64]) -> Option<VariationCause> {
         let preempted: Vec<f64> =
             self.steps.iter().map(|step| step.preempted).collect::<Option<_>>()?;
-        let [usual, slow] = usual_and_slow(&self.cpu_rates()?, differences);
-        let [few, many] = usual_and_slow(&preempted, differences);
+        let [usual, slow] = usual_and_slow(&self.cpu_rates()?, slowness);
+        let [few, many] = usual_and_slow(&preempted, slowness);
         let per_second =
             |(count, step): (&f64, &StepTime)| count / step.took.max(f64::MIN_POSITIVE);
         let rates: Vec<f64> = preempted.iter().zip(self.steps).map(per_second).collect();
-        let [seldom, often] = usual_and_slow(&rates, differences);
+        let [seldom, often] = usual_and_slow(&rates, slowness);
         let agreement = self.agreement(&preempted, differences);
         let taken = often > MORE_OFTEN * seldom && slow <= LESS_CPU * usual;
         (agreement >= AGREES && taken).then(|| {
@@ -149,7 +158,7 @@ impl Slow<'_> {
     }
 
     fn slow_step(&self, itself: &[f64]) -> VariationCause {
-        if let Some(found) = self.other_programs(itself) {
+        if let Some(found) = self.other_programs(itself, itself) {
             return found;
         }
         let cpu: Option<Vec<f64>> = self.steps.iter().map(|step| step.cpu).collect();
@@ -166,8 +175,7 @@ impl Slow<'_> {
                 return without_stage(VariationSource::OwnWork, agreement, evidence);
             }
         }
-        let own: Vec<f64> = self.steps.iter().map(|step| step.took - step.waited).collect();
-        let [usual, slow] = usual_and_slow(&own, itself);
+        let [usual, slow] = usual_and_slow(&self.own_times(), itself);
         VariationCause {
             source: VariationSource::Model,
             stage: Some(TRAIN.into()),
@@ -179,6 +187,11 @@ impl Slow<'_> {
                 tandem_units::Seconds(slow)
             ),
         }
+    }
+
+    /// Seconds of each step without waiting.
+    fn own_times(&self) -> Vec<f64> {
+        self.steps.iter().map(|step| step.took - step.waited).collect()
     }
 
     fn agreement(&self, figures: &[f64], differences: &[f64]) -> f64 {

@@ -2,6 +2,7 @@
 //! one that was put in.
 
 use super::*;
+use crate::expected_time::OFTEN;
 use crate::step_sample::StepSize;
 use crate::variation_cause::VariationSource;
 use proptest::prelude::*;
@@ -28,6 +29,16 @@ enum Disturbance {
     SlowModel,
     OtherPrograms,
     OwnWork,
+}
+
+/// Seconds that a disturbance costs a step or a stage.
+const LOST: f64 = 0.35;
+
+/// The stage is slow on the batches of this step, and the model waits for them.
+fn wait_for(step: &mut StepTime, stage: &str) {
+    step.work.iter_mut().filter(|(name, _)| name == stage).for_each(|work| work.1 += LOST);
+    step.waited = 0.9 * LOST;
+    step.took += step.waited;
 }
 
 struct Machine {
@@ -60,41 +71,41 @@ impl Machine {
         let size = StepSize::of([rows, frames / 6, frames]);
         let cost = 0.008 + 8e-6 * size.frames as f64 + 4e-9 * size.squared;
         let train = self.around(cost);
-        let mut work = vec![
+        let work = vec![
             ("load".into(), self.around(0.3 * cost)),
             ("preprocess".into(), self.around(0.2 * cost)),
             ("align".into(), self.around(0.1 * cost)),
             ("transfer".into(), self.around(0.001)),
         ];
-        let (mut took, mut waited) = (train, 0.0);
+        let mut took = train;
         let mut cpu = self.around(1.8 * train);
         // Rates as measured on two cores: the threads of a run take turns, other programs come on top.
         let mut preempted = self.around(150.0 * train).round();
-        let lost = 0.35;
         match disturbance {
-            Disturbance::SlowStage(name) if hit => {
-                work.iter_mut().filter(|(stage, _)| stage == name).for_each(|w| w.1 += lost);
-                waited = lost * 0.9;
-            }
             Disturbance::SlowModel if hit => {
-                took += lost;
-                preempted += 100.0 * lost;
+                took += LOST;
+                preempted += 100.0 * LOST;
             }
             Disturbance::OtherPrograms if hit => {
-                took += lost;
-                preempted += 300.0 * lost;
+                took += LOST;
+                preempted += 300.0 * LOST;
                 cpu *= 1.02;
             }
             Disturbance::OwnWork if hit => {
-                took += lost;
-                preempted += 150.0 * lost;
-                cpu += 1.9 * lost;
+                took += LOST;
+                preempted += 150.0 * LOST;
+                cpu += 1.9 * LOST;
             }
             _ => {}
         }
-        took += waited;
         let (cpu, preempted) = (Some(cpu), Some(preempted));
-        StepTime { took, waited, size: Some(size), cpu, preempted, work }
+        let mut step = StepTime { took, waited: 0.0, size: Some(size), cpu, preempted, work };
+        if let Disturbance::SlowStage(name) = disturbance
+            && hit
+        {
+            wait_for(&mut step, name);
+        }
+        step
     }
 
     fn run(&mut self, lengths: Lengths, disturbance: Disturbance, every: usize) -> Vec<StepTime> {
@@ -108,6 +119,21 @@ fn machine(seed: u64, noise: f64) -> Machine {
 
 fn lengths() -> impl Strategy<Value = Lengths> {
     prop_oneof![Just(Lengths::Demo), Just(Lengths::LjSpeech), Just(Lengths::Prompts)]
+}
+
+fn stages() -> impl Strategy<Value = &'static str> {
+    prop_oneof![Just("load"), Just("preprocess"), Just("align"), Just("transfer")]
+}
+
+#[track_caller]
+fn check_stage(found: &Variation, stage: &str) {
+    let cause = found.cause.as_ref().unwrap();
+    assert_eq!(
+        (cause.source, cause.stage.as_deref()),
+        (VariationSource::Stage, Some(stage)),
+        "{found:?}"
+    );
+    assert!(cause.share > 0.5 && cause.agreement > 0.4, "{found:?}");
 }
 
 proptest! {
@@ -124,16 +150,34 @@ proptest! {
     fn a_slow_stage_is_found_and_named(
         lengths in lengths(),
         seed: u64,
-        stage in prop_oneof![Just("load"), Just("preprocess"), Just("align"), Just("transfer")],
+        stage in stages(),
         every in 5usize..20,
     ) {
         let steps = machine(seed, 0.05).run(lengths, Disturbance::SlowStage(stage), every);
         let found = variation(&steps).unwrap();
         prop_assert!(found.by_shape > LIMIT, "{found:?}");
-        let cause = found.cause.unwrap();
-        prop_assert_eq!(cause.source, VariationSource::Stage);
-        prop_assert_eq!(cause.stage.as_deref(), Some(stage));
-        prop_assert!(cause.share > 0.5 && cause.agreement > 0.4);
+        check_stage(&found, stage);
+    }
+
+    /// The expected time of that size contains a wait. Prompts are left out: a size that is seen often
+    /// is a third of such a run or more. Its waits bend the curves from which rare sizes have their
+    /// expected waits and work, each curve in its own way. Then no stage may be named.
+    #[test]
+    fn a_stage_that_is_slow_on_most_batches_of_one_size_is_named(
+        lengths in prop_oneof![Just(Lengths::Demo), Just(Lengths::LjSpeech)],
+        seed: u64,
+        stage in stages(),
+        spared in 3usize..5,
+    ) {
+        let mut steps = machine(seed, 0.05).run(lengths, Disturbance::None, 1);
+        let count = |size| steps.iter().filter(|step| step.size == size).count();
+        let often = steps.iter().map(|step| step.size).filter(|size| count(*size) >= OFTEN);
+        let slow = often.min_by_key(|size| count(*size)).unwrap();
+        let of_size = steps.iter_mut().filter(|step| step.size == slow).enumerate();
+        for (_, step) in of_size.filter(|(n, _)| n % spared != 0) {
+            wait_for(step, stage);
+        }
+        check_stage(&variation(&steps).unwrap(), stage);
     }
 
     #[test]
@@ -171,6 +215,10 @@ proptest! {
             for figure in [found.raw, found.by_shape, found.excess] {
                 prop_assert!(figure.is_finite() && figure >= 0.0, "{found:?}");
             }
+            if let Some(cause) = &found.cause {
+                prop_assert!((0.0..=1.0).contains(&cause.share), "{found:?}");
+                prop_assert!(cause.agreement.is_finite(), "{found:?}");
+            }
         }
     }
 
@@ -183,6 +231,19 @@ proptest! {
         let found = variation(&steps).unwrap();
         prop_assert!((found.by_shape - found.raw).abs() < 1e-9, "{found:?}");
     }
+}
+
+/// Of the ten steps with 16 rows of 768 frames, six waited.
+#[test]
+fn a_slow_stage_is_named_where_most_steps_of_a_size_waited() {
+    let slow = Disturbance::SlowStage("load");
+    let steps = machine(4141094952494727404, 0.05).run(Lengths::LjSpeech, slow, 12);
+    let found = variation(&steps).unwrap();
+    check_stage(&found, "load");
+    assert_eq!(
+        found.cause.unwrap().evidence,
+        "`load` took 33.39 ms for a usual batch and 394.69 ms for the late ones"
+    );
 }
 
 #[test]
