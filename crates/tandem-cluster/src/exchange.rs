@@ -5,29 +5,20 @@
 //! added twice, and a sum that was received is not touched again. `a + b` and `b + a` have the same bits. Values travel
 //! in parts that are added while they are in the processor's cache; both ranks send the parts of all sums in the same
 //! order. No call waits, and no message waits for one of a later part, so no order of the two ranks can block.
-//! The messages are those of a [`Link`]: MPI, or memory in tests.
+//! The messages are those of a [`Link`]: MPI between machines, [`crate::window`] on one.
 
 use crate::transport::{CallId, TransportError};
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
-/// Values of a part: 256 KiB.
-const PART: usize = 1 << 16;
-/// Parts whose values are on their way to be added. With fewer, a rank that is behind for a moment stops the other.
-const UNDER_WAY: usize = 8;
+/// Messages of values to add that may be under way. With fewer, a rank that is behind for a moment stops the other.
+pub(crate) const UNDER_WAY: usize = 8;
 
 /// Messages to and from the other rank. Those of a kind arrive in the order in which they were sent.
 pub(crate) trait Link {
+    /// The largest number of values in a message.
+    const PART: usize;
     type Request;
-
-    /// # Safety
-    /// The memory is valid and not used by anybody else until the request is over.
-    unsafe fn receive(
-        &mut self,
-        kind: Kind,
-        to: *mut f32,
-        count: usize,
-    ) -> Result<Self::Request, TransportError>;
 
     /// # Safety
     /// The memory is valid and not changed until the request is over.
@@ -38,8 +29,24 @@ pub(crate) trait Link {
         count: usize,
     ) -> Result<Self::Request, TransportError>;
 
-    /// A request that is over stays so when it is asked again.
+    /// Receives a sum.
+    ///
+    /// # Safety
+    /// The memory is valid and not used by anybody else until the request is over.
+    unsafe fn receive_sum(
+        &mut self,
+        to: *mut f32,
+        count: usize,
+    ) -> Result<Self::Request, TransportError>;
+
+    /// Receives values that will be added. `None` if [`UNDER_WAY`] of these requests were not added yet.
+    fn receive_values(&mut self, count: usize) -> Result<Option<Self::Request>, TransportError>;
+
+    /// A request that is over stays so when it is asked again. Those of a kind are asked in their order.
     fn is_over(&mut self, request: &mut Self::Request) -> Result<bool, TransportError>;
+
+    /// Adds values that were received. Their request is over.
+    fn add(&mut self, request: Self::Request, to: &mut [f32]);
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,17 +57,28 @@ pub(crate) enum Kind {
     Sum,
 }
 
+/// The sums of two ranks, whatever carries them.
+pub(crate) trait PairSums {
+    /// Adds a sum. Its memory stays here even if this fails: the link may have begun to use it.
+    fn start(&mut self, id: CallId, values: Vec<f32>) -> Result<(), TransportError>;
+
+    fn holds(&self, id: CallId) -> bool;
+
+    /// The sum, if it is over.
+    fn take(&mut self, id: CallId) -> Option<Vec<f32>>;
+
+    /// Adds what has arrived, and starts what can follow it. Returns how many pieces moved.
+    fn advance(&mut self) -> Result<u64, TransportError>;
+}
+
 /// All sums under way. Owns the memory that the link reads and writes: it must not be dropped before they are over.
 pub(crate) struct Exchanges<L: Link> {
     link: L,
     rank: usize,
     /// In the order in which they were started.
     sums: BTreeMap<CallId, Sum>,
-    /// What is received to be added: one slot for each part under way.
-    scratch: Vec<f32>,
-    free_slots: Vec<usize>,
-    /// Values of the other rank that are received into a slot.
-    incoming: VecDeque<(Piece, usize, L::Request)>,
+    /// Values of the other rank that are received.
+    incoming: VecDeque<(Piece, L::Request)>,
     /// Own values of the other rank's half that are sent.
     outgoing: VecDeque<(Piece, L::Request)>,
     /// Sums of the own half that are sent, and of the other half that are received. Kept apart: each is in order.
@@ -89,40 +107,37 @@ impl<L: Link> Exchanges<L> {
             link,
             rank,
             sums: BTreeMap::new(),
-            scratch: Vec::new(),
-            free_slots: (0..UNDER_WAY).map(|slot| slot * PART).collect(),
             incoming: VecDeque::new(),
             outgoing: VecDeque::new(),
             sent_back: VecDeque::new(),
             coming_back: VecDeque::new(),
         }
     }
+}
 
-    /// Adds a sum. Its memory stays here even if this fails: the link may have begun to use it.
-    pub(crate) fn start(&mut self, id: CallId, values: Vec<f32>) -> Result<(), TransportError> {
+impl<L: Link> PairSums for Exchanges<L> {
+    fn start(&mut self, id: CallId, values: Vec<f32>) -> Result<(), TransportError> {
         self.sums.insert(id, Sum { values, next_part: 0, open: 0 });
         self.start_parts()
     }
 
-    pub(crate) fn holds(&self, id: CallId) -> bool {
+    fn holds(&self, id: CallId) -> bool {
         self.sums.contains_key(&id)
     }
 
-    /// The sum, if it is over.
-    pub(crate) fn take(&mut self, id: CallId) -> Option<Vec<f32>> {
-        let is_over = self.sums.get(&id).is_some_and(Sum::is_over);
+    fn take(&mut self, id: CallId) -> Option<Vec<f32>> {
+        let is_over = self.sums.get(&id).is_some_and(|sum| sum.is_over(L::PART));
         if is_over { self.sums.remove(&id).map(|sum| sum.values) } else { None }
     }
 
-    /// Adds what has arrived, and starts what can follow it. Returns how many pieces moved.
-    pub(crate) fn advance(&mut self) -> Result<u64, TransportError> {
+    fn advance(&mut self) -> Result<u64, TransportError> {
         let mut moved = 0;
         while let Some((_, request)) = self.outgoing.front_mut()
             && self.link.is_over(request)?
         {
             moved += self.receive_sum()?;
         }
-        while let Some((_, _, request)) = self.incoming.front_mut()
+        while let Some((_, request)) = self.incoming.front_mut()
             && self.link.is_over(request)?
         {
             moved += self.add_and_send_back()?;
@@ -141,25 +156,20 @@ impl<L: Link> Exchanges<L> {
         }
         Ok(moved)
     }
+}
 
-    /// Starts parts while there are slots. The next sum begins when every part of the one before has begun.
+impl<L: Link> Exchanges<L> {
+    /// Starts parts while the link has room. The next sum begins when every part of the one before has begun.
     fn start_parts(&mut self) -> Result<(), TransportError> {
-        if self.scratch.is_empty() {
-            self.scratch.resize(UNDER_WAY * PART, 0.0);
-        }
         for (&id, sum) in &mut self.sums {
-            while let Some([first, second]) = sum.part(sum.next_part) {
+            while let Some([first, second]) = sum.part(sum.next_part, L::PART) {
                 let (own, other) = if self.rank == 0 { (first, second) } else { (second, first) };
                 // One value is the half of rank 0 alone: the other rank has nothing to add.
                 if !own.is_empty() {
-                    let Some(slot) = self.free_slots.pop() else { return Ok(()) };
-                    let count = own.len();
-                    // SAFETY: the slot is inside of the scratch memory, which is kept and not resized, and it is free.
-                    let request = unsafe {
-                        let to = self.scratch.as_mut_ptr().add(slot);
-                        self.link.receive(Kind::Values, to, count)?
+                    let Some(request) = self.link.receive_values(own.len())? else {
+                        return Ok(());
                     };
-                    self.incoming.push_back((Piece { id, range: own }, slot, request));
+                    self.incoming.push_back((Piece { id, range: own }, request));
                     sum.open += 1;
                 }
                 sum.next_part += 1;
@@ -186,20 +196,18 @@ impl<L: Link> Exchanges<L> {
         // no other piece has them.
         let request = unsafe {
             let to = sum.values.as_mut_ptr().add(piece.range.start);
-            self.link.receive(Kind::Sum, to, piece.range.len())?
+            self.link.receive_sum(to, piece.range.len())?
         };
         self.coming_back.push_back((piece, request));
         Ok(1)
     }
 
-    /// Adds the oldest incoming piece, gives back its slot, and sends the sum.
+    /// Adds the oldest incoming piece, and sends the sum.
     fn add_and_send_back(&mut self) -> Result<u64, TransportError> {
-        let Some((piece, slot, _)) = self.incoming.pop_front() else { return Ok(0) };
+        let Some((piece, request)) = self.incoming.pop_front() else { return Ok(0) };
         let Some(sum) = self.sums.get_mut(&piece.id) else { return Ok(0) };
         let own = &mut sum.values[piece.range.clone()];
-        let other = &self.scratch[slot..slot + own.len()];
-        own.iter_mut().zip(other).for_each(|(own, other)| *own += other);
-        self.free_slots.push(slot);
+        self.link.add(request, own);
         // SAFETY: the range is inside of a vector that is kept until the request is over. It is not changed again.
         let request = unsafe { self.link.send(Kind::Sum, own.as_ptr(), own.len())? };
         self.sent_back.push_back((piece, request));
@@ -208,19 +216,24 @@ impl<L: Link> Exchanges<L> {
 }
 
 impl Sum {
-    fn is_over(&self) -> bool {
-        self.open == 0 && self.part(self.next_part).is_none()
+    fn is_over(&self, part: usize) -> bool {
+        self.open == 0 && self.part(self.next_part, part).is_none()
     }
 
     /// Part number `number` of the half of rank 0 and of that of rank 1, which may be empty.
-    fn part(&self, number: usize) -> Option<[Range<usize>; 2]> {
+    fn part(&self, number: usize, size: usize) -> Option<[Range<usize>; 2]> {
         let length = self.values.len();
         let half = length.div_ceil(2);
-        let (start, end) = (number * PART, (number + 1) * PART);
+        let (start, end) = (number * size, (number + 1) * size);
         let second = (half + start).min(length)..(half + end).min(length);
         (start < half).then(|| [start..end.min(half), second])
     }
 }
 
+/// Adds values one by one.
+pub(crate) fn add(to: &mut [f32], values: &[f32]) {
+    to.iter_mut().zip(values).for_each(|(to, value)| *to += value);
+}
+
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

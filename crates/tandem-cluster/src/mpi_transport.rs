@@ -6,8 +6,9 @@
 //! does not finalize MPI, which would wait for the missing rank.
 
 use crate::error::ClusterError;
-use crate::exchange::{Exchanges, Kind, Link};
+use crate::exchange::{Exchanges, Kind, Link, PairSums, UNDER_WAY, add};
 use crate::transport::{Call, CallId, Delivered, Reply, Transport, TransportError};
+use crate::window::{Outbox, WindowLink};
 use mpi::Threading;
 use mpi::environment::Universe;
 use mpi::ffi;
@@ -32,7 +33,9 @@ pub(crate) struct MpiTransport {
     active: BTreeMap<CallId, Active>,
     notes_sent: HashMap<usize, (ffi::MPI_Request, Vec<u8>)>,
     /// The sums of two ranks.
-    exchanges: Exchanges<MpiLink>,
+    exchanges: Box<dyn PairSums>,
+    /// The memory of two ranks on one machine.
+    window: Option<ffi::MPI_Win>,
 }
 
 // SAFETY: the handles of MPI are valid on every thread of the process. `MPI_THREAD_SERIALIZED` allows calls of any
@@ -43,6 +46,15 @@ unsafe impl Send for MpiTransport {}
 struct MpiLink {
     peer: c_int,
     on: ffi::MPI_Comm,
+    /// What is received to be added: one slot for each message under way.
+    scratch: Vec<f32>,
+    free_slots: Vec<usize>,
+}
+
+struct LinkRequest {
+    request: ffi::MPI_Request,
+    /// Where values to add are received.
+    slot: usize,
 }
 
 /// A call that was started, with the memory that MPI reads and writes.
@@ -79,6 +91,14 @@ impl MpiTransport {
                 .map_err(wrong)?;
         }
         let collectives = communicator().map_err(wrong)?;
+        let window = if ranks == 2 { shared_window(rank).map_err(wrong)? } else { None };
+        let (exchanges, window): (Box<dyn PairSums>, _) = match window {
+            Some((window, link)) => (Box::new(Exchanges::new(rank as usize, link)), Some(window)),
+            None => {
+                let link = MpiLink::new(1 - rank, collectives);
+                (Box::new(Exchanges::new(rank as usize, link)), None)
+            }
+        };
         Ok(MpiTransport {
             universe: ManuallyDrop::new(universe),
             finished: false,
@@ -90,7 +110,8 @@ impl MpiTransport {
             calls: 0,
             active: BTreeMap::new(),
             notes_sent: HashMap::new(),
-            exchanges: Exchanges::new(rank as usize, MpiLink { peer: 1 - rank, on: collectives }),
+            exchanges,
+            window,
         })
     }
 
@@ -286,17 +307,31 @@ impl Transport for MpiTransport {
 
     fn finish(&mut self) {
         if !std::mem::replace(&mut self.finished, true) {
+            if let Some(mut window) = self.window.take() {
+                // SAFETY: all ranks have agreed to end, so no sum is under way. Its link is not used again.
+                unsafe { ffi::MPI_Win_free(&mut window) };
+            }
             // SAFETY: dropped once, as `finished` says, and not used afterwards.
             unsafe { ManuallyDrop::drop(&mut self.universe) };
         }
     }
 }
 
-impl Link for MpiLink {
-    type Request = ffi::MPI_Request;
+impl MpiLink {
+    fn new(peer: c_int, on: ffi::MPI_Comm) -> MpiLink {
+        let slots = (0..UNDER_WAY).map(|slot| slot * MpiLink::PART);
+        MpiLink {
+            peer,
+            on,
+            scratch: vec![0.0; UNDER_WAY * MpiLink::PART],
+            free_slots: slots.collect(),
+        }
+    }
 
+    /// # Safety
+    /// The memory is valid and not used by anybody else until the request is over.
     unsafe fn receive(
-        &mut self,
+        &self,
         kind: Kind,
         to: *mut f32,
         count: usize,
@@ -310,25 +345,96 @@ impl Link for MpiLink {
             check("MPI_Irecv", started).map(|()| request)
         }
     }
+}
+
+impl Link for MpiLink {
+    /// 256 KiB.
+    const PART: usize = 1 << 16;
+    type Request = LinkRequest;
 
     unsafe fn send(
         &mut self,
         kind: Kind,
         from: *const f32,
         count: usize,
-    ) -> Result<ffi::MPI_Request, TransportError> {
+    ) -> Result<LinkRequest, TransportError> {
         let (from, count, float) = (from.cast(), count as c_int, float());
         // SAFETY: a null request is a plain value that MPI replaces. The caller keeps the memory.
         unsafe {
             let mut request = ffi::RSMPI_REQUEST_NULL;
             let started =
                 ffi::MPI_Isend(from, count, float, self.peer, tag(kind), self.on, &mut request);
-            check("MPI_Isend", started).map(|()| request)
+            check("MPI_Isend", started).map(|()| LinkRequest { request, slot: 0 })
         }
     }
 
-    fn is_over(&mut self, request: &mut ffi::MPI_Request) -> Result<bool, TransportError> {
-        is_over(request)
+    unsafe fn receive_sum(
+        &mut self,
+        to: *mut f32,
+        count: usize,
+    ) -> Result<LinkRequest, TransportError> {
+        // SAFETY: the caller keeps the memory.
+        let request = unsafe { self.receive(Kind::Sum, to, count)? };
+        Ok(LinkRequest { request, slot: 0 })
+    }
+
+    fn receive_values(&mut self, count: usize) -> Result<Option<LinkRequest>, TransportError> {
+        let Some(slot) = self.free_slots.pop() else { return Ok(None) };
+        // SAFETY: the slot is inside of the scratch memory, which is kept and not resized, and it is free.
+        let request = unsafe {
+            let to = self.scratch.as_mut_ptr().add(slot);
+            self.receive(Kind::Values, to, count)?
+        };
+        Ok(Some(LinkRequest { request, slot }))
+    }
+
+    fn is_over(&mut self, request: &mut LinkRequest) -> Result<bool, TransportError> {
+        is_over(&mut request.request)
+    }
+
+    fn add(&mut self, request: LinkRequest, to: &mut [f32]) {
+        let count = to.len();
+        add(to, &self.scratch[request.slot..][..count]);
+        self.free_slots.push(request.slot);
+    }
+}
+
+/// Memory that both of two ranks have; none if they are on two machines. All ranks call it.
+fn shared_window(rank: c_int) -> Result<Option<(ffi::MPI_Win, WindowLink)>, TransportError> {
+    // SAFETY: MPI is initialized, and all results are written to variables of this frame. The base of a window and
+    // what the query says are memory that both ranks have until the window is freed.
+    unsafe {
+        let (mut machine, mut ranks) = (ffi::RSMPI_COMM_NULL, 0);
+        let shared = ffi::RSMPI_COMM_TYPE_SHARED;
+        let (world, info) = (ffi::RSMPI_COMM_WORLD, ffi::RSMPI_INFO_NULL);
+        let split = ffi::MPI_Comm_split_type(world, shared, rank, info, &mut machine);
+        check("MPI_Comm_split_type", split)?;
+        check("MPI_Comm_size", ffi::MPI_Comm_size(machine, &mut ranks))?;
+        if ranks != 2 {
+            return Ok(None);
+        }
+        let returned = ffi::MPI_Comm_set_errhandler(machine, ffi::RSMPI_ERRORS_RETURN);
+        check("MPI_Comm_set_errhandler", returned)?;
+        let size = size_of::<Outbox>() as ffi::MPI_Aint;
+        let (mut own, mut window) = (std::ptr::null_mut::<c_void>(), ffi::RSMPI_WIN_NULL);
+        let base = (&raw mut own).cast();
+        let allocated = ffi::MPI_Win_allocate_shared(size, 1, info, machine, base, &mut window);
+        check("MPI_Win_allocate_shared", allocated)?;
+        let (mut other, mut bytes, mut unit) = (std::ptr::null_mut::<c_void>(), 0, 0);
+        let base = (&raw mut other).cast();
+        let asked = ffi::MPI_Win_shared_query(window, 1 - rank, &mut bytes, &mut unit, base);
+        check("MPI_Win_shared_query", asked)?;
+        if [own, other]
+            .iter()
+            .any(|outbox| outbox.is_null() || !outbox.cast::<Outbox>().is_aligned())
+        {
+            let why = "the memory of the window cannot be used".to_string();
+            return Err(TransportError { call: "MPI_Win_allocate_shared", why });
+        }
+        own.write_bytes(0, size as usize);
+        // Neither rank uses an outbox before both are empty.
+        check("MPI_Barrier", ffi::MPI_Barrier(machine))?;
+        Ok(Some((window, WindowLink::new(own.cast(), other.cast()))))
     }
 }
 

@@ -1,0 +1,190 @@
+//! Messages of two ranks on one machine, through memory that both have.
+//!
+//! In: values of this rank. Out: those of the other one. Each rank writes to its own [`Outbox`] and reads from that of
+//! the other rank: the sender copies a message to the next slot, and the receiver adds it from there. A message is
+//! copied once where the kernel would copy it from process to process, page by page, which takes twice as long. Two
+//! counters say how many messages were written and how many were taken. Nothing here waits: a message without a free
+//! slot is copied when its sender asks for it again.
+
+use crate::exchange::{Kind, Link, UNDER_WAY, add};
+use crate::transport::TransportError;
+use std::cell::UnsafeCell;
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Values of a slot: 64 KiB. All slots of both ranks together fit into the processor's cache.
+const SLOT: usize = 1 << 14;
+const SLOTS: usize = UNDER_WAY;
+
+/// What one rank sends: a ring of slots for each kind of message. All zeros is an empty outbox.
+#[repr(C)]
+pub(crate) struct Outbox {
+    channels: [Channel; 2],
+}
+
+#[repr(C)]
+struct Channel {
+    /// Messages that the sender has written, and that the receiver has taken.
+    written: Counter,
+    taken: Counter,
+    slots: [[UnsafeCell<f32>; SLOT]; SLOTS],
+}
+
+/// Has a cache line to itself: the other rank reads it all the time.
+#[repr(C)]
+struct Counter(AtomicU64, [u64; 7]);
+
+/// The outboxes of both ranks, seen by one of them.
+pub(crate) struct WindowLink {
+    own: *const Outbox,
+    other: *const Outbox,
+    /// By kind.
+    sending: [Sending; 2],
+    receiving: [Receiving; 2],
+}
+
+#[derive(Default)]
+struct Sending {
+    started: u64,
+    /// Messages that wait for a slot.
+    waiting: VecDeque<(*const f32, usize)>,
+}
+
+#[derive(Default)]
+struct Receiving {
+    started: u64,
+    taken: u64,
+}
+
+/// The number of a message among those of its kind and direction.
+pub(crate) enum Request {
+    Send { kind: Kind, number: u64 },
+    Values { number: u64 },
+    Sum { number: u64, to: *mut f32, count: usize },
+}
+
+impl WindowLink {
+    /// # Safety
+    /// Both outboxes are valid as long as the link, and were zeroed before either rank made its link. `own` is the
+    /// `other` of the other rank.
+    pub(crate) unsafe fn new(own: *const Outbox, other: *const Outbox) -> WindowLink {
+        WindowLink { own, other, sending: Default::default(), receiving: Default::default() }
+    }
+
+    /// Copies what waits to free slots.
+    fn fill_slots(&mut self, kind: Kind) {
+        // SAFETY: the outbox is valid; this rank is its only writer.
+        let channel = unsafe { &(*self.own).channels[kind as usize] };
+        let sending = &mut self.sending[kind as usize];
+        let mut written = sending.started - sending.waiting.len() as u64;
+        while !sending.waiting.is_empty() && written < channel.taken.get() + SLOTS as u64 {
+            let Some((from, count)) = sending.waiting.pop_front() else { return };
+            // SAFETY: the sender keeps its memory until the request is over, `count` values fit into a slot, and the
+            // receiver has taken what was in this one.
+            unsafe { std::ptr::copy_nonoverlapping(from, channel.slot(written), count) };
+            written += 1;
+            channel.written.set(written);
+        }
+    }
+
+    fn inbox(&self, kind: Kind) -> &Channel {
+        // SAFETY: the outbox of the other rank is valid. This rank changes no more than the counter of what it took.
+        unsafe { &(*self.other).channels[kind as usize] }
+    }
+
+    /// The slot of message `number` was read: the other rank may use it again.
+    fn release(&mut self, kind: Kind, number: u64) {
+        self.receiving[kind as usize].taken = number + 1;
+        self.inbox(kind).taken.set(number + 1);
+    }
+}
+
+impl Link for WindowLink {
+    const PART: usize = SLOT;
+    type Request = Request;
+
+    unsafe fn send(
+        &mut self,
+        kind: Kind,
+        from: *const f32,
+        count: usize,
+    ) -> Result<Request, TransportError> {
+        debug_assert!(count <= SLOT);
+        let sending = &mut self.sending[kind as usize];
+        let number = sending.started;
+        sending.started += 1;
+        sending.waiting.push_back((from, count));
+        self.fill_slots(kind);
+        Ok(Request::Send { kind, number })
+    }
+
+    unsafe fn receive_sum(
+        &mut self,
+        to: *mut f32,
+        count: usize,
+    ) -> Result<Request, TransportError> {
+        debug_assert!(count <= SLOT);
+        let receiving = &mut self.receiving[Kind::Sum as usize];
+        receiving.started += 1;
+        Ok(Request::Sum { number: receiving.started - 1, to, count })
+    }
+
+    fn receive_values(&mut self, _count: usize) -> Result<Option<Request>, TransportError> {
+        let receiving = &mut self.receiving[Kind::Values as usize];
+        if receiving.started - receiving.taken >= UNDER_WAY as u64 {
+            return Ok(None);
+        }
+        receiving.started += 1;
+        Ok(Some(Request::Values { number: receiving.started - 1 }))
+    }
+
+    fn is_over(&mut self, request: &mut Request) -> Result<bool, TransportError> {
+        Ok(match *request {
+            Request::Send { kind, number } => {
+                self.fill_slots(kind);
+                let sending = &self.sending[kind as usize];
+                number < sending.started - sending.waiting.len() as u64
+            }
+            Request::Values { number } => number < self.inbox(Kind::Values).written.get(),
+            Request::Sum { number, to, count } => {
+                let channel = self.inbox(Kind::Sum);
+                let has_arrived = number < channel.written.get();
+                if has_arrived && number == self.receiving[Kind::Sum as usize].taken {
+                    // SAFETY: the slot is written and not used again before it is released; the receiver keeps its
+                    // memory until this request is over.
+                    unsafe { std::ptr::copy_nonoverlapping(channel.slot(number), to, count) };
+                    self.release(Kind::Sum, number);
+                }
+                has_arrived
+            }
+        })
+    }
+
+    fn add(&mut self, request: Request, to: &mut [f32]) {
+        let Request::Values { number } = request else { return };
+        let slot = self.inbox(Kind::Values).slot(number);
+        // SAFETY: the slot is written, has the length of the own piece, and is not used again before it is released.
+        add(to, unsafe { std::slice::from_raw_parts(slot, to.len()) });
+        self.release(Kind::Values, number);
+    }
+}
+
+impl Channel {
+    fn slot(&self, number: u64) -> *mut f32 {
+        self.slots[number as usize % SLOTS].as_ptr().cast_mut().cast()
+    }
+}
+
+impl Counter {
+    /// What was written before the other rank set this is visible.
+    fn get(&self) -> u64 {
+        self.0.load(Ordering::Acquire)
+    }
+
+    fn set(&self, count: u64) {
+        self.0.store(count, Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests;
