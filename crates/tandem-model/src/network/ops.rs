@@ -20,6 +20,7 @@ mod gate;
 mod error;
 mod rows; // parallel iteration over a tensor
 mod product; // small matrix products
+mod matmul; // large ones
 pub(crate) mod lanes; // vector arithmetic
 #[cfg(test)]
 mod check; // what their tests share

@@ -20,6 +20,7 @@ use rayon::prelude::*;
 
 use super::fused::{Recorded, rows, shape, tensor, values};
 use super::lanes::{run, sigmoid};
+use super::matmul::matmul;
 use super::rows::Rows;
 
 /// The real length of each row; without it, padding is zero already.
@@ -81,11 +82,11 @@ impl Backward<Flex, 3> for ConvSilu {
         }
         if let Some(node) = to_weight {
             let inputs = Flex::float_swap_dims(padded.neighbours(), 0, 1);
-            grads.register::<Flex>(node.id, Flex::float_matmul(inputs, slopes.centres()));
+            grads.register::<Flex>(node.id, matmul(&inputs, &slopes.centres()));
         }
         if let Some(node) = to_x {
             let turned = Flex::float_swap_dims(reversed(&weight), 0, 1);
-            let found = Flex::float_matmul(slopes.neighbours(), turned);
+            let found = matmul(&slopes.neighbours(), &turned);
             grads.register::<Flex>(node.id, padded.compact(&found, &real));
         }
     }
@@ -155,7 +156,7 @@ impl Padded {
 
     /// The neighbours times a weight `[3 * width, to]`.
     fn product(&self, weight: &FlexTensor) -> FlexTensor {
-        Flex::float_matmul(self.neighbours(), weight.clone())
+        matmul(&self.neighbours(), weight)
     }
 
     /// The rows of a product as a tensor of the input's shape, zero where it has padding.

@@ -1,5 +1,5 @@
-//! The fused kernels behind [`super::linear()`] and [`super::linear_silu`]: the backend's matrix products, with
-//! everything around them in one parallel pass each.
+//! The fused kernels behind [`super::linear()`] and [`super::linear_silu`]: matrix products, with everything
+//! around them in one parallel pass each.
 //!
 //! In and out: tensors of the backend `flex`. The bias is added in place. The backward converts the incoming gradient to that
 //! before the activation, in place if there is no other reference, and sums the gradient of the bias in the same pass.
@@ -15,12 +15,13 @@ use pulp::{Simd, WithSimd};
 
 use super::fused::{Recorded, rows, shape, tensor, values};
 use super::lanes::{run, sigmoid};
+use super::matmul::matmul;
 use super::rows::Rows;
 
 /// `x * weight + bias` without autodiff.
 pub(super) fn forward(x: &FlexTensor, weight: &FlexTensor, bias: &FlexTensor) -> FlexTensor {
     let shape = shape(x);
-    let mut result = Flex::float_matmul(as_matrix(x), weight.clone());
+    let mut result = matmul(&as_matrix(x), weight);
     let width = result.layout().shape()[1];
     let all = Rows { batch: 1, positions: shape[0] * shape[1], width };
     all.each(result.storage_mut(), |_, result| run(AddBias { bias: values(bias), result }));
@@ -98,11 +99,11 @@ impl Backward<Flex, 3> for Linear {
         let gradient = as_matrix(&gradient);
         if let Some(node) = to_weight {
             let x = Flex::float_swap_dims(as_matrix(&x), 0, 1);
-            grads.register::<Flex>(node.id, Flex::float_matmul(x, gradient.clone()));
+            grads.register::<Flex>(node.id, matmul(&x, &gradient));
         }
         if let Some(node) = to_x {
             let weight = Flex::float_swap_dims(weight, 0, 1);
-            let gradient = Flex::float_matmul(gradient, weight);
+            let gradient = matmul(&gradient, &weight);
             let gradient = gradient.with_layout(Layout::contiguous(shape(&x)));
             grads.register::<Flex>(node.id, gradient);
         }
