@@ -48,6 +48,7 @@ struct Inner {
     handle: Arc<()>,
     rank: usize,
     ranks: usize,
+    warning: Option<String>,
     identities: Vec<Identity>,
 }
 
@@ -100,8 +101,9 @@ impl Cluster {
                 }
             };
             let (rank, ranks) = (transport.rank(), transport.ranks());
+            let warning = transport.warning();
             let shared = Arc::new(Shared::new(Service::new(Box::new(transport), options)));
-            if tell.send(Ok((shared.clone(), rank, ranks))).is_ok() {
+            if tell.send(Ok((shared.clone(), rank, ranks, warning))).is_ok() {
                 shared.run(&handles);
             }
         };
@@ -109,8 +111,9 @@ impl Cluster {
             .name("tandem-ranks".into())
             .spawn(communicate)
             .map_err(|error| ClusterError::Start { why: error.to_string() })?;
-        let (shared, rank, ranks) = told.recv().map_err(|_| ClusterError::ThreadEnded)??;
-        let inner = Inner { shared, handle, rank, ranks, identities: Vec::new() };
+        let (shared, rank, ranks, warning) =
+            told.recv().map_err(|_| ClusterError::ThreadEnded)??;
+        let inner = Inner { shared, handle, rank, ranks, warning, identities: Vec::new() };
         Cluster(Arc::new(inner)).identified(&program)
     }
 
@@ -121,9 +124,9 @@ impl Cluster {
         let all = all.iter().map(|bytes| serde_json::from_slice(bytes).unwrap_or_default());
         let identities: Vec<Identity> = all.collect();
         self.0.shared.identify(identities.clone());
-        let Inner { shared, handle, rank, ranks, .. } = &*self.0;
-        let (shared, handle) = (shared.clone(), handle.clone());
-        let inner = Inner { shared, handle, rank: *rank, ranks: *ranks, identities };
+        let Inner { shared, handle, rank, ranks, warning, .. } = &*self.0;
+        let (shared, handle, warning) = (shared.clone(), handle.clone(), warning.clone());
+        let inner = Inner { shared, handle, rank: *rank, ranks: *ranks, warning, identities };
         let cluster = Cluster(Arc::new(inner));
         let programs = cluster.identities().iter().map(|known| known.program.as_str());
         cluster.compare(programs, "another version of the program")?;
@@ -145,6 +148,11 @@ impl Cluster {
 
     pub fn identities(&self) -> &[Identity] {
         &self.0.identities
+    }
+
+    /// What is slower than it could be between these ranks, and why.
+    pub fn warning(&self) -> Option<&str> {
+        self.0.warning.as_deref()
     }
 
     /// A name of this job that no other one has: records of the same job have the same.

@@ -5,7 +5,7 @@
 //! added twice, and a sum that was received is not touched again. `a + b` and `b + a` have the same bits. Values travel
 //! in parts that are added while they are in the processor's cache; both ranks send the parts of all sums in the same
 //! order. No call waits, and no message waits for one of a later part, so no order of the two ranks can block.
-//! The messages are those of a [`Link`]: MPI between machines, [`crate::window`] on one.
+//! The messages are those of a [`Link`]: MPI between machines, [`crate::shared_memory`] on one.
 
 use crate::transport::{CallId, TransportError};
 use std::collections::{BTreeMap, VecDeque};

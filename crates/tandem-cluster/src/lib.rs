@@ -14,7 +14,7 @@ mod mpi_transport; // 3. MPI
 #[cfg(any(feature = "mpi", test))]
 mod exchange; // 3. the sum of two ranks
 #[cfg(any(feature = "mpi", test))]
-mod window; // 3. its messages on one machine
+mod shared_memory; // 3. its messages on one machine
 mod note; // 4. small messages: signs of life, failures
 mod watch; // 5. which rank has been silent for too long
 mod service; // 6. the calls under way, and what becomes of them

@@ -7,8 +7,8 @@
 
 use crate::error::ClusterError;
 use crate::exchange::{Exchanges, Kind, Link, PairSums, UNDER_WAY, add};
+use crate::shared_memory::{Named, SharedLink};
 use crate::transport::{Call, CallId, Delivered, Reply, Transport, TransportError};
-use crate::window::{Outbox, WindowLink};
 use mpi::Threading;
 use mpi::environment::Universe;
 use mpi::ffi;
@@ -34,8 +34,7 @@ pub(crate) struct MpiTransport {
     notes_sent: HashMap<usize, (ffi::MPI_Request, Vec<u8>)>,
     /// The sums of two ranks.
     exchanges: Box<dyn PairSums>,
-    /// The memory of two ranks on one machine.
-    window: Option<ffi::MPI_Win>,
+    warning: Option<String>,
 }
 
 // SAFETY: the handles of MPI are valid on every thread of the process. `MPI_THREAD_SERIALIZED` allows calls of any
@@ -91,18 +90,21 @@ impl MpiTransport {
                 .map_err(wrong)?;
         }
         let collectives = communicator().map_err(wrong)?;
-        let window = if ranks == 2 { shared_window(rank).map_err(wrong)? } else { None };
-        let (exchanges, window): (Box<dyn PairSums>, _) = match window {
-            Some((window, link)) => (Box::new(Exchanges::new(rank as usize, link)), Some(window)),
-            None => {
-                let link = MpiLink::new(1 - rank, collectives);
-                (Box::new(Exchanges::new(rank as usize, link)), None)
-            }
+        let shared = match ranks {
+            2 => shared_link(rank).map_err(wrong)?,
+            _ => Ok(None),
+        };
+        let messages = || MpiLink::new(1 - rank, collectives);
+        let rank = rank as usize;
+        let (exchanges, warning): (Box<dyn PairSums>, _) = match shared {
+            Ok(Some(link)) => (Box::new(Exchanges::new(rank, link)), None),
+            Ok(None) => (Box::new(Exchanges::new(rank, messages())), None),
+            Err(why) => (Box::new(Exchanges::new(rank, messages())), Some(why)),
         };
         Ok(MpiTransport {
             universe: ManuallyDrop::new(universe),
             finished: false,
-            rank: rank as usize,
+            rank,
             ranks: ranks as usize,
             collectives,
             messages: communicator().map_err(wrong)?,
@@ -111,7 +113,7 @@ impl MpiTransport {
             active: BTreeMap::new(),
             notes_sent: HashMap::new(),
             exchanges,
-            window,
+            warning,
         })
     }
 
@@ -305,12 +307,16 @@ impl Transport for MpiTransport {
         Ok(Some((source, bytes)))
     }
 
+    fn warning(&self) -> Option<String> {
+        let why = self.warning.as_ref()?;
+        Some(format!(
+            "the two ranks of this machine do not share memory, and their sums take longer: {why}; give both the same \
+             /dev/shm, with room for 2 MiB"
+        ))
+    }
+
     fn finish(&mut self) {
         if !std::mem::replace(&mut self.finished, true) {
-            if let Some(mut window) = self.window.take() {
-                // SAFETY: all ranks have agreed to end, so no sum is under way. Its link is not used again.
-                unsafe { ffi::MPI_Win_free(&mut window) };
-            }
             // SAFETY: dropped once, as `finished` says, and not used afterwards.
             unsafe { ManuallyDrop::drop(&mut self.universe) };
         }
@@ -399,45 +405,59 @@ impl Link for MpiLink {
     }
 }
 
-/// Memory that both of two ranks have; none if they are on two machines. All ranks call it.
-fn shared_window(rank: c_int) -> Result<Option<(ffi::MPI_Win, WindowLink)>, TransportError> {
-    // SAFETY: MPI is initialized, and all results are written to variables of this frame. The base of a window and
-    // what the query says are memory that both ranks have until the window is freed.
+/// Memory that both of two ranks have; none if they are on two machines. All ranks call it, and all of them have the
+/// memory or know why there is none.
+fn shared_link(rank: c_int) -> Result<Result<Option<SharedLink>, String>, TransportError> {
+    let (mut machine, mut ranks, mut fails) = (communicator()?, 0, 0);
+    // SAFETY: MPI is initialized, and all results are written to variables of this frame.
     unsafe {
-        let (mut machine, mut ranks) = (ffi::RSMPI_COMM_NULL, 0);
+        let (world, info) = (machine, ffi::RSMPI_INFO_NULL);
         let shared = ffi::RSMPI_COMM_TYPE_SHARED;
-        let (world, info) = (ffi::RSMPI_COMM_WORLD, ffi::RSMPI_INFO_NULL);
         let split = ffi::MPI_Comm_split_type(world, shared, rank, info, &mut machine);
         check("MPI_Comm_split_type", split)?;
         check("MPI_Comm_size", ffi::MPI_Comm_size(machine, &mut ranks))?;
-        if ranks != 2 {
-            return Ok(None);
-        }
-        let returned = ffi::MPI_Comm_set_errhandler(machine, ffi::RSMPI_ERRORS_RETURN);
-        check("MPI_Comm_set_errhandler", returned)?;
-        // The library aligns to 8 bytes. Both ranks see the memory at the same place of a page.
-        let size = (size_of::<Outbox>() + align_of::<Outbox>()) as ffi::MPI_Aint;
-        let (mut own, mut window) = (std::ptr::null_mut::<c_void>(), ffi::RSMPI_WIN_NULL);
-        let base = (&raw mut own).cast();
-        let allocated = ffi::MPI_Win_allocate_shared(size, 1, info, machine, base, &mut window);
-        check("MPI_Win_allocate_shared", allocated)?;
-        let (mut other, mut bytes, mut unit) = (std::ptr::null_mut::<c_void>(), 0, 0);
-        let base = (&raw mut other).cast();
-        let asked = ffi::MPI_Win_shared_query(window, 1 - rank, &mut bytes, &mut unit, base);
-        check("MPI_Win_shared_query", asked)?;
-        if own.is_null() || other.is_null() {
-            let why = "a rank has no memory".to_string();
-            return Err(TransportError { call: "MPI_Win_shared_query", why });
-        }
-        own.write_bytes(0, size as usize);
-        let [own, other] = [own, other].map(|base| {
-            let base = base.cast::<u8>();
-            base.add(base.align_offset(align_of::<Outbox>())).cast::<Outbox>()
-        });
-        // Neither rank uses an outbox before both are empty.
-        check("MPI_Barrier", ffi::MPI_Barrier(machine))?;
-        Ok(Some((window, WindowLink::new(own, other))))
     }
+    if ranks != 2 {
+        return Ok(Ok(None));
+    }
+    let named = if rank == 0 { Some(Named::create()) } else { None };
+    let path = match &named {
+        Some(Ok(named)) => named.path().display().to_string(),
+        _ => String::new(),
+    };
+    let path = broadcast_path(&path, machine)?;
+    let link = match named {
+        Some(Err(error)) => Err(format!("rank 0 cannot create it: {error}")),
+        _ if path.is_empty() => Err("rank 0 cannot create it".into()),
+        _ => SharedLink::open(path.as_ref(), rank as usize)
+            .map_err(|error| format!("rank {rank} cannot open {path}: {error}")),
+    };
+    let failed = c_int::from(link.is_err());
+    // SAFETY: both are integers of this frame.
+    check("MPI_Allreduce", unsafe {
+        let (from, to) = ((&raw const failed).cast(), (&raw mut fails).cast());
+        ffi::MPI_Allreduce(from, to, 1, ffi::RSMPI_INT32_T, ffi::RSMPI_SUM, machine)
+    })?;
+    // Both ranks have opened it: its name goes with `named`.
+    Ok(match (link, fails) {
+        (Ok(link), 0) => Ok(Some(link)),
+        (Ok(_), _) => Err("the other rank cannot open it".into()),
+        (Err(why), _) => Err(why),
+    })
+}
+
+/// The path that rank 0 has.
+fn broadcast_path(path: &str, on: ffi::MPI_Comm) -> Result<String, TransportError> {
+    let mut bytes = [0_u8; 256];
+    if let Some(start) = bytes.get_mut(..path.len()) {
+        start.copy_from_slice(path.as_bytes());
+    }
+    let (start, count) = (bytes.as_mut_ptr().cast(), bytes.len() as c_int);
+    // SAFETY: the buffer has as many bytes.
+    let sent = unsafe { ffi::MPI_Bcast(start, count, ffi::RSMPI_UINT8_T, 0, on) };
+    check("MPI_Bcast", sent)?;
+    let text = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
+    Ok(String::from_utf8_lossy(text).into_owned())
 }
 
 fn tag(kind: Kind) -> c_int {

@@ -59,6 +59,11 @@ pub trait Transport: Send {
     /// The next small message and its sender.
     fn take_note(&mut self) -> Result<Option<(usize, Vec<u8>)>, TransportError>;
 
+    /// What is slower than it could be on this machine, and why.
+    fn warning(&self) -> Option<String> {
+        None
+    }
+
     /// Called when all ranks have agreed to end. Without it, nothing is waited for at the end.
     fn finish(&mut self);
 }

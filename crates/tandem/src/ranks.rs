@@ -60,6 +60,9 @@ pub fn join(args: &RankArgs, out: &mut Printer) -> Result<Option<Cluster>> {
         ));
     }
     out.note(&describe(&cluster));
+    if let Some(warning) = cluster.warning() {
+        out.note(&format!("warning: {warning}"));
+    }
     share_cores(&cluster)?;
     Ok(Some(cluster))
 }

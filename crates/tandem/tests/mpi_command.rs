@@ -84,6 +84,7 @@ fn two_ranks_equal_one_rank_that_accumulates_two_batches_bit_for_bit() {
     train(&one, 1, &[&validated[..], &["--grad-accum", "2"]].concat());
     let output = train(&two, 2, &validated);
     assert!(output.err.contains("ranks: 2 (2 on "), "{}", output.err);
+    assert!(!output.err.contains("do not share memory"), "{}", output.err);
     assert_eq!(tensors(&one.path("run")), tensors(&two.path("run")));
     let expected = losses(&one.path("run"));
     assert_eq!(expected.len(), 12);
@@ -94,6 +95,30 @@ fn two_ranks_equal_one_rank_that_accumulates_two_batches_bit_for_bit() {
     assert_eq!(expected.len(), 2);
     assert_eq!(expected, validations(&two.path("run")), "ranks share the validation");
     shows_ranks(&two);
+}
+
+/// Rank 1 has a /dev/shm of its own.
+const APART: &str = "[ \"$OMPI_COMM_WORLD_RANK\" = 0 ] && exec \"$@\"
+    exec unshare -m sh -c 'mount -t tmpfs tmpfs /dev/shm && exec \"$@\"' sh \"$@\"";
+
+#[test]
+fn two_ranks_without_common_memory_say_so_and_have_the_same_bits() {
+    let mount = ["-m", "mount", "-t", "tmpfs", "tmpfs", "/dev/shm"];
+    let tried = std::process::Command::new("unshare").args(mount).output();
+    if !tried.is_ok_and(|output| output.status.success()) {
+        println!("not tested: two ranks without common memory; a mount of its own needs root");
+        return;
+    }
+    let (one, two) = (TestDir::new(), TestDir::new());
+    train(&one, 1, &["--max-steps", "4", "--grad-accum", "2"]);
+    let apart = ["sh", "-c", APART, "sh", env!("CARGO_BIN_EXE_tandem")];
+    let job = [&apart[..], &TRAIN, &["--max-steps", "4"]].concat();
+    // The transport of Open MPI for one machine needs common memory, too.
+    let output = mpirun(&two, 2, &job).env("OMPI_MCA_btl", "self,tcp").output();
+    let output = CommandOutput::of(output.expect("mpirun is installed"));
+    assert_eq!(output.code, Some(0), "{output:?}");
+    assert!(output.err.contains("do not share memory"), "{}", output.err);
+    assert_eq!(tensors(&one.path("run")), tensors(&two.path("run")));
 }
 
 /// Values of every validation.

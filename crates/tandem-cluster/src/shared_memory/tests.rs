@@ -1,4 +1,4 @@
-//! Two ranks that share the memory of this process, in turns of one thread and as two threads.
+//! Two ranks of one process, in turns of one thread and as two threads.
 
 use super::*;
 use crate::exchange::tests::{borders, check, check_sum, some_lengths, values};
@@ -6,31 +6,21 @@ use crate::exchange::{Exchanges, PairSums};
 use proptest::prelude::*;
 use std::time::{Duration, Instant};
 
-struct Memory([Box<Outbox>; 2]);
-
-impl Memory {
-    fn new() -> Memory {
-        // SAFETY: all zeros is an empty outbox.
-        Memory([(); 2].map(|()| unsafe { Box::new_zeroed().assume_init() }))
-    }
-
-    fn link(&self, rank: usize) -> WindowLink {
-        // SAFETY: the tests keep the memory longer than its links.
-        unsafe { WindowLink::new(&*self.0[rank], &*self.0[1 - rank]) }
-    }
+/// Two mappings of one file, as two processes have them.
+fn links() -> [SharedLink; 2] {
+    let named = Named::create().unwrap();
+    [0, 1].map(|rank| SharedLink::open(&named.path(), rank).unwrap())
 }
 
 #[test]
 fn lengths_around_the_borders_of_slots_are_summed() {
-    let memory = Memory::new();
-    check([0, 1].map(|rank| memory.link(rank)), &borders(SLOT), 0);
+    check(links(), &borders(SLOT), 0);
 }
 
 #[test]
 fn two_threads_sum_many_times_around_the_ring() {
-    let memory = Memory::new();
     let lengths = [1, 3 * SLOT, 40 * SLOT + 1, 7, SLOT];
-    let links = [0, 1].map(|rank| AssertSend(memory.link(rank)));
+    let links = links().map(AssertSend);
     std::thread::scope(|scope| {
         for (rank, link) in links.into_iter().enumerate() {
             scope.spawn(move || {
@@ -55,7 +45,32 @@ fn two_threads_sum_many_times_around_the_ring() {
     });
 }
 
-struct AssertSend(WindowLink);
+#[test]
+fn the_name_is_gone_after_both_ranks_have_opened_it() {
+    let named = Named::create().unwrap();
+    let path = named.path();
+    let links = [0, 1].map(|rank| SharedLink::open(&path, rank).unwrap());
+    drop(named);
+    assert!(!path.exists());
+    check(links, &[5], 0);
+    let error = SharedLink::open(&path, 1).err().unwrap();
+    assert_eq!(error.kind(), io::ErrorKind::NotFound);
+}
+
+#[test]
+fn memory_of_another_size_is_refused() {
+    let mut other = NamedTempFile::new().unwrap();
+    other.write_all(&[0; 64]).unwrap();
+    let error = SharedLink::open(other.path(), 1).err().unwrap();
+    assert!(error.to_string().starts_with("it has 64 bytes"), "{error}");
+}
+
+#[test]
+fn a_directory_that_cannot_be_written_is_an_error() {
+    assert!(Named::create_in(Path::new("/nowhere")).is_err());
+}
+
+struct AssertSend(SharedLink);
 
 // SAFETY: each link moves to one thread; the memory is used as two processes use it.
 unsafe impl Send for AssertSend {}
@@ -67,7 +82,6 @@ proptest! {
         lengths in some_lengths(SLOT),
         late in 0_usize..40,
     ) {
-        let memory = Memory::new();
-        check([0, 1].map(|rank| memory.link(rank)), &lengths, late);
+        check(links(), &lengths, late);
     }
 }

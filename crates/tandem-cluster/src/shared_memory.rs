@@ -1,20 +1,27 @@
 //! Messages of two ranks on one machine, through memory that both have.
 //!
 //! In: values of this rank. Out: those of the other one. Each rank writes to its own [`Outbox`] and reads from that of
-//! the other rank: the sender copies a message to the next slot, and the receiver adds it from there. A message is
-//! copied once where the kernel would copy it from process to process, page by page, which takes twice as long. Two
-//! counters say how many messages were written and how many were taken. Nothing here waits: a message without a free
-//! slot is copied when its sender asks for it again.
+//! the other rank: the sender copies a message to the next slot, and the receiver adds it from there. Otherwise the
+//! kernel copies it from process to process, page by page. Two counters say how many messages were written and how
+//! many were taken. Nothing here waits: a message without a free slot is copied when its sender asks for it again. One
+//! rank creates the memory as a file without a disk, the other one opens it, and then its name is removed.
 
 use crate::exchange::{Kind, Link, UNDER_WAY, add};
 use crate::transport::TransportError;
+use memmap2::MmapRaw;
 use std::cell::UnsafeCell;
 use std::collections::VecDeque;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use tempfile::NamedTempFile;
 
 /// Values of a slot: 64 KiB.
 const SLOT: usize = 1 << 14;
 const SLOTS: usize = UNDER_WAY;
+/// Bytes of both outboxes: 2 MiB and a little.
+const SIZE: usize = 2 * size_of::<Outbox>();
 
 /// What one rank sends: a ring of slots for each kind of message. All zeros is an empty outbox.
 #[repr(C, align(64))]
@@ -35,10 +42,15 @@ struct Channel {
 #[repr(C, align(64))]
 struct Counter(AtomicU64);
 
+/// The memory of both ranks under its name, until the other one has opened it.
+pub(crate) struct Named {
+    file: NamedTempFile,
+}
+
 /// The outboxes of both ranks, seen by one of them.
-pub(crate) struct WindowLink {
-    own: *const Outbox,
-    other: *const Outbox,
+pub(crate) struct SharedLink {
+    memory: MmapRaw,
+    rank: usize,
     /// By kind.
     sending: [Sending; 2],
     receiving: [Receiving; 2],
@@ -64,18 +76,48 @@ pub(crate) enum Request {
     Sum { number: u64, to: *mut f32, count: usize },
 }
 
-impl WindowLink {
-    /// # Safety
-    /// Both outboxes are valid as long as the link, and were zeroed before either rank made its link. `own` is the
-    /// `other` of the other rank.
-    pub(crate) unsafe fn new(own: *const Outbox, other: *const Outbox) -> WindowLink {
-        WindowLink { own, other, sending: Default::default(), receiving: Default::default() }
+impl Named {
+    /// Empty outboxes in a directory in memory.
+    pub(crate) fn create() -> io::Result<Named> {
+        let in_memory = Path::new("/dev/shm");
+        let directory = match in_memory.is_dir() {
+            true => in_memory.to_path_buf(),
+            false => std::env::temp_dir(),
+        };
+        Named::create_in(&directory)
+    }
+
+    fn create_in(directory: &Path) -> io::Result<Named> {
+        let mut file = tempfile::Builder::new().prefix("tandem-ranks-").tempfile_in(directory)?;
+        // Written, not only extended: without enough room this fails, and not the first use of the memory.
+        file.write_all(&vec![0; SIZE])?;
+        Ok(Named { file })
+    }
+
+    pub(crate) fn path(&self) -> PathBuf {
+        self.file.path().to_path_buf()
+    }
+}
+
+impl SharedLink {
+    /// Opens the memory that rank 0 has created. Each rank does that once.
+    pub(crate) fn open(path: &Path, rank: usize) -> io::Result<SharedLink> {
+        let file = OpenOptions::new().read(true).write(true).open(path)?;
+        let size = file.metadata()?.len();
+        if size != SIZE as u64 {
+            return Err(io::Error::other(format!("it has {size} bytes instead of {SIZE}")));
+        }
+        SharedLink::new(&file, rank)
+    }
+
+    fn new(file: &File, rank: usize) -> io::Result<SharedLink> {
+        let memory = MmapRaw::map_raw(file)?;
+        Ok(SharedLink { memory, rank, sending: Default::default(), receiving: Default::default() })
     }
 
     /// Copies what waits to free slots.
     fn fill_slots(&mut self, kind: Kind) {
-        // SAFETY: the outbox is valid; this rank is its only writer.
-        let channel = unsafe { &(*self.own).channels[kind as usize] };
+        let channel = &outbox(&self.memory, self.rank).channels[kind as usize];
         let sending = &mut self.sending[kind as usize];
         let mut written = sending.started - sending.waiting.len() as u64;
         while !sending.waiting.is_empty() && written < channel.taken.get() + SLOTS as u64 {
@@ -88,9 +130,9 @@ impl WindowLink {
         }
     }
 
+    /// This rank changes no more of it than the counter of what it took.
     fn inbox(&self, kind: Kind) -> &Channel {
-        // SAFETY: the outbox of the other rank is valid. This rank changes no more than the counter of what it took.
-        unsafe { &(*self.other).channels[kind as usize] }
+        &outbox(&self.memory, 1 - self.rank).channels[kind as usize]
     }
 
     /// The slot of message `number` was read: the other rank may use it again.
@@ -100,7 +142,7 @@ impl WindowLink {
     }
 }
 
-impl Link for WindowLink {
+impl Link for SharedLink {
     const PART: usize = SLOT;
     type Request = Request;
 
@@ -185,6 +227,13 @@ impl Counter {
     fn set(&self, count: u64) {
         self.0.store(count, Ordering::Release);
     }
+}
+
+fn outbox(memory: &MmapRaw, rank: usize) -> &Outbox {
+    debug_assert!(rank < 2);
+    // SAFETY: the file has two outboxes from its start on, nobody shortens it, and a mapping begins with a page. What
+    // both ranks use is atomic, or belongs to one of them by what the counters say.
+    unsafe { &*memory.as_ptr().cast::<Outbox>().add(rank) }
 }
 
 /// Copies past the cache. The other core has read the slot before: ordinary stores first take its lines back one by one,
