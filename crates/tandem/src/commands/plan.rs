@@ -379,7 +379,7 @@ fn print_check(tried: &[Tried], summary: &CheckSummary, out: &mut Printer) -> Re
     out.line(&table.trim_fmt())?;
     out.line("")?;
     out.line(&format!(
-        "{:<10} median {} (wanted at most {}), 95 of 100 within {} (wanted {}), of {} configurations; {} runs repeated, the machine was disturbed",
+        "{:<10} median {} (wanted at most {}), 95 of 100 within {} (wanted {}), of {} configurations; {} runs repeated because the machine was disturbed",
         "error".bold(),
         percent(summary.median),
         percent(CheckSummary::MEDIAN),
