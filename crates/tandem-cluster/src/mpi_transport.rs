@@ -7,7 +7,7 @@
 
 use crate::error::ClusterError;
 use crate::exchange::{Exchanges, Kind, Link, PairSums, UNDER_WAY, add};
-use crate::shared_memory::{Named, SharedLink};
+use crate::shared_memory::{self, SharedLink};
 use crate::transport::{Call, CallId, Delivered, Reply, Transport, TransportError};
 use mpi::Threading;
 use mpi::environment::Universe;
@@ -420,7 +420,7 @@ fn shared_link(rank: c_int) -> Result<Result<Option<SharedLink>, String>, Transp
     if ranks != 2 {
         return Ok(Ok(None));
     }
-    let named = if rank == 0 { Some(Named::create()) } else { None };
+    let named = if rank == 0 { Some(shared_memory::create()) } else { None };
     let path = match &named {
         Some(Ok(named)) => named.path().display().to_string(),
         _ => String::new(),

@@ -11,9 +11,9 @@ use crate::transport::TransportError;
 use memmap2::MmapRaw;
 use std::cell::UnsafeCell;
 use std::collections::VecDeque;
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tempfile::NamedTempFile;
 
@@ -41,11 +41,6 @@ struct Channel {
 /// Has a cache line to itself: the other rank reads it all the time.
 #[repr(C, align(64))]
 struct Counter(AtomicU64);
-
-/// The memory of both ranks under its name, until the other one has opened it.
-pub(crate) struct Named {
-    file: NamedTempFile,
-}
 
 /// The outboxes of both ranks, seen by one of them.
 pub(crate) struct SharedLink {
@@ -76,27 +71,20 @@ pub(crate) enum Request {
     Sum { number: u64, to: *mut f32, count: usize },
 }
 
-impl Named {
-    /// Empty outboxes in a directory in memory.
-    pub(crate) fn create() -> io::Result<Named> {
-        let in_memory = Path::new("/dev/shm");
-        let directory = match in_memory.is_dir() {
-            true => in_memory.to_path_buf(),
-            false => std::env::temp_dir(),
-        };
-        Named::create_in(&directory)
+/// Empty outboxes in a directory in memory. The name is removed when this is dropped; who has opened it keeps the memory.
+pub(crate) fn create() -> io::Result<NamedTempFile> {
+    let in_memory = Path::new("/dev/shm");
+    match in_memory.is_dir() {
+        true => create_in(in_memory),
+        false => create_in(&std::env::temp_dir()),
     }
+}
 
-    fn create_in(directory: &Path) -> io::Result<Named> {
-        let mut file = tempfile::Builder::new().prefix("tandem-ranks-").tempfile_in(directory)?;
-        // Written, not only extended: without enough room this fails, and not the first use of the memory.
-        file.write_all(&vec![0; SIZE])?;
-        Ok(Named { file })
-    }
-
-    pub(crate) fn path(&self) -> PathBuf {
-        self.file.path().to_path_buf()
-    }
+fn create_in(directory: &Path) -> io::Result<NamedTempFile> {
+    let mut file = tempfile::Builder::new().prefix("tandem-ranks-").tempfile_in(directory)?;
+    // Written, not only extended: without enough room this fails, and not the first use of the memory.
+    file.write_all(&vec![0; SIZE])?;
+    Ok(file)
 }
 
 impl SharedLink {
@@ -107,11 +95,7 @@ impl SharedLink {
         if size != SIZE as u64 {
             return Err(io::Error::other(format!("it has {size} bytes instead of {SIZE}")));
         }
-        SharedLink::new(&file, rank)
-    }
-
-    fn new(file: &File, rank: usize) -> io::Result<SharedLink> {
-        let memory = MmapRaw::map_raw(file)?;
+        let memory = MmapRaw::map_raw(&file)?;
         Ok(SharedLink { memory, rank, sending: Default::default(), receiving: Default::default() })
     }
 

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 /// Two mappings of one file, as two processes have them.
 fn links() -> [SharedLink; 2] {
-    let named = Named::create().unwrap();
-    [0, 1].map(|rank| SharedLink::open(&named.path(), rank).unwrap())
+    let named = create().unwrap();
+    [0, 1].map(|rank| SharedLink::open(named.path(), rank).unwrap())
 }
 
 #[test]
@@ -47,8 +47,8 @@ fn two_threads_sum_many_times_around_the_ring() {
 
 #[test]
 fn the_name_is_gone_after_both_ranks_have_opened_it() {
-    let named = Named::create().unwrap();
-    let path = named.path();
+    let named = create().unwrap();
+    let path = named.path().to_path_buf();
     let links = [0, 1].map(|rank| SharedLink::open(&path, rank).unwrap());
     drop(named);
     assert!(!path.exists());
@@ -67,7 +67,7 @@ fn memory_of_another_size_is_refused() {
 
 #[test]
 fn a_directory_that_cannot_be_written_is_an_error() {
-    assert!(Named::create_in(Path::new("/nowhere")).is_err());
+    assert!(create_in(Path::new("/nowhere")).is_err());
 }
 
 struct AssertSend(SharedLink);
