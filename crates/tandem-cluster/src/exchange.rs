@@ -3,8 +3,7 @@
 //! In: the values of this rank. Out: their sum with those of the other rank. Each rank adds one half of the values:
 //! it receives this half from the other rank, adds, and sends the sum to where the other rank needs it. So no value is
 //! added twice, and a sum that was received is not touched again. `a + b` and `b + a` have the same bits. Values travel
-//! in parts that are added while they are in the processor's cache; both ranks send the parts of all sums in the same
-//! order. No call waits, and no message waits for one of a later part, so no order of the two ranks can block.
+//! in parts; both ranks send the parts of all sums in the same order. No call waits, and no message waits for one of a later part, so no order of the two ranks can block.
 //! The messages are those of a [`Link`]: MPI between machines, [`crate::shared_memory`] on one.
 
 use crate::transport::{CallId, TransportError};

@@ -3,7 +3,7 @@
 //! In: calls of the training thread. Out: the same result on every rank, or an error that names the
 //! rank that is missing. No call waits without a limit: a rank that dies, hangs or loses its network
 //! fails every call of all others. Knows nothing about voices. MPI types appear in
-//! `mpi_transport.rs` only.
+//! `mpi_transport.rs` and its folder only.
 
 pub mod launch; // 1. how many ranks this process was started as
 pub mod identity; // 2. host, process and cores of a rank

@@ -1,4 +1,4 @@
-//! MPI as transport: the only file with MPI types and with calls of its library.
+//! MPI as transport. MPI types and calls of its library are in this file and its folder only.
 //!
 //! In: [`Call`]s. Out: replies, by polling non-blocking requests. MPI is told that one thread at a time calls it; the
 //! thread that made the transport is the one that ends it. Memory of a request that was started belongs to MPI until
@@ -6,8 +6,7 @@
 //! does not finalize MPI, which would wait for the missing rank.
 
 use crate::error::ClusterError;
-use crate::exchange::{Exchanges, Kind, Link, PairSums, UNDER_WAY, add};
-use crate::shared_memory::{self, SharedLink};
+use crate::exchange::{Exchanges, PairSums};
 use crate::transport::{Call, CallId, Delivered, Reply, Transport, TransportError};
 use mpi::Threading;
 use mpi::environment::Universe;
@@ -16,9 +15,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::ffi::{c_int, c_void};
 use std::mem::ManuallyDrop;
 
-/// Each kind of traffic has its own communicator, so one tag is enough but for [`Kind::Sum`].
+/// Each kind of traffic has its own communicator, so one tag is enough but for the sums of two ranks.
 const TAG: c_int = 1;
-const SUM_TAG: c_int = 2;
+
+mod pair_link; // the sums of two ranks
 
 pub(crate) struct MpiTransport {
     /// Finalizes MPI when dropped; only [`Transport::finish`] does that.
@@ -40,21 +40,6 @@ pub(crate) struct MpiTransport {
 // SAFETY: the handles of MPI are valid on every thread of the process. `MPI_THREAD_SERIALIZED` allows calls of any
 // thread, one at a time: the owner of the transport is the only one.
 unsafe impl Send for MpiTransport {}
-
-/// The messages of sums of two ranks, on a communicator without others that have their tags.
-struct MpiLink {
-    peer: c_int,
-    on: ffi::MPI_Comm,
-    /// What is received to be added: one slot for each message under way.
-    scratch: Vec<f32>,
-    free_slots: Vec<usize>,
-}
-
-struct LinkRequest {
-    request: ffi::MPI_Request,
-    /// Where values to add are received.
-    slot: usize,
-}
 
 /// A call that was started, with the memory that MPI reads and writes.
 struct Active {
@@ -91,10 +76,10 @@ impl MpiTransport {
         }
         let collectives = communicator().map_err(wrong)?;
         let shared = match ranks {
-            2 => shared_link(rank).map_err(wrong)?,
+            2 => pair_link::shared(rank).map_err(wrong)?,
             _ => Ok(None),
         };
-        let messages = || MpiLink::new(1 - rank, collectives);
+        let messages = || pair_link::MpiLink::new(1 - rank, collectives);
         let rank = rank as usize;
         let (exchanges, warning): (Box<dyn PairSums>, _) = match shared {
             Ok(Some(link)) => (Box::new(Exchanges::new(rank, link)), None),
@@ -321,155 +306,6 @@ impl Transport for MpiTransport {
             unsafe { ManuallyDrop::drop(&mut self.universe) };
         }
     }
-}
-
-impl MpiLink {
-    fn new(peer: c_int, on: ffi::MPI_Comm) -> MpiLink {
-        let slots = (0..UNDER_WAY).map(|slot| slot * MpiLink::PART);
-        MpiLink {
-            peer,
-            on,
-            scratch: vec![0.0; UNDER_WAY * MpiLink::PART],
-            free_slots: slots.collect(),
-        }
-    }
-
-    /// # Safety
-    /// The memory is valid and not used by anybody else until the request is over.
-    unsafe fn receive(
-        &self,
-        kind: Kind,
-        to: *mut f32,
-        count: usize,
-    ) -> Result<ffi::MPI_Request, TransportError> {
-        let (to, count, float) = (to.cast(), count as c_int, float());
-        // SAFETY: a null request is a plain value that MPI replaces. The caller keeps the memory.
-        unsafe {
-            let mut request = ffi::RSMPI_REQUEST_NULL;
-            let started =
-                ffi::MPI_Irecv(to, count, float, self.peer, tag(kind), self.on, &mut request);
-            check("MPI_Irecv", started).map(|()| request)
-        }
-    }
-}
-
-impl Link for MpiLink {
-    /// 256 KiB.
-    const PART: usize = 1 << 16;
-    type Request = LinkRequest;
-
-    unsafe fn send(
-        &mut self,
-        kind: Kind,
-        from: *const f32,
-        count: usize,
-    ) -> Result<LinkRequest, TransportError> {
-        let (from, count, float) = (from.cast(), count as c_int, float());
-        // SAFETY: a null request is a plain value that MPI replaces. The caller keeps the memory.
-        unsafe {
-            let mut request = ffi::RSMPI_REQUEST_NULL;
-            let started =
-                ffi::MPI_Isend(from, count, float, self.peer, tag(kind), self.on, &mut request);
-            check("MPI_Isend", started).map(|()| LinkRequest { request, slot: 0 })
-        }
-    }
-
-    unsafe fn receive_sum(
-        &mut self,
-        to: *mut f32,
-        count: usize,
-    ) -> Result<LinkRequest, TransportError> {
-        // SAFETY: the caller keeps the memory.
-        let request = unsafe { self.receive(Kind::Sum, to, count)? };
-        Ok(LinkRequest { request, slot: 0 })
-    }
-
-    fn receive_values(&mut self, count: usize) -> Result<Option<LinkRequest>, TransportError> {
-        let Some(slot) = self.free_slots.pop() else { return Ok(None) };
-        // SAFETY: the slot is inside of the scratch memory, which is kept and not resized, and it is free.
-        let request = unsafe {
-            let to = self.scratch.as_mut_ptr().add(slot);
-            self.receive(Kind::Values, to, count)?
-        };
-        Ok(Some(LinkRequest { request, slot }))
-    }
-
-    fn is_over(&mut self, request: &mut LinkRequest) -> Result<bool, TransportError> {
-        is_over(&mut request.request)
-    }
-
-    fn add(&mut self, request: LinkRequest, to: &mut [f32]) {
-        let count = to.len();
-        add(to, &self.scratch[request.slot..][..count]);
-        self.free_slots.push(request.slot);
-    }
-}
-
-/// Memory that both of two ranks have; none if they are on two machines. All ranks call it, and all of them have the
-/// memory or know why there is none.
-fn shared_link(rank: c_int) -> Result<Result<Option<SharedLink>, String>, TransportError> {
-    let (mut machine, mut ranks, mut fails) = (communicator()?, 0, 0);
-    // SAFETY: MPI is initialized, and all results are written to variables of this frame.
-    unsafe {
-        let (world, info) = (machine, ffi::RSMPI_INFO_NULL);
-        let shared = ffi::RSMPI_COMM_TYPE_SHARED;
-        let split = ffi::MPI_Comm_split_type(world, shared, rank, info, &mut machine);
-        check("MPI_Comm_split_type", split)?;
-        check("MPI_Comm_size", ffi::MPI_Comm_size(machine, &mut ranks))?;
-    }
-    if ranks != 2 {
-        return Ok(Ok(None));
-    }
-    let named = if rank == 0 { Some(shared_memory::create()) } else { None };
-    let path = match &named {
-        Some(Ok(named)) => named.path().display().to_string(),
-        _ => String::new(),
-    };
-    let path = broadcast_path(&path, machine)?;
-    let link = match named {
-        Some(Err(error)) => Err(format!("rank 0 cannot create it: {error}")),
-        _ if path.is_empty() => Err("rank 0 cannot create it".into()),
-        _ => SharedLink::open(path.as_ref(), rank as usize)
-            .map_err(|error| format!("rank {rank} cannot open {path}: {error}")),
-    };
-    let failed = c_int::from(link.is_err());
-    // SAFETY: both are integers of this frame.
-    check("MPI_Allreduce", unsafe {
-        let (from, to) = ((&raw const failed).cast(), (&raw mut fails).cast());
-        ffi::MPI_Allreduce(from, to, 1, ffi::RSMPI_INT32_T, ffi::RSMPI_SUM, machine)
-    })?;
-    // Both ranks have opened it: its name goes with `named`.
-    Ok(match (link, fails) {
-        (Ok(link), 0) => Ok(Some(link)),
-        (Ok(_), _) => Err("the other rank cannot open it".into()),
-        (Err(why), _) => Err(why),
-    })
-}
-
-/// The path that rank 0 has.
-fn broadcast_path(path: &str, on: ffi::MPI_Comm) -> Result<String, TransportError> {
-    let mut bytes = [0_u8; 256];
-    if let Some(start) = bytes.get_mut(..path.len()) {
-        start.copy_from_slice(path.as_bytes());
-    }
-    let (start, count) = (bytes.as_mut_ptr().cast(), bytes.len() as c_int);
-    // SAFETY: the buffer has as many bytes.
-    let sent = unsafe { ffi::MPI_Bcast(start, count, ffi::RSMPI_UINT8_T, 0, on) };
-    check("MPI_Bcast", sent)?;
-    let text = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
-    Ok(String::from_utf8_lossy(text).into_owned())
-}
-
-fn tag(kind: Kind) -> c_int {
-    match kind {
-        Kind::Values => TAG,
-        Kind::Sum => SUM_TAG,
-    }
-}
-
-fn float() -> ffi::MPI_Datatype {
-    // SAFETY: a constant of the library.
-    unsafe { ffi::RSMPI_FLOAT }
 }
 
 /// A copy of the world: traffic of one kind. Its errors are returned, they do not end the process.

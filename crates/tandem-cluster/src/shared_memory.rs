@@ -1,10 +1,10 @@
 //! Messages of two ranks on one machine, through memory that both have.
 //!
-//! In: values of this rank. Out: those of the other one. Each rank writes to its own [`Outbox`] and reads from that of
-//! the other rank: the sender copies a message to the next slot, and the receiver adds it from there. Otherwise the
-//! kernel copies it from process to process, page by page. Two counters say how many messages were written and how
-//! many were taken. Nothing here waits: a message without a free slot is copied when its sender asks for it again. One
-//! rank creates the memory as a file without a disk, the other one opens it, and then its name is removed.
+//! In: values of this rank. Out: those of the other one. Each rank writes to its own ring buffers and reads from those of
+//! the other rank: the sender copies a message to the next slot, and the receiver adds it from there. Without shared
+//! memory the kernel copies messages from process to process, page by page. Two counters say how many messages were
+//! written and how many were taken. Nothing here waits: a message without a free slot is copied when its sender asks for
+//! it again. Rank 0 creates the memory as a file in `/dev/shm`, both ranks open it, and then its name is removed.
 
 use crate::exchange::{Kind, Link, UNDER_WAY, add};
 use crate::transport::TransportError;
@@ -20,20 +20,22 @@ use tempfile::NamedTempFile;
 /// Values of a slot: 64 KiB.
 const SLOT: usize = 1 << 14;
 const SLOTS: usize = UNDER_WAY;
-/// Bytes of both outboxes: 2 MiB and a little.
-const SIZE: usize = 2 * size_of::<Outbox>();
+/// Bytes of the ring buffers of both ranks: 2 MiB and a little.
+const SIZE: usize = 2 * size_of::<Rings>();
 
-/// What one rank sends: a ring of slots for each kind of message. All zeros is an empty outbox.
+/// What one rank sends: a ring buffer for each kind of message. All zeros means empty.
 #[repr(C, align(64))]
-pub(crate) struct Outbox {
-    channels: [Channel; 2],
+struct Rings {
+    by_kind: [Ring; 2],
 }
 
 #[repr(C)]
-struct Channel {
+struct Ring {
     /// Messages that the sender has written, and that the receiver has taken.
     written: Counter,
     taken: Counter,
+    /// Values of the message in each slot.
+    counts: [AtomicU64; SLOTS],
     /// Each begins with a cache line.
     slots: [[UnsafeCell<f32>; SLOT]; SLOTS],
 }
@@ -42,7 +44,7 @@ struct Channel {
 #[repr(C, align(64))]
 struct Counter(AtomicU64);
 
-/// The outboxes of both ranks, seen by one of them.
+/// The ring buffers of both ranks, seen by one of them.
 pub(crate) struct SharedLink {
     memory: MmapRaw,
     rank: usize,
@@ -67,11 +69,11 @@ struct Receiving {
 /// The number of a message among those of its kind and direction.
 pub(crate) enum Request {
     Send { kind: Kind, number: u64 },
-    Values { number: u64 },
+    Values { number: u64, count: usize },
     Sum { number: u64, to: *mut f32, count: usize },
 }
 
-/// Empty outboxes in a directory in memory. The name is removed when this is dropped; who has opened it keeps the memory.
+/// Empty ring buffers in a directory in memory. The name is removed when this is dropped; who has opened it keeps the memory.
 pub(crate) fn create() -> io::Result<NamedTempFile> {
     let in_memory = Path::new("/dev/shm");
     match in_memory.is_dir() {
@@ -90,6 +92,7 @@ fn create_in(directory: &Path) -> io::Result<NamedTempFile> {
 impl SharedLink {
     /// Opens the memory that rank 0 has created. Each rank does that once.
     pub(crate) fn open(path: &Path, rank: usize) -> io::Result<SharedLink> {
+        assert!(rank < 2, "rank {rank} of two");
         let file = OpenOptions::new().read(true).write(true).open(path)?;
         let size = file.metadata()?.len();
         if size != SIZE as u64 {
@@ -101,28 +104,45 @@ impl SharedLink {
 
     /// Copies what waits to free slots.
     fn fill_slots(&mut self, kind: Kind) {
-        let channel = &outbox(&self.memory, self.rank).channels[kind as usize];
+        let ring = &rings(&self.memory, self.rank).by_kind[kind as usize];
         let sending = &mut self.sending[kind as usize];
         let mut written = sending.started - sending.waiting.len() as u64;
-        while !sending.waiting.is_empty() && written < channel.taken.get() + SLOTS as u64 {
+        while !sending.waiting.is_empty() && written < ring.taken.get() + SLOTS as u64 {
             let Some((from, count)) = sending.waiting.pop_front() else { return };
             // SAFETY: the sender keeps its memory until the request is over, `count` values fit into a slot, and the
             // receiver has taken what was in this one.
-            unsafe { stream(from, channel.slot(written), count) };
+            unsafe { stream(from, ring.slot(written), count) };
+            ring.count(written).store(count as u64, Ordering::Relaxed);
             written += 1;
-            channel.written.set(written);
+            ring.written.set(written);
         }
     }
 
-    /// This rank changes no more of it than the counter of what it took.
-    fn inbox(&self, kind: Kind) -> &Channel {
-        &outbox(&self.memory, 1 - self.rank).channels[kind as usize]
+    /// What the other rank sends. This rank changes no more of it than the counter of what it took.
+    fn incoming(&self, kind: Kind) -> &Ring {
+        &rings(&self.memory, 1 - self.rank).by_kind[kind as usize]
+    }
+
+    /// Whether message `number` was written. An error if it has another length than this rank expects.
+    fn has_arrived(&self, kind: Kind, number: u64, count: usize) -> Result<bool, TransportError> {
+        let ring = self.incoming(kind);
+        if number >= ring.written.get() {
+            return Ok(false);
+        }
+        let sent = ring.count(number).load(Ordering::Relaxed);
+        // A message that was taken before: its slot may have another one.
+        let is_taken = number < self.receiving[kind as usize].taken;
+        if is_taken || sent == count as u64 {
+            return Ok(true);
+        }
+        let why = format!("a message of the other rank has {sent} values instead of {count}");
+        Err(TransportError { call: "a sum through shared memory", why })
     }
 
     /// The slot of message `number` was read: the other rank may use it again.
     fn release(&mut self, kind: Kind, number: u64) {
         self.receiving[kind as usize].taken = number + 1;
-        self.inbox(kind).taken.set(number + 1);
+        self.incoming(kind).taken.set(number + 1);
     }
 }
 
@@ -136,7 +156,7 @@ impl Link for SharedLink {
         from: *const f32,
         count: usize,
     ) -> Result<Request, TransportError> {
-        debug_assert!(count <= SLOT);
+        assert!(count <= SLOT, "a message of {count} values");
         let sending = &mut self.sending[kind as usize];
         let number = sending.started;
         sending.started += 1;
@@ -150,19 +170,20 @@ impl Link for SharedLink {
         to: *mut f32,
         count: usize,
     ) -> Result<Request, TransportError> {
-        debug_assert!(count <= SLOT);
+        assert!(count <= SLOT, "a message of {count} values");
         let receiving = &mut self.receiving[Kind::Sum as usize];
         receiving.started += 1;
         Ok(Request::Sum { number: receiving.started - 1, to, count })
     }
 
-    fn receive_values(&mut self, _count: usize) -> Result<Option<Request>, TransportError> {
+    fn receive_values(&mut self, count: usize) -> Result<Option<Request>, TransportError> {
+        assert!(count <= SLOT, "a message of {count} values");
         let receiving = &mut self.receiving[Kind::Values as usize];
         if receiving.started - receiving.taken >= UNDER_WAY as u64 {
             return Ok(None);
         }
         receiving.started += 1;
-        Ok(Some(Request::Values { number: receiving.started - 1 }))
+        Ok(Some(Request::Values { number: receiving.started - 1, count }))
     }
 
     fn is_over(&mut self, request: &mut Request) -> Result<bool, TransportError> {
@@ -172,14 +193,14 @@ impl Link for SharedLink {
                 let sending = &self.sending[kind as usize];
                 number < sending.started - sending.waiting.len() as u64
             }
-            Request::Values { number } => number < self.inbox(Kind::Values).written.get(),
+            Request::Values { number, count } => self.has_arrived(Kind::Values, number, count)?,
             Request::Sum { number, to, count } => {
-                let channel = self.inbox(Kind::Sum);
-                let has_arrived = number < channel.written.get();
+                let has_arrived = self.has_arrived(Kind::Sum, number, count)?;
                 if has_arrived && number == self.receiving[Kind::Sum as usize].taken {
+                    let slot = self.incoming(Kind::Sum).slot(number);
                     // SAFETY: the slot is written and not used again before it is released; the receiver keeps its
                     // memory until this request is over.
-                    unsafe { std::ptr::copy_nonoverlapping(channel.slot(number), to, count) };
+                    unsafe { std::ptr::copy_nonoverlapping(slot, to, count) };
                     self.release(Kind::Sum, number);
                 }
                 has_arrived
@@ -188,15 +209,19 @@ impl Link for SharedLink {
     }
 
     fn add(&mut self, request: Request, to: &mut [f32]) {
-        let Request::Values { number } = request else { return };
-        let slot = self.inbox(Kind::Values).slot(number);
-        // SAFETY: the slot is written, has the length of the own piece, and is not used again before it is released.
-        add(to, unsafe { std::slice::from_raw_parts(slot, to.len()) });
+        let Request::Values { number, count } = request else { return };
+        let slot = self.incoming(Kind::Values).slot(number);
+        // SAFETY: the slot has room for `count` values, is written, and is not used again before it is released.
+        add(to, unsafe { std::slice::from_raw_parts(slot, count) });
         self.release(Kind::Values, number);
     }
 }
 
-impl Channel {
+impl Ring {
+    fn count(&self, number: u64) -> &AtomicU64 {
+        &self.counts[number as usize % SLOTS]
+    }
+
     fn slot(&self, number: u64) -> *mut f32 {
         self.slots[number as usize % SLOTS].as_ptr().cast_mut().cast()
     }
@@ -213,15 +238,15 @@ impl Counter {
     }
 }
 
-fn outbox(memory: &MmapRaw, rank: usize) -> &Outbox {
-    debug_assert!(rank < 2);
-    // SAFETY: the file has two outboxes from its start on, nobody shortens it, and a mapping begins with a page. What
+/// What rank 0 or 1 sends.
+fn rings(memory: &MmapRaw, rank: usize) -> &Rings {
+    // SAFETY: the file has the ring buffers of two ranks, nobody shortens it, and a mapping begins with a page. What
     // both ranks use is atomic, or belongs to one of them by what the counters say.
-    unsafe { &*memory.as_ptr().cast::<Outbox>().add(rank) }
+    unsafe { &*memory.as_ptr().cast::<Rings>().add(rank) }
 }
 
-/// Copies past the cache. The other core has read the slot before: ordinary stores first take its lines back one by one,
-/// which can take eight times as long, depending on where the two cores are.
+/// Copies with non-temporal stores. Ordinary stores first take back the cache lines that the other core has read: at
+/// times that took eight times as long.
 ///
 /// # Safety
 /// As [`std::ptr::copy_nonoverlapping`], and `to` begins with a cache line.

@@ -102,18 +102,18 @@ const APART: &str = "[ \"$OMPI_COMM_WORLD_RANK\" = 0 ] && exec \"$@\"
     exec unshare -m sh -c 'mount -t tmpfs tmpfs /dev/shm && exec \"$@\"' sh \"$@\"";
 
 #[test]
-fn two_ranks_without_common_memory_say_so_and_have_the_same_bits() {
+fn two_ranks_without_shared_memory_say_so_and_have_the_same_bits() {
     let mount = ["-m", "mount", "-t", "tmpfs", "tmpfs", "/dev/shm"];
     let tried = std::process::Command::new("unshare").args(mount).output();
     if !tried.is_ok_and(|output| output.status.success()) {
-        println!("not tested: two ranks without common memory; a mount of its own needs root");
+        println!("not tested: two ranks without shared memory; a mount of its own needs root");
         return;
     }
     let (one, two) = (TestDir::new(), TestDir::new());
     train(&one, 1, &["--max-steps", "4", "--grad-accum", "2"]);
     let apart = ["sh", "-c", APART, "sh", env!("CARGO_BIN_EXE_tandem")];
     let job = [&apart[..], &TRAIN, &["--max-steps", "4"]].concat();
-    // The transport of Open MPI for one machine needs common memory, too.
+    // The transport of Open MPI for one machine needs shared memory, too.
     let output = mpirun(&two, 2, &job).env("OMPI_MCA_btl", "self,tcp").output();
     let output = CommandOutput::of(output.expect("mpirun is installed"));
     assert_eq!(output.code, Some(0), "{output:?}");

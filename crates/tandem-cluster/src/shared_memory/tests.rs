@@ -70,6 +70,16 @@ fn a_directory_that_cannot_be_written_is_an_error() {
     assert!(create_in(Path::new("/nowhere")).is_err());
 }
 
+#[test]
+fn ranks_that_sum_different_lengths_get_an_error() {
+    let mut ranks = links().into_iter().enumerate().map(|(rank, link)| Exchanges::new(rank, link));
+    let (mut first, mut second) = (ranks.next().unwrap(), ranks.next().unwrap());
+    first.start(0, values(0, 0, 10)).unwrap();
+    second.start(0, values(1, 0, 12)).unwrap();
+    let error = first.advance().unwrap_err();
+    assert_eq!(error.why, "a message of the other rank has 6 values instead of 5");
+}
+
 struct AssertSend(SharedLink);
 
 // SAFETY: each link moves to one thread; the memory is used as two processes use it.

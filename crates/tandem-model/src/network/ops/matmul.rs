@@ -1,6 +1,6 @@
-//! Products of large matrices, by the crate that the backend uses.
+//! Products of large matrices, by the crate `gemm`, which the backend uses too.
 //!
-//! In: two matrices with any strides. Out: their product, contiguous, with the same bits as the backend's. The backend
+//! In: two matrices with any strides but negative ones. Out: their product, contiguous, with the same bits as the backend's. The backend
 //! writes its result three times: zeros, a copy of the zeros in aligned memory, and the product. This one writes the
 //! product only, to memory that can leave the tensor as a vector: the gradients that ranks send are not copied.
 
