@@ -337,6 +337,46 @@ fn in_links(heading: &str) -> String {
 }
 
 #[test]
+fn every_file_that_the_architecture_page_names_exists() {
+    let files = source_files();
+    let page = read(&root().join("ARCHITECTURE.md"));
+    let is_path = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/');
+    let words = page.split(|c| !is_path(c)).map(|word| word.trim_end_matches('.'));
+    let named: HashSet<&str> = words.filter(|word| is_source(Path::new(word))).collect();
+    assert!(named.len() >= 100, "only {} paths were found", named.len());
+    let missing: Vec<_> = named.iter().filter(|name| !exists(name, &files)).collect();
+    assert!(missing.is_empty(), "no such file: {missing:?}");
+}
+
+/// The page leaves out `crates/tandem-` and `src/`, and the folder where the line before names it.
+fn exists(name: &str, files: &[PathBuf]) -> bool {
+    let unfolded = name.split_once('/').map(|(part, rest)| {
+        let crate_name = if part == "tandem" { part.into() } else { format!("tandem-{part}") };
+        format!("{crate_name}/src/{rest}")
+    });
+    let ends = |end: &str| files.iter().any(|file| file.ends_with(end));
+    root().join(name).exists() || ends(name) || unfolded.is_some_and(|path| ends(&path))
+}
+
+fn is_source(path: &Path) -> bool {
+    path.extension()
+        .is_some_and(|ending| ["rs", "py", "sh", "tsv", "md"].iter().any(|known| ending == *known))
+}
+
+/// Every source file below `crates` and `scripts`.
+fn source_files() -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut folders = vec![root().join("crates"), root().join("scripts")];
+    while let Some(folder) = folders.pop() {
+        let (inner, files): (Vec<_>, Vec<_>) =
+            entries(&folder).into_iter().partition(|path| path.is_dir());
+        folders.extend(inner);
+        found.extend(files.into_iter().filter(|path| is_source(path)));
+    }
+    found
+}
+
+#[test]
 fn the_settings_in_the_documents_are_accepted() {
     let sandbox = Sandbox::new(&root());
     let page = read(&root().join("docs/data.md"));
