@@ -5,4 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/environment.sh
 install_debian cc build-essential
-exec cargo run --release --quiet --locked -p tandem -- demo "$@"
+program=$CARGO_TARGET_DIR/release/tandem
+[ -x "$program" ] || echo "building Tandem: 3 to 10 minutes on two cores the first time, seconds later" >&2
+cargo build --release --locked -p tandem
+exec "$program" demo "$@"
