@@ -66,8 +66,10 @@ fn memory_of_another_size_is_refused() {
 }
 
 #[test]
-fn a_directory_that_cannot_be_written_is_an_error() {
-    assert!(create_in(Path::new("/nowhere")).is_err());
+fn a_directory_that_does_not_exist_is_an_error_that_names_it() {
+    let error = create_in(Path::new("/nowhere")).unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::NotFound);
+    assert!(error.to_string().contains("/nowhere"), "{error}");
 }
 
 #[test]

@@ -22,12 +22,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn checksums_are_those_of_the_standard() {
-        // RFC 3720, B.4: 32 bytes of zero, 32 bytes of ones, and the check value of CRC-32C.
-        assert_eq!(crc32c::crc32c(&[0; 32]), 0x8A91_36AA);
-        assert_eq!(crc32c::crc32c(&[0xFF; 32]), 0x62A8_AB43);
-        assert_eq!(crc32c::crc32c(b"123456789"), 0xE306_9283);
-        // (sum >> 15 | sum << 17) + 0xA282EAD8, by hand.
+    fn checksums_are_masked_as_the_format_says() {
+        // The check value of CRC-32C is 0xE3069283; (sum >> 15 | sum << 17) + 0xA282EAD8, by hand.
         assert_eq!(masked(b"123456789"), 0xC78A_B0E5);
     }
 

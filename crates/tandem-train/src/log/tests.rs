@@ -113,7 +113,7 @@ fn late_losses_are_waited_for_and_keep_their_order() {
     log.sender().send(LogMessage::Scalars { step: 1, values: vec![point("loss", pending)] });
     log.sender().send(loss(2, 0.456));
     log.sender().send(mel(2));
-    assert!(begin.elapsed() < Duration::from_millis(100), "the sender waited");
+    // A sender that waited for the loss would never get here: the promise is kept below.
     while !run.sample("step-000002-en-mel.png").exists() {
         assert!(begin.elapsed() < Duration::from_secs(10), "pictures must not wait for losses");
         std::thread::yield_now();
@@ -168,14 +168,11 @@ fn a_full_queue_drops_messages_and_never_blocks_the_sender() {
     let log = run.log(RunLogSettings { queue: 4, ..RunLogSettings::new(MEL) });
     let sender = log.sender();
     let messages: Vec<LogMessage> = (0..200).map(mel).collect();
-    let begin = Instant::now();
     messages.into_iter().for_each(|message| sender.send(message));
-    let sent = begin.elapsed();
     let ending = log.finish();
     assert_eq!(ending.written + ending.dropped, 200);
+    // A sender that waited for room would have dropped none.
     assert!(ending.dropped > 100, "{ending}");
-    // Drawing one picture takes longer than sending all.
-    assert!(sent < Duration::from_millis(100), "{sent:?}");
     assert_eq!(run.end().warning_count, 1);
 }
 
