@@ -19,16 +19,18 @@ LAUNCH = re.compile(r"launch device \d+ stream \d+ module (\w+) \S+ grid (\d+) (
 COST = re.compile(r"cost module (\w+) block (\d+) shared (\d+) blocks (\d+) read (\d+) written (\d+) flops (\d+) matrix (\d+)")
 REGISTERS = 65536
 LAUNCH_SECONDS = 4e-6
-# Threads, blocks and bytes of shared memory of a multiprocessor, and their number, as in cards.c; operations of f32 and of
-# matrix units with TF32 (f16 on the T4) in TFLOP/s and bandwidth in GB/s, from the data sheets.
+# Threads, blocks and bytes of shared memory of a multiprocessor, and their number, as in cards.c; operations of f32, and of
+# matrix units with TF32 and with bf16 (f16 on the T4) and sums in f32, dense, in TFLOP/s; bandwidth in GB/s; from the data
+# sheets.
 CARDS = {
-    "t4": (1024, 16, 65536, 40, 8.1, 65.0, 320),
-    "a100-40": (2048, 32, 167936, 108, 19.5, 156.0, 1555),
-    "rtx3060-12": (1536, 16, 102400, 28, 12.7, 12.7, 360),
-    "rtx3090": (1536, 16, 102400, 82, 35.6, 35.6, 936),
-    "rtx4060ti-16": (1536, 24, 102400, 34, 22.1, 22.1, 288),
-    "rtx4090": (1536, 24, 102400, 128, 82.6, 82.6, 1008),
-    "h100-80": (2048, 32, 233472, 132, 66.9, 494.7, 3350),
+    "t4": (1024, 16, 65536, 40, 8.1, {"tf32": 65.0, "bf16": 65.0}, 320),
+    "a100-40": (2048, 32, 167936, 108, 19.5, {"tf32": 156.0, "bf16": 312.0}, 1555),
+    "rtx3060-12": (1536, 16, 102400, 28, 12.7, {"tf32": 12.7, "bf16": 25.5}, 360),
+    "rtx3090": (1536, 16, 102400, 82, 35.6, {"tf32": 35.6, "bf16": 71.0}, 936),
+    "rtx4060ti-16": (1536, 24, 102400, 34, 22.1, {"tf32": 22.1, "bf16": 44.1}, 288),
+    "rtx4070": (1536, 24, 102400, 46, 29.1, {"tf32": 29.1, "bf16": 58.3}, 504),
+    "rtx4090": (1536, 24, 102400, 128, 82.6, {"tf32": 82.6, "bf16": 165.2}, 1008),
+    "h100-80": (2048, 32, 233472, 132, 66.9, {"tf32": 494.7, "bf16": 989.4}, 3350),
 }
 
 
@@ -43,9 +45,10 @@ def occupancy(threads, registers, shared, card):
     return blocks * warps * 32 / most_threads
 
 
-def seconds(blocks, moved, flops, matrix, card):
+def seconds(blocks, moved, flops, matrix, card, units):
     """The estimate for one launch."""
-    processors, f32, tensor, bandwidth = CARDS[card][3:]
+    processors, f32, rates, bandwidth = CARDS[card][3:]
+    tensor = rates[units]
     busy = min(1.0, blocks / processors)
     work = max(moved / (bandwidth * 1e9), flops / (f32 * 1e12) + matrix / (tensor * 1e12))
     return max(LAUNCH_SECONDS, work / busy)
@@ -55,7 +58,7 @@ def empty_row():
     return {"launches": 0, "threads": 0, "bytes": 0, "flops": 0, "seconds": 0.0, "bound_by_launch": 0}
 
 
-def read(lines, card):
+def read(lines, card, units):
     """Rows by kernel and block size; those of the step with costs, if there is one."""
     facts, every, counted, unknown = {}, defaultdict(empty_row), defaultdict(empty_row), 0
     for line in lines:
@@ -69,7 +72,7 @@ def read(lines, card):
             row["threads"] += bx * by * bz * gx * gy * gz
         elif cost := COST.match(line):
             key, (threads, dynamic, blocks, taken, written, flops, matrix) = cost.group(1), map(int, cost.groups()[1:])
-            row, estimate = counted[key, threads, dynamic], seconds(blocks, taken + written, flops, matrix, card)
+            row, estimate = counted[key, threads, dynamic], seconds(blocks, taken + written, flops, matrix, card, units)
             row["launches"] += 1
             row["threads"] += threads * blocks
             row["bytes"] += taken + written
@@ -137,10 +140,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("log")
     parser.add_argument("--card", choices=CARDS, default="rtx4090")
+    parser.add_argument("--matrix", choices=("tf32", "bf16"), default="tf32", help="what matrix units compute in (default tf32)")
     parser.add_argument("--json", action="store_true", help="every kernel, for a script")
     arguments = parser.parse_args()
     with open(arguments.log, encoding="utf-8") as file:
-        rows, has_costs, unknown = read(file, arguments.card)
+        rows, has_costs, unknown = read(file, arguments.card, arguments.matrix)
     if arguments.json:
         print(json.dumps(rows, indent=1))
         return

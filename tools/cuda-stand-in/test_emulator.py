@@ -133,7 +133,7 @@ class Report(unittest.TestCase):
             "launch device 0 stream 1 module 0a first grid 2 3 1 block 64 1 1 shared 0",
             "launch device 1 stream 1 module 0a first grid 1 1 1 block 64 1 1 shared 0",
         ]
-        (row,), has_costs, _ = read(lines, "rtx4090")
+        (row,), has_costs, _ = read(lines, "rtx4090", "tf32")
         self.assertFalse(has_costs)
         self.assertEqual((row["launches"], row["threads"], row["spilled"], row["shared"]), (2, 7 * 64, 8, 16))
 
@@ -151,7 +151,7 @@ class Costs(unittest.TestCase):
     ]
 
     def test_a_launch_takes_its_bytes_or_the_launch_itself(self):
-        (row,), has_costs, unknown = read(self.LINES, "rtx4090")
+        (row,), has_costs, unknown = read(self.LINES, "rtx4090", "tf32")
         self.assertTrue(has_costs)
         self.assertEqual((row["launches"], row["bound_by_launch"], unknown), (2, 1, 0))
         # 4 us, and a gigabyte at 1008 GB/s.

@@ -38,7 +38,7 @@ def write_corpus(directory, lengths):
 class Run:
     """One run: its directory, exit code and messages, and what the driver logged."""
 
-    def __init__(self, place, name, *flags, corpus="corpus", steps=STEPS, **variables):
+    def __init__(self, place, name, *flags, corpus="corpus", steps=STEPS, libraries=(), **variables):
         self.flags, self.corpus = flags, corpus
         self.directory, self.log = os.path.join(place, name), os.path.join(place, f"{name}.log")
         command = [
@@ -50,8 +50,9 @@ class Run:
             *([] if FLAT[0] in flags else [FLAT[0], "2"]),
         ]
         driver = {f"CUDA_STAND_IN_{key}": value for key, value in variables.items()}
+        paths = ":".join([*libraries, os.environ["LD_LIBRARY_PATH"]])
         # Every wait of the driver ends before this.
-        environment = {**os.environ, "XDG_CACHE_HOME": os.environ["TANDEM_TEST_STORE"], "CUDA_STAND_IN_LOG": self.log, **driver}
+        environment = {**os.environ, "LD_LIBRARY_PATH": paths, "XDG_CACHE_HOME": os.environ["TANDEM_TEST_STORE"], "CUDA_STAND_IN_LOG": self.log, **driver}
         ran = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600, check=False)
         self.code, self.said = ran.returncode, ran.stderr
         if "TANDEM_TEST_SHOW" in os.environ:
@@ -143,6 +144,30 @@ class Runs(unittest.TestCase):
         waits = [at for at, line in enumerate(trace[:last]) if line[0] == "sync" and (line[6] == "main" or line[4] == training)]
         self.assertTrue(any(at < middle for at in waits))
         self.assertEqual([trace[at] for at in waits if at >= middle], [])
+
+    def test_no_tensor_goes_through_nccl(self):
+        # Validation, aligner snapshots and checkpoints, each from a thread of its own.
+        flags = ("--validate-every", "2")
+        run = self.run_with("with-nccl", *flags, libraries=[os.environ["CUDA_STAND_IN_NCCL"]])
+        self.assertEqual(run.code, 0, run.said)
+        self.assertIn("NCCL was found", run.said)
+        self.assertNotIn("NCCL was called", run.said)
+        self.assert_same(run.losses(), self.quiet.losses(), STEPS)
+
+    def test_after_the_warm_up_training_hardly_meets_another_stream(self):
+        run = self.run_with("counted", "--validate-every", "4", steps=10, DELAY=LATE, SEED="1", TRACE="1")
+        self.assertEqual(run.code, 0, run.said)
+        with open(run.log, encoding="utf-8") as file:
+            log = [line.split() for line in file]
+        training, _ = training_launches([line for line in log if line[:1] == ["begin"]])
+        launches = [(at, line[6]) for at, line in enumerate(log) if line[:5] == ["launch", "device", "1", "stream", training]]
+        middle, known = launches[len(launches) // 2][0], {kernel for at, kernel in launches[: len(launches) // 2]}
+        later = [kernel for at, kernel in launches if at >= middle]
+        new = sum(kernel not in known for kernel in later)
+        # A launch that reads memory of another stream records an event on its own.
+        events = [line for line in log[middle:] if line[:3] == ["begin", "device", "1"] and line[4:6] == [training, "event"]]
+        print(f"{len(events)} events of the training stream with {len(later)} launches, {new} new kernels", file=sys.stderr)
+        self.assertLess(50 * len(events), len(later))
 
     def assert_ends_and_resumes(self, run, named, repeated=1):
         """Exit code 2 with one error that names what happened; the last checkpoint is whole: a run resumed from it repeats
