@@ -15,12 +15,12 @@ use format::Format;
 use place::place_of;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use tandem_data::audio::AudioConfig;
-use tandem_data::audio::mel::MelConfig;
+use tandem_audio::AudioConfig;
+use tandem_audio::mel::MelConfig;
 use tandem_data::batch::BatchConfig;
 use tandem_data::corpus::CorpusConfig;
-use tandem_data::text::TextConfig;
 use tandem_insight::myxtts::{convert, is_myxtts};
+use tandem_text::TextConfig;
 use tandem_units::Hint;
 
 /// The configuration tables that do not depend on Burn. A test of the program reads the complete

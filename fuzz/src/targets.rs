@@ -10,9 +10,10 @@ mod config;
 
 use std::fs;
 use std::sync::LazyLock;
-use tandem_data::audio::{AudioConfig, Decoder};
-use tandem_data::cache::{Cache, EntryBuffer, Fingerprint, Found};
+use tandem_audio::{AudioConfig, Decoder};
+use tandem_data::cache::{Cache, EntryBuffer, Found};
 use tandem_data::corpus::{Corpus, CorpusConfig};
+use tandem_disk::Fingerprint;
 use tandem_telemetry::Rules;
 use tandem_telemetry::reader::RunRecord;
 use tandem_telemetry::report::Report;

@@ -10,6 +10,7 @@ use crate::service::{Ending, Service};
 use crate::shared::{Pending, Shared};
 use crate::transport::{Call, Reply, Transport};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
@@ -20,10 +21,10 @@ const FINISH_LIMIT: Duration = Duration::from_secs(10);
 
 #[derive(Clone, Debug)]
 pub struct ClusterOptions {
-    /// A rank that gives no sign of life for this long is lost (`--rank-timeout`).
+    /// A rank that sends no heartbeat for this long is lost (`--rank-timeout`).
     pub silence_limit: Duration,
-    /// How long a failed rank waits for rank 0 to save a checkpoint.
-    pub farewell_limit: Duration,
+    /// How long a failed rank waits for rank 0, which saves a checkpoint, when it sees no progress there.
+    pub goodbye_limit: Duration,
     /// Name and version of the program, equal on all ranks.
     pub program: String,
 }
@@ -32,7 +33,7 @@ impl Default for ClusterOptions {
     fn default() -> ClusterOptions {
         ClusterOptions {
             silence_limit: Duration::from_secs(12),
-            farewell_limit: Duration::from_secs(15),
+            goodbye_limit: Duration::from_secs(60),
             program: String::new(),
         }
     }
@@ -50,7 +51,49 @@ struct Inner {
     ranks: usize,
     warning: Option<String>,
     identities: Vec<Identity>,
+    /// The last step that the ranks agreed on.
+    last_step: AtomicU64,
 }
+
+/// What an agreement is about. Ranks that agree on different things are out of step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Topic {
+    /// Whether and how step `step` is done.
+    Step { step: u64 },
+    /// A comparison at the start.
+    Comparison,
+    /// All ranks are at the same place.
+    Barrier,
+    /// The job ended well.
+    Finish,
+}
+
+impl Topic {
+    fn code(self) -> f64 {
+        match self {
+            Topic::Step { .. } => 1.0,
+            Topic::Comparison => 2.0,
+            Topic::Barrier => 3.0,
+            Topic::Finish => 4.0,
+        }
+    }
+
+    /// For messages, from the two numbers that travel.
+    fn describe(code: f64, step: f64) -> String {
+        match code as u8 {
+            1 => format!("before step {step}"),
+            2 => "in a comparison at the start".into(),
+            3 => format!("in a barrier after the agreement on step {step}"),
+            4 => format!("at the end of the job, after the agreement on step {step}"),
+            _ => "in an agreement of another program".into(),
+        }
+    }
+}
+
+/// Numbers that a rank brings to an agreement.
+pub const AGREED_VALUES: usize = 12;
+/// And what comes before them: topic and step.
+const AGREEMENT: usize = 2 + AGREED_VALUES;
 
 /// A sum that is under way.
 #[must_use = "every rank must take part in every sum"]
@@ -113,7 +156,8 @@ impl Cluster {
             .map_err(|error| ClusterError::Start { why: error.to_string() })?;
         let (shared, rank, ranks, warning) =
             told.recv().map_err(|_| ClusterError::ThreadEnded)??;
-        let inner = Inner { shared, handle, rank, ranks, warning, identities: Vec::new() };
+        let (identities, last_step) = (Vec::new(), AtomicU64::new(0));
+        let inner = Inner { shared, handle, rank, ranks, warning, identities, last_step };
         Cluster(Arc::new(inner)).identified(&program)
     }
 
@@ -126,7 +170,8 @@ impl Cluster {
         self.0.shared.identify(identities.clone());
         let Inner { shared, handle, rank, ranks, warning, .. } = &*self.0;
         let (shared, handle, warning) = (shared.clone(), handle.clone(), warning.clone());
-        let inner = Inner { shared, handle, rank: *rank, ranks: *ranks, warning, identities };
+        let (rank, ranks, last_step) = (*rank, *ranks, AtomicU64::new(0));
+        let inner = Inner { shared, handle, rank, ranks, warning, identities, last_step };
         let cluster = Cluster(Arc::new(inner));
         let programs = cluster.identities().iter().map(|known| known.program.as_str());
         cluster.compare(programs, "another version of the program")?;
@@ -214,9 +259,45 @@ impl Cluster {
         self.0.shared.complete_calls();
     }
 
+    /// The values of every rank, on every rank. Fails on all ranks where one of them is at another topic or step. All
+    /// agreements have the same size, so that ranks which are out of step still understand each other.
+    pub fn agree(
+        &self,
+        topic: Topic,
+        values: [f64; AGREED_VALUES],
+    ) -> Result<Vec<[f64; AGREED_VALUES]>, ClusterError> {
+        if let Topic::Step { step } = topic {
+            self.0.last_step.store(step, Ordering::Relaxed);
+        }
+        let mut told = vec![0.0; AGREEMENT * self.ranks()];
+        let own = &mut told[AGREEMENT * self.rank()..][..AGREEMENT];
+        own[0] = topic.code();
+        own[1] = self.0.last_step.load(Ordering::Relaxed) as f64;
+        own[2..].copy_from_slice(&values);
+        let all = self.sum_f64(told)?;
+        let all: Vec<&[f64]> = all.chunks_exact(AGREEMENT).collect();
+        if let Some(rank) = all.iter().position(|told| told[..2] != all[0][..2]) {
+            let place = |rank: usize| Topic::describe(all[rank][0], all[rank][1]);
+            let (host, there, first) = (self.host(rank).to_string(), place(rank), place(0));
+            return Err(ClusterError::OutOfStep { rank, host, there, first });
+        }
+        let values = |told: &&[f64]| {
+            let mut values = [0.0; AGREED_VALUES];
+            values.copy_from_slice(&told[2..]);
+            values
+        };
+        Ok(all.iter().map(values).collect())
+    }
+
     /// Returns when all ranks have called it.
     pub fn barrier(&self) -> Result<(), ClusterError> {
-        self.sum_f64(vec![1.0]).map(drop)
+        self.agree(Topic::Barrier, [0.0; AGREED_VALUES]).map(drop)
+    }
+
+    /// What a rank that failed watches while it waits for rank 0: a counter that this rank raises when it makes
+    /// progress.
+    pub fn show_progress(&self, counter: Arc<AtomicU64>) {
+        self.0.shared.show_progress(counter);
     }
 
     /// The bytes of one rank, on every rank. What the other ranks pass does not matter.
@@ -245,6 +326,7 @@ impl Cluster {
 
     /// Fails on every rank if one of them has another value than rank 0.
     pub fn check_equal(&self, value: &str, what: &'static str) -> Result<(), ClusterError> {
+        self.agree(Topic::Comparison, [0.0; AGREED_VALUES])?;
         let all = self.gather(value.as_bytes().to_vec())?;
         let all: Vec<_> = all.iter().map(|bytes| String::from_utf8_lossy(bytes)).collect();
         self.compare(all.iter().map(|text| &**text), what)
@@ -276,7 +358,7 @@ impl Cluster {
 
     /// The job ended well on this rank. Waits for the others.
     pub fn finish(&self) -> Result<(), ClusterError> {
-        self.barrier()?;
+        self.agree(Topic::Finish, [0.0; AGREED_VALUES])?;
         let (done, ended) = sync_channel(1);
         self.0.shared.end(Ending::Finish { done });
         // The work is done: a library that does not end is left behind.

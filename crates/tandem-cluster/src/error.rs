@@ -16,6 +16,9 @@ pub enum ClusterError {
     /// Ranks that must be equal are not.
     #[error("rank {rank} on host {host} has {what} than rank 0")]
     Differs { rank: usize, host: String, what: &'static str },
+    /// Ranks that do different things at the same time: a fault of the program.
+    #[error("rank {rank} on host {host} is {there}, but rank 0 is {first}")]
+    OutOfStep { rank: usize, host: String, there: String, first: String },
     /// MPI knows fewer ranks than the launcher started.
     #[error("{launcher} started {started} ranks, but MPI sees {seen}")]
     NotConnected { launcher: &'static str, started: usize, seen: usize },
@@ -45,6 +48,11 @@ impl Hint for ClusterError {
             Self::Stopped { .. } => "the message of that rank says why".into(),
             Self::Differs { .. } => {
                 "start all ranks with the same program, flags, configuration file and corpus".into()
+            }
+            Self::OutOfStep { .. } => {
+                "this is a fault of the program, please report it; add `--resume` to continue from the \
+                 newest checkpoint"
+                    .into()
             }
             Self::NotConnected { .. } => {
                 "use the `mpirun` of the MPI library that this program was built with; with Slurm: \

@@ -15,13 +15,13 @@ mod mpi_transport; // 3. MPI
 mod exchange; // 3. the sum of two ranks
 #[cfg(any(feature = "mpi", test))]
 mod shared_memory; // 3. its messages on one machine
-mod note; // 4. small messages: signs of life, failures
+mod message; // 4. small messages: heartbeats, failures
 mod watch; // 5. which rank has been silent for too long
 mod service; // 6. the calls under way, and what becomes of them
 mod shared; // 7. which thread makes the calls
 pub mod cluster; // 8. the handle that everybody else uses
 pub mod error; // what can fail, with a hint
 
-pub use cluster::{Cluster, ClusterOptions, PendingSum};
+pub use cluster::{AGREED_VALUES, Cluster, ClusterOptions, PendingSum, Topic};
 pub use error::ClusterError;
 pub use launch::Launch;

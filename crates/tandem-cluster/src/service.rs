@@ -1,16 +1,18 @@
-//! The calls of a rank that are under way, and the signs of life of all ranks.
+//! The calls of a rank that are under way, and the heartbeats of all ranks.
 //!
 //! In: [`Call`]s. Out: replies, or one error for all of them. Nothing here waits: one thread at a time takes turns
-//! ([`crate::shared`]), and each turn polls the calls, sends and receives signs of life, and gives up when a rank is
+//! ([`crate::shared`]), and each turn polls the calls, sends and receives heartbeats, and gives up when a rank is
 //! lost. A call that was given up is never touched again: its memory stays with the transport until the process ends.
 
 use crate::cluster::ClusterOptions;
 use crate::error::ClusterError;
 use crate::identity::Identity;
-use crate::note::Note;
+use crate::message::Message;
 use crate::transport::{Call, CallId, Delivered, Reply, Transport, TransportError};
 use crate::watch::Watch;
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::SyncSender;
 use std::time::{Duration, Instant};
 
@@ -21,7 +23,9 @@ const SIGN_EVERY: Duration = Duration::from_millis(500);
 const SPIN: Duration = Duration::from_millis(2);
 const POLL_EVERY: Duration = Duration::from_micros(100);
 /// The longest that the end of a failed rank waits for notes to leave.
-const FAREWELL: Duration = Duration::from_secs(1);
+const GOODBYE: Duration = Duration::from_secs(1);
+/// The longest that a failed rank waits for rank 0, whatever progress that makes.
+const LONGEST_GOODBYE: Duration = Duration::from_secs(30 * 60);
 
 pub(crate) type ReplySender = SyncSender<Result<Reply, ClusterError>>;
 
@@ -43,8 +47,12 @@ pub(crate) struct Service {
     broken: Vec<ReplySender>,
     fault: Option<(TransportError, Instant)>,
     failed: Option<ClusterError>,
-    outbox: BTreeMap<usize, VecDeque<Note>>,
+    outbox: BTreeMap<usize, VecDeque<Message>>,
     released: bool,
+    /// Raised by this process while it makes progress.
+    pub(crate) own_progress: Arc<AtomicU64>,
+    /// The progress of rank 0, and when it was last seen to rise.
+    root_progress: (u64, Instant),
     /// What the thread of the service does next.
     pub(crate) ending: Option<Ending>,
     /// No call is possible any more.
@@ -70,6 +78,8 @@ impl Service {
             fault: None,
             failed: None,
             released: false,
+            own_progress: Arc::default(),
+            root_progress: (0, Instant::now()),
             ending: None,
             ended: false,
             looked: Instant::now(),
@@ -175,22 +185,29 @@ impl Service {
     fn take_notes(&mut self) {
         while let Ok(Some((sender, bytes))) = self.transport.take_note() {
             self.watch.heard(sender);
-            match Note::decode(&bytes) {
-                Some(Note::Stopped { rank, why }) => self.peer_stopped(rank, why),
-                Some(Note::Lost { rank, why }) if rank == self.transport.rank() => {
+            match Message::decode(&bytes) {
+                Some(Message::Stopped { rank, why }) => self.peer_stopped(rank, why),
+                Some(Message::Lost { rank, why }) if rank == self.transport.rank() => {
                     self.fail(ClusterError::GivenUp { rank, why });
                 }
-                Some(Note::Lost { rank, why }) => self.give_up(rank, why),
-                Some(Note::Released) => self.released = true,
-                Some(Note::Alive) | None => {}
+                Some(Message::Lost { rank, why }) => self.give_up(rank, why),
+                Some(Message::Released) => self.released = true,
+                Some(Message::Alive { progress }) if sender == 0 => {
+                    if progress > self.root_progress.0 {
+                        self.root_progress = (progress, Instant::now());
+                    }
+                }
+                Some(Message::Alive { .. }) | None => {}
             }
         }
     }
 
     fn send_notes(&mut self) {
         let sign_due = self.signed.is_none_or(|at| at.elapsed() >= SIGN_EVERY);
+        let progress = self.own_progress.load(Ordering::Relaxed);
         for (&peer, notes) in &mut self.outbox {
-            let note = notes.front().cloned().or(sign_due.then_some(Note::Alive));
+            let sign = sign_due.then_some(Message::Alive { progress });
+            let note = notes.front().cloned().or(sign);
             let Some(note) = note else { continue };
             // A network that does not take it shows by the silence of the other side.
             let sent = self.transport.send_note(peer, &note.encode());
@@ -205,18 +222,18 @@ impl Service {
 
     fn give_up(&mut self, rank: usize, why: String) {
         let host = self.host(rank);
-        self.tell_all(&Note::Lost { rank, why: why.clone() });
+        self.tell_all(&Message::Lost { rank, why: why.clone() });
         self.fail(ClusterError::Lost { rank, host, why });
     }
 
     fn peer_stopped(&mut self, rank: usize, why: String) {
         let host = self.host(rank);
-        self.tell_all(&Note::Stopped { rank, why: why.clone() });
+        self.tell_all(&Message::Stopped { rank, why: why.clone() });
         self.fail(ClusterError::Stopped { rank, host, why });
     }
 
     /// Rank 0 passes on what it learned; the others have nobody to tell.
-    fn tell_all(&mut self, note: &Note) {
+    fn tell_all(&mut self, note: &Message) {
         if self.transport.rank() == 0 && self.failed.is_none() {
             self.outbox.values_mut().for_each(|notes| notes.push_back(note.clone()));
         }
@@ -261,13 +278,13 @@ impl Service {
     pub(crate) fn stop(&mut self, why: &str) {
         let rank = self.transport.rank();
         if self.failed.is_none() {
-            let note = Note::stopped(rank, why);
+            let note = Message::stopped(rank, why);
             self.outbox.values_mut().for_each(|notes| notes.push_back(note.clone()));
             let (host, why) = (self.host(rank), why.to_string());
             self.fail(ClusterError::Stopped { rank, host, why });
         }
         if rank == 0 {
-            self.outbox.values_mut().for_each(|notes| notes.push_back(Note::Released));
+            self.outbox.values_mut().for_each(|notes| notes.push_back(Message::Released));
         }
     }
 
@@ -283,8 +300,12 @@ impl Service {
     pub(crate) fn may_leave(&self, waited: Duration) -> bool {
         let sent = self.outbox.values().all(VecDeque::is_empty);
         match self.transport.rank() {
-            0 => sent || waited > FAREWELL,
-            _ => self.released || waited > self.options.farewell_limit,
+            0 => sent || waited > GOODBYE,
+            _ => {
+                let unseen = waited.min(self.root_progress.1.elapsed());
+                let given_up = unseen > self.options.goodbye_limit || waited > LONGEST_GOODBYE;
+                self.released || given_up
+            }
         }
     }
 }

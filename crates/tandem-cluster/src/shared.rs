@@ -2,13 +2,13 @@
 //!
 //! In: calls of any thread. Out: replies. A thread that waits takes the turns of the [`Service`] itself: nobody needs
 //! to be woken, and where each rank has one core, the rank keeps to it. While nobody waits, the communication thread
-//! takes turns: it carries on what was started, and gives signs of life. One thread at a time has the service.
+//! takes turns: it carries on what was started, and sends heartbeats. One thread at a time has the service.
 
 use crate::error::ClusterError;
 use crate::identity::Identity;
 use crate::service::{Ending, LOOK_EVERY, Service};
 use crate::transport::{Call, Reply};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
@@ -96,6 +96,10 @@ impl Shared {
         self.with(|service| service.identify(identities));
     }
 
+    pub(crate) fn show_progress(&self, counter: Arc<AtomicU64>) {
+        self.with(|service| service.own_progress = counter);
+    }
+
     pub(crate) fn end(&self, ending: Ending) {
         self.with(|service| service.end_by(ending));
         self.wake();
@@ -157,7 +161,7 @@ impl Shared {
                 service = self.lock();
             }
             self.left.store(false, Ordering::SeqCst);
-            // Signs of life.
+            // Heartbeats.
             if !self.is_wanted() && service.is_idle() {
                 service.turn();
             }

@@ -32,7 +32,7 @@ impl Watch {
         Watch { limit, now: Duration::ZERO, looked: None, peers: watched.map(peer).collect() }
     }
 
-    /// The ranks to send signs of life to.
+    /// The ranks to send heartbeats to.
     pub(crate) fn peers(&self) -> Vec<usize> {
         self.peers.iter().map(|peer| peer.rank).collect()
     }
@@ -60,7 +60,7 @@ impl Watch {
                 return Some((peer.rank, "its process ended".to_string()));
             }
             let silent = self.now - peer.heard;
-            let why = || format!("no sign of life for {:.0} s", silent.as_secs_f64());
+            let why = || format!("no heartbeat for {:.0} s", silent.as_secs_f64());
             (silent > self.limit).then(|| (peer.rank, why()))
         })
     }
@@ -88,7 +88,7 @@ mod tests {
             watch.heard(1);
         }
         let lost = watch.look(start + seconds(6));
-        assert_eq!(lost, Some((2, "no sign of life for 6 s".to_string())));
+        assert_eq!(lost, Some((2, "no heartbeat for 6 s".to_string())));
     }
 
     #[test]

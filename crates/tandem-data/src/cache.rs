@@ -15,7 +15,7 @@
 //!     checked                      which text segments the last start verified
 //! ```
 
-pub mod fingerprint; // 1. content hashes and file stamps
+pub mod stamp; // 1. size, time and inode of a file
 pub mod location; // 2. which directory holds the cache
 pub mod segment; // 3. append-only files of entries with checksums
 mod verified; // entries that need no second check in this process
@@ -29,10 +29,10 @@ pub mod store; // 8. reads the current state
 
 pub use draft::{Draft, LeftText, Leftovers, NewRow};
 pub use entry_buffer::EntryBuffer;
-pub use fingerprint::{Fingerprint, Stamp};
 pub use index::{Meta, RowBuffer};
 pub use location::CacheLocation;
 pub use record::{Record, RowState};
 pub use segment::EntryLocation;
+pub use stamp::Stamp;
 pub use store::{Cache, Found, FoundRow, Row};
 pub use text_entry::CachedText;

@@ -1,28 +1,34 @@
-//! Reads a corpus in LJSpeech layout into a list of utterances.
+//! Reads a corpus in any of the known layouts into a list of utterances.
 //!
-//! In: a directory with `metadata.csv` and `wavs/` (or the manifest itself). Out: [`Corpus`],
+//! In: a directory, such as one with `metadata.csv` and `wavs/`, or its manifest. Out: [`Corpus`],
 //! with one [`Utterance`] per usable row and one [`RejectedRow`] per other row. Opens no
 //! recording, changes no text, and never leaves the corpus directory and its linked folders.
-//! Next on the path: [`crate::text`] for the texts, [`crate::audio`] for the recordings.
+//! Next on the path: `tandem-text` for the texts, `tandem-audio` for the recordings.
 
 mod lines; // bytes to lines, with a limit on their length
+mod encoding; // what a manifest is that is not UTF-8
 mod columns; // the role of each column
-mod layout; // where manifests are, and similar names
+mod layout; // LJSpeech, VCTK, ...: how each is recognised and read
+mod rows; // rows of the layouts without columns
 mod recordings; // ids to files, inside the corpus only
+mod outside; // absolute paths of manifests that have such
 mod manifest; // manifests to rows
 mod split; // which rows are held out
 mod rejected; // why a row is rejected
 
+pub use layout::Layout;
 pub use manifest::{CorpusRow, CorpusRows};
 pub use rejected::{RejectReason, RejectedRow};
 
 use crate::DataError;
+use crate::cache::Stamp;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use tandem_units::Seed;
 
 /// Incremented when a manifest is interpreted differently than before: old caches are then rebuilt.
-pub const CORPUS_VERSION: u32 = 2;
+pub const CORPUS_VERSION: u32 = 3;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -37,6 +43,13 @@ pub struct CorpusConfig {
     pub seed: Seed,
     /// Language of rows without one; by default it is detected from the text.
     pub default_language: Option<String>,
+    /// How the files are arranged; by default it is recognised.
+    // Left out of what is written where it is not set: the caches of earlier versions stay valid.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub layout: Option<Layout>,
+    /// A directory outside the corpus that absolute paths of a manifest may lead to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recordings_dir: Option<PathBuf>,
 }
 
 impl Default for CorpusConfig {
@@ -47,6 +60,8 @@ impl Default for CorpusConfig {
             eval_share: 0.05,
             seed: Seed::default(),
             default_language: None,
+            layout: None,
+            recordings_dir: None,
         }
     }
 }
@@ -95,6 +110,31 @@ pub struct Utterance {
     /// The phonemes from their column.
     pub phonemes: Option<String>,
     pub split: Split,
+    /// The part of the recording that belongs to the text; none: all of it. Only [`Corpus::rows_with_parts`] gives rows
+    /// with a part.
+    #[serde(default)]
+    pub part: Option<Part>,
+}
+
+/// A part of a recording.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Part {
+    pub start: Duration,
+    /// None: to the end.
+    pub length: Option<Duration>,
+}
+
+/// What a corpus was recognised as.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LocatedCorpus {
+    /// The corpus directory, with symbolic links resolved.
+    pub root: PathBuf,
+    pub layout: Layout,
+    /// The files that hold the rows, then those that add to them, relative to the root. A folder stands for all text
+    /// files in it.
+    pub files: Vec<PathBuf>,
+    /// The layout in one clause: its name, its columns, and what was decided by content.
+    pub description: String,
 }
 
 /// Whether a row is for training or validation.
@@ -134,13 +174,31 @@ impl Corpus {
     /// The same rows one after the other, without a list of them in memory.
     pub fn rows(root: &Path, config: &CorpusConfig) -> Result<CorpusRows, DataError> {
         check(config)?;
-        CorpusRows::open(layout::find(root)?, config)
+        CorpusRows::open(layout::find(root, config)?, config, manifest::Parts::Rejected)
     }
 
-    /// The root of a corpus and its manifests, relative to the root; reads no manifest.
-    pub fn locate(path: &Path) -> Result<(PathBuf, Vec<PathBuf>), DataError> {
-        let files = layout::find(path)?;
-        Ok((files.root, files.sources.into_iter().map(|source| source.file).collect()))
+    /// The same with rows that are a part of a longer recording.
+    pub fn rows_with_parts(root: &Path, config: &CorpusConfig) -> Result<CorpusRows, DataError> {
+        check(config)?;
+        CorpusRows::open(layout::find(root, config)?, config, manifest::Parts::Given)
+    }
+
+    /// The layout, the root and the files of a corpus; reads the first lines of a manifest only.
+    pub fn locate(path: &Path, config: &CorpusConfig) -> Result<LocatedCorpus, DataError> {
+        check(config)?;
+        let found = layout::find(path, config)?;
+        let (layout, description) = manifest::describe(&found, config)?;
+        let sources = found.sources.into_iter().map(|source| source.file);
+        let files = sources.chain(found.companions).collect();
+        Ok(LocatedCorpus { root: found.root, layout, files, description })
+    }
+
+    /// The stamp of a file of [`LocatedCorpus::files`]; of a folder, that of all text files in it.
+    pub fn stamp(file: &Path) -> Result<Stamp, DataError> {
+        match file.is_dir() {
+            true => layout::walk::stamp_of_texts(file),
+            false => Stamp::of(file),
+        }
     }
 
     pub fn audio_path(&self, utterance: &Utterance) -> PathBuf {
@@ -180,6 +238,13 @@ fn check(config: &CorpusConfig) -> Result<(), DataError> {
             expected: "a number from 0 to below 1",
         });
     }
+    if let Some(outside) = config.recordings_dir.as_deref().filter(|outside| !outside.is_dir()) {
+        return Err(DataError::CorpusSetting {
+            key: "recordings_dir",
+            value: format!("`{}`", outside.display()),
+            expected: "a directory",
+        });
+    }
     if config.separator.is_alphanumeric() || matches!(config.separator, '\n' | '\r') {
         return Err(DataError::CorpusSetting {
             key: "separator",
@@ -192,3 +257,5 @@ fn check(config: &CorpusConfig) -> Result<(), DataError> {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod layout_tests;

@@ -24,7 +24,7 @@ pub enum DataError {
     },
     #[error("manifest `{}` has no rows", manifest.display())]
     ManifestEmpty { manifest: PathBuf },
-    #[error("manifest `{}` is not UTF-8 text but {found}", manifest.display())]
+    #[error("manifest `{}` is not UTF-8 text but probably {found}", manifest.display())]
     ManifestEncoding {
         manifest: PathBuf,
         /// The encoding that it seems to have.
@@ -43,6 +43,18 @@ pub enum DataError {
         /// A separator that would fit every sampled line.
         likely: Option<char>,
     },
+    #[error("the first line of `{}` names no `file_name` and text", manifest.display())]
+    ManifestHeader { manifest: PathBuf },
+    /// A layout that is recognised and not read.
+    #[error("`{}` has {what}", root.display())]
+    LayoutUnsupported {
+        root: PathBuf,
+        what: String,
+        /// What to do, as one clause.
+        fix: String,
+    },
+    #[error("the lines of manifest `{}` end in a carriage return alone", manifest.display())]
+    ManifestLineEnds { manifest: PathBuf },
     /// No folder of recordings, and no recording in the corpus directory either.
     #[error("`{}` holds no recordings (looked for {})", root.display(), quoted(looked_for))]
     RecordingsMissing {
@@ -84,11 +96,15 @@ impl Hint for DataError {
     fn hint(&self) -> Option<String> {
         match self {
             Self::CorpusMissing { near, .. } if near.is_empty() => Some(
-                "name a directory in LJSpeech layout, or `demo` for the built-in corpus".into(),
+                "name a corpus directory, or `demo` for the built-in corpus".into(),
             ),
             Self::CorpusMissing { near, .. } => Some(format!("did you mean {}?", quoted(near))),
             Self::ManifestMissing { near, .. } if near.is_empty() => {
-                Some("write `metadata.csv` with lines of `id|text`, one for each recording".into())
+                Some(
+                "write `metadata.csv` with lines of `id|text`, one for each recording, or name a directory in another \
+                 known layout (docs/data.md)"
+                    .into(),
+            )
             }
             Self::ManifestMissing { near, .. } => Some(format!(
                 "if {} is the manifest, name that file instead of the directory",
@@ -97,15 +113,27 @@ impl Hint for DataError {
             Self::ManifestEmpty { .. } => {
                 Some("write one line of `id|text` for each recording".into())
             }
-            Self::ManifestEncoding { manifest, .. } => Some(format!(
-                "save it as UTF-8, for example: iconv -f ENCODING -t UTF-8 {} > new.csv",
+            Self::ManifestEncoding { manifest, found } => Some(format!(
+                "save it as UTF-8, for example: iconv -f {found} -t UTF-8 {} > new.csv",
                 manifest.display()
             )),
+            Self::ManifestLineEnds { manifest } => Some(format!(
+                "convert it: tr '\\r' '\\n' < {} > new.csv, and put new.csv in its place",
+                manifest.display()
+            )),
+            Self::ManifestHeader { .. } => {
+                Some("write a first line such as `file_name,text`, or name the layout with `--layout`".into())
+            }
+            Self::LayoutUnsupported { fix, .. } => Some(fix.clone()),
             Self::ManifestColumns { likely: Some(likely), .. } => {
-                Some(format!("set `corpus.separator` to {likely:?}: it fits every line looked at"))
+                let typed = if *likely == '\t' { "tab".into() } else { format!("'{likely}'") };
+                Some(format!(
+                    "type `--separator {typed}` (key `corpus.separator = {:?}`): it fits the lines looked at",
+                    likely.to_string()
+                ))
             }
             Self::ManifestColumns { .. } => Some(
-                "set `corpus.separator` if columns are not split by it, or add a header line \
+                "type `--separator CHAR` (key `corpus.separator`) if columns are not split by it, or add a header line \
                  that names the columns (id, text, normalised, speaker, language)"
                     .into(),
             ),
@@ -123,7 +151,12 @@ impl Hint for DataError {
                 quoted(near)
             )),
             Self::CorpusSetting { key, .. } => {
-                Some(format!("correct `corpus.{key}`, or leave it out for the default"))
+                let typed = match *key {
+                    "separator" => "`--separator`, or ",
+                    "recordings_dir" => "`--recordings-dir`, or ",
+                    _ => "",
+                };
+                Some(format!("correct {typed}`corpus.{key}`, or leave it out for the default"))
             }
             Self::Read { source, .. } if is_missing(source) => {
                 Some("check the path for typing errors".into())
@@ -132,7 +165,10 @@ impl Hint for DataError {
                 Some("give yourself read permission, or run as the owner".into())
             }
             Self::Read { source, .. } if retry::gave_up(source) => Some(retry::HINT.into()),
-            Self::Read { .. } => None,
+            Self::Read { source, .. } if source.kind() == io::ErrorKind::IsADirectory => {
+                Some("name a file, not a directory".into())
+            }
+            Self::Read { .. } => Some("check the disk (`dmesg`) and the path".into()),
             Self::Write { source, .. } if is_full(source) => Some(
                 "free some disk space and run the same command again: finished work is not lost"
                     .into(),

@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 use std::collections::HashSet;
 use tandem_data::batch::{BatchConfig, BatchError, Batches, Lengths, Position, Unfit};
-use tandem_data::text::Transcript;
+use tandem_text::Transcript;
 use tandem_units::{Epoch, Seed};
 
 /// Lengths as in a speech corpus: mean near 400 frames, a long tail, spread by a hash.

@@ -11,7 +11,8 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use tandem_data::cache::{Cache, Fingerprint, Found, NewRow, Record, RowBuffer};
+use tandem_data::cache::{Cache, Found, NewRow, Record, RowBuffer};
+use tandem_disk::Fingerprint;
 use tandem_disk::{Access, AccessKind};
 
 #[test]

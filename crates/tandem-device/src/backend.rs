@@ -28,9 +28,9 @@ use std::collections::HashMap;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::{LazyLock, Mutex, PoisonError};
-use tandem_data::panic_guard::catch_panic;
 use tandem_telemetry::event::Kernels;
 use tandem_units::Bytes;
+use tandem_units::panic_guard::catch_panic;
 
 /// The oldest CUDA version whose driver has every function that is called. See `cudarc` in Cargo.toml.
 pub const OLDEST_CUDA: &str = "12.0";

@@ -8,6 +8,7 @@
 mod accounting;
 mod error;
 mod figures;
+mod free;
 mod phases;
 mod scratch;
 mod watch;
@@ -16,6 +17,7 @@ mod worst_batch;
 pub use accounting::{Charge, DeviceMemory, OwnerShare};
 pub use error::MemoryError;
 pub use figures::{MemoryFigures, figures_of};
+pub use free::{FreeMemory, MemorySource, free_host_memory};
 pub use phases::{Phase, PhaseWatch};
 pub use scratch::{tuner_scratch, tuner_scratch_of};
 pub use watch::{DATA_GROWTH, Growth, GrowthWatch, MODEL_GROWTH};

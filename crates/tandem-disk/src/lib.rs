@@ -15,11 +15,13 @@ pub mod power_loss; // 7. what a power cut may leave of a list of changes
 pub mod read; // 8. reads of the user's files
 pub mod retry; // 9. repeat a read after a transient error
 pub mod storage; // 10. what kind of storage a path is on
+pub mod fingerprint; // 11. content by its hash
 
 pub use directory::{
     create_dir, create_dir_all, remove_dir_all, remove_file, rename, sync_directory, write,
 };
 pub use file::File;
+pub use fingerprint::Fingerprint;
 pub use operation::Operation;
 pub use read::{Access, AccessKind, ReadFile};
 pub use retry::retry;

@@ -7,7 +7,7 @@ use crate::model::{OPSET, VoiceExport};
 use crate::reading::Reading;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use tandem_data::text::{SymbolId, SymbolTable};
+use tandem_text::{SymbolId, SymbolTable};
 
 #[derive(Serialize)]
 struct Description {

@@ -7,7 +7,7 @@ use crate::ExportError;
 use crate::graph::{Graph, Length, Value, body, int, ints};
 use crate::messages::element;
 use crate::spectrum::{Spectrum, UNSEEN};
-use tandem_data::audio::mel::{MelConfig, filterbank};
+use tandem_audio::mel::{MelConfig, filterbank};
 use tandem_model::vocoder::VocoderError;
 use tandem_model::vocoder::griffin_lim::phases::{
     self, FAINT_MAGNITUDE, FORGOTTEN, NEIGHBOURS, RANDOM_PHASES, RANDOM_STEP,

@@ -9,6 +9,7 @@ mod messages; // the part of the ONNX format that is written
 mod graph; // nodes, constants and values of a graph
 mod layers; // linear, norm, attention
 mod input_symbols; // ids of the caller to symbols of the voice
+mod espeak_rewrites; // symbols of espeak-ng to symbols of the voice
 mod acoustic; // symbols to mel frames
 mod spectrum; // short-time Fourier transforms
 mod neural; // mel frames to samples, with a trained vocoder
@@ -20,4 +21,4 @@ pub mod piper; // the JSON file of a Piper voice
 pub mod description; // the JSON file of an ONNX voice
 
 pub use error::ExportError;
-pub use model::{ExportedSpeaker, ExportedVocoder, NoiseSource, OPSET, VoiceExport};
+pub use model::{ExportedSpeaker, ExportedVocoder, InputNotation, NoiseSource, OPSET, VoiceExport};

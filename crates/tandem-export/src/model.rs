@@ -9,6 +9,7 @@
 
 use crate::ExportError;
 use crate::acoustic::{Acoustic, Controls, MOST_STEPS};
+use crate::espeak_rewrites::rewritten;
 use crate::graph::{Graph, Length, Value};
 use crate::input_symbols::input_symbols;
 use crate::layers::Weights;
@@ -17,7 +18,6 @@ use crate::reading::Reading;
 use crate::symbol_map::SymbolMap;
 use crate::{griffin_lim, neural};
 use prost::Message;
-use tandem_data::text::{Language, SymbolTable};
 use tandem_model::Device;
 use tandem_model::spectral_detail::{FIRST, deviations};
 use tandem_model::synthesis::mel::{MelSynthesizer, Reference};
@@ -26,6 +26,8 @@ use tandem_model::trained_voice::TrainedVoice;
 use tandem_model::vocoder::griffin_lim::GriffinLimConfig;
 use tandem_model::vocoder::neural::NeuralVocoder;
 use tandem_model::vocoder::samples_of;
+use tandem_text::espeak_symbols::{self, Rewrite};
+use tandem_text::{Language, SymbolSource, SymbolTable};
 
 /// The version of the operations in the graph. ONNX Runtime runs it since version 1.12.
 pub const OPSET: i64 = 17;
@@ -71,6 +73,16 @@ pub enum NoiseSource {
     Graph,
 }
 
+/// Whose symbols the graph reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InputNotation {
+    /// Those of the voice.
+    Voice,
+    /// Those that espeak-ng writes, where the voice reads built-in phonemes: the graph rewrites them. It reads the
+    /// voice's own symbols, too.
+    Espeak,
+}
+
 /// What is exported.
 #[derive(Debug)]
 pub struct VoiceExport<'a> {
@@ -83,11 +95,24 @@ pub struct VoiceExport<'a> {
     /// Steps of the flow.
     pub steps: usize,
     pub noise: NoiseSource,
+    pub notation: InputNotation,
 }
 
 impl VoiceExport<'_> {
-    /// Which ids the graph joins to one symbol.
-    fn symbol_map(&self) -> SymbolMap {
+    /// How the graph rewrites its input. A program runs espeak-ng in one language, that of the first speaker.
+    pub fn rewrites(&self) -> Vec<Rewrite> {
+        let Some(first) = self.speakers.first() else { return Vec::new() };
+        let source = self.trained.document.text.pronunciation.source(first.language);
+        match (self.notation, source) {
+            (InputNotation::Espeak, Ok(SymbolSource::BuiltIn)) => {
+                espeak_symbols::rules(first.language)
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Which ids code points have, and which the graph joins to one symbol.
+    pub(crate) fn symbol_map(&self) -> SymbolMap {
         let (table, document) = (SymbolTable::standard(), &self.trained.document);
         let languages: Vec<Language> = self.speakers.iter().map(|one| one.language).collect();
         let readings = languages.iter().map(|&language| Reading::of(document, language));
@@ -95,6 +120,7 @@ impl VoiceExport<'_> {
             Ok(Reading::Characters) => {
                 SymbolMap::of_characters(&table, &languages, document.text.diacritics)
             }
+            _ if !self.rewrites().is_empty() => SymbolMap::of_espeak(&table),
             _ => SymbolMap::of_symbols(&table),
         }
     }
@@ -173,6 +199,7 @@ impl VoiceExport<'_> {
             )
         });
         let symbols = input_symbols(graph, &ids, &lengths, &self.symbol_map());
+        let symbols = rewritten(graph, symbols, &self.rewrites(), &SymbolTable::standard());
         let controls = Controls {
             condition,
             temperature: scales.slice(0, 0, 1),

@@ -2,15 +2,14 @@
 //!
 //! In: a [`VoiceExport`]. Out: JSON in the form that `piper-tts` (1.2 and later) reads. A voice of characters has phoneme
 //! type `text`: Piper looks up each code point of the text. A voice of phonemes has phoneme type `espeak`: Piper runs its
-//! own espeak-ng and looks up each code point of the IPA.
+//! own espeak-ng and looks up each code point of the IPA; the graph rewrites it where the voice reads built-in phonemes.
 
 use crate::ExportError;
 use crate::model::{OPSET, VoiceExport};
 use crate::reading::Reading;
-use crate::symbol_map::SymbolMap;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use tandem_data::text::{Language, SymbolTable};
+use tandem_text::{Language, SymbolTable};
 
 /// What Piper calls padding, begin and end of a text.
 const PAD: &str = "_";
@@ -24,16 +23,14 @@ pub fn config(
     temperature: f32,
 ) -> Result<String, ExportError> {
     let document = &export.trained.document;
-    let table = SymbolTable::standard();
     let languages: Vec<Language> = export.speakers.iter().map(|one| one.language).collect();
     let language = *languages.first().ok_or(ExportError::NoSpeaker)?;
     let readings = languages.iter().map(|&language| Reading::of(document, language));
-    let (phoneme_type, map) = match Reading::common(readings)? {
-        Reading::Characters => {
-            ("text", SymbolMap::of_characters(&table, &languages, document.text.diacritics))
-        }
-        Reading::Phonemes => ("espeak", SymbolMap::of_symbols(&table)),
+    let phoneme_type = match Reading::common(readings)? {
+        Reading::Characters => "text",
+        Reading::Phonemes => "espeak",
     };
+    let map = export.symbol_map();
     let speakers: BTreeMap<&str, usize> = match export.speakers.len() {
         1 => BTreeMap::new(),
         _ => export.speakers.iter().enumerate().map(|(id, one)| (one.name.as_str(), id)).collect(),

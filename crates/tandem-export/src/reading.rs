@@ -5,8 +5,8 @@
 
 use crate::ExportError;
 use serde::Serialize;
-use tandem_data::text::{Language, SymbolSource};
 use tandem_model::trained_voice::VoiceDocument;
+use tandem_text::{Language, SymbolSource};
 
 /// What one symbol represents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

@@ -6,7 +6,7 @@
 
 use crate::graph::{Graph, Value};
 use std::f64::consts::TAU;
-use tandem_data::audio::mel::{MelConfig, hann_window};
+use tandem_audio::mel::{MelConfig, hann_window};
 
 /// Samples whose squared windows add up to less are silent.
 pub const UNSEEN: f32 = 1e-6;

@@ -6,9 +6,7 @@
 //! other forms of a letter and other punctuation get the ids of what the front end would turn them into.
 
 use std::collections::BTreeMap;
-use tandem_data::text::{
-    DiacriticsPolicy, Language, Script, SymbolId, SymbolTable, fold, normalize,
-};
+use tandem_text::{DiacriticsPolicy, Language, Script, SymbolId, SymbolTable, fold, normalize};
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::{decompose_canonical, is_combining_mark};
 
@@ -87,6 +85,18 @@ impl SymbolMap {
                 map.pairs.push((letter, column, whole));
             }
         }
+        map
+    }
+
+    /// The map of a voice of phonemes in front of which a program runs espeak-ng. The graph rewrites its symbols, and joins
+    /// none: marks such as that of `n̩` decide what they are rewritten to.
+    pub fn of_espeak(table: &SymbolTable) -> SymbolMap {
+        let mut map = SymbolMap::of_symbols(table);
+        (map.marks, map.pairs) = (Vec::new(), Vec::new());
+        map.ids.retain(|_, ids| ids.iter().all(|&id| id < map.known as i64));
+        // Variants of phonemes have digits (`q1`), and joiners separate vowels. There is nothing to say.
+        let silent = ('0'..='9').chain(['\u{327}', '\u{200B}', '\u{200C}', '\u{200D}']);
+        map.ids.extend(silent.map(|c| (c, vec![0])));
         map
     }
 
@@ -214,6 +224,17 @@ mod tests {
         }
         assert!(map.pairs.iter().any(|pair| Some(pair.2) == id(&table, 'آ')));
         assert!(map.pairs.iter().any(|pair| Some(pair.2) == id(&table, 'ä')));
+    }
+
+    #[test]
+    fn everything_that_espeak_writes_has_an_id_and_variants_are_dropped() {
+        let table = SymbolTable::standard();
+        let map = SymbolMap::of_espeak(&table);
+        for symbol in tandem_text::espeak_symbols::ipa() {
+            assert_eq!(map.ids.get(&symbol), Some(&vec![id(&table, symbol).unwrap()]), "{symbol}");
+        }
+        assert_eq!(map.ids.get(&'1'), Some(&vec![0]));
+        assert_eq!((map.len(), map.pairs.len()), (table.len(), 0));
     }
 
     #[test]

@@ -22,7 +22,7 @@ pub struct Hosts {
 }
 
 impl Hosts {
-    /// `localhost`, `127.0.0.1` and `::1`.
+    /// `localhost`, `::1` and every address that begins with 127.
     pub fn loopback() -> Hosts {
         Hosts { any_address: false, names: Vec::new() }
     }
@@ -49,8 +49,8 @@ impl Hosts {
         let is_port = |port: &str| port.parse::<u16>().is_ok();
         let name = name.to_ascii_lowercase();
         port.is_some_and(is_port)
-            && (["localhost", "127.0.0.1", "::1"].contains(&&*name)
-                || (self.any_address && name.parse::<IpAddr>().is_ok())
+            && (name == "localhost"
+                || name.parse::<IpAddr>().is_ok_and(|ip| self.any_address || ip.is_loopback())
                 || self.names.contains(&name))
     }
 }
@@ -154,9 +154,14 @@ mod tests {
     #[test]
     fn only_requests_to_this_machine_are_answered() {
         let hosts = Hosts::loopback();
-        for host in
-            ["127.0.0.1:7878", "localhost:7878", "LOCALHOST", "[::1]:7878", "localhost:9000"]
-        {
+        for host in [
+            "127.0.0.1:7878",
+            "127.0.0.2:7878",
+            "localhost:7878",
+            "LOCALHOST",
+            "[::1]:7878",
+            "localhost:9000",
+        ] {
             check(&hosts, &[("host", host)], true);
         }
         for host in [

@@ -84,7 +84,7 @@ struct PrintedSteps {
 impl Lines {
     /// Whether the line is one of ours.
     fn add(&mut self, line: &str) -> bool {
-        if line.starts_with("voice: ") && line.contains("million parameters") {
+        if line.starts_with("voice: ") && line.contains(" parameters; batch ") {
             // A second run in the same file.
             let batch_size = line.split("; ").find_map(|part| part.strip_prefix("batch "));
             *self = Lines::default();

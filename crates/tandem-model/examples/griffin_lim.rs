@@ -5,8 +5,8 @@
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
-use tandem_data::audio::mel::{Mel, MelConfig, MelExtractor};
-use tandem_data::audio::{AudioConfig, Decoder, Sound};
+use tandem_audio::mel::{Mel, MelConfig, MelExtractor};
+use tandem_audio::{AudioConfig, Decoder, Sound};
 use tandem_model::metrics::frames::{MelFrames, mel_error};
 use tandem_model::vocoder::Vocoder;
 use tandem_model::vocoder::griffin_lim::{GriffinLim, GriffinLimConfig};

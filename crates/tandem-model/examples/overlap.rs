@@ -16,7 +16,7 @@ use tandem_device::backend::{BackendChoice, DeviceError, guarded, wait_for};
 use tandem_device::inventory::Inventory;
 use tandem_device::placement::{DeviceSettings, OpenDevices, Placement};
 use tandem_model::network::size::{ModelSize, VoiceConfig};
-use tandem_model::train_batch::{AlignedBatch, DeviceBatch};
+use tandem_model::train_batch::{AlignedBatch, UploadedBatch};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -34,13 +34,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     let devices = placement.open()?;
     let batch = full_batch();
     // Compiles and tunes kernels before the measurement.
-    drop(transfer(upload(&batch, &devices.data)?, &devices.model)?);
+    drop(upload(&batch, &devices.model)?.tensors());
     for device in [&devices.data, &devices.model] {
         drop((work(device), step(device)));
         wait_for(device, DOING)?;
     }
     calls(&devices, &batch)?;
-    while_copying(&devices, &upload(&batch, &devices.data)?)?;
+    while_copying(&devices, &batch)?;
     Ok(())
 }
 
@@ -56,31 +56,22 @@ fn calls(devices: &OpenDevices, batch: &AlignedBatch) -> Result<(), DeviceError>
         println!("work queued on the {name} device takes {:.0?}", from.elapsed());
     }
     println!("\n{:<50}{:>14}{:>14}", "call", "returns after", "done after");
-    line("upload to an idle data device", data, || upload(batch, data))?;
-    let queued = work(data);
-    line("upload behind queued work of the data device", data, || upload(batch, data))?;
-    drop(queued);
-    let there = upload(batch, data)?;
-    wait_for(data, DOING)?;
-    line("transfer, both idle", model, || transfer(there.clone(), model))?;
-    let queued = work(data);
-    line("transfer behind queued work of the data device", model, || {
-        transfer(there.clone(), model)
-    })?;
-    drop(queued);
+    line("noise and packing", model, || Ok(batch.pack()))?;
+    line("upload to an idle model device", model, || upload(batch, model))?;
     let queued = work(model);
-    line("transfer behind queued work of the model device", model, || {
-        transfer(there.clone(), model)
-    })?;
+    line("upload behind queued work of the model device", model, || upload(batch, model))?;
+    drop(queued);
+    let queued = work(data);
+    line("upload behind queued work of the data device", model, || upload(batch, model))?;
     drop(queued);
     Ok(())
 }
 
 /// Makes a call and waits for its target device.
-fn line(
+fn line<T>(
     name: &str,
     device: &Device,
-    call: impl FnOnce() -> Result<DeviceBatch, DeviceError>,
+    call: impl FnOnce() -> Result<T, DeviceError>,
 ) -> Result<(), DeviceError> {
     let from = Instant::now();
     let batch = call()?;
@@ -91,9 +82,9 @@ fn line(
     Ok(())
 }
 
-/// Whether small steps continue while another thread copies a batch after queued work. First with the
-/// queued work alone, which uses the same CPUs on software devices, then with both.
-fn while_copying(devices: &OpenDevices, batch: &DeviceBatch) -> Result<(), DeviceError> {
+/// Whether small steps continue while another thread uploads batches to the same device. First with queued work of the
+/// other device, which uses the same CPUs on software devices, then with batches.
+fn while_copying(devices: &OpenDevices, batch: &AlignedBatch) -> Result<(), DeviceError> {
     println!(
         "\n{:<34}{:>9}{:>7}{:>12}{:>13}",
         "steps of the model", "lasts", "steps", "longest", "longest call"
@@ -103,10 +94,10 @@ fn while_copying(devices: &OpenDevices, batch: &DeviceBatch) -> Result<(), Devic
         black_box(work(data));
         wait_for(data, DOING)
     })?;
-    steps_during("during a transfer after it", model, || {
-        let queued = work(data);
-        drop(transfer(batch.clone(), model)?);
-        drop(queued);
+    steps_during("during uploads of 20 batches", model, || {
+        for _ in 0..20 {
+            drop(upload(batch, model)?);
+        }
         Ok(())
     })
 }
@@ -157,12 +148,8 @@ fn full_batch() -> AlignedBatch {
     AlignedBatch::fullest(BatchShape { rows: 16, frames: 800, symbols: 200 }, &config, 256)
 }
 
-fn upload(batch: &AlignedBatch, device: &Device) -> Result<DeviceBatch, DeviceError> {
-    guarded("uploading a batch", || batch.to_device(device))
-}
-
-fn transfer(batch: DeviceBatch, device: &Device) -> Result<DeviceBatch, DeviceError> {
-    guarded("copying a batch to the model device", || batch.to_device(device))
+fn upload(batch: &AlignedBatch, device: &Device) -> Result<UploadedBatch, DeviceError> {
+    guarded("uploading a batch", || batch.pack().upload(device))
 }
 
 /// Queues long matrix products without waiting.

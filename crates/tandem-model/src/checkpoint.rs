@@ -39,10 +39,12 @@ pub use best::Best;
 pub use contents::{Contents, HostTensor, TensorSet, Values};
 pub use error::{Broken, CheckpointError, Fault};
 pub use manifest::FILE_NAME as MANIFEST;
-pub use read::{Loaded, Parts, find, load, load_best, load_newest};
+pub use read::{Loaded, Parts, find, find_usable, load, load_best, load_newest};
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 use store::local::LocalStore;
 use store::{CheckpointId, CheckpointStore};
@@ -81,6 +83,10 @@ pub struct Checkpoints {
     store: Box<dyn CheckpointStore>,
     keep: Keep,
     pinned: BTreeSet<u64>,
+    /// Which rows the scores of marks are measured on.
+    rows: Option<String>,
+    /// Raised with every write to a file.
+    progress: Arc<AtomicU64>,
 }
 
 /// A checkpoint that was written durably.
@@ -115,11 +121,17 @@ impl Checkpoints {
     }
 
     fn in_store(store: Box<dyn CheckpointStore>, keep: Keep) -> Checkpoints {
-        Checkpoints { store, keep, pinned: BTreeSet::new() }
+        let (pinned, progress) = (BTreeSet::new(), Arc::default());
+        Checkpoints { store, keep, pinned, rows: None, progress }
     }
 
     pub fn directory(&self) -> &Path {
         self.store.root()
+    }
+
+    /// A counter that every write to a file raises: others see whether a long save makes progress.
+    pub fn progress(&self) -> Arc<AtomicU64> {
+        self.progress.clone()
     }
 
     /// The paths of all checkpoints, oldest first, usable or damaged.
@@ -134,10 +146,10 @@ impl Checkpoints {
         let store = &*self.store;
         let revision = newest_of_step(store, contents.step)?.map_or(1, |id| id.revision + 1);
         let id = CheckpointId { step: contents.step, revision };
-        let bytes = write::write(store, id, contents)?;
+        let bytes = write::write(store, id, contents, &self.progress)?;
         // The mark comes before the removal of the former best one.
         if let Mark::Best { score } = mark {
-            best::mark_best(store, id, score)?;
+            best::mark_best(store, id, score, self.rows.clone())?;
         }
         let tidied = retention::tidy(store, id, self.keep, &self.pinned);
         Ok(Saved { path: id.path(store.root()), bytes, took: started.elapsed(), tidied })
@@ -160,8 +172,19 @@ impl Checkpoints {
         let Some(id) = newest_of_step(&*self.store, step)? else {
             return Ok(Marked::Gone);
         };
-        best::mark_best(&*self.store, id, score)?;
+        best::mark_best(&*self.store, id, score, self.rows.clone())?;
         Ok(Marked::Yes)
+    }
+
+    /// From now on, scores are measured on these rows. A mark stores that: scores of other rows cannot be compared.
+    pub fn set_rows(&mut self, rows: &str) {
+        self.rows = Some(rows.to_string());
+    }
+
+    /// The steps that were validated after the best one and were not better: stored with the mark, so that a resumed
+    /// run counts the same validations.
+    pub fn set_worse(&mut self, steps: BTreeSet<u64>) -> Result<(), CheckpointError> {
+        best::set_worse(&*self.store, steps)
     }
 
     /// The best checkpoint so far, or `None` if none is marked.

@@ -22,7 +22,7 @@ pub use sounds::SoundBatch;
 use crate::host_tensor::{floats, ints};
 use burn::tensor::{Device, Int, Tensor};
 use matrices::Matrices;
-use tandem_data::audio::mel::{MelConfig, MelError};
+use tandem_audio::mel::{MelConfig, MelError};
 use tandem_device::backend::{DeviceError, guarded};
 use tandem_units::{Bytes, Hint};
 

@@ -8,7 +8,7 @@ use crate::network::ops::on_cpu;
 use crate::network::voice::Losses;
 use crate::weights::gradients_of;
 use burn::module::Module;
-use burn::tensor::{Gradients, Tensor};
+use burn::tensor::{DType, Gradients, Tensor};
 use rayon::prelude::*;
 
 /// Gradients of a module, summed over utterances.
@@ -58,7 +58,7 @@ impl GradientSum {
     }
 
     /// One tensor for each weight, in the order of the module's fields; `None` where no gradient
-    /// flows.
+    /// flows. The gradient of one batch has the type of the weight that it was computed with, a sum of several has 32 bits.
     pub fn tensors(&self) -> &[Option<Tensor<1>>] {
         &self.tensors
     }
@@ -93,7 +93,7 @@ impl GradientSum {
         }
         let add = |(sum, new): (&mut Option<Tensor<1>>, Option<Tensor<1>>)| {
             *sum = match (sum.take(), new) {
-                (Some(sum), Some(new)) => Some(sum + new),
+                (Some(sum), Some(new)) => Some(sum.cast(DType::F32) + new.cast(DType::F32)),
                 (sum, new) => sum.or(new),
             };
         };

@@ -8,6 +8,7 @@
 
 use crate::gradients::GradientSum;
 use crate::host_tensor::ints;
+use crate::loss_scale::LossFactor;
 use crate::network::ops::{Lengths, on_cpu};
 use crate::network::voice::Voice;
 use crate::train_batch::DeviceBatch;
@@ -15,17 +16,23 @@ use crate::weights::{weights_of, with_weights};
 use burn::tensor::{Int, Tensor};
 use std::ops::Range;
 
-/// The gradients and losses of a batch. The losses are multiplied with `loss_scale` before the backward pass.
-pub fn batch_gradients(voice: &Voice, batch: &DeviceBatch, loss_scale: f32) -> GradientSum {
+/// The gradients and losses of a batch. The losses are multiplied with `factor` before the backward pass.
+pub fn batch_gradients(
+    voice: &Voice,
+    batch: &DeviceBatch,
+    factor: impl Into<LossFactor>,
+) -> GradientSum {
+    let factor = factor.into();
     if !on_cpu(&batch.mel) {
-        return gradients(voice, batch, loss_scale);
+        return gradients(voice, batch, factor);
     }
     match cut(batch.positions.real()) {
-        None => gradients(voice, batch, loss_scale),
+        None => gradients(voice, batch, factor),
         Some((first, second)) => {
             let micro = |rows: Range<usize>| {
                 let (voice, batch) = (with_own_graph(voice), batch.rows(rows));
-                move || gradients(&voice, &batch, loss_scale)
+                let factor = factor.clone();
+                move || gradients(&voice, &batch, factor)
             };
             let (mut first, second) = rayon::join(micro(first), micro(second));
             first.merge(second);
@@ -34,9 +41,9 @@ pub fn batch_gradients(voice: &Voice, batch: &DeviceBatch, loss_scale: f32) -> G
     }
 }
 
-fn gradients(voice: &Voice, batch: &DeviceBatch, loss_scale: f32) -> GradientSum {
+fn gradients(voice: &Voice, batch: &DeviceBatch, factor: LossFactor) -> GradientSum {
     let losses = voice.losses(batch);
-    let gradients = (losses.total() * loss_scale).backward();
+    let gradients = factor.times(losses.total()).backward();
     let mut sum = GradientSum::default();
     sum.add(voice, gradients, batch.utterances);
     sum.add_losses(losses.inner());

@@ -4,13 +4,16 @@
 //! with a non-finite gradient changes nothing. Nothing is read back from a GPU. Next: `tandem-train`'s
 //! step.
 
+#[cfg(feature = "any-gpu")]
 mod joined; // the state on a GPU
 
 use crate::gradients::GradientSum;
+use crate::loss_scale::{Gradients, LossScale};
 use crate::network::ops::adamw::{self, AdamW, Moments};
 use crate::weights::{Weight, weights_of, with_weights, without_values};
 use burn::module::Module;
-use burn::tensor::{Device, Tensor};
+use burn::tensor::{DType, Device, Tensor};
+#[cfg(feature = "any-gpu")]
 use joined::Joined;
 
 /// Settings of one step.
@@ -29,8 +32,6 @@ pub struct StepSettings {
     pub ema: f64,
     /// From 1.
     pub step: u64,
-    /// The factor that the losses were multiplied with.
-    pub loss_scale: f64,
 }
 
 /// The state of the optimizer: one entry per tensor, in the order of the module's fields.
@@ -38,7 +39,10 @@ pub struct StepSettings {
 pub struct Optimizer {
     slots: Vec<Slot>,
     /// On a GPU after the first step: the state of all weights that have a gradient.
+    #[cfg(feature = "any-gpu")]
     joined: Option<Joined>,
+    /// The factor of the losses; `None` for one.
+    loss_scale: Option<LossScale>,
 }
 
 #[derive(Clone, Debug)]
@@ -65,7 +69,28 @@ impl Optimizer {
             shape,
             moments: Some(Moments::new(&values)),
         });
-        Optimizer { slots: slots.collect(), joined: None }
+        Optimizer {
+            slots: slots.collect(),
+            #[cfg(feature = "any-gpu")]
+            joined: None,
+            loss_scale: None,
+        }
+    }
+
+    /// With a dynamic scale of the losses: they must be multiplied with [`Optimizer::loss_scale`]. A restored scale stays.
+    pub fn scaling_losses(mut self, device: &Device) -> Optimizer {
+        self.loss_scale.get_or_insert_with(|| LossScale::new(device));
+        self
+    }
+
+    /// Without a scale of the losses.
+    pub fn without_loss_scale(self) -> Optimizer {
+        Optimizer { loss_scale: None, ..self }
+    }
+
+    /// The factor that losses must be multiplied with.
+    pub fn loss_scale(&self) -> Option<&LossScale> {
+        self.loss_scale.as_ref()
     }
 
     /// [`Optimizer::step`] for a module that stays where it is.
@@ -75,11 +100,27 @@ impl Optimizer {
         gradients: GradientSum,
         settings: &StepSettings,
     ) -> StepResult {
+        self.step_both(module, None, gradients, settings)
+    }
+
+    /// [`Optimizer::step_in`] for a module whose gradients are those of its
+    /// [rounded copy](crate::weights::rounded_copy), which is written, too: on a GPU by the same kernel.
+    pub fn step_both<M: Module>(
+        &mut self,
+        module: &mut M,
+        rounded: Option<&mut M>,
+        gradients: GradientSum,
+        settings: &StepSettings,
+    ) -> StepResult {
         let stays = module.clone();
         let stays = if on_host(module) { without_values(stays) } else { stays };
         let moved = std::mem::replace(module, stays);
-        let (moved, result) = self.step(moved, gradients, settings);
+        let dtypes = rounded.as_ref().map(|copy| dtypes_of(*copy));
+        let (moved, copies, result) = self.step_all(moved, gradients, settings, dtypes.as_deref());
         *module = moved;
+        if let Some(rounded) = rounded {
+            *rounded = with_weights(rounded.clone(), copies);
+        }
         result
     }
 
@@ -90,16 +131,37 @@ impl Optimizer {
         gradients: GradientSum,
         settings: &StepSettings,
     ) -> (M, StepResult) {
-        let share = 1.0 / (gradients.utterances.max(1) as f64 * settings.loss_scale);
+        let (module, _, result) = self.step_all(module, gradients, settings, None);
+        (module, result)
+    }
+
+    /// Updates the weights; also returns copies of them in these types.
+    fn step_all<M: Module>(
+        &mut self,
+        module: M,
+        gradients: GradientSum,
+        settings: &StepSettings,
+        copies: Option<&[DType]>,
+    ) -> (M, Vec<Tensor<1>>, StepResult) {
+        let share = 1.0 / gradients.utterances.max(1) as f64;
         let weights: Vec<Tensor<1>> =
             weights_of(&module).into_iter().map(|weight| weight.values).collect();
-        let (module, (updated, norm)) = if on_host(&module) {
+        let (module, (updated, rounded, norm)) = if on_host(&module) {
             // Without a second reference, the weights are changed in place.
-            (without_values(module), self.step_on_host(weights, gradients, share, settings))
+            let module = without_values(module);
+            let (updated, norm) = self.step_on_host(weights, gradients, share, settings);
+            (module, (updated, Vec::new(), norm))
         } else {
-            (module, self.step_on_device(weights, gradients, share, settings))
+            let dtype = copies.and_then(|all| all.iter().copied().find(|one| *one != DType::F32));
+            (module, self.step_on_device(weights, gradients, share, settings, dtype))
         };
-        (with_weights(module, updated), StepResult { gradient_norm: norm })
+        let mut rounded = rounded.into_iter();
+        let copy = |(weight, dtype): (&Tensor<1>, &DType)| {
+            let written = rounded.next().flatten().filter(|written| written.dtype() == *dtype);
+            written.unwrap_or_else(|| weight.clone().cast(*dtype))
+        };
+        let copies = updated.iter().zip(copies.unwrap_or_default()).map(copy).collect();
+        (with_weights(module, updated), copies, StepResult { gradient_norm: norm })
     }
 
     /// In host memory the norm can be read at once, so one pass is enough.
@@ -110,39 +172,56 @@ impl Optimizer {
         share: f64,
         settings: &StepSettings,
     ) -> (Vec<Tensor<1>>, Tensor<1>) {
-        let squares: f64 = gradients.tensors().iter().flatten().map(adamw::sum_of_squares).sum();
+        let share = share / self.loss_scale.as_ref().map_or(1.0, |scale| f64::from(scale.read()));
+        let gradients: Vec<_> = gradients.into_tensors().into_iter().map(widened).collect();
+        let squares: f64 = gradients.iter().flatten().map(adamw::sum_of_squares).sum();
         let norm = squares.sqrt() * share;
+        let kind = if norm.is_finite() { Gradients::Finite } else { Gradients::NonFinite };
+        self.loss_scale = self.loss_scale.take().map(|scale| scale.after(kind));
         let device = weights[0].device();
         let as_tensor = Tensor::from_floats([norm as f32], &device);
         if !norm.is_finite() {
             return (weights, as_tensor);
         }
         let clip = if settings.clip > 0.0 { (settings.clip / norm).min(1.0) } else { 1.0 };
-        let updated = self.slots.iter_mut().zip(weights).zip(gradients.into_tensors()).map(
-            |((slot, weight), gradient)| {
+        let updated =
+            self.slots.iter_mut().zip(weights).zip(gradients).map(|((slot, weight), gradient)| {
                 let Some(gradient) = gradient else { return weight };
                 let moments = slot.moments.take().expect("joined on a GPU only");
                 let settings = settings.for_tensor(slot.shape.len(), (share * clip) as f32);
                 let (weight, moments) = adamw::adamw_step(weight, gradient, moments, &settings);
                 slot.moments = Some(moments);
                 weight
-            },
-        );
+            });
         (updated.collect(), as_tensor)
     }
 
-    /// All weights at once: see [`joined`].
+    #[cfg(not(feature = "any-gpu"))]
+    fn step_on_device(
+        &mut self,
+        _weights: Vec<Tensor<1>>,
+        _gradients: GradientSum,
+        _share: f64,
+        _settings: &StepSettings,
+        _copies: Option<DType>,
+    ) -> (Vec<Tensor<1>>, Vec<Option<Tensor<1>>>, Tensor<1>) {
+        unreachable!("a build without a GPU backend has no other device than the host")
+    }
+
+    /// All weights at once: see [`joined`]. Also copies of those with a gradient in this type.
+    #[cfg(feature = "any-gpu")]
     fn step_on_device(
         &mut self,
         mut weights: Vec<Tensor<1>>,
         gradients: GradientSum,
         share: f64,
         settings: &StepSettings,
-    ) -> (Vec<Tensor<1>>, Tensor<1>) {
+        copies: Option<DType>,
+    ) -> (Vec<Tensor<1>>, Vec<Option<Tensor<1>>>, Tensor<1>) {
         let device = weights[0].device();
         let gradients = gradients.into_tensors();
         if gradients.iter().all(Option::is_none) {
-            return (weights, Tensor::zeros([1], &device));
+            return (weights, Vec::new(), Tensor::zeros([1], &device));
         }
         let mut joined = match self.joined.take() {
             Some(joined) if joined.holds(&gradients) => joined,
@@ -151,12 +230,14 @@ impl Optimizer {
                 self.join(&gradients, &device)
             }
         };
-        let norm = joined.step(&mut weights, &gradients, share, settings);
+        let scale = &mut self.loss_scale;
+        let (rounded, norm) = joined.step(&mut weights, gradients, share, settings, scale, copies);
         self.joined = Some(joined);
-        (weights, norm)
+        (weights, rounded, norm)
     }
 
     /// Joins the state of the weights that have a gradient; the others keep theirs.
+    #[cfg(feature = "any-gpu")]
     fn join(&mut self, gradients: &[Option<Tensor<1>>], device: &Device) -> Joined {
         let all: Vec<Moments<1>> = (0..self.slots.len()).map(|at| self.moments(at)).collect();
         self.joined = None;
@@ -176,7 +257,9 @@ impl Optimizer {
     /// The state of a weight, wherever it is.
     fn moments(&self, at: usize) -> Moments<1> {
         let own = self.slots[at].moments.clone();
-        own.or_else(|| self.joined.as_ref()?.moments(at)).expect("every weight has a state")
+        #[cfg(feature = "any-gpu")]
+        let own = own.or_else(|| self.joined.as_ref()?.moments(at));
+        own.expect("every weight has a state")
     }
 
     /// A module with the moving averages of the weights.
@@ -195,14 +278,24 @@ impl Optimizer {
             };
             self.slots.iter().enumerate().map(weight).collect()
         };
-        OptimizerState { mean: part(|m| m.mean), square: part(|m| m.square), ema: part(|m| m.ema) }
+        let loss_scale = self.loss_scale.as_ref().map(LossScale::state);
+        OptimizerState {
+            mean: part(|m| m.mean),
+            square: part(|m| m.square),
+            ema: part(|m| m.ema),
+            loss_scale,
+        }
     }
 
     /// Replaces the state. It must have this module's names and shapes.
     pub fn restore(&mut self, state: OptimizerState) {
-        let OptimizerState { mean, square, ema } = state;
+        let OptimizerState { mean, square, ema, loss_scale } = state;
+        self.loss_scale = loss_scale.map(LossScale::restored);
         let parts = mean.into_iter().zip(square).zip(ema);
-        self.joined = None;
+        #[cfg(feature = "any-gpu")]
+        {
+            self.joined = None;
+        }
         for (slot, ((mean, square), ema)) in self.slots.iter_mut().zip(parts) {
             let (mean, square, ema) = (mean.values, square.values, ema.values);
             slot.moments = Some(Moments { mean, square, ema });
@@ -219,6 +312,18 @@ pub struct OptimizerState {
     pub square: Vec<Weight>,
     /// Moving averages of the weights.
     pub ema: Vec<Weight>,
+    /// The scale of the losses and the good steps since it changed, `[2]`; only with half floats.
+    pub loss_scale: Option<Tensor<1>>,
+}
+
+/// The types of the weights.
+fn dtypes_of<M: Module>(module: &M) -> Vec<DType> {
+    weights_of(module).iter().map(|weight| weight.values.dtype()).collect()
+}
+
+/// A gradient in 32 bits.
+fn widened(gradient: Option<Tensor<1>>) -> Option<Tensor<1>> {
+    gradient.map(|gradient| gradient.cast(DType::F32))
 }
 
 /// Whether the weights are in host memory.
@@ -240,6 +345,3 @@ impl StepSettings {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,15 +1,19 @@
 //! A batch with everything that a training step needs: aligned text and frames, a reference segment of
 //! each speaker, noise and times of the flow.
 //!
-//! In: arrays on the host. Out: [`DeviceBatch`], tensors on the model device. Random values are drawn
+//! In: arrays on the host. Out: [`PackedBatch`], all of them in one piece of host memory; [`UploadedBatch`], the same on
+//! its way to the model device; [`DeviceBatch`], tensors of the thread that trains on it. Random values are drawn
 //! on the host from the seed of the batch, so that a batch is the same on every device and after a
 //! resume. Next: [`crate::network::voice`].
 
-use crate::host_tensor::{floats, ints};
+pub mod noise; // standard normal values
+
 use crate::network::decoder::time_features;
 use crate::network::ops::Lengths;
 use crate::network::size::VoiceConfig;
+use crate::upload::{Pack, Upload};
 use burn::tensor::{Device, Int, Tensor};
+use noise::fill_normal;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use tandem_data::batch::BatchShape;
@@ -87,39 +91,75 @@ pub struct DeviceBatch {
     pub utterances: usize,
 }
 
-impl DeviceBatch {
-    /// The same batch on another device.
-    pub fn to_device(self, device: &Device) -> DeviceBatch {
-        let moved = |lengths: Lengths| Lengths::new(lengths.real(), lengths.positions(), device);
-        DeviceBatch {
-            symbols: self.symbols.to_device(device),
-            languages: self.languages.to_device(device),
-            text: moved(self.text),
-            positions: moved(self.positions),
-            log_durations: self.log_durations.to_device(device),
-            symbol_weight: self.symbol_weight.to_device(device),
-            frame_symbols: self.frame_symbols.to_device(device),
-            position_symbols: self.position_symbols.to_device(device),
-            mel: self.mel.to_device(device),
-            frame_weight: self.frame_weight.to_device(device),
-            reference: self.reference.to_device(device),
-            reference_mask: self.reference_mask.to_device(device),
-            noise: self.noise.to_device(device),
-            times: self.times.to_device(device),
-            time_features: self.time_features.to_device(device),
-            utterances: self.utterances,
-        }
+/// A batch in one piece of host memory, with noise and times.
+pub struct PackedBatch {
+    arrays: Pack,
+    lengths: BatchLengths,
+}
+
+/// A batch on its way to a device, or there. Clones share it.
+#[derive(Clone, Debug)]
+pub struct UploadedBatch {
+    arrays: Upload,
+    lengths: BatchLengths,
+    /// Rows with an utterance.
+    pub utterances: usize,
+}
+
+/// What the host knows of the lengths of a batch.
+#[derive(Clone, Debug)]
+struct BatchLengths {
+    /// Real symbols of each row, and symbols with padding.
+    text: (Vec<usize>, usize),
+    /// The same for positions of the decoder.
+    positions: (Vec<usize>, usize),
+}
+
+impl PackedBatch {
+    /// The device memory that it takes.
+    pub fn size(&self) -> Bytes {
+        self.arrays.size()
     }
 
-    /// The device memory of its tensors.
+    /// Starts the copy to a device.
+    pub fn upload(self, device: &Device) -> UploadedBatch {
+        let utterances = self.lengths.text.0.iter().filter(|&&count| count > 0).count();
+        UploadedBatch { arrays: self.arrays.upload(device), lengths: self.lengths, utterances }
+    }
+}
+
+impl UploadedBatch {
+    /// Its device memory.
     pub fn size(&self) -> Bytes {
-        let [rows, frames, bands] = self.mel.dims();
-        let symbols = self.symbols.dims()[1];
-        let [_, reference, _] = self.reference.dims();
-        let positions = self.positions.positions();
-        let per_frame = 2 * bands + 2;
-        let per_row = frames * per_frame + 4 * symbols + reference * (bands + 1) + 2 * positions;
-        Bytes(4 * (rows * per_row) as u64)
+        self.arrays.size()
+    }
+
+    /// Its tensors, for the calling thread. Waits for nothing.
+    pub fn tensors(&self) -> DeviceBatch {
+        // In the order of `AlignedBatch::pack`.
+        let mut arrays = self.arrays.tensors();
+        let mut lengths = |(real, places): &(Vec<usize>, usize)| {
+            Lengths::uploaded(real, *places, arrays.floats(), arrays.floats())
+        };
+        let (text, positions) = (lengths(&self.lengths.text), lengths(&self.lengths.positions));
+        DeviceBatch {
+            text,
+            positions,
+            symbols: arrays.ints(),
+            languages: arrays.ints(),
+            log_durations: arrays.floats(),
+            symbol_weight: arrays.floats(),
+            frame_symbols: arrays.ints(),
+            position_symbols: arrays.ints(),
+            mel: arrays.floats(),
+            frame_weight: arrays.floats(),
+            reference: arrays.floats(),
+            reference_mask: arrays.floats(),
+            times: arrays.floats(),
+            time_features: arrays.floats(),
+            noise: arrays.floats(),
+            utterances: self.utterances,
+        }
     }
 }
 
@@ -158,87 +198,95 @@ impl AlignedBatch {
         }
     }
 
-    /// Uploads it to a device.
+    /// Its tensors on a device, for the calling thread.
     pub fn to_device(&self, device: &Device) -> DeviceBatch {
-        let (rows, frames, bands) = (self.rows, self.frames, self.bands);
-        let positions = frames / self.patch;
-        let (noise, times) = self.draw();
-        let patches: Vec<usize> =
-            self.frame_counts.iter().map(|count| count.div_ceil(self.patch)).collect();
-        let frame_symbols = self.frame_symbols();
-        let position_symbols = frame_symbols.iter().copied().step_by(self.patch).collect();
-        let reference_shape = [rows, self.reference_frames, bands];
-        DeviceBatch {
-            symbols: ints(self.symbol_ids.clone(), [rows, self.symbols], device),
-            languages: ints(self.languages.clone(), [rows, 1], device),
-            text: Lengths::new(&self.symbol_counts, self.symbols, device),
-            positions: Lengths::new(&patches, positions, device),
-            log_durations: floats(self.log_durations(), [rows, self.symbols], device),
-            symbol_weight: floats(
-                weights(&self.symbol_counts, self.symbols, 1),
-                [rows, self.symbols],
-                device,
-            ),
-            frame_symbols: ints(frame_symbols, [rows * frames], device),
-            position_symbols: ints(position_symbols, [rows * positions], device),
-            mel: floats(self.mel.clone(), [rows, frames, bands], device),
-            frame_weight: floats(
-                weights(&self.frame_counts, frames, bands),
-                [rows, frames, 1],
-                device,
-            ),
-            reference: floats(self.reference.clone(), reference_shape, device),
-            reference_mask: mask(&self.reference_counts, self.reference_frames, device),
-            noise: floats(noise, [rows, frames, bands], device),
-            time_features: Tensor::from_data(time_features(&times), device),
-            times: floats(times, [rows, 1, 1], device),
-            utterances: self.symbol_counts.iter().filter(|&&count| count > 0).count(),
-        }
+        self.pack().upload(device).tensors()
     }
 
-    /// The noise, and a time for each row. Times are spread evenly over the batch, so that a small
-    /// batch also has early and late points.
-    fn draw(&self) -> (Vec<f32>, Vec<f32>) {
+    /// Draws noise and times, and packs everything for one upload.
+    pub fn pack(&self) -> PackedBatch {
+        let (rows, frames, bands) = (self.rows, self.frames, self.bands);
+        let (positions, references) = (frames / self.patch, self.reference_frames);
+        let patches: Vec<usize> =
+            self.frame_counts.iter().map(|count| count.div_ceil(self.patch)).collect();
         let mut rng = ChaCha8Rng::seed_from_u64(self.seed.0);
-        let offset: f32 = rng.random();
-        let mut times: Vec<f32> =
-            (0..self.rows).map(|row| ((row as f32 + offset) / self.rows as f32).fract()).collect();
-        for row in (1..self.rows).rev() {
-            times.swap(row, rng.random_range(0..=row));
-        }
-        (normal(&mut rng, self.rows * self.frames * self.bands), times)
+        let times = draw_times(&mut rng, rows);
+        let frame_symbols = self.frame_symbols();
+        let position_symbols: Vec<i32> =
+            frame_symbols.iter().copied().step_by(self.patch).collect();
+        let mut arrays = Pack::with_capacity(self.packed_values());
+        pack_lengths(&mut arrays, &self.symbol_counts, self.symbols);
+        pack_lengths(&mut arrays, &patches, positions);
+        arrays.ints([rows, self.symbols], self.symbol_ids.iter().copied());
+        arrays.ints([rows, 1], self.languages.iter().copied());
+        arrays.floats([rows, self.symbols], self.log_durations());
+        arrays.floats([rows, self.symbols], weights(&self.symbol_counts, self.symbols, 1));
+        arrays.ints([rows * frames], frame_symbols);
+        arrays.ints([rows * positions], position_symbols);
+        arrays.floats([rows, frames, bands], self.mel.iter().copied());
+        arrays.floats([rows, frames, 1], weights(&self.frame_counts, frames, bands));
+        arrays.floats([rows, references, bands], self.reference.iter().copied());
+        arrays.floats([rows, references], ones(&self.reference_counts, references));
+        arrays.floats([rows, 1, 1], times.iter().copied());
+        let features = time_features(&times);
+        let width = features.num_elements() / rows.max(1);
+        arrays.floats([rows, width], features.iter::<f32>());
+        arrays.filled([rows, frames, bands], |noise| fill_normal(&mut rng, noise));
+        let (text, positions) = ((self.symbol_counts.clone(), self.symbols), (patches, positions));
+        PackedBatch { arrays, lengths: BatchLengths { text, positions } }
+    }
+
+    /// A little more than the values of all arrays.
+    fn packed_values(&self) -> usize {
+        let per_frame = 2 * self.bands + 4;
+        let per_row = self.frames * per_frame
+            + 5 * self.symbols
+            + self.reference_frames * (self.bands + 1)
+            + 128;
+        self.rows * per_row + 32 * 128
     }
 
     fn log_durations(&self) -> Vec<f32> {
         self.durations.iter().map(|&frames| (frames.max(1) as f32).ln()).collect()
     }
 
-    /// Padding frames get the first symbol of their row. The value does not matter, but it must be a
-    /// valid index.
     fn frame_symbols(&self) -> Vec<i32> {
-        let mut places = Vec::with_capacity(self.rows * self.frames);
-        for (row, durations) in self.durations.chunks_exact(self.symbols).enumerate() {
+        let row = |(row, durations): (usize, &[u32])| {
             let first = (row * self.symbols) as i32;
-            for (symbol, &frames) in durations.iter().enumerate() {
-                places.extend(std::iter::repeat_n(first + symbol as i32, frames as usize));
-            }
-            places.resize((row + 1) * self.frames, first);
-        }
-        places
+            let symbols = symbols_of_frames(&durations[..self.symbol_counts[row]], self.frames);
+            symbols.into_iter().map(move |symbol| first + symbol)
+        };
+        self.durations.chunks_exact(self.symbols).enumerate().flat_map(row).collect()
     }
 }
 
-/// Standard normal values (Box-Muller).
-pub fn normal(rng: &mut ChaCha8Rng, count: usize) -> Vec<f32> {
-    let mut values = Vec::with_capacity(count + 1);
-    while values.len() < count {
-        let (radius, angle): (f32, f32) = (rng.random(), rng.random());
-        let radius = (-2.0 * (1.0 - radius).ln()).sqrt();
-        let (sin, cos) = (std::f32::consts::TAU * angle).sin_cos();
-        values.extend([radius * cos, radius * sin]);
+/// The symbol of each frame of a text. Padding frames have its last symbol: the decoder sees the one that completes the
+/// last patch, so training and synthesis must have the same there.
+pub fn symbols_of_frames(durations: &[u32], frames: usize) -> Vec<i32> {
+    let mut symbols = Vec::with_capacity(frames);
+    for (symbol, &length) in durations.iter().enumerate() {
+        symbols.extend(std::iter::repeat_n(symbol as i32, length as usize));
     }
-    values.truncate(count);
-    values
+    symbols.resize(frames, durations.len().saturating_sub(1) as i32);
+    symbols
+}
+
+/// A time for each row. Times are spread evenly over the batch, so that a small batch also has early and late points.
+fn draw_times(rng: &mut ChaCha8Rng, rows: usize) -> Vec<f32> {
+    let offset: f32 = rng.random();
+    let mut times: Vec<f32> =
+        (0..rows).map(|row| ((row as f32 + offset) / rows as f32).fract()).collect();
+    for row in (1..rows).rev() {
+        times.swap(row, rng.random_range(0..=row));
+    }
+    times
+}
+
+/// What [`Lengths::uploaded`] takes. Longer lengths than there are places are clamped.
+fn pack_lengths(arrays: &mut Pack, counts: &[usize], places: usize) {
+    let rows = counts.len();
+    arrays.floats([rows, places], ones(counts, places));
+    arrays.floats([rows], counts.iter().map(|&count| count.min(places) as f32));
 }
 
 /// A mask of ones and zeros: `[rows, positions]`.
@@ -246,9 +294,37 @@ pub fn mask(counts: &[usize], positions: usize, device: &Device) -> Tensor<2> {
     Lengths::new(counts, positions, device).mask()
 }
 
-fn weights(counts: &[usize], places: usize, each: usize) -> Vec<f32> {
-    let weight = |count: usize, place| {
+/// One where a place is real, zero where it is padding.
+fn ones(counts: &[usize], places: usize) -> impl Iterator<Item = f32> {
+    let real =
+        move |&count: &usize| (0..places).map(move |place| if place < count { 1.0 } else { 0.0 });
+    counts.iter().flat_map(real)
+}
+
+fn weights(counts: &[usize], places: usize, each: usize) -> impl Iterator<Item = f32> {
+    let weight = move |count: usize, place| {
         if place < count { 1.0 / (count * each) as f32 } else { 0.0 }
     };
-    counts.iter().flat_map(|&count| (0..places).map(move |place| weight(count, place))).collect()
+    counts.iter().flat_map(move |&count| (0..places).map(move |place| weight(count, place)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_frame_that_completes_the_last_patch_has_the_last_symbol() {
+        assert_eq!(symbols_of_frames(&[2, 1, 2], 6), [0, 0, 1, 2, 2, 2]);
+        let batch = AlignedBatch {
+            rows: 3,
+            symbols: 3,
+            frames: 6,
+            symbol_counts: vec![3, 2, 0],
+            frame_counts: vec![5, 3, 0],
+            durations: vec![2, 1, 2, 1, 2, 0, 0, 0, 0],
+            ..AlignedBatch::default()
+        };
+        let expected = [[0, 0, 1, 2, 2, 2], [3, 4, 4, 4, 4, 4], [6; 6]].concat();
+        assert_eq!(batch.frame_symbols(), expected);
+    }
 }

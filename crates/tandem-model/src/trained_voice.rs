@@ -3,7 +3,7 @@
 //! In and out: the parts of a checkpoint that synthesis needs. Synthesis and evaluation read
 //! nothing but the checkpoint. Next: [`crate::synthesis::mel`].
 
-use crate::checkpoint::{CheckpointError, Contents, Parts, TensorSet, Values, find};
+use crate::checkpoint::{CheckpointError, Contents, Parts, TensorSet, Values, find_usable};
 use crate::host_tensor::host_floats;
 use crate::mel_scale::MelScale;
 use crate::network::size::{ModelSize, VoiceConfig};
@@ -14,16 +14,18 @@ use crate::weights::{Weight, WeightsError, with_named};
 use burn::tensor::Device;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
-use tandem_data::audio::AudioConfig;
-use tandem_data::audio::mel::MelConfig;
-use tandem_data::text::{FrontEnd, Pronunciation, SymbolTable, TextConfig, TextError};
+use tandem_audio::AudioConfig;
+use tandem_audio::mel::MelConfig;
+use tandem_text::{FrontEnd, Pronunciation, SymbolTable, TextConfig, TextError};
 use tandem_units::{Hint, Seed};
 
 /// Raised when the document or the weights of a voice mean something else than before.
 ///
 /// 2: weights have standard names, such as `encoder.*` and `qkv`; version 1 had `reader.*` and `attend`, and is refused.
 /// 3: `auto` reads Persian in phonemes. Version 2 is read; its `auto` is [`Pronunciation::BuiltInEnglish`].
-pub const VOICE_VERSION: u32 = 3;
+/// 4: text version 5 reads more of a text as it is spoken. A voice that learned another reading is refused, except as the start
+///    of fine-tuning, which teaches the new one.
+pub const VOICE_VERSION: u32 = 4;
 const OLDEST_VERSION: u32 = 2;
 
 /// The tensor set with the moving averages of the weights, which synthesis uses.
@@ -86,6 +88,8 @@ pub struct TrainedVoice {
     pub step: u64,
     /// The checkpoint it was read from.
     pub path: PathBuf,
+    /// Damaged checkpoints, each in a sentence, that this one stands for: users are to be warned.
+    pub damaged: Vec<String>,
 }
 
 /// Why a voice cannot be read.
@@ -104,6 +108,9 @@ pub enum VoiceError {
         path.display()
     )]
     Version { path: PathBuf, found: u32 },
+    /// It learned what an older front end made of texts.
+    #[error("the voice in `{}` was trained with an older reading of texts (voice version {found}, now {VOICE_VERSION})", path.display())]
+    Reading { path: PathBuf, found: u32 },
     #[error("the checkpoint `{}` has no voice", path.display())]
     NoVoice { path: PathBuf },
     /// Its symbol ids mean other symbols.
@@ -122,6 +129,10 @@ impl Hint for VoiceError {
             VoiceError::NoVoice { .. } => {
                 Some("name the directory of a `tandem train` run, or a checkpoint in one".into())
             }
+            VoiceError::Reading { path, .. } => Some(format!(
+                "use the version of tandem that trained it, or teach it the new reading: `tandem train --from {}`",
+                path.display()
+            )),
             VoiceError::Version { .. } | VoiceError::Symbols { .. } => Some(
                 "use the version of tandem that trained it, or train it again from the corpus"
                     .into(),
@@ -133,7 +144,8 @@ impl Hint for VoiceError {
 impl TrainedVoice {
     /// Reads the voice of a checkpoint, or of the best one of a run directory.
     pub fn read(path: &Path, device: &Device) -> Result<TrainedVoice, VoiceError> {
-        let loaded = find(path, Parts::Only(&[EMA, SPEAKERS]))?;
+        let loaded = find_usable(path, Parts::Only(&[EMA, SPEAKERS]))?;
+        let damaged = loaded.passed_over.iter().map(ToString::to_string).collect();
         let mut contents = loaded.contents;
         let document = read_document(&contents, &loaded.path)?;
         let set = contents.take_tensors(EMA)?;
@@ -145,7 +157,8 @@ impl TrainedVoice {
             host_values(&set, &number.to_string()).map_or(Vec::new(), |(_, values)| values)
         };
         let speakers = (0..document.speakers.len()).map(segment).collect();
-        Ok(TrainedVoice { document, voice, speakers, step: contents.step, path: loaded.path })
+        let (step, path) = (contents.step, loaded.path);
+        Ok(TrainedVoice { document, voice, speakers, step, path, damaged })
     }
 
     /// The reference of a known speaker, by its place in the document.
@@ -178,6 +191,10 @@ impl VoiceDocument {
 /// The document of a voice, if this program can use it.
 pub fn read_document(contents: &Contents, path: &Path) -> Result<VoiceDocument, VoiceError> {
     let document = read_older_document(contents, path)?;
+    let saved = contents.documents.get(VOICE).and_then(|voice| voice.get("version")?.as_u64());
+    if let Some(found) = saved.filter(|saved| *saved < u64::from(VOICE_VERSION)) {
+        return Err(VoiceError::Reading { path: path.into(), found: found as u32 });
+    }
     let expected = SymbolTable::standard().version();
     if document.symbols != expected {
         return Err(VoiceError::Symbols { path: path.into(), found: document.symbols, expected });
@@ -185,8 +202,8 @@ pub fn read_document(contents: &Contents, path: &Path) -> Result<VoiceDocument, 
     Ok(document)
 }
 
-/// The same for a voice whose symbol table may be older: it has the first rows of the table of now. Such a voice can be
-/// fine-tuned, but not used as it is.
+/// The same for a voice whose symbol table or reading of texts may be older: its table has the first rows of the table of now.
+/// Such a voice can be fine-tuned, but not used as it is.
 pub fn read_older_document(contents: &Contents, path: &Path) -> Result<VoiceDocument, VoiceError> {
     let Some(voice) = contents.documents.get(VOICE) else {
         return Err(VoiceError::NoVoice { path: path.into() });
@@ -239,7 +256,7 @@ mod tests {
         let error = read_document(&contents, Path::new("run/step-00000100")).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "the voice in `run/step-00000100` has format version 1, this program reads versions 2 to 3"
+            "the voice in `run/step-00000100` has format version 1, this program reads versions 2 to 4"
         );
         assert!(error.hint().unwrap().contains("the version of tandem that trained it"));
     }
@@ -263,12 +280,30 @@ mod tests {
             };
             let mut contents = Contents::new(100);
             contents.add_document(VOICE, &document).unwrap();
-            let read = read_document(&contents, Path::new("run")).unwrap();
+            let usable = read_document(&contents, Path::new("run"));
+            match usable {
+                Ok(_) => assert_eq!(version, VOICE_VERSION),
+                Err(error) => {
+                    assert!(
+                        matches!(&error, VoiceError::Reading { found, .. } if *found == version),
+                        "{error}"
+                    );
+                    assert!(error.hint().unwrap().contains("train --from run"), "{error}");
+                    assert!(version < VOICE_VERSION);
+                }
+            }
+            let read = read_older_document(&contents, Path::new("run")).unwrap();
             assert_eq!(read.version, VOICE_VERSION);
             read.text.pronunciation
         };
         assert_eq!(read(2, Pronunciation::Auto), Pronunciation::BuiltInEnglish);
         assert_eq!(read(2, Pronunciation::Espeak), Pronunciation::Espeak);
         assert_eq!(read(3, Pronunciation::Auto), Pronunciation::Auto);
+        assert_eq!(read(4, Pronunciation::Auto), Pronunciation::Auto);
+    }
+
+    #[test]
+    fn another_reading_of_texts_is_another_version_of_the_voice() {
+        assert_eq!((VOICE_VERSION, tandem_text::TEXT_VERSION), (4, 5), "raise both");
     }
 }

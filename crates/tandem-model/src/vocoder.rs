@@ -11,7 +11,7 @@ pub mod wav; // samples to a file
 use griffin_lim::{GriffinLim, GriffinLimConfig};
 use neural::trained::{TrainedVocoder, VocoderFileError, attached_to};
 use std::path::{Path, PathBuf};
-use tandem_data::audio::mel::{MelConfig, MelError};
+use tandem_audio::mel::{MelConfig, MelError};
 use tandem_units::{Hint, Samples};
 
 /// The largest log-mel value that is accepted. Full scale gives about 3; this is far above it, and

@@ -5,7 +5,7 @@
 //! [`crate::gradients`].
 
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
-use burn::tensor::{Device, Gradients, Tensor, TensorData};
+use burn::tensor::{Device, FloatDType, Gradients, Tensor, TensorData};
 
 /// One tensor of weights.
 #[derive(Clone, Debug)]
@@ -15,6 +15,13 @@ pub struct Weight {
     pub shape: Vec<usize>,
     /// Flattened, without autodiff.
     pub values: Tensor<1>,
+}
+
+impl Weight {
+    /// Whether it is the matrix of a [`Linear`](crate::network::layers::Linear): not a bias, nor a table of vectors.
+    fn is_of_product(&self) -> bool {
+        self.shape.len() == 2 && self.name.ends_with(".weight")
+    }
 }
 
 /// The weights of a module, in the order of its fields.
@@ -41,6 +48,16 @@ pub fn with_weights<M: Module>(module: M, weights: Vec<Tensor<1>>) -> M {
     let module = module.map(&mut walk);
     assert!(walk.weights.next().is_none(), "more weights than the module has");
     module
+}
+
+/// A copy of a module for training in 16 bits: the weights of its products are rounded to this type, all other tensors are
+/// shared. The optimizer changes the module itself, in 32 bits, and writes both.
+pub fn rounded_copy<M: Module>(module: &M, dtype: FloatDType) -> M {
+    let round = |weight: Weight| match weight.is_of_product() {
+        true => weight.values.cast(dtype),
+        false => weight.values,
+    };
+    with_weights(module.clone(), weights_of(module).into_iter().map(round).collect())
 }
 
 /// The module with shapes only. The weights that [`weights_of`] returned before have one reference less, and

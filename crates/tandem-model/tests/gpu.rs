@@ -13,18 +13,20 @@ mod gpu {
     pub mod late_work;
     #[cfg(feature = "cuda")]
     pub mod memory_phases;
+    pub mod optimizer;
+    pub mod own_kernels;
     pub mod real_voice;
 }
 
-use burn::tensor::{Device, Tensor, TensorData};
+use burn::tensor::{Device, Int, Tensor, TensorData};
 use gpu::real_voice::{self, Transferred};
 use std::env;
 use std::path::Path;
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
-use tandem_data::audio::mel::{MelConfig, MelExtractor};
-use tandem_data::audio::{AudioConfig, Decoder, Sound};
+use tandem_audio::mel::{MelConfig, MelExtractor};
+use tandem_audio::{AudioConfig, Decoder, Sound};
 use tandem_data::batch::{BatchShape, HostBatch, RowInfo};
 use tandem_device::backend::{
     Backend, BackendChoice, DeviceError, DeviceId, F32Products, open, open_for, wait_for,
@@ -162,7 +164,7 @@ fn without_flags_the_first_gpu_does_both() {
 }
 
 #[test]
-fn a_batch_is_on_the_data_device_before_the_transfer_and_on_the_model_device_after_it() {
+fn a_batch_with_frames_of_the_data_device_arrives_on_the_model_device_as_it_was_packed() {
     let _alone = alone();
     let devices = placed(0, 1).open().unwrap();
     // Mel frames of the data device equal those of the host.
@@ -174,17 +176,47 @@ fn a_batch_is_on_the_data_device_before_the_transfer_and_on_the_model_device_aft
     );
     assert!(off <= TOLERANCE, "{off}");
 
-    // Every tensor is on the data device before the transfer, on the model device after it.
+    // Uploaded by a thread of its own, as in a run.
     let aligned = batches(&mel).remove(0);
-    let batch = aligned.to_device(&devices.data);
-    let before = devices_of(&batch);
-    assert!(before.iter().all(|device| *device == devices.data), "{before:?}");
-    let batch = batch.to_device(&devices.model);
-    let after = devices_of(&batch);
-    assert!(after.iter().all(|device| *device == devices.model), "{after:?}");
-    let symbols: Vec<i32> = batch.symbols.try_into_vec_as().unwrap();
-    assert_eq!(symbols, aligned.symbol_ids);
-    assert_eq!(values(batch.mel), aligned.mel);
+    let upload = || aligned.pack().upload(&devices.model);
+    let uploaded = std::thread::scope(|scope| scope.spawn(upload).join().unwrap());
+    let batch = uploaded.tensors();
+    let placed = devices_of(&batch);
+    assert!(placed.iter().all(|device| *device == devices.model), "{placed:?}");
+    assert_eq!(bits_of(batch), bits_of(aligned.to_device(&Device::flex())));
+    // A replayed batch is taken again.
+    assert_eq!(bits_of(uploaded.tensors()), bits_of(aligned.to_device(&Device::flex())));
+}
+
+/// Every tensor of a batch by its bits.
+fn bits_of(batch: DeviceBatch) -> Vec<Vec<u32>> {
+    let DeviceBatch { symbols, languages, text, positions, log_durations, .. } = batch.clone();
+    let DeviceBatch { symbol_weight, frame_symbols, position_symbols, mel, .. } = batch.clone();
+    let DeviceBatch { frame_weight, reference, reference_mask, noise, times, .. } = batch.clone();
+    fn floats<const D: usize>(tensor: Tensor<D>) -> Vec<u32> {
+        values(tensor).into_iter().map(f32::to_bits).collect()
+    }
+    fn ints<const D: usize>(tensor: Tensor<D, Int>) -> Vec<u32> {
+        let values: Vec<i32> = tensor.try_into_vec_as().unwrap();
+        values.into_iter().map(i32::cast_unsigned).collect()
+    }
+    vec![
+        ints(symbols),
+        ints(languages),
+        floats(text.mask()),
+        floats(positions.mask()),
+        floats(log_durations),
+        floats(symbol_weight),
+        ints(frame_symbols),
+        ints(position_symbols),
+        floats(mel),
+        floats(frame_weight),
+        floats(reference),
+        floats(reference_mask),
+        floats(noise),
+        floats(times),
+        floats(batch.time_features),
+    ]
 }
 
 fn devices_of(batch: &DeviceBatch) -> Vec<Device> {
@@ -255,7 +287,6 @@ fn training_on_gpus_gives_the_losses_of_the_cpu() {
         eprintln!("{name:<16} {mel:>14.2e} {loss:>10.6} {off:>14.2e} {took:>9.1?}");
         assert!(mel <= TOLERANCE, "{name}: {mel}");
         assert!(off <= LOSS_TOLERANCE, "{name}: {:?}\n{:?}", reference.losses, ran.losses);
-        check_places(name, &ran.on_data, &devices.data);
         check_places(name, &ran.on_model, &devices.model);
     }
 }

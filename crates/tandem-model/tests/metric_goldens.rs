@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 use std::path::Path;
-use tandem_data::audio::{AudioConfig, Decoder};
+use tandem_audio::{AudioConfig, Decoder};
 use tandem_model::metrics::{
     AlignmentHealth, Band, Distortion, HealthLimits, MeanMel, MelFrames, PitchConfig, PitchTrack,
     cosine_distance, mel_cepstral_distortion,

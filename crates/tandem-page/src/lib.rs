@@ -21,7 +21,7 @@ pub mod error; // errors and hints
 
 pub use error::PageError;
 pub use lang::Lang;
-pub use live::{Dashboard, DashboardOptions, Doorway};
+pub use live::{Dashboard, DashboardOptions, PageListener};
 pub use page::Page;
 pub use run_page::run_page;
 pub use view::RunView;

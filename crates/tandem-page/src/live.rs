@@ -35,15 +35,15 @@ pub struct Dashboard {
 /// A bound port on loopback, not yet served. A long run binds it before it starts, so that a port
 /// in use is an error at once.
 #[derive(Debug)]
-pub struct Doorway(Listening);
+pub struct PageListener(Listening);
 
-impl Doorway {
+impl PageListener {
     /// The port where none is named.
     pub const PORT: u16 = 7878;
 
     /// Takes a port on loopback; 0 for any that is free.
-    pub fn take(port: u16) -> Result<Doorway, PageError> {
-        Ok(Doorway(Listening::bind((Ipv4Addr::LOCALHOST, port).into())?))
+    pub fn take(port: u16) -> Result<PageListener, PageError> {
+        Ok(PageListener(Listening::bind((Ipv4Addr::LOCALHOST, port).into())?))
     }
 }
 
@@ -69,7 +69,7 @@ impl DashboardOptions {
 impl Dashboard {
     /// Opens the page of a run: its directory or its record.
     pub fn open(
-        door: Doorway,
+        door: PageListener,
         run: &Path,
         options: DashboardOptions,
     ) -> Result<Dashboard, PageError> {

@@ -69,7 +69,7 @@ impl Control {
         if index + 1 < self.0.stages.len() && found.output.level().slots <= workers {
             found.output.resize(workers + 1);
         }
-        found.gate.set_active(workers);
+        found.permits.set_active(workers);
         Some(workers)
     }
 
@@ -82,7 +82,7 @@ impl Control {
     /// The current numbers of workers and slots, as command-line flags.
     pub fn flags(&self) -> Vec<String> {
         let crews = self.0.stages.iter().filter_map(|stage| {
-            stage.crew.flag.map(|flag| format!("{flag} {}", stage.gate.active()))
+            stage.crew.flag.map(|flag| format!("{flag} {}", stage.permits.active()))
         });
         crews.chain([format!("--pipeline-depth {}", self.depth())]).collect()
     }
@@ -91,7 +91,7 @@ impl Control {
 fn totals(stage: &RunningStage) -> StageTotals {
     let mut totals = StageTotals {
         name: stage.name,
-        workers: stage.gate.active(),
+        workers: stage.permits.active(),
         up_to: stage.crew.up_to,
         busy: Duration::ZERO,
         starved: Duration::ZERO,

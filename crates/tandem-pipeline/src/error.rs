@@ -11,7 +11,7 @@ use tandem_units::{Hint, Hinted, Seconds, Ticket};
 /// Why a run was stopped. Cheap to clone, so that every caller gets the same cause.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum PipelineError {
-    /// A stage returned [`crate::Trouble::StopRun`].
+    /// A stage returned [`crate::StageError::Stop`].
     #[error("stage `{stage}` stopped the run{}", at(ticket))]
     Stage {
         stage: &'static str,
@@ -19,8 +19,14 @@ pub enum PipelineError {
         #[source]
         source: Arc<dyn Hinted>,
     },
-    #[error("stage `{stage}` panicked{}: {message}", at(ticket))]
-    Panic { stage: &'static str, ticket: Option<Ticket>, message: String },
+    #[error("stage `{stage}` panicked{}{}: {message}", at(ticket), inside(item))]
+    Panic {
+        stage: &'static str,
+        ticket: Option<Ticket>,
+        /// What the stage worked on, where it said so.
+        item: Option<String>,
+        message: String,
+    },
     /// A stage worked on one item without progress for longer than the watchdog allows.
     #[error("{0}")]
     Frozen(Frozen),
@@ -44,7 +50,7 @@ impl Hint for PipelineError {
                 Some("this is a bug; run again with RUST_BACKTRACE=1 and report it".into())
             }
             Self::Frozen(Frozen { item: Some(item), .. }) => Some(format!(
-                "check the disk or network file system that holds `{item}`; if it is only slow, raise `--stall-timeout`"
+                "check `{item}`, and the disk or network file system that holds it; if it is only slow, raise `--stall-timeout`"
             )),
             Self::Frozen(Frozen { stage, .. }) => Some(format!(
                 "check the disk, network file system or device that `{stage}` uses; if it is only slow, raise `--stall-timeout`"
@@ -78,8 +84,13 @@ impl fmt::Display for Frozen {
         let Frozen { stage, worker, ticket, item, silent } = self;
         let silent = length(*silent);
         write!(f, "stage `{stage}` (worker {worker}) made no progress for {silent}{}", at(ticket))?;
-        item.as_ref().map_or(Ok(()), |item| write!(f, ", in `{item}`"))
+        f.write_str(&inside(item))
     }
+}
+
+/// What a stage works on, as it names it.
+fn inside(item: &Option<String>) -> String {
+    item.as_ref().map_or_else(String::new, |item| format!(", in `{item}`"))
 }
 
 /// A run in which everything waits.

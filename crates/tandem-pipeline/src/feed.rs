@@ -9,7 +9,7 @@
 use crate::budget::Charge;
 use crate::control::{Control, StageTotals};
 use crate::error::PipelineError;
-use crate::laps::Lap;
+use crate::intervals::Interval;
 use crate::meter::{Activity, Reading};
 use crate::payload::Payload;
 use crate::queue::{Queue, QueueSlot, Taken};
@@ -26,7 +26,7 @@ pub struct Feed<T: Payload> {
     queue: Arc<Queue<T>>,
     current: Option<(QueueSlot, Option<Charge>)>,
     waited: Duration,
-    work: Vec<Lap>,
+    work: Vec<Interval>,
     // The last delivery was an item: the next wait is a new one.
     delivered: bool,
     over: bool,
@@ -111,7 +111,7 @@ impl<T: Payload> Feed<T> {
             Ok(Taken::Item(_, entry)) => {
                 // What the consumer does after a marker is work too, but no item.
                 meter.begin(entry.ticket);
-                self.work = self.control.0.laps.take(entry.ticket);
+                self.work = self.control.0.intervals.take(entry.ticket);
                 self.current = Some((entry.slot, entry.charge));
                 let Some(body) = entry.body else {
                     self.release();
@@ -157,7 +157,7 @@ impl<T: Payload> Feed<T> {
     }
 
     /// How long each stage worked on the last item.
-    pub fn work(&self) -> &[Lap] {
+    pub fn work(&self) -> &[Interval] {
         &self.work
     }
 

@@ -5,7 +5,7 @@
 //! counts up to the moment of reading. The clock is read once per item, and twice more only where
 //! a worker really waits. Finished pieces of activity go to the listener, where one is set.
 
-use crate::laps::Lap;
+use crate::intervals::Interval;
 use crate::sync::{Mutex, lock};
 use std::time::{Duration, Instant};
 use tandem_units::Ticket;
@@ -79,8 +79,8 @@ struct State {
     ticket: Option<Ticket>,
     part: Option<&'static str>,
     // Busy time on the present item, by part; `None` is the stage itself.
-    laps: Vec<(Option<&'static str>, Duration)>,
-    // How much of the present piece of work is in `laps` or was taken from it.
+    intervals: Vec<(Option<&'static str>, Duration)>,
+    // How much of the present piece of work is in `intervals` or was taken from it.
     lapped: Duration,
     moves: u64,
     turns: u64,
@@ -102,7 +102,7 @@ impl Meter {
             since: Instant::now(),
             ticket: None,
             part: None,
-            laps: Vec::new(),
+            intervals: Vec::new(),
             lapped: zero,
             moves: 0,
             turns: 0,
@@ -117,7 +117,7 @@ impl Meter {
         let mut state = lock(&self.state);
         let span = state.turn_to(Activity::Busy);
         (state.ticket, state.part) = (ticket, None);
-        state.laps.clear();
+        state.intervals.clear();
         state.item.clear();
         state.moves += 1;
         drop(state);
@@ -169,14 +169,14 @@ impl Meter {
     }
 
     /// Busy time on the present item since it began or was last asked for, by part.
-    pub(crate) fn take_laps(&self, stage: &'static str) -> Vec<Lap> {
+    pub(crate) fn take_laps(&self, stage: &'static str) -> Vec<Interval> {
         let mut state = lock(&self.state);
         if state.doing == Activity::Busy {
             let so_far = state.since.elapsed();
             state.add_lap(so_far);
             state.lapped = so_far;
         }
-        state.laps.drain(..).map(|(part, time)| (part.unwrap_or(stage), time)).collect()
+        state.intervals.drain(..).map(|(part, time)| (part.unwrap_or(stage), time)).collect()
     }
 
     /// The item is finished.
@@ -248,7 +248,7 @@ impl State {
         let span =
             ActivitySpan { activity: self.doing, ticket: self.ticket, part: self.part, begin, end };
         (self.doing, self.since) = (activity, end);
-        // What is after `end` stays in the laps.
+        // What is after `end` stays in the intervals.
         self.lapped = self.lapped.saturating_sub(took);
         self.turns += 1;
         self.waits_for.clear();
@@ -258,9 +258,9 @@ impl State {
     /// Adds the present piece of work to the item's times, without what was added before.
     fn add_lap(&mut self, took: Duration) {
         let more = took.saturating_sub(self.lapped);
-        match self.laps.iter_mut().find(|(part, _)| *part == self.part) {
+        match self.intervals.iter_mut().find(|(part, _)| *part == self.part) {
             Some((_, time)) => *time += more,
-            None => self.laps.push((self.part, more)),
+            None => self.intervals.push((self.part, more)),
         }
     }
 }

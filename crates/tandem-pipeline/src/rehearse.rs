@@ -6,11 +6,11 @@
 
 use crate::control::StageTotals;
 use crate::error::PipelineError;
-use crate::hold::Hold;
 use crate::payload::{Payload, Ticketed};
+use crate::queue_limits::QueueLimits;
 use crate::route::{Crew, Route, Setup};
 use crate::simulate::{Costs, RouteModel, variation};
-use crate::stage::{Outlet, Stage, Trouble};
+use crate::stage::{Emitter, Stage, StageError};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use tandem_units::{Bytes, Epoch, Seconds, Ticket};
@@ -75,7 +75,7 @@ pub fn run_serially(costs: &Costs, spend: Spend) -> Seconds {
 fn build(model: &RouteModel, costs: &Costs, spend: Spend) -> Route<Ticketed<Token>> {
     let items = (0..costs.consumer.len() as u64)
         .map(|seq| Ticketed { ticket: Ticket { epoch: Epoch(0), seq }, body: Token });
-    let hold = |items| Hold::bytes(Bytes::mib(1)).items(items);
+    let hold = |items| QueueLimits::bytes(Bytes::mib(1)).items(items);
     let start = Route::from(items, hold(64));
     model.stages.iter().zip(&costs.stages).fold(start, |route, (stage, list)| {
         let (name, costs): (_, Arc<[Seconds]>) = (stage.name, list.as_slice().into());
@@ -107,7 +107,7 @@ impl Stage for StandIn {
         self.name
     }
 
-    fn step(&mut self, item: Self::In, out: &mut dyn Outlet<Self::Out>) -> Result<(), Trouble> {
+    fn step(&mut self, item: Self::In, out: &mut dyn Emitter<Self::Out>) -> Result<(), StageError> {
         let cost = self.costs[item.ticket.seq as usize];
         self.spend.spend(Duration::from_secs_f64(cost.0));
         out.push(item)

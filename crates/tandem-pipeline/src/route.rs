@@ -5,7 +5,7 @@
 //! Nothing runs before [`Route::start`]. Next: [`crate::feed`].
 //!
 //! ```
-//! # use tandem_pipeline::{Crew, Hold, Outlet, Payload, Route, Setup, Stage, Trouble};
+//! # use tandem_pipeline::{Crew, QueueLimits, Emitter, Payload, Route, Setup, Stage, StageError};
 //! # use tandem_units::Bytes;
 //! struct Number(u64);
 //! impl Payload for Number {
@@ -16,13 +16,13 @@
 //!     type In = Number;
 //!     type Out = Number;
 //!     fn name(&self) -> &'static str { "double" }
-//!     fn step(&mut self, item: Number, out: &mut dyn Outlet<Number>) -> Result<(), Trouble> {
+//!     fn step(&mut self, item: Number, out: &mut dyn Emitter<Number>) -> Result<(), StageError> {
 //!         out.push(Number(item.0 * 2))
 //!     }
 //! }
-//! let hold = Hold::bytes(Bytes::kib(1)).items(4);
-//! let mut feed = Route::from((0..5).map(Number), hold.clone())
-//!     .then_by(Crew::of(2), || Double, hold)
+//! let limits = QueueLimits::bytes(Bytes::kib(1)).items(4);
+//! let mut feed = Route::from((0..5).map(Number), limits.clone())
+//!     .then_by(Crew::of(2), || Double, limits)
 //!     .start(Setup::default())?;
 //! let mut doubled = Vec::new();
 //! while let Some(number) = feed.next()? {
@@ -35,10 +35,10 @@
 use crate::adapt::Adapt;
 use crate::error::PipelineError;
 use crate::feed::Feed;
-use crate::gate::Gate;
-use crate::hold::Hold;
 use crate::payload::Payload;
+use crate::permits::Permits;
 use crate::queue::{AnyQueue, Queue};
+use crate::queue_limits::QueueLimits;
 use crate::run::{self, StageThreads};
 use crate::slow::Slowdowns;
 use crate::stage::Stage;
@@ -118,19 +118,19 @@ impl Default for Setup {
 
 impl<T: Payload> Route<T> {
     /// Begins with an iterator, which runs on its own thread, and its output queue.
-    pub fn from<I>(source: I, hold: Hold) -> Route<T>
+    pub fn from<I>(source: I, limits: QueueLimits) -> Route<T>
     where
         I: Iterator<Item = T> + Send + 'static,
     {
         static ROUTES: AtomicU64 = AtomicU64::new(0);
         let id = ROUTES.fetch_add(1, Ordering::Relaxed);
-        let end = Arc::new(Queue::new(hold.queue_budget(id), hold.items, 1));
+        let end = Arc::new(Queue::new(limits.queue_budget(id), limits.items, 1));
         let source = Source { items: source, output: Arc::clone(&end) };
         let body = Box::new(move |context: Context| source.run(context));
         let part = StageThreads {
             name: "source",
             crew: Crew::of(1),
-            gate: Arc::new(Gate::new(1)),
+            permits: Arc::new(Permits::new(1)),
             output: Arc::clone(&end) as Arc<dyn AnyQueue>,
             bodies: vec![body],
         };
@@ -138,10 +138,10 @@ impl<T: Payload> Route<T> {
     }
 
     /// Adds a stage with one worker, and its output queue.
-    pub fn then<S: Stage<In = T>>(self, stage: S, hold: Hold) -> Route<S::Out> {
+    pub fn then<S: Stage<In = T>>(self, stage: S, limits: QueueLimits) -> Route<S::Out> {
         // Never called: the only worker already has its stage.
         let make = || -> S { unreachable!("a single worker has its stage") };
-        self.through(stage, Crew::of(1), Arc::new(make), hold)
+        self.through(stage, Crew::of(1), Arc::new(make), limits)
     }
 
     /// Adds a stage with several workers, each of which gets its stage from `make`.
@@ -149,9 +149,9 @@ impl<T: Payload> Route<T> {
         self,
         crew: Crew,
         make: impl Fn() -> S + Send + Sync + 'static,
-        hold: Hold,
+        limits: QueueLimits,
     ) -> Route<S::Out> {
-        self.through(make(), crew, Arc::new(make), hold)
+        self.through(make(), crew, Arc::new(make), limits)
     }
 
     /// Starts all threads.
@@ -164,18 +164,18 @@ impl<T: Payload> Route<T> {
         first: S,
         crew: Crew,
         make: Arc<dyn Fn() -> S + Send + Sync>,
-        hold: Hold,
+        limits: QueueLimits,
     ) -> Route<S::Out> {
         let name = first.name();
-        let output = Arc::new(Queue::new(hold.queue_budget(self.id), hold.items, crew.up_to));
-        let gate = Arc::new(Gate::new(crew.workers));
+        let output = Arc::new(Queue::new(limits.queue_budget(self.id), limits.items, crew.up_to));
+        let permits = Arc::new(Permits::new(crew.workers));
         let mut first = Some(first);
         let bodies = (0..crew.up_to).map(|index| {
             let worker = Worker {
                 index,
                 stage: first.take(),
                 make: Arc::clone(&make),
-                gate: Arc::clone(&gate),
+                permits: Arc::clone(&permits),
                 input: Arc::clone(&self.end),
                 output: Arc::clone(&output),
                 slot: None,
@@ -184,7 +184,7 @@ impl<T: Payload> Route<T> {
         });
         let bodies = bodies.collect();
         let any_output = Arc::clone(&output) as Arc<dyn AnyQueue>;
-        self.parts.push(StageThreads { name, crew, gate, output: any_output, bodies });
+        self.parts.push(StageThreads { name, crew, permits, output: any_output, bodies });
         Route { id: self.id, end: output, parts: self.parts }
     }
 }

@@ -9,11 +9,11 @@ use crate::adapt::Adapt;
 use crate::control::Control;
 use crate::error::PipelineError;
 use crate::feed::Feed;
-use crate::gate::Gate;
-use crate::laps::Laps;
+use crate::intervals::Intervals;
 use crate::meter::{Activity, ActivitySpan, Meter, SpanListener};
 use crate::monitor::Monitor;
 use crate::payload::Payload;
+use crate::permits::Permits;
 use crate::queue::{AnyQueue, Queue};
 use crate::route::{Crew, Setup};
 use crate::slots::Slots;
@@ -34,7 +34,7 @@ pub(crate) type ThreadBody = Box<dyn FnOnce(Context) + Send>;
 pub(crate) struct StageThreads {
     pub(crate) name: &'static str,
     pub(crate) crew: Crew,
-    pub(crate) gate: Arc<Gate>,
+    pub(crate) permits: Arc<Permits>,
     pub(crate) output: Arc<dyn AnyQueue>,
     pub(crate) bodies: Vec<ThreadBody>,
 }
@@ -43,7 +43,7 @@ pub(crate) struct StageThreads {
 pub(crate) struct RunningStage {
     pub(crate) name: &'static str,
     pub(crate) crew: Crew,
-    pub(crate) gate: Arc<Gate>,
+    pub(crate) permits: Arc<Permits>,
     pub(crate) meters: Vec<Arc<Meter>>,
     pub(crate) output: Arc<dyn AnyQueue>,
 }
@@ -55,7 +55,7 @@ pub(crate) struct Run {
     pub(crate) consumer_meter: Arc<Meter>,
     pub(crate) stop: Arc<Stop>,
     pub(crate) slots: Slots,
-    pub(crate) laps: Laps,
+    pub(crate) intervals: Intervals,
     pub(crate) recorder: Recorder,
 }
 
@@ -65,8 +65,8 @@ pub(crate) fn start<T: Payload>(
     setup: Setup,
 ) -> Result<Feed<T>, PipelineError> {
     let queues = parts.iter().map(|part| Arc::clone(&part.output)).collect();
-    let gates = parts.iter().map(|part| Arc::clone(&part.gate)).collect();
-    let stop = Arc::new(Stop::new(queues, gates));
+    let all_permits = parts.iter().map(|part| Arc::clone(&part.permits)).collect();
+    let stop = Arc::new(Stop::new(queues, all_permits));
     let slots = Slots::new(slot_listener(&setup.recorder));
     end.show_in(slots.clone());
     let (stages, bodies): (Vec<_>, Vec<_>) =
@@ -77,7 +77,7 @@ pub(crate) fn start<T: Payload>(
         consumer_meter: Arc::new(Meter::new(span_listener(&setup.recorder, setup.consumer, 0))),
         stop,
         slots,
-        laps: Laps::new(),
+        intervals: Intervals::new(),
         recorder: setup.recorder.clone(),
     });
     let mut threads = Threads::default();
@@ -94,8 +94,8 @@ pub(crate) fn start<T: Payload>(
 fn split(part: StageThreads, recorder: &Recorder) -> (RunningStage, Vec<ThreadBody>) {
     let meter = |index| Arc::new(Meter::new(span_listener(recorder, part.name, index)));
     let meters = (0..part.bodies.len()).map(meter).collect();
-    let StageThreads { name, crew, gate, output, bodies } = part;
-    (RunningStage { name, crew, gate, meters, output }, bodies)
+    let StageThreads { name, crew, permits, output, bodies } = part;
+    (RunningStage { name, crew, permits, meters, output }, bodies)
 }
 
 fn slot_listener(recorder: &Recorder) -> crate::slots::Listener {
@@ -156,7 +156,7 @@ impl Threads {
                     stop: Arc::clone(&run.stop),
                     recorder: run.recorder.clone(),
                     slow: setup.slow.clone(),
-                    laps: run.laps.clone(),
+                    intervals: run.intervals.clone(),
                 };
                 let name = format!("tandem-{}-{index}", stage.name);
                 let guard = self.active.enter();

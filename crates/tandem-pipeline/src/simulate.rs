@@ -25,7 +25,7 @@ pub struct StageModel {
     pub name: &'static str,
     pub cost: Cost,
     pub workers: usize,
-    /// The items of its output queue, as in [`crate::Hold`]; for the last stage this is the depth.
+    /// The items of its output queue, as in [`crate::QueueLimits`]; for the last stage this is the depth.
     pub slots: usize,
 }
 

@@ -1,6 +1,6 @@
 //! The trait of one processing stage between the source and the consumer.
 //!
-//! In: an item. Out: any number of items through an [`Outlet`]. A stage knows no thread, queue
+//! In: an item. Out: any number of items through an [`Emitter`]. A stage knows no thread, queue
 //! or clock; the runner adds all three, so a test calls `step` with a `Vec` as outlet.
 //! Next: [`crate::route`], which connects stages.
 
@@ -22,20 +22,20 @@ pub trait Stage: Send + 'static {
 
     /// Processes one item. Results leave in the order of the items, however many workers the
     /// stage has.
-    fn step(&mut self, item: Self::In, out: &mut dyn Outlet<Self::Out>) -> Result<(), Trouble>;
+    fn step(&mut self, item: Self::In, out: &mut dyn Emitter<Self::Out>) -> Result<(), StageError>;
 
     /// Called after the last item: a collecting stage pushes what it still has. Such a stage should
     /// have one worker, because what it collects depends on which worker received which item.
-    fn finish(&mut self, _out: &mut dyn Outlet<Self::Out>) -> Result<(), Trouble> {
+    fn finish(&mut self, _out: &mut dyn Emitter<Self::Out>) -> Result<(), StageError> {
         Ok(())
     }
 }
 
 /// Receives the results of a stage.
-pub trait Outlet<T> {
+pub trait Emitter<T> {
     /// Passes an item on; waits for room if necessary. Fails only when the run is being stopped:
     /// the stage returns that error unchanged.
-    fn push(&mut self, item: T) -> Result<(), Trouble>;
+    fn push(&mut self, item: T) -> Result<(), StageError>;
 
     /// From here on the work on this item is timed under this name, and so is the last `done` of it: a
     /// stage that does two things, one after the other or in turns, is timed as two.
@@ -47,7 +47,7 @@ pub trait Outlet<T> {
     fn item(&mut self, _what: &dyn Display) {}
 
     /// The stage begins to wait for something that is no queue, such as the weights of a step. The
-    /// time until [`Outlet::working`], or until the end of the step, counts as waiting.
+    /// time until [`Emitter::working`], or until the end of the step, counts as waiting.
     fn waiting(&mut self, _what: &dyn Display) {}
 
     /// The wait is over.
@@ -55,8 +55,8 @@ pub trait Outlet<T> {
 }
 
 /// Collects, for tests of a stage alone.
-impl<T> Outlet<T> for Vec<T> {
-    fn push(&mut self, item: T) -> Result<(), Trouble> {
+impl<T> Emitter<T> for Vec<T> {
+    fn push(&mut self, item: T) -> Result<(), StageError> {
         Vec::push(self, item);
         Ok(())
     }
@@ -64,20 +64,20 @@ impl<T> Outlet<T> for Vec<T> {
 
 /// Why a step failed: a bad item and a broken run are different.
 #[derive(Debug)]
-pub enum Trouble {
+pub enum StageError {
     /// Unusable: it is counted, named in the report and marked for the consumer; the run
     /// continues.
-    SkipItem(BoxError),
+    Skip(BoxError),
     /// Nothing after this can be trusted.
-    StopRun(Box<dyn Hinted>),
+    Stop(Box<dyn Hinted>),
 }
 
-impl Trouble {
-    pub fn skip(cause: impl Into<BoxError>) -> Trouble {
-        Trouble::SkipItem(cause.into())
+impl StageError {
+    pub fn skip(cause: impl Into<BoxError>) -> StageError {
+        StageError::Skip(cause.into())
     }
 
-    pub fn stop(cause: impl Hinted) -> Trouble {
-        Trouble::StopRun(Box::new(cause))
+    pub fn stop(cause: impl Hinted) -> StageError {
+        StageError::Stop(Box::new(cause))
     }
 }

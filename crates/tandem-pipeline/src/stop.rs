@@ -1,11 +1,11 @@
 //! Stops a run: once, for the first cause, and ends every wait.
 //!
 //! In: a cause, from a stage, the watchdog, the user or the consumer. Out: all waits at the queues
-//! and gates of the run end. Stopping is idempotent and never waits for a stage. Next:
+//! and all_permits of the run end. Stopping is idempotent and never waits for a stage. Next:
 //! [`crate::error`].
 
 use crate::error::PipelineError;
-use crate::gate::Gate;
+use crate::permits::Permits;
 use crate::queue::AnyQueue;
 use crate::sync::{Mutex, lock};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -62,20 +62,20 @@ pub(crate) struct Stop {
     draining: AtomicBool,
     alarm_at: Mutex<Option<Instant>>,
     queues: Vec<Arc<dyn AnyQueue>>,
-    gates: Vec<Arc<Gate>>,
+    all_permits: Vec<Arc<Permits>>,
 }
 
 impl Stop {
-    pub(crate) fn new(queues: Vec<Arc<dyn AnyQueue>>, gates: Vec<Arc<Gate>>) -> Stop {
+    pub(crate) fn new(queues: Vec<Arc<dyn AnyQueue>>, all_permits: Vec<Arc<Permits>>) -> Stop {
         let (draining, alarm_at) = (AtomicBool::new(false), Mutex::new(None));
-        Stop { cause: Mutex::new(None), draining, alarm_at, queues, gates }
+        Stop { cause: Mutex::new(None), draining, alarm_at, queues, all_permits }
     }
 
     /// Stops the run. Only the first cause is stored.
     pub(crate) fn stop(&self, cause: Cause) {
         lock(&self.cause).get_or_insert(cause);
         self.queues.iter().for_each(|queue| queue.stop());
-        self.gates.iter().for_each(|gate| gate.stop());
+        self.all_permits.iter().for_each(|permits| permits.stop());
     }
 
     /// Takes no more from the source; what was taken is still delivered.

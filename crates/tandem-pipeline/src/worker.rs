@@ -7,13 +7,13 @@
 
 use crate::budget::{Charge, Stopped};
 use crate::error::PipelineError;
-use crate::gate::{Gate, Pass};
-use crate::laps::Laps;
+use crate::intervals::Intervals;
 use crate::meter::{Activity, Meter};
 use crate::payload::Payload;
+use crate::permits::{Pass, Permits};
 use crate::queue::{AnyQueue, Entry, Queue, QueueSlot, Taken};
 use crate::slow::Slowdowns;
-use crate::stage::{Outlet, Stage, Trouble};
+use crate::stage::{Emitter, Stage, StageError};
 use crate::stop::{Cause, Stop};
 use std::any::Any;
 use std::fmt::Display;
@@ -31,7 +31,7 @@ pub(crate) struct Context {
     pub(crate) stop: Arc<Stop>,
     pub(crate) recorder: Recorder,
     pub(crate) slow: Slowdowns,
-    pub(crate) laps: Laps,
+    pub(crate) intervals: Intervals,
 }
 
 /// One of a stage's workers.
@@ -40,7 +40,7 @@ pub(crate) struct Worker<S: Stage> {
     /// `None` until the worker is needed for the first time.
     pub(crate) stage: Option<S>,
     pub(crate) make: Arc<dyn Fn() -> S + Send + Sync>,
-    pub(crate) gate: Arc<Gate>,
+    pub(crate) permits: Arc<Permits>,
     pub(crate) input: Arc<Queue<S::In>>,
     pub(crate) output: Arc<Queue<S::Out>>,
     pub(crate) slot: Option<QueueSlot>,
@@ -69,7 +69,7 @@ impl<S: Stage> Worker<S> {
             match self.input.take(starved)? {
                 Taken::Item(number, entry) => self.step(number, entry, context)?,
                 Taken::End(inputs) => {
-                    self.gate.end();
+                    self.permits.end();
                     return Ok(inputs);
                 }
             }
@@ -77,8 +77,8 @@ impl<S: Stage> Worker<S> {
     }
 
     fn pass_gate(&mut self, context: &Context) -> Result<Pass, Stopped> {
-        let Worker { gate, output, slot, .. } = self;
-        let pass = gate.pass(self.index, || {
+        let Worker { permits, output, slot, .. } = self;
+        let pass = permits.pass(self.index, || {
             slot.take().into_iter().for_each(|slot| output.release(slot));
             context.meter.enter(Activity::Parked);
         })?;
@@ -172,12 +172,12 @@ struct StepOutlet<'a, T> {
     pushed: bool,
 }
 
-impl<T: Payload> Outlet<T> for StepOutlet<'_, T> {
-    fn push(&mut self, item: T) -> Result<(), Trouble> {
+impl<T: Payload> Emitter<T> for StepOutlet<'_, T> {
+    fn push(&mut self, item: T) -> Result<(), StageError> {
         self.pushed = true;
         // Before the consumer can take the item.
         let context = self.context;
-        context.laps.add(item.ticket(), context.meter.take_laps(context.stage));
+        context.intervals.add(item.ticket(), context.meter.take_laps(context.stage));
         let mut waited = false;
         let blocked = &mut || {
             waited = true;
@@ -188,7 +188,7 @@ impl<T: Payload> Outlet<T> for StepOutlet<'_, T> {
         if waited {
             self.context.meter.enter(Activity::Busy);
         }
-        pushed.map_err(Trouble::stop)
+        pushed.map_err(StageError::stop)
     }
 
     fn part(&mut self, name: &'static str, done: Duration) {
@@ -244,7 +244,7 @@ impl<I: Iterator<Item: Payload>> Source<I> {
     }
 }
 
-type Outcome = Result<Result<(), Trouble>, Box<dyn Any + Send>>;
+type Outcome = Result<Result<(), StageError>, Box<dyn Any + Send>>;
 
 /// How a step ended that did not end the run.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -257,14 +257,14 @@ impl Context {
     fn conclude(&self, ticket: Option<Ticket>, outcome: Outcome) -> Result<Done, Stopped> {
         match outcome {
             Ok(Ok(())) => Ok(Done::Finished),
-            Ok(Err(Trouble::SkipItem(_))) if self.stop.cause().is_some() => Err(Stopped),
-            Ok(Err(Trouble::SkipItem(why))) => {
+            Ok(Err(StageError::Skip(_))) if self.stop.cause().is_some() => Err(Stopped),
+            Ok(Err(StageError::Skip(why))) => {
                 self.meter.count_skipped();
                 let (stage, why) = (self.stage.into(), chain(&*why));
                 self.recorder.send(Skipped { ticket, id: None, stage, why });
                 Ok(Done::Skipped)
             }
-            Ok(Err(Trouble::StopRun(source))) => {
+            Ok(Err(StageError::Stop(source))) => {
                 let (stage, source) = (self.stage, Arc::from(source));
                 self.stop.stop(Cause::Failed(PipelineError::Stage { stage, ticket, source }));
                 Err(Stopped)
@@ -278,7 +278,8 @@ impl Context {
         let message = known
             .or_else(|| panic.downcast_ref::<String>().cloned())
             .unwrap_or_else(|| "it gave no reason".to_string());
-        self.stop.stop(Cause::Failed(PipelineError::Panic { stage: self.stage, ticket, message }));
+        let (stage, item) = (self.stage, self.meter.item());
+        self.stop.stop(Cause::Failed(PipelineError::Panic { stage, ticket, item, message }));
         Stopped
     }
 }

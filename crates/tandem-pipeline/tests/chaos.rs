@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 use tandem_pipeline::{
-    Budget, CancelToken, Crew, Delivery, Ending, Hold, Outlet, Payload, PipelineError, Route,
-    Setup, Stage, Trouble,
+    Budget, CancelToken, Crew, Delivery, Emitter, Ending, Payload, PipelineError, QueueLimits,
+    Route, Setup, Stage, StageError,
 };
 use tandem_units::{Bytes, Epoch, Seed, Ticket};
 
@@ -121,17 +121,19 @@ impl Stage for Chaos {
         NAMES[self.index]
     }
 
-    fn step(&mut self, item: Item, out: &mut dyn Outlet<Item>) -> Result<(), Trouble> {
+    fn step(&mut self, item: Item, out: &mut dyn Emitter<Item>) -> Result<(), StageError> {
         let random = self.seed.derive(item.number).0;
         (0..random % (self.draw.cost + 1)).for_each(|_| std::thread::yield_now());
         match self.incident {
             Incident::Error { stage, item: at } if (stage, at) == (self.index, item.number) => {
-                Err(Trouble::stop(std::io::Error::other("drawn")))
+                Err(StageError::stop(std::io::Error::other("drawn")))
             }
             Incident::Panic { stage, item: at } if (stage, at) == (self.index, item.number) => {
                 panic!("drawn");
             }
-            _ if Chaos::skips(&self.draw, self.index, item.number) => Err(Trouble::skip("drawn")),
+            _ if Chaos::skips(&self.draw, self.index, item.number) => {
+                Err(StageError::skip("drawn"))
+            }
             _ => out.push(item),
         }
     }
@@ -198,7 +200,7 @@ fn build(draw: &Draw, budget: &Budget, taken: &Arc<AtomicU64>) -> Route<Item> {
         counter.fetch_add(1, Ordering::SeqCst);
         Item { number, size: 1 + seed.derive(number).0 % largest }
     });
-    let hold = |items, bytes| Hold::bytes(Bytes(bytes)).items(items).within(budget);
+    let hold = |items, bytes| QueueLimits::bytes(Bytes(bytes)).items(items).within(budget);
     let mut route = Route::from(source, hold(2, draw.budget));
     let last = draw.stages.len() - 1;
     for (index, stage) in draw.stages.iter().copied().enumerate() {

@@ -7,14 +7,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 use tandem_pipeline::{
-    CancelToken, Crew, Ending, Frozen, Outlet, PipelineError, Route, Setup, Trouble, Watch,
+    CancelToken, Crew, Emitter, Ending, Frozen, PipelineError, Route, Setup, StageError, Watch,
 };
 use tandem_units::Hint;
 
 #[test]
 fn a_stage_that_stops_the_run_is_named_with_its_item() {
-    let stage = Does("brittle", |item: Item, out: &mut dyn Outlet<Item>| match item.body.0 {
-        7 => Err(Trouble::stop(std::io::Error::other("disk gone"))),
+    let stage = Does("brittle", |item: Item, out: &mut dyn Emitter<Item>| match item.body.0 {
+        7 => Err(StageError::stop(std::io::Error::other("disk gone"))),
         _ => out.push(item),
     });
     let mut feed = Route::from(items(100), hold(2))
@@ -33,7 +33,7 @@ fn a_stage_that_stops_the_run_is_named_with_its_item() {
 #[test]
 fn a_panic_is_caught_and_named() {
     let stage = || {
-        Does("jumpy", |item: Item, out: &mut dyn Outlet<Item>| {
+        Does("jumpy", |item: Item, out: &mut dyn Emitter<Item>| {
             assert!(item.body.0 != 7, "seven");
             out.push(item)
         })
@@ -68,7 +68,7 @@ fn a_consumer_that_leaves_ends_all_threads() {
     let stage = move || {
         counter.fetch_add(1, Ordering::SeqCst);
         let guard = Guard(Arc::clone(&counter));
-        Does("guarded", move |item, out: &mut dyn Outlet<Item>| {
+        Does("guarded", move |item, out: &mut dyn Emitter<Item>| {
             let _ = &guard;
             out.push(item)
         })
@@ -107,7 +107,7 @@ fn a_cancelled_run_reports_it_even_if_cancelled_before_its_start() {
 #[test]
 fn a_frozen_stage_is_named_with_its_path_and_left_behind() {
     let (_keep, never) = mpsc::sync_channel::<()>(1);
-    let stage = Does("load", move |item: Item, out: &mut dyn Outlet<Item>| {
+    let stage = Does("load", move |item: Item, out: &mut dyn Emitter<Item>| {
         out.item(&format_args!("clips/{}.wav", item.body.0));
         if item.body.0 == 3 {
             // Returns only when the test has ended.
@@ -130,7 +130,7 @@ fn a_frozen_stage_is_named_with_its_path_and_left_behind() {
     assert_eq!(frozen.item.as_deref(), Some("clips/3.wav"));
     assert!(error.to_string().ends_with(" at item 3 of epoch 0, in `clips/3.wav`"), "{error}");
     let hint = error.hint().unwrap();
-    assert!(hint.contains("holds `clips/3.wav`") && hint.contains("`--stall-timeout`"), "{hint}");
+    assert!(hint.contains("check `clips/3.wav`") && hint.contains("`--stall-timeout`"), "{hint}");
     assert!(frozen.silent > Duration::from_millis(50));
     assert_eq!(received.recv().unwrap(), *frozen);
     assert_eq!(feed.close().left_behind, ["tandem-load-0"]);

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier, mpsc};
 use std::time::Duration;
 use tandem_pipeline::{
-    Budget, Crew, Ending, Hold, Outlet, Payload, Pool, Pooled, Route, Setup, SlotState, Stage,
-    Trouble,
+    Budget, Crew, Emitter, Ending, Payload, Pool, Pooled, QueueLimits, Route, Setup, SlotState,
+    Stage, StageError,
 };
 use tandem_telemetry::event::StartReason;
 use tandem_units::Bytes;
@@ -27,7 +27,7 @@ impl Stage for Pairs {
         "pairs"
     }
 
-    fn step(&mut self, item: Item, out: &mut dyn Outlet<Item>) -> Result<(), Trouble> {
+    fn step(&mut self, item: Item, out: &mut dyn Emitter<Item>) -> Result<(), StageError> {
         match self.0.take() {
             None => self.0 = Some(item),
             Some(first) => out.push(first.map(|body| Number(body.0 + item.body.0)))?,
@@ -35,7 +35,7 @@ impl Stage for Pairs {
         Ok(())
     }
 
-    fn finish(&mut self, out: &mut dyn Outlet<Item>) -> Result<(), Trouble> {
+    fn finish(&mut self, out: &mut dyn Emitter<Item>) -> Result<(), StageError> {
         self.0.take().map_or(Ok(()), |rest| out.push(rest))
     }
 }
@@ -61,7 +61,7 @@ fn every_worker_of_a_collecting_stage_pushes_what_is_left_through_one_slot() {
 #[test]
 fn a_stage_may_push_several_results_per_item_through_one_slot() {
     let thrice = || {
-        Does("thrice", |item: Item, out: &mut dyn Outlet<Item>| {
+        Does("thrice", |item: Item, out: &mut dyn Emitter<Item>| {
             (0..3).try_for_each(|n| out.push(item.map(|body| Number(body.0 * 3 + n))))
         })
     };
@@ -77,8 +77,8 @@ fn a_stage_may_push_several_results_per_item_through_one_slot() {
 #[test]
 fn a_skipped_item_is_counted_and_delays_no_other() {
     let picky = || {
-        Does("picky", |item: Item, out: &mut dyn Outlet<Item>| match item.body.0 % 3 {
-            0 => Err(Trouble::skip("divisible by three")),
+        Does("picky", |item: Item, out: &mut dyn Emitter<Item>| match item.body.0 % 3 {
+            0 => Err(StageError::skip("divisible by three")),
             _ => out.push(item),
         })
     };
@@ -156,7 +156,7 @@ fn depth_counts_the_batch_in_training() {
     // With depth 1 nothing is prepared while the consumer works.
     let created = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&created);
-    let stage = Does("make", move |item: Item, out: &mut dyn Outlet<Item>| {
+    let stage = Does("make", move |item: Item, out: &mut dyn Emitter<Item>| {
         counter.fetch_add(1, Ordering::SeqCst);
         out.push(item)
     });
@@ -187,7 +187,7 @@ impl Stage for Same {
         "same"
     }
 
-    fn step(&mut self, item: Huge, out: &mut dyn Outlet<Huge>) -> Result<(), Trouble> {
+    fn step(&mut self, item: Huge, out: &mut dyn Emitter<Huge>) -> Result<(), StageError> {
         out.push(item)
     }
 }
@@ -195,7 +195,7 @@ impl Stage for Same {
 #[test]
 fn an_item_larger_than_the_whole_budget_passes_alone() {
     let budget = Budget::of(Bytes::mib(1));
-    let hold = Hold::bytes(Bytes::kib(1)).items(4).within(&budget);
+    let hold = QueueLimits::bytes(Bytes::kib(1)).items(4).within(&budget);
     let mut feed = Route::from((0..50).map(|_| Huge), hold.clone())
         .then_by(Crew::of(3), || Same, hold.clone())
         .then(Same, hold)
@@ -237,7 +237,7 @@ fn several_workers_are_busy_at_the_same_time() {
     let meet = Arc::new(Barrier::new(3));
     let stage = move || {
         let meet = Arc::clone(&meet);
-        Does("meet", move |item, out: &mut dyn Outlet<Item>| {
+        Does("meet", move |item, out: &mut dyn Emitter<Item>| {
             meet.wait();
             out.push(item)
         })
@@ -267,7 +267,7 @@ impl Stage for Fill {
         "fill"
     }
 
-    fn step(&mut self, _: Item, out: &mut dyn Outlet<Filled>) -> Result<(), Trouble> {
+    fn step(&mut self, _: Item, out: &mut dyn Emitter<Filled>) -> Result<(), StageError> {
         let mut buffer = self.0.take();
         buffer.resize(1000, 1);
         out.push(Filled(buffer))

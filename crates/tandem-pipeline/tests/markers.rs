@@ -5,7 +5,7 @@ mod kit;
 use kit::{Does, Item, all, hold, items, numbers, pass, ticket};
 use std::sync::mpsc;
 use std::time::Duration;
-use tandem_pipeline::{Crew, Delivery, Ending, Feed, Outlet, Route, Setup, SlotState, Trouble};
+use tandem_pipeline::{Crew, Delivery, Emitter, Ending, Feed, Route, Setup, SlotState, StageError};
 use tandem_telemetry::event::StartReason;
 
 const AN_HOUR: Duration = Duration::from_secs(3600);
@@ -15,8 +15,8 @@ fn skip_where(
     name: &'static str,
     skips: impl Fn(u64) -> bool + Send + 'static,
 ) -> impl tandem_pipeline::Stage<In = Item, Out = Item> {
-    Does(name, move |item: Item, out: &mut dyn Outlet<Item>| match skips(item.body.0) {
-        true => Err(Trouble::skip("skipped by the test")),
+    Does(name, move |item: Item, out: &mut dyn Emitter<Item>| match skips(item.body.0) {
+        true => Err(StageError::skip("skipped by the test")),
         false => out.push(item),
     })
 }
@@ -71,9 +71,9 @@ fn a_stage_that_waits_for_the_consumer_to_see_a_marker_finishes() {
     // Item 3 is skipped. Item 4 leaves the last stage only after the consumer saw marker 3: with
     // a silent gap both would wait for each other.
     let (saw, seen) = mpsc::sync_channel::<u64>(16);
-    let waits = Does("waits", move |item: Item, out: &mut dyn Outlet<Item>| {
+    let waits = Does("waits", move |item: Item, out: &mut dyn Emitter<Item>| {
         if item.body.0 == 4 {
-            while seen.recv().map_err(|gone| Trouble::stop(std::io::Error::other(gone)))? != 3 {}
+            while seen.recv().map_err(|gone| StageError::stop(std::io::Error::other(gone)))? != 3 {}
         }
         out.push(item)
     });
@@ -94,9 +94,9 @@ fn a_stage_that_waits_for_the_consumer_to_see_a_marker_finishes() {
 
 #[test]
 fn an_input_that_pushed_a_result_before_it_was_skipped_has_no_marker() {
-    let late = Does("late", |item: Item, out: &mut dyn Outlet<Item>| {
+    let late = Does("late", |item: Item, out: &mut dyn Emitter<Item>| {
         out.push(item)?;
-        Err(Trouble::skip("after the result"))
+        Err(StageError::skip("after the result"))
     });
     let mut feed =
         Route::from(items(3), hold(2)).then(late, hold(2)).start(Setup::default()).unwrap();

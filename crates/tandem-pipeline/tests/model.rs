@@ -46,12 +46,12 @@ mod slot_pool;
 mod slots;
 #[path = "../src/queue.rs"]
 mod queue;
-#[path = "../src/gate.rs"]
-mod gate;
+#[path = "../src/permits.rs"]
+mod permits;
 #[path = "../src/meter.rs"]
 mod meter;
-#[path = "../src/laps.rs"]
-mod laps;
+#[path = "../src/intervals.rs"]
+mod intervals;
 #[path = "../src/error.rs"]
 mod error;
 #[path = "../src/slow.rs"]
@@ -64,16 +64,16 @@ mod worker;
 mod pool;
 
 use budget::{Budget, QueueBudget, Stopped};
-use gate::Gate;
-use laps::Laps;
+use intervals::Intervals;
 use meter::Meter;
 use payload::Payload;
+use permits::Permits;
 use pool::Pool;
 use queue::{AnyQueue, Queue, QueueSlot, Taken};
 use shuttle::thread::{self, JoinHandle};
 use slots::{SlotState, Slots};
 use slow::Slowdowns;
-use stage::{Outlet, Stage, Trouble};
+use stage::{Emitter, Stage, StageError};
 use std::sync::Arc;
 use stop::{Cause, Stop};
 use tandem_telemetry::Recorder;
@@ -140,10 +140,10 @@ impl Stage for Step {
         "work"
     }
 
-    fn step(&mut self, item: Item, out: &mut dyn Outlet<Item>) -> Result<(), Trouble> {
+    fn step(&mut self, item: Item, out: &mut dyn Emitter<Item>) -> Result<(), StageError> {
         let Work { times, skips, waits } = self.work;
         if skips == Some(item.number) {
-            return Err(Trouble::skip("skipped"));
+            return Err(StageError::skip("skipped"));
         }
         if waits == Some(item.number) {
             let mut seen = sync::lock(&self.marker.seen);
@@ -167,7 +167,7 @@ struct Case {
 
 struct Running {
     stop: Arc<Stop>,
-    gate: Arc<Gate>,
+    permits: Arc<Permits>,
     input: Arc<Queue<Item>>,
     output: Arc<Queue<Item>>,
     budget: Budget,
@@ -187,9 +187,9 @@ impl Case {
         let queue_budget = || -> Arc<QueueBudget> { budget.add_queue(0, Bytes(self.budget)) };
         let input = Arc::new(Queue::new(queue_budget(), self.slots.0, 1));
         let output = Arc::new(Queue::new(queue_budget(), self.slots.1, self.workers));
-        let gate = Arc::new(Gate::new(self.workers));
+        let permits = Arc::new(Permits::new(self.workers));
         let queues: Vec<Arc<dyn AnyQueue>> = vec![input.clone(), output.clone()];
-        let stop = Arc::new(Stop::new(queues, vec![gate.clone()]));
+        let stop = Arc::new(Stop::new(queues, vec![permits.clone()]));
         let slots = Slots::new(Box::new(|_, _| {}));
         output.show_in(slots.clone());
         let items: Vec<Item> = self
@@ -208,14 +208,14 @@ impl Case {
                 index,
                 stage: None,
                 make: Arc::new(move || Step { work, marker: Arc::clone(&marker) }),
-                gate: Arc::clone(&gate),
+                permits: Arc::clone(&permits),
                 input: Arc::clone(&input),
                 output: Arc::clone(&output),
                 slot: None,
             };
             threads.push(thread::spawn(move || worker.run(context)));
         }
-        Running { stop, gate, input, output, budget, slots, marker, threads }
+        Running { stop, permits, input, output, budget, slots, marker, threads }
     }
 
     fn expected(&self) -> Vec<Seen> {
@@ -248,7 +248,7 @@ fn context(stop: &Arc<Stop>) -> Context {
         stop: Arc::clone(stop),
         recorder: Recorder::off(),
         slow: Slowdowns::default(),
-        laps: Laps::new(),
+        intervals: Intervals::new(),
     }
 }
 
@@ -347,10 +347,10 @@ fn workers_and_slots_change_at_any_moment() {
     let case = Case { workers: 2, slots: (1, 1), ..Case::plain() };
     model(move || {
         let mut running = case.start();
-        let (gate, output) = (Arc::clone(&running.gate), Arc::clone(&running.output));
+        let (permits, output) = (Arc::clone(&running.permits), Arc::clone(&running.output));
         let changes = thread::spawn(move || {
             for (workers, slots) in [(1, 3), (2, 1), (1, 2)] {
-                gate.set_active(workers);
+                permits.set_active(workers);
                 output.resize(slots);
             }
         });

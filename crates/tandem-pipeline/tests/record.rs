@@ -6,7 +6,9 @@ use kit::{Does, Item, all, hold, items, pass, ticket};
 use std::sync::mpsc;
 use std::time::Duration;
 use tandem_pipeline::adapt::{Adapt, Limits};
-use tandem_pipeline::{Crew, Outlet, Route, Setup, SlotState, Slowdown, Slowdowns, Trouble, Watch};
+use tandem_pipeline::{
+    Crew, Emitter, Route, Setup, SlotState, Slowdown, Slowdowns, StageError, Watch,
+};
 use tandem_telemetry::event::{DecisionOutcome, Doing, Event, RunHeader, Stamped};
 use tandem_telemetry::record::{RecordOptions, Recording, Spans};
 
@@ -46,8 +48,8 @@ fn every_slot_passes_through_its_three_states_in_the_record() {
 #[test]
 fn shares_queues_spans_and_skips_are_in_the_record() {
     let events = recorded(|recorder| {
-        let picky = Does("picky", |item: Item, out: &mut dyn Outlet<Item>| match item.body.0 {
-            4 => Err(Trouble::skip("unreadable")),
+        let picky = Does("picky", |item: Item, out: &mut dyn Emitter<Item>| match item.body.0 {
+            4 => Err(StageError::skip("unreadable")),
             _ => out.push(item),
         });
         let route = Route::from(items(10), hold(2)).then(picky, hold(3));
@@ -80,7 +82,7 @@ fn shares_queues_spans_and_skips_are_in_the_record() {
 fn the_frozen_stage_is_in_the_record() {
     let (_keep, never) = mpsc::sync_channel::<()>(1);
     let events = recorded(|recorder| {
-        let stuck = Does("stuck", move |item: Item, out: &mut dyn Outlet<Item>| {
+        let stuck = Does("stuck", move |item: Item, out: &mut dyn Emitter<Item>| {
             let _ = never.recv();
             out.push(item)
         });
@@ -103,7 +105,7 @@ fn the_frozen_stage_is_in_the_record() {
 fn a_starving_run_gets_more_workers_and_keeps_its_order() {
     let events = recorded(|recorder| {
         let slow = || {
-            Does("slow", |item: Item, out: &mut dyn Outlet<Item>| {
+            Does("slow", |item: Item, out: &mut dyn Emitter<Item>| {
                 std::thread::sleep(Duration::from_millis(2));
                 out.push(item)
             })
@@ -153,7 +155,7 @@ fn busy_ms(events: &[Event], name: &str) -> f64 {
 fn work_that_is_done_is_timed_as_the_part_that_begins() {
     let (whole, second) = (Duration::from_millis(6), Duration::from_millis(4));
     let events = recorded(|recorder| {
-        let two = Does("first", move |item: Item, out: &mut dyn Outlet<Item>| {
+        let two = Does("first", move |item: Item, out: &mut dyn Emitter<Item>| {
             std::thread::sleep(whole);
             out.part("second", second);
             out.push(item)
@@ -169,7 +171,7 @@ fn work_that_is_done_is_timed_as_the_part_that_begins() {
 fn the_parts_of_a_stage_are_timed_and_slowed_separately() {
     let run = |slowed: &str| {
         recorded(|recorder| {
-            let two = Does("first", |item: Item, out: &mut dyn Outlet<Item>| {
+            let two = Does("first", |item: Item, out: &mut dyn Emitter<Item>| {
                 out.part("second", Duration::ZERO);
                 out.push(item)
             });

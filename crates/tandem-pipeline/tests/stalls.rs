@@ -5,7 +5,7 @@ mod kit;
 use kit::{Does, Item, all, hold, items, numbers, pass};
 use std::sync::mpsc;
 use std::time::Duration;
-use tandem_pipeline::{Outlet, PipelineError, Route, Setup, Watch};
+use tandem_pipeline::{Emitter, PipelineError, Route, Setup, Watch};
 use tandem_units::Hint;
 
 fn watch(stall_timeout: Duration) -> Setup {
@@ -17,7 +17,7 @@ fn watch(stall_timeout: Duration) -> Setup {
 #[test]
 fn a_stage_and_a_consumer_that_wait_for_each_other_are_ended_and_named() {
     let (_weights, never) = mpsc::sync_channel::<()>(1);
-    let align = Does("align", move |item: Item, out: &mut dyn Outlet<Item>| {
+    let align = Does("align", move |item: Item, out: &mut dyn Emitter<Item>| {
         if item.body.0 == 5 {
             out.waiting(&format_args!("the weights of step {}", 120));
             let _ = never.recv();
@@ -43,7 +43,7 @@ fn a_stage_and_a_consumer_that_wait_for_each_other_are_ended_and_named() {
 
 #[test]
 fn a_wait_that_a_stage_names_is_measured_as_waiting() {
-    let waits = Does("waits", |item: Item, out: &mut dyn Outlet<Item>| {
+    let waits = Does("waits", |item: Item, out: &mut dyn Emitter<Item>| {
         out.waiting(&"a clock");
         std::thread::sleep(Duration::from_millis(100));
         out.working();
@@ -60,7 +60,7 @@ fn a_wait_that_a_stage_names_is_measured_as_waiting() {
 #[test]
 fn a_slow_stage_that_makes_progress_is_no_alarm() {
     // Each item takes longer than the limit, but names a new file before the limit is over.
-    let slow = Does("slow", |item: Item, out: &mut dyn Outlet<Item>| {
+    let slow = Does("slow", |item: Item, out: &mut dyn Emitter<Item>| {
         for part in 0..12 {
             out.item(&part);
             std::thread::sleep(Duration::from_millis(100));

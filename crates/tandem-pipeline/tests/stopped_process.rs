@@ -8,7 +8,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 use std::time::Duration;
-use tandem_pipeline::{Outlet, Route, Setup, Trouble, Watch};
+use tandem_pipeline::{Emitter, Route, Setup, StageError, Watch};
 
 /// Set in the process that is stopped by the test below.
 const CHILD: &str = "TANDEM_TEST_STOPPED_CHILD";
@@ -40,10 +40,10 @@ fn a_process_that_was_stopped_for_longer_than_the_limit_continues() {
 /// One step that is stopped in its middle, after the watchdog (a quarter of the limit) has seen it.
 /// It consists of many short waits, so that it has not ended when the process continues.
 fn run_until_done() {
-    let step = Does("step", |item: Item, out: &mut dyn Outlet<Item>| {
+    let step = Does("step", |item: Item, out: &mut dyn Emitter<Item>| {
         let work = |waits| (0..waits).for_each(|_| std::thread::sleep(Duration::from_millis(10)));
         work(100);
-        writeln!(std::io::stdout(), "inside a step").map_err(Trouble::stop)?;
+        writeln!(std::io::stdout(), "inside a step").map_err(StageError::stop)?;
         work(50);
         out.push(item)
     });

@@ -6,13 +6,13 @@ mod kit;
 use kit::{Does, Item, all, hold, items};
 use rustix::process::getpriority_process;
 use std::sync::{Arc, Mutex};
-use tandem_pipeline::{Outlet, Route, Setup, ThreadPriority};
+use tandem_pipeline::{Emitter, Route, Setup, ThreadPriority};
 
 /// Niceness of a stage's thread, and of the consumer's afterwards.
 fn niceness(priority: ThreadPriority) -> [i32; 2] {
     let seen = Arc::new(Mutex::new(0));
     let writer = Arc::clone(&seen);
-    let stage = Does("reads", move |item: Item, out: &mut dyn Outlet<Item>| {
+    let stage = Does("reads", move |item: Item, out: &mut dyn Emitter<Item>| {
         *writer.lock().unwrap() = getpriority_process(None).unwrap();
         out.push(item)
     });

@@ -1,6 +1,7 @@
 //! `tandem.text` and `tandem.features`: how one text and one recording become input of a model.
 
 use crate::errors::Class;
+use crate::interruptible::guarded;
 use crate::memory::Memory;
 use crate::settings::plan;
 use pyo3::prelude::*;
@@ -8,9 +9,15 @@ use serde_json::json;
 use std::path::PathBuf;
 use tandem::failure::{Context, Result};
 use tandem::train_plan::TrainPlan;
-use tandem_data::audio::mel::{Mel, MelExtractor};
-use tandem_data::audio::{Decoder, FileReader, Sound};
-use tandem_data::text::{FrontEnd, Language};
+use tandem_audio::mel::{Mel, MelExtractor};
+use tandem_audio::{Decoder, FileReader, Sound};
+use tandem_text::{FrontEnd, Language};
+
+/// Licences and notices of the package and of everything in it.
+#[pyfunction]
+pub fn licenses() -> String {
+    tandem::notices::notices()
+}
 
 /// How a text is read: language, normalised text and symbols, as JSON.
 #[pyfunction]
@@ -43,7 +50,7 @@ pub fn text(
         })
         .to_string())
     };
-    py.detach(read).map_err(|failure| Class::Text.of(py, failure))
+    guarded(py, Class::Text, read)
 }
 
 /// The mel frames of a recording: `[frames, bands]`.
@@ -58,10 +65,8 @@ pub fn features_of_file(py: Python<'_>, path: PathBuf, settings: &str) -> PyResu
         let sound = decoder.decode(bytes, path.extension().and_then(|ending| ending.to_str()))?;
         Ok(MelExtractor::new(mel.clone())?.extract(sound)?)
     };
-    let mel = py.detach(|| {
-        mel().with_context(|| format!("cannot compute features of `{}`", path.display()))
-    });
-    mel.map(memory_of).map_err(|failure| Class::Audio.of(py, failure))
+    let mel = || mel().with_context(|| format!("cannot compute features of `{}`", path.display()));
+    guarded(py, Class::Audio, mel).map(memory_of)
 }
 
 /// The mel frames of samples: 32-bit floats in the order of this machine, at the rate of the settings.
@@ -83,10 +88,9 @@ pub fn features_of_samples(
         .chunks_exact(4)
         .map(|four| f32::from_ne_bytes([four[0], four[1], four[2], four[3]]))
         .collect();
-    let mel = py.detach(|| -> Result<Mel> {
-        Ok(MelExtractor::new(config.clone())?.extract(Sound::F32(&samples))?)
-    });
-    mel.map(memory_of).map_err(|failure| Class::Audio.of(py, failure))
+    let mel =
+        || -> Result<Mel> { Ok(MelExtractor::new(config.clone())?.extract(Sound::F32(&samples))?) };
+    guarded(py, Class::Audio, mel).map(memory_of)
 }
 
 fn memory_of(mel: Mel) -> Memory {

@@ -62,6 +62,24 @@ pub fn run<T: Send + 'static>(
     }
 }
 
+/// Runs short work on the calling thread, while other threads of the interpreter continue.
+pub fn guarded<T: Send>(
+    py: Python<'_>,
+    class: Class,
+    work: impl FnOnce() -> Result<T> + Send,
+) -> PyResult<T> {
+    match py.detach(|| catch_unwind(AssertUnwindSafe(work))) {
+        Ok(result) => result.map_err(|failure| class.of(py, failure)),
+        Err(panic) => Err(of_panic(py, &*panic)),
+    }
+}
+
+/// Panics on the calling thread, for the test that a panic of [`guarded`] is an exception.
+#[pyfunction]
+pub fn panic_here_for_tests(py: Python<'_>) -> PyResult<()> {
+    guarded(py, Class::Internal, || panic!("on purpose"))
+}
+
 /// Panics on a worker thread, for the test that a panic is an exception.
 #[pyfunction]
 pub fn panic_for_tests(py: Python<'_>) -> PyResult<()> {

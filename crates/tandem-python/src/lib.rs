@@ -22,9 +22,9 @@ mod _native {
     #[pymodule_export]
     use crate::corpus::prepare;
     #[pymodule_export]
-    use crate::inspect::{features_of_file, features_of_samples, text};
+    use crate::inspect::{features_of_file, features_of_samples, licenses, text};
     #[pymodule_export]
-    use crate::interruptible::{panic_for_tests, wait_for_tests};
+    use crate::interruptible::{panic_for_tests, panic_here_for_tests, wait_for_tests};
     #[pymodule_export]
     use crate::loader::NativeLoader;
     #[pymodule_export]

@@ -13,10 +13,10 @@ use tandem::config::tree::Written;
 use tandem::failure::{Failure, Result};
 use tandem::train_args::TrainArgs;
 use tandem::train_plan::TrainPlan;
-use tandem_data::text::Language;
 use tandem_device::placement::{DeviceSettings, Mismatch};
 use tandem_insight::myxtts::convert;
 use tandem_insight::myxtts::keys::KEYS;
+use tandem_text::Language;
 
 /// The settings of a run on this corpus, resolved and checked as for `tandem train`.
 pub fn plan(tree: &str, corpus: &str) -> Result<TrainPlan> {

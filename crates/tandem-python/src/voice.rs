@@ -14,11 +14,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tandem::advised::Advised;
 use tandem::failure::{Context, Failure, Result};
 use tandem::speaking_args::VoiceArgs;
-use tandem_data::text::Language;
 use tandem_device::backend::BackendChoice;
 use tandem_model::synthesis::mel::SamplingOptions;
 use tandem_model::synthesis::text::{SpeakerChoice, SpeechOptions, SynthesizedSpeech, Synthesizer};
 use tandem_model::vocoder::VocoderChoice;
+use tandem_text::Language;
 use tandem_units::{Seconds, Seed};
 
 #[pyclass(frozen, module = "tandem._native")]
@@ -45,7 +45,7 @@ impl NativeVoice {
             Class::Settings.error(py, &fact, "write `auto` or `cpu`; `tandem devices` lists all")
         })?;
         let args = VoiceArgs { checkpoint, backend, gpu };
-        let read = move || args.open(&VocoderChoice::default());
+        let read = move || args.open_with(&VocoderChoice::default());
         let each_tick = &mut || Ok(());
         let voice = interruptible::run(py, "voice", Class::Voice, None, each_tick, read)?;
         let trained = voice.trained();
@@ -56,6 +56,7 @@ impl NativeVoice {
             "rate": trained.document.mel.rate,
             "languages": trained.document.languages,
             "speakers": speakers,
+            "damaged": trained.damaged,
         });
         Ok(NativeVoice {
             process: Process::current(),
@@ -91,7 +92,7 @@ impl NativeVoice {
         let language: Option<Language> = language
             .map(str::parse)
             .transpose()
-            .map_err(|error: tandem_data::text::TextError| refused(error.into()))?;
+            .map_err(|error: tandem_text::TextError| refused(error.into()))?;
         if !(0.0..=60.0).contains(&pause) {
             let fact = format!("`pause` is {pause} s");
             return Err(Class::Settings.error(py, &fact, "give seconds from 0 to 60"));
@@ -107,7 +108,8 @@ impl NativeVoice {
             temperature: temperature.unwrap_or(usual.temperature),
             seed: Seed(seed),
         };
-        let options = SpeechOptions { sampling, language, pause: Seconds(pause) };
+        let pause = Seconds(pause);
+        let options = SpeechOptions { sampling, language, pause, ..SpeechOptions::default() };
         let synthesizer = self.synthesizer.clone();
         let work = move || {
             let mut voice = synthesizer.lock().unwrap_or_else(PoisonError::into_inner);
@@ -121,6 +123,7 @@ impl NativeVoice {
         let summary = json!({
             "sentences": sentences.collect::<Vec<_>>(),
             "unsaid": speech.skipped,
+            "left_out": speech.left_out,
         });
         let length = speech.samples.len();
         Ok((Memory::of_floats(speech.samples, &[length]), self.rate, summary.to_string()))

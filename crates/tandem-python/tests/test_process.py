@@ -79,6 +79,8 @@ def test_other_threads_run_while_a_call_waits() -> None:
 def test_a_panic_is_an_exception() -> None:
     with pytest.raises(tandem.InternalError, match="on purpose"):
         _native.panic_for_tests()
+    with pytest.raises(tandem.InternalError, match="on purpose"):
+        _native.panic_here_for_tests()
 
 
 def test_a_forked_process_gets_an_error_and_does_not_hang(cache: Path) -> None:

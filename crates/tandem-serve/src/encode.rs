@@ -5,9 +5,10 @@
 //! loud are scaled down, never clipped; quiet sentences after them are scaled in the same way.
 
 use crate::api_error::ApiError;
-use crate::flac::FlacStream;
 use std::str::FromStr;
-use tandem_data::audio::resample::Resampler;
+use tandem_audio::flac_stream::FlacStream;
+pub use tandem_audio::flac_stream::Place;
+use tandem_audio::resample::Resampler;
 use tandem_model::vocoder::wav::wav_bytes;
 use tandem_units::SampleRate;
 
@@ -47,13 +48,6 @@ impl Format {
             Format::Flac => "audio/flac",
         }
     }
-}
-
-/// Whether more parts follow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
-    More,
-    Last,
 }
 
 /// Encodes the parts of one answer.
@@ -129,7 +123,7 @@ fn endless_wav(rate: SampleRate) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tandem_data::audio::{AudioConfig, Decoder};
+    use tandem_audio::{AudioConfig, Decoder};
     use tandem_units::Seconds;
 
     const RATE: SampleRate = SampleRate(22_050);

@@ -8,11 +8,11 @@
 pub mod voices; // 1. the names that requests may use
 pub mod token; // 1. the secret of an open server
 pub mod request; // 2. JSON -> a checked request
+pub mod answer_memory; // 3. bytes that clients have not taken
 pub mod workers; // 3. the queue and the threads that synthesize
 pub mod speech; // 3. a checkpoint as a worker
 pub mod encode; // 4. samples -> WAV, PCM, FLAC
-mod flac; // 4. FLAC in parts
-mod routes; // 5. addresses
+mod routes; // 5. which path does what
 mod page; // 5. the page to type and listen in
 mod metrics; // 5. numbers for Prometheus
 pub mod server; // 6. start and stop

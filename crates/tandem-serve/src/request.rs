@@ -8,8 +8,8 @@ use crate::encode::Format;
 use crate::voices::Voices;
 use axum::http::StatusCode;
 use serde::Deserialize;
-use tandem_data::text::Language;
 use tandem_model::synthesis::text::{SpeakerChoice, SpeechOptions};
+use tandem_text::Language;
 use tandem_units::Seed;
 
 /// A request to synthesize.

@@ -1,4 +1,4 @@
-//! The addresses of the speech server.
+//! The routes of the speech server.
 //!
 //! In: requests that `tandem-http` has let through. Out: audio as it is ready, lists, the page. Everything
 //! except the page, its files and `/health` needs the token, where there is one.
@@ -141,14 +141,14 @@ async fn synthesize(app: &App, request: SpeechRequest) -> Result<Response, ApiEr
     let gone = || ApiError::server("the synthesis ended without a result");
     let first: Part = parts.recv().await.ok_or_else(gone)??;
     if first.place == Place::Last {
-        return Ok((kind, first.bytes).into_response());
+        return Ok((kind, Bytes::from_owner(first)).into_response());
     }
     let rest = ReceiverStream::new(parts).map(|part| match part {
-        Ok(part) => Ok(Bytes::from(part.bytes)),
+        Ok(part) => Ok(Bytes::from_owner(part)),
         // The status is sent already: the answer breaks off, which every client notices.
         Err(error) => Err(std::io::Error::other(error.fact)),
     });
-    let first = stream::iter([Ok(Bytes::from(first.bytes))]);
+    let first = stream::iter([Ok(Bytes::from_owner(first))]);
     Ok((kind, Body::from_stream(first.chain(rest))).into_response())
 }
 

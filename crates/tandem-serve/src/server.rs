@@ -1,5 +1,6 @@
 //! A speech server: opened with voices and a port, stopped within a limit.
 
+use crate::answer_memory::{AnswerMemory, PER_CLIENT};
 use crate::error::ServeError;
 use crate::metrics::Stats;
 use crate::request::Offer;
@@ -10,6 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tandem_http::{Hosts, Limits, Listening, Server, ServerOptions, Stopped};
 use tandem_page::Lang;
+use tandem_units::Bytes;
 
 /// Settings of a server.
 #[derive(Clone, Debug)]
@@ -17,6 +19,8 @@ pub struct ServeOptions {
     pub offer: Offer,
     /// Requests that wait; further ones are refused.
     pub queue: usize,
+    /// Bytes of all answers that clients have not taken yet.
+    pub answer_memory: Bytes,
     pub token: Option<Token>,
     pub hosts: Hosts,
     pub limits: Limits,
@@ -37,10 +41,11 @@ impl SpeechServer {
         speech: Vec<Box<dyn Speech>>,
         options: ServeOptions,
     ) -> Result<SpeechServer, ServeError> {
-        let ServeOptions { offer, queue, token, hosts, limits, lang } = options;
+        let ServeOptions { offer, queue, answer_memory, token, hosts, limits, lang } = options;
         let stats = Arc::new(Stats::default());
         // A part has at least one character.
-        let workers = Workers::start(speech, queue, offer.max_text, Arc::clone(&stats))?;
+        let memory = AnswerMemory::new(PER_CLIENT, answer_memory);
+        let workers = Workers::start(speech, queue, offer.max_text, &memory, Arc::clone(&stats))?;
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let app = Arc::new(App {
             offer,

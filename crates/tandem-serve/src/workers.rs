@@ -2,9 +2,10 @@
 //!
 //! In: [`SpeechRequest`]s. Out: for each a channel with its encoded parts, or a refusal. The queue is
 //! bounded: a request that finds it full is refused at once with the time after which to try again. A
-//! worker never waits for a client: the channel has room for every sentence of the longest text, so a
-//! slow client costs memory of its own answer only. A request whose client is gone is dropped.
+//! worker never waits for a client: the channel has room for every sentence of the longest text, and what a slow client
+//! does not take is bounded by [`AnswerMemory`]. A request whose client is gone is dropped.
 
+use crate::answer_memory::{AnswerMemory, Held, Reservation};
 use crate::api_error::ApiError;
 use crate::encode::{Encoder, Place};
 use crate::error::ServeError;
@@ -17,8 +18,8 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use tandem_data::panic_guard::catch_panic;
 use tandem_units::SampleRate;
+use tandem_units::panic_guard::catch_panic;
 use tokio::sync::mpsc;
 
 /// Something that turns a request into samples. One per thread.
@@ -40,6 +41,14 @@ pub trait Speech: Send + 'static {
 pub struct Part {
     pub bytes: Vec<u8>,
     pub place: Place,
+    /// Gives the bytes back when the connection has sent them.
+    pub held: Held,
+}
+
+impl AsRef<[u8]> for Part {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
 }
 
 /// What a worker sends: parts, and an error as the last.
@@ -68,6 +77,7 @@ impl Workers {
         speech: Vec<Box<dyn Speech>>,
         waiting: usize,
         room: usize,
+        memory: &AnswerMemory,
         stats: Arc<Stats>,
     ) -> Result<Workers, ServeError> {
         let (queue, jobs) = sync_channel(waiting.max(1));
@@ -75,12 +85,12 @@ impl Workers {
         let workers = speech.len();
         let mut threads = Vec::new();
         for (number, mut speech) in speech.into_iter().enumerate() {
-            let (jobs, stats) = (Arc::clone(&jobs), Arc::clone(&stats));
+            let (jobs, stats, memory) = (Arc::clone(&jobs), Arc::clone(&stats), memory.clone());
             let work = move || {
                 while let Some(job) = next(&jobs) {
                     stats.waiting.fetch_sub(1, Relaxed);
                     stats.active.fetch_add(1, Relaxed);
-                    answer(&mut *speech, job, &stats);
+                    answer(&mut *speech, job, &memory, &stats);
                     stats.active.fetch_sub(1, Relaxed);
                 }
             };
@@ -145,13 +155,37 @@ fn next(jobs: &Mutex<Receiver<Job>>) -> Option<Job> {
     jobs.lock().unwrap_or_else(PoisonError::into_inner).recv().ok()
 }
 
+/// When to try again while clients hold the memory of all answers: a client that takes nothing is disconnected by then.
+const MEMORY_FREE_AFTER: Duration = Duration::from_secs(10);
+
+fn memory_full() -> ApiError {
+    let fact = "answers that their clients have not taken yet fill the memory for answers";
+    let error = ApiError::new(StatusCode::TOO_MANY_REQUESTS, "answers_full", fact)
+        .with_hint("try again later, or start the server with a larger `--answer-memory`");
+    ApiError { retry_after: Some(MEMORY_FREE_AFTER), ..error }
+}
+
+fn too_long(room: &Reservation) -> ApiError {
+    let fact = format!("more than {} of the answer wait for their client", room.per_client());
+    ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "answer_too_long", fact)
+        .with_hint("send a shorter text, or read the answer as it is sent (`\"stream\": true`)")
+}
+
+/// Bytes of a kept sample: as a float, and of 16 bit in the answer.
+const KEPT_SAMPLE: usize = 6;
+
 /// Synthesizes one request.
-fn answer(speech: &mut dyn Speech, job: Job, stats: &Stats) {
+fn answer(speech: &mut dyn Speech, job: Job, memory: &AnswerMemory, stats: &Stats) {
     let Job { request, arrived, reply } = job;
     if reply.is_closed() {
         stats.cancelled.fetch_add(1, Relaxed);
         return;
     }
+    let Some(room) = memory.reserve() else {
+        // A client that left does not need the answer.
+        let _ = reply.try_send(Err(memory_full()));
+        return;
+    };
     let began = Instant::now();
     let rate = speech.rate();
     let mut encoder = Encoder::new(request.format, rate);
@@ -160,6 +194,8 @@ fn answer(speech: &mut dyn Speech, job: Job, stats: &Stats) {
     let mut samples = 0;
     let mut failed = None;
     let mut first = true;
+    // The last part was taken. A client may close the connection right after it, before this thread looks again.
+    let mut complete = false;
     let done = catch_panic(|| {
         speech.speak(&request, &mut |fresh, place| {
             if reply.is_closed() {
@@ -170,6 +206,10 @@ fn answer(speech: &mut dyn Speech, job: Job, stats: &Stats) {
             }
             samples += fresh.len();
             if !request.stream {
+                if (kept.len() + fresh.len()) * KEPT_SAMPLE > room.per_client().0 as usize {
+                    failed = Some(too_long(&room));
+                    return ControlFlow::Break(());
+                }
                 kept.extend_from_slice(fresh);
                 if place == Place::More {
                     return ControlFlow::Continue(());
@@ -181,9 +221,16 @@ fn answer(speech: &mut dyn Speech, job: Job, stats: &Stats) {
                     if std::mem::take(&mut first) {
                         stats.first_audio(arrived.elapsed());
                     }
+                    let Some(held) = room.hold(bytes.len()) else {
+                        failed = Some(too_long(&room));
+                        return ControlFlow::Break(());
+                    };
                     // There is room for every part of the longest text; no room means no client.
-                    match reply.try_send(Ok(Part { bytes, place })) {
-                        Ok(()) => ControlFlow::Continue(()),
+                    match reply.try_send(Ok(Part { bytes, place, held })) {
+                        Ok(()) => {
+                            complete = place != Place::More;
+                            ControlFlow::Continue(())
+                        }
                         Err(_) => ControlFlow::Break(()),
                     }
                 }
@@ -204,10 +251,12 @@ fn answer(speech: &mut dyn Speech, job: Job, stats: &Stats) {
             // No room or no client: nobody waits for the error.
             let _ = reply.try_send(Err(error));
         }
-        None if reply.is_closed() => {
+        None if complete => {
+            stats.synthesized(began.elapsed(), samples as f64 / f64::from(rate.0));
+        }
+        None => {
             stats.cancelled.fetch_add(1, Relaxed);
         }
-        None => stats.synthesized(began.elapsed(), samples as f64 / f64::from(rate.0)),
     }
 }
 

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use tandem_data::batch::BatchConfig;
 use tandem_device::placement::OpenDevices;
 use tandem_model::Device;
+use tandem_model::between_threads::flush;
 use tandem_model::checkpoint::{Checkpoints, Keep, Mark};
 use tandem_model::gradients::LocalGradients;
 use tandem_model::synthesis::text::{SpeakerChoice, SpeechOptions, Synthesizer};
@@ -86,10 +87,12 @@ pub fn train(corpus: &Path, out: &Path, steps: u64) -> Result<(), Box<dyn Error>
     //    (run/step.rs; tandem-model: micro_batches.rs, optimizer.rs)
     for step in 1..=steps {
         let Some(next) = batches.next()? else { break };
-        train_state.accumulate_gradients(&next.batch);
+        train_state.accumulate_gradients(&next.batch.tensors());
         let Some(metrics) = train_state.optimizer_step(step, &mut LocalGradients)? else {
             continue;
         };
+        // Other threads read weights: on a GPU, nothing of the step may be held back then.
+        flush(&devices.model);
         // Alignment runs ahead of the training with text encoders of earlier steps.
         if snapshots.wants(step) {
             let encoder = train_state.inference_voice().encoder;
@@ -97,8 +100,8 @@ pub fn train(corpus: &Path, out: &Path, steps: u64) -> Result<(), Box<dyn Error>
             snapshots.publish(step, encoder, memory);
         }
         if step % 100 == 0 || step == steps {
-            let loss = metrics.prior + metrics.duration + metrics.flow;
-            println!("step {step} loss {:.3}", loss.into_scalar::<f32>());
+            let values: Vec<f32> = metrics.values.into_data().iter().collect();
+            println!("step {step} loss {:.3}", values[0]);
         }
     }
     snapshots.close();

@@ -4,7 +4,7 @@
 //! `cargo run --release -p tandem-train --example write_run_log DIRECTORY`
 
 use std::path::{Path, PathBuf};
-use tandem_data::audio::mel::MelConfig;
+use tandem_audio::mel::MelConfig;
 use tandem_telemetry::event::Loss;
 use tandem_telemetry::{Pending, Recorder};
 use tandem_train::log::picture::Alignment;

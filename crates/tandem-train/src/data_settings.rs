@@ -5,11 +5,11 @@
 
 use crate::TrainError;
 use serde::{Deserialize, Serialize};
-use tandem_data::audio::mel::MelConfig;
-use tandem_data::audio::{AUDIO_VERSION, AudioConfig};
-use tandem_data::cache::Fingerprint;
+use tandem_audio::mel::MelConfig;
+use tandem_audio::{AUDIO_VERSION, AudioConfig};
 use tandem_data::corpus::{CORPUS_VERSION, CorpusConfig};
-use tandem_data::text::{FrontEnd, TextConfig};
+use tandem_disk::Fingerprint;
+use tandem_text::{FrontEnd, TextConfig};
 
 /// Incremented when the rules of [`crate::prepare::row`] or the layout of cache entries change.
 const PREPARE_VERSION: u32 = 2;

@@ -3,12 +3,11 @@
 use crate::prepare::too_long::TooLong;
 use crate::train_settings::Precision;
 use std::path::PathBuf;
+use tandem_audio::mel::MelError;
 use tandem_cluster::ClusterError;
 use tandem_data::DataError;
-use tandem_data::audio::mel::MelError;
 use tandem_data::batch::BatchError;
 use tandem_data::corpus::RejectedRow;
-use tandem_data::text::TextError;
 use tandem_device::backend::DeviceError;
 use tandem_device::memory::MemoryError;
 use tandem_model::checkpoint::CheckpointError;
@@ -19,6 +18,7 @@ use tandem_model::vocoder::VocoderError;
 use tandem_model::weights::WeightsError;
 use tandem_pipeline::PipelineError;
 use tandem_telemetry::TelemetryError;
+use tandem_text::TextError;
 use tandem_units::Hint;
 
 /// An error that stops preparing, feeding or training.
@@ -37,6 +37,10 @@ pub enum TrainError {
     Telemetry(#[from] TelemetryError),
     #[error("the settings cannot be written as JSON")]
     Settings(#[source] serde_json::Error),
+    #[error("{workers} workers are too many: at most {most} are of use on {cores} cores")]
+    TooManyWorkers { workers: usize, most: usize, cores: usize },
+    #[error("`train.judge` cannot be used")]
+    Judge(#[from] crate::judge::JudgeError),
     /// A setting is out of range.
     #[error("`{key}` is {value}, expected {expected}")]
     BadSetting {
@@ -258,7 +262,7 @@ impl Hint for TrainError {
             Self::Pipeline(error) => error.hint(),
             Self::Batch(error) => error.hint(),
             Self::Telemetry(error) => error.hint(),
-            Self::Settings(_) => None,
+            Self::Settings(_) | Self::Judge(_) => None,
             Self::Checkpoint(error) => error.hint(),
             Self::Voice(error) => error.hint(),
             Self::Vocoder(error) => error.hint(),
@@ -308,6 +312,9 @@ impl Hint for TrainError {
                  `--resume`; `--max-rejected` sets the limit"
                     .into(),
             ),
+            Self::TooManyWorkers { most, .. } => Some(format!(
+                "set `--num-workers` to {most} or less, or leave it out for one per core"
+            )),
             Self::BadSetting { key, flag: Some(flag), .. } => Some(format!(
                 "correct `{flag}` or the key `{key}`, or leave it out for the default"
             )),

@@ -9,6 +9,7 @@ pub mod prepare; // 2. a corpus becomes a cache
 pub mod feed; // 3. the cache becomes batches on the model's device
 pub mod loader; // 4. batches for a training loop outside of this program
 pub mod run; // 4. batches train a voice
+pub mod judge; // 4. a recogniser that writes down what a voice says
 pub mod vocoder; // 4. the same for a neural vocoder
 pub mod log; // 5. curves, pictures and audio of a run
 pub mod measure; // the same path, measured: analyze, profile

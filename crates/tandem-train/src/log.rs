@@ -20,7 +20,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, OnceLock};
 use std::thread::{JoinHandle, Thread};
 use std::time::Duration;
-use tandem_data::audio::mel::MelConfig;
+use tandem_audio::mel::MelConfig;
 use tandem_telemetry::event::{Loss, Warning};
 use tandem_telemetry::tensorboard::EventFile;
 use tandem_telemetry::{Ending, Recorder, TelemetryError};

@@ -26,18 +26,17 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+use tandem_audio::mel::MelExtractor;
 use tandem_cluster::Cluster;
 use tandem_data::DataError;
-use tandem_data::audio::mel::MelExtractor;
 use tandem_data::cache::index::Source;
-use tandem_data::cache::{
-    Cache, CacheLocation, Draft, Fingerprint, Found, Leftovers, Meta, RowBuffer, Stamp,
-};
-use tandem_data::corpus::{Corpus, CorpusRow, CorpusRows, RejectedRow};
-use tandem_data::text::FrontEnd;
+use tandem_data::cache::{Cache, CacheLocation, Draft, Found, Leftovers, Meta, RowBuffer};
+use tandem_data::corpus::{Corpus, CorpusRow, CorpusRows, LocatedCorpus, RejectedRow};
+use tandem_disk::Fingerprint;
 use tandem_disk::directory_lock::{self, Attempt, DirectoryLock};
 use tandem_disk::replace_file::replace_file;
-use tandem_pipeline::{CancelToken, Crew, Hold, PipelineError, Route, Setup, Watch};
+use tandem_pipeline::{CancelToken, Crew, PipelineError, QueueLimits, Route, Setup, Watch};
+use tandem_text::FrontEnd;
 use tandem_units::{Bytes, Seconds};
 
 /// Rows a worker takes at once: enough to start a phonemizer rarely, few enough to balance workers.
@@ -78,6 +77,20 @@ impl Default for PrepareOptions {
     }
 }
 
+/// More workers than this never help, and each needs a thread and memory for a batch. Machines with many cores may
+/// use four for each core.
+const MOST_WORKERS: usize = 256;
+
+/// Refuses a number of workers that no machine can use.
+pub fn check_workers(workers: usize) -> Result<(), TrainError> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let most = MOST_WORKERS.max(4 * cores);
+    if workers <= most {
+        return Ok(());
+    }
+    Err(TrainError::TooManyWorkers { workers, most, cores })
+}
+
 /// Receives the progress of a preparation.
 pub trait Watcher {
     /// Another process builds the same cache; this one waits for it.
@@ -106,16 +119,18 @@ pub fn prepare(
     watcher: &mut dyn Watcher,
     cancel: &CancelToken,
 ) -> Result<Prepared, TrainError> {
+    check_workers(options.workers)?;
     let start = Instant::now();
     let front_end = Arc::new(FrontEnd::new(&settings.text)?);
     MelExtractor::new(settings.mel.clone())?;
-    let (root, manifests) = Corpus::locate(corpus)?;
+    let located = Corpus::locate(corpus, &settings.corpus)?;
+    let root = located.root.clone();
     let place = CacheLocation::find(&root, options.cache_dir.as_deref())?;
     let fingerprint = settings.fingerprint(&front_end)?;
     let preparation = Preparation {
         corpus,
         root: &root,
-        manifests,
+        located,
         directory: place.for_settings(fingerprint),
         place,
         fingerprint,
@@ -156,7 +171,7 @@ impl Prepared {
 struct Preparation<'a> {
     corpus: &'a Path,
     root: &'a Path,
-    manifests: Vec<PathBuf>,
+    located: LocatedCorpus,
     place: CacheLocation,
     directory: PathBuf,
     fingerprint: Fingerprint,
@@ -293,8 +308,8 @@ impl Preparation<'_> {
 
     /// Called before the manifests are read, so that a change during reading makes the cache stale.
     fn stamp_sources(&self) -> Result<Vec<Source>, TrainError> {
-        let stamped = self.manifests.iter().map(|path| {
-            let stamp = Stamp::of(&self.root.join(path))?;
+        let stamped = self.located.files.iter().map(|path| {
+            let stamp = Corpus::stamp(&self.root.join(path))?;
             Ok(Source { path: path.to_string_lossy().into_owned(), stamp })
         });
         stamped.collect()
@@ -332,7 +347,7 @@ impl Preparation<'_> {
         let chunks = RowChunks { rows, unread: unread.clone() };
         let mut done = 0;
         let workers = self.options.workers.max(1) + row_workers.elsewhere();
-        let hold = Hold::bytes(QUEUE_SIZE).items(4 * workers);
+        let hold = QueueLimits::bytes(QUEUE_SIZE).items(4 * workers);
         let crew = Crew::of(workers);
         let process = move || row_workers.next();
         let stall_timeout = self.options.stall_timeout;
@@ -374,6 +389,8 @@ impl Preparation<'_> {
         rejected.sort_by(|a, b| (&a.manifest, a.line).cmp(&(&b.manifest, b.line)));
         let root = self.root.to_path_buf();
         let mut summary = Summary::of(&cache, row_counts, root, mel.rate, mel.hop);
+        summary.layout = self.located.layout.name();
+        summary.recognised = self.located.description.clone();
         summary.rebuilt = counts.rebuilt;
         summary.recovered = counts.recovered;
         summary.touched = counts.touched;

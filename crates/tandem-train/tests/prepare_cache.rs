@@ -3,10 +3,12 @@
 mod kit;
 
 use kit::{Content, NoProgress, TestCorpus, contents, id, line, tone};
+use serde_json::Value;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use tandem_data::corpus::{RejectReason, TextColumn};
 use tandem_pipeline::CancelToken;
+use tandem_text::FrontEnd;
 use tandem_train::{DataSettings, Prepared, Watcher, prepare};
 
 /// Numbers of processed, recovered and touched rows.
@@ -50,10 +52,14 @@ fn only_changed_rows_are_processed_again() {
 
 #[test]
 fn each_setting_that_changes_the_result_has_its_own_cache() {
-    let mut corpus = TestCorpus::with_rows(3);
+    let mut corpus = TestCorpus::with_rows(3).with_long_recordings();
     corpus.prepare();
     let defaults = corpus.settings.clone();
-    let changes: [fn(&mut DataSettings); 6] = [
+    let changes: [fn(&mut DataSettings); 10] = [
+        |settings| settings.audio.trim_silence = Some(-40.0),
+        |settings| settings.audio.trim_margin = 20.0,
+        |settings| settings.audio.loudness = Some(-23.0),
+        |settings| settings.max_mel_frames = 799,
         |settings| settings.mel.bands = 40,
         |settings| settings.mel.high = 7_000.0,
         |settings| settings.text.max_symbols = 150,
@@ -69,6 +75,65 @@ fn each_setting_that_changes_the_result_has_its_own_cache() {
     }
     corpus.settings = defaults;
     check(&corpus, [0, 0, 0]);
+}
+
+/// Every number, switch and name of the settings, at its place in JSON. A new setting is in it by itself.
+#[test]
+fn no_setting_of_the_data_is_missing_in_the_key_of_the_cache() {
+    let mut settings = DataSettings::default();
+    // Unset values are not written as JSON.
+    settings.audio.trim_silence = Some(-40.0);
+    settings.audio.loudness = Some(-23.0);
+    let front_end = FrontEnd::new(&settings.text).unwrap();
+    let key = |settings: &DataSettings| {
+        // Texts have a key of their own, which reads its settings from the front end.
+        let front_end = FrontEnd::new(&settings.text).unwrap();
+        settings.fingerprint(&front_end).unwrap()
+    };
+    assert_eq!(key(&settings), settings.fingerprint(&front_end).unwrap());
+    let json = serde_json::to_value(&settings).unwrap();
+    let mut changed = Vec::new();
+    for place in leaves(&json, String::new()) {
+        let others = others(json.pointer(&place).unwrap());
+        let accepted = others.into_iter().find_map(|other| {
+            let mut json = json.clone();
+            *json.pointer_mut(&place).unwrap() = other;
+            let other = serde_json::from_value::<DataSettings>(json).ok()?;
+            (other != settings && FrontEnd::new(&other.text).is_ok()).then_some(other)
+        });
+        let Some(other) = accepted else { continue };
+        assert_ne!(other, settings, "{place}");
+        assert_ne!(key(&other), key(&settings), "{place}");
+        changed.push(place);
+    }
+    for place in ["/audio/trim_silence", "/audio/trim_margin", "/audio/loudness", "/max_mel_frames"]
+    {
+        assert!(changed.iter().any(|other| other == place), "{place} in {changed:?}");
+    }
+    assert!(changed.len() > 15, "{changed:?}");
+}
+
+fn leaves(json: &Value, place: String) -> Vec<String> {
+    match json {
+        Value::Object(parts) => {
+            parts.iter().flat_map(|(key, part)| leaves(part, format!("{place}/{key}"))).collect()
+        }
+        _ => vec![place],
+    }
+}
+
+/// Values that differ from this one, of which a setting may accept some.
+fn others(value: &Value) -> Vec<Value> {
+    match value {
+        Value::Number(number) => {
+            let number_now = number.as_f64().unwrap();
+            let whole = number.as_i64().map_or(Value::Null, |whole| Value::from(whole + 1));
+            vec![whole, Value::from(number_now * 1.25), Value::from(number_now + 0.5)]
+        }
+        Value::Bool(is_on) => vec![Value::from(!is_on)],
+        Value::Null => vec![Value::from(0.5), Value::from(1), Value::from("en")],
+        Value::String(_) | Value::Array(_) | Value::Object(_) => Vec::new(),
+    }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 mod kit;
 
 use kit::TestCorpus;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,15 +12,15 @@ use tandem_cluster::{Cluster, ClusterError, ClusterOptions};
 use tandem_data::batch::BatchConfig;
 use tandem_device::memory::{MemoryBaseline, PhaseWatch};
 use tandem_device::placement::OpenDevices;
-use tandem_model::Device;
-use tandem_model::checkpoint::{Checkpoints, Contents, Keep};
+use tandem_model::checkpoint::{Checkpoints, Contents, Keep, Marked};
 use tandem_model::network::size::ModelSize;
 use tandem_model::weights::{weights_of, with_weights};
+use tandem_model::{Device, Tensor};
 use tandem_pipeline::CancelToken;
 use tandem_telemetry::event::{Event, RunHeader};
 use tandem_telemetry::reader::RunRecord;
 use tandem_telemetry::record::{RecordOptions, Recording};
-use tandem_train::feed::schedule::Share;
+use tandem_train::feed::schedule::Shard;
 use tandem_train::feed::skip_list::SkipList;
 use tandem_train::log::LogSender;
 use tandem_train::run::job::{Ending, Job, Outcome, RunStart};
@@ -48,6 +48,7 @@ struct Plan<'a> {
     skip_list: SkipList,
     /// Steps between validations; 0: none.
     validate_every: u64,
+    patience: Option<u32>,
 }
 
 #[derive(Clone, Copy)]
@@ -58,6 +59,8 @@ enum Stop {
     CutOff,
     /// As by a device that computes wrong, before the first step.
     OtherWeights,
+    /// The optimizer panics at the last weight, after it changed all others.
+    BrokenOptimizer,
 }
 
 fn plan<'a>(prepared: &'a Arc<Prepared>, directory: &'a Path) -> Plan<'a> {
@@ -72,6 +75,7 @@ fn plan<'a>(prepared: &'a Arc<Prepared>, directory: &'a Path) -> Plan<'a> {
         stop: None,
         skip_list: SkipList::default(),
         validate_every: 0,
+        patience: None,
     }
 }
 
@@ -85,6 +89,7 @@ impl Plan<'_> {
             // Both kinds of alignment are used.
             alignment: AlignmentSettings { every: 2, lag: 1, flat_start: 2 },
             validate_every: self.validate_every,
+            patience: self.patience,
             sample_every: 0,
             checkpoint_every: 1000,
             checkpoint_dir: Some(self.directory.to_path_buf()),
@@ -139,7 +144,7 @@ impl Plan<'_> {
             BatchConfig { batch_size: 4, seed: Seed(3), max_buckets: 3, ..BatchConfig::default() };
         let feed = FeedSettings {
             reference_frames: 16,
-            share: Share { rank, ranks: self.ranks },
+            shard: Shard { rank, ranks: self.ranks },
             skip_list: self.skip_list.clone(),
             ..FeedSettings::new(batch)
         };
@@ -171,6 +176,12 @@ impl Plan<'_> {
                 let voice = &start.train_state.voice;
                 let moved = weights_of(voice).into_iter().map(|weight| weight.values + 1e-6);
                 start.train_state.voice = with_weights(voice.clone(), moved.collect());
+            }
+            Some((broken, Stop::BrokenOptimizer)) if broken == rank => {
+                let mut state = start.train_state.optimizer.state();
+                let last = state.mean.last_mut().unwrap();
+                last.values = Tensor::zeros([0], &last.values.device());
+                start.train_state.optimizer.restore(state);
             }
             _ => {}
         }
@@ -421,6 +432,51 @@ fn a_rank_that_is_cut_off_ends_the_run_with_its_name() {
         panic!("{:?}", outcomes[0])
     };
     assert!(matches!(error, ClusterError::Lost { rank: 1, .. }), "{error}");
+    drop(corpus);
+}
+
+#[test]
+fn no_checkpoint_is_made_of_a_step_that_failed_halfway() {
+    let (corpus, prepared) = shared();
+    let folder = tempfile::tempdir().unwrap();
+    // Step 3 has no rows that can be aligned, and step 4 has.
+    let good = Plan { max_steps: Some(3), ..plan(&prepared, folder.path()) };
+    let before = good.run_well();
+    let stop = Some((0, Stop::BrokenOptimizer));
+    let broken = Plan { stop, resume: true, max_steps: Some(6), ..good.clone() };
+    let outcome = broken.run().remove(0).unwrap();
+    let Ending::Failed(error) = &outcome.ending else { panic!("{:?}", outcome.ending) };
+    assert!(error.to_string().contains("changing the weights"), "{error}");
+    assert_eq!(outcome.step, 3, "the step did not happen");
+    assert_eq!(outcome.written.count, 0);
+    good.trained().assert_same_tensors(&before);
+    let rest = Plan { resume: true, max_steps: Some(4), ..good.clone() };
+    assert_eq!(rest.run_well().step, 4);
+    drop(corpus);
+}
+
+#[test]
+fn ranks_whose_patience_ends_at_the_last_step_are_done_together() {
+    let (corpus, prepared) = shared();
+    let folder = tempfile::tempdir().unwrap();
+    let patience = Some(1);
+    let start = Plan { ranks: 2, max_steps: Some(2), patience, ..plan(&prepared, folder.path()) };
+    start.run_well();
+    {
+        // Nothing can be better than this, and one validation was not.
+        let mut checkpoints = Checkpoints::open(folder.path(), Keep { last: 1 }).unwrap();
+        assert_eq!(checkpoints.mark_best(2, -1e9).unwrap(), Marked::Yes);
+        checkpoints.set_worse(BTreeSet::from([1])).unwrap();
+    }
+    // Rank 0 alone knows the validations: the others end after the last step without asking.
+    let last = Plan { resume: true, max_steps: Some(3), ..start.clone() };
+    assert_eq!(last.run_well().step, 3);
+    let longer = Plan { max_steps: Some(9), ..last.clone() };
+    for outcome in longer.run() {
+        let outcome = outcome.unwrap();
+        assert!(matches!(outcome.ending, Ending::NoProgress), "{:?}", outcome.ending);
+        assert_eq!(outcome.step, 4);
+    }
     drop(corpus);
 }
 

@@ -7,6 +7,7 @@
 pub mod quantity; // seconds, samples, frames, bytes, rates
 pub mod order; // seed, epoch, ticket: order and randomness
 pub mod hint; // advice that goes with an error
+pub mod panic_guard; // a panic in a library becomes an error
 
 pub use hint::{Hint, Hinted};
 pub use order::{Epoch, Seed, Ticket};

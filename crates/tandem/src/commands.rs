@@ -2,6 +2,7 @@
 
 // In the order in which a new user needs them.
 pub mod demo;
+pub mod import;
 pub mod prepare;
 pub mod analyze;
 pub mod batches;
@@ -28,6 +29,7 @@ pub mod bench;
 pub mod reference;
 pub mod completions;
 pub mod man;
+pub mod licenses;
 
 use crate::exit::ExitStatus;
 use crate::failure::Result;
@@ -67,6 +69,8 @@ impl Command {
 commands! {
     /// Prepare, train and synthesize with the built-in corpus
     demo: Demo,
+    /// Make a clean corpus of another one: FLAC at one rate, LJSpeech layout
+    import: Import,
     /// Read, check and cache a corpus
     prepare: Prepare,
     /// Measure data loading, and recommend settings
@@ -119,4 +123,6 @@ commands! {
     completions: Completions,
     /// Write manual pages for `man`
     man: Man,
+    /// Print licences and notices of the program and of everything in it
+    licenses: Licenses,
 }

@@ -17,11 +17,11 @@ use set_keys::SetKeys;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use tandem_data::audio::AudioConfig;
-use tandem_data::audio::mel::MelConfig;
+use tandem_audio::AudioConfig;
+use tandem_audio::mel::MelConfig;
 use tandem_data::batch::BatchConfig;
 use tandem_data::corpus::CorpusConfig;
-use tandem_data::text::TextConfig;
+use tandem_text::TextConfig;
 use tandem_train::DataSettings;
 use tandem_train::train_settings::TrainSettings;
 use tree::Written;
@@ -143,13 +143,20 @@ fn read_text(path: &Path) -> Result<String, Advised> {
     let unread = |error: std::io::Error| {
         Advised::new(error.to_string(), "check the path given to `--config`")
     };
-    let mut text = String::new();
+    let mut bytes = Vec::new();
     let file = File::open(path).map_err(unread)?;
-    file.take(LONGEST + 1).read_to_string(&mut text).map_err(unread)?;
-    if text.len() as u64 > LONGEST {
+    file.take(LONGEST + 1).read_to_end(&mut bytes).map_err(unread)?;
+    if bytes.len() as u64 > LONGEST {
         return Err(Advised::new("the file is longer than 1 MiB", "name another file"));
     }
-    Ok(text)
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        let line = error.as_bytes()[..at].iter().filter(|byte| **byte == b'\n').count() + 1;
+        Advised::new(
+            format!("line {line} is not UTF-8 text (byte {} of the file)", at + 1),
+            "save the file as UTF-8: in an editor, or with `iconv -f ENCODING -t UTF-8`",
+        )
+    })
 }
 
 #[cfg(test)]

@@ -10,11 +10,13 @@ use crate::printer::Printer;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tandem_data::audio::AudioConfig;
-use tandem_data::audio::config::{LOUDNESSES, TRIM_LEVELS, TRIM_MARGINS};
+use tandem_audio::AudioConfig;
+use tandem_audio::config::{LOUDNESSES, TRIM_LEVELS, TRIM_MARGINS};
 use tandem_data::batch::BatchConfig;
-use tandem_data::text::{DiacriticsPolicy, Language, Pronunciation};
+use tandem_data::corpus::{CorpusConfig, Layout};
+use tandem_text::{DiacriticsPolicy, Language, Pronunciation};
 use tandem_train::feed::buffers::{BufferRequest, Buffers};
+use tandem_train::prepare::check_workers;
 use tandem_train::prepare::row::{ChangeCheck, Features};
 use tandem_train::{DataSettings, PrepareOptions};
 use tandem_units::Seed;
@@ -43,11 +45,18 @@ pub struct CorpusArgs {
     #[arg(long, value_name = "FILE", env = "TANDEM_LEXICON")]
     pub lexicon: Option<PathBuf>,
     /// Keep vowel marks of Persian and Arabic text
-    #[arg(long, env = "TANDEM_KEEP_DIACRITICS")]
-    pub keep_diacritics: bool,
-    /// Column separator of the manifest [default: |]
-    #[arg(long, value_name = "CHAR", env = "TANDEM_SEPARATOR")]
-    pub separator: Option<char>,
+    #[arg(
+        long,
+        value_name = "BOOL",
+        env = "TANDEM_KEEP_DIACRITICS",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "true",
+        value_parser = switch()
+    )]
+    pub keep_diacritics: Option<bool>,
+    #[command(flatten)]
+    pub layout: LayoutArgs,
     /// Longest text in symbols [default: 200]
     #[arg(long, value_name = "N", env = "TANDEM_MAX_TEXT_LENGTH")]
     pub max_text_length: Option<usize>,
@@ -60,8 +69,16 @@ pub struct CorpusArgs {
     #[arg(long, value_name = "N", env = "TANDEM_NUM_WORKERS", value_parser = at_least_one)]
     pub num_workers: Option<usize>,
     /// Cache mel frames on disk, so that later epochs do not compute them again
-    #[arg(long, env = "TANDEM_CACHE_DATASET")]
-    pub cache_dataset: bool,
+    #[arg(
+        long,
+        value_name = "BOOL",
+        env = "TANDEM_CACHE_DATASET",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "true",
+        value_parser = switch()
+    )]
+    pub cache_dataset: Option<bool>,
     /// Cache directory [default: inside the corpus, or the user's cache directory]
     #[arg(long, value_name = "DIR", env = "TANDEM_CACHE_DIR")]
     pub cache_dir: Option<PathBuf>,
@@ -72,6 +89,32 @@ pub struct CorpusArgs {
     /// stage and the file; 0: never [default: 60]
     #[arg(long, value_name = "SECONDS", env = "TANDEM_STALL_TIMEOUT", value_parser = stall_timeout())]
     pub stall_timeout: Option<u64>,
+}
+
+/// How the files of a corpus are read.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct LayoutArgs {
+    /// Layout of the corpus, where it is recognised wrongly [default: recognised]
+    #[arg(long, value_name = "NAME", env = "TANDEM_LAYOUT", value_parser = layout())]
+    pub layout: Option<Layout>,
+    /// Directory outside the corpus that absolute paths of a manifest may lead to
+    #[arg(long, value_name = "DIR", env = "TANDEM_RECORDINGS_DIR")]
+    pub recordings_dir: Option<PathBuf>,
+    /// Column separator of the manifest, `tab` for a tab [default: |]
+    #[arg(long, value_name = "CHAR", env = "TANDEM_SEPARATOR", value_parser = separator)]
+    pub separator: Option<char>,
+}
+
+impl LayoutArgs {
+    /// The settings of the file with what was typed.
+    pub fn resolve_over(&self, file: CorpusConfig) -> CorpusConfig {
+        CorpusConfig {
+            layout: self.layout.or(file.layout),
+            recordings_dir: self.recordings_dir.clone().or(file.recordings_dir),
+            separator: self.separator.unwrap_or(file.separator),
+            ..file
+        }
+    }
 }
 
 /// How a recording is prepared for the features. Both are off unless asked for.
@@ -123,6 +166,30 @@ pub fn pronunciation() -> impl clap::builder::TypedValueParser<Value = Pronuncia
     })
 }
 
+/// A layout by its name.
+fn layout() -> impl clap::builder::TypedValueParser<Value = Layout> {
+    use clap::builder::{PossibleValuesParser, TypedValueParser};
+    PossibleValuesParser::new(Layout::ALL.map(Layout::name)).try_map(|name| {
+        let known = Layout::ALL.into_iter().find(|layout| layout.name() == name);
+        known.ok_or("unknown layout")
+    })
+}
+
+/// A switch as people write it in the environment; `--flag` alone is `true`.
+pub fn switch() -> impl clap::builder::TypedValueParser<Value = bool> {
+    clap::builder::BoolishValueParser::new()
+}
+
+/// One character; a tab may be typed as `tab` or `\\t`, which a shell passes on.
+fn separator(text: &str) -> Result<char, String> {
+    let mut letters = text.chars();
+    match (text, letters.next(), letters.next()) {
+        ("tab" | "\\t", ..) => Ok('\t'),
+        (_, Some(one), None) => Ok(one),
+        _ => Err("expected one character, or `tab`".into()),
+    }
+}
+
 fn trim_level(text: &str) -> Result<f32, String> {
     within(text, TRIM_LEVELS, "dB")
 }
@@ -172,6 +239,22 @@ pub struct BatchArgs {
     pub seed: Option<u64>,
 }
 
+impl BatchSettings {
+    /// The same for a corpus with so many rows, and a sentence where that changes the batch size.
+    pub fn limited_to(self, rows: usize) -> Result<(BatchSettings, Option<String>)> {
+        let typed = self.batch.batch_size;
+        let batch = self.batch.limited_to(rows);
+        if batch.batch_size == typed {
+            return Ok((self, None));
+        }
+        let note = format!(
+            "batch size {typed} is more than the corpus has: every batch has at most its {rows} rows"
+        );
+        let buffers = self.buffers.with_batch_size(batch.batch_size)?;
+        Ok((BatchSettings { batch, buffers }, Some(note)))
+    }
+}
+
 /// The corpus and all settings of how it is read.
 #[derive(Clone, Debug)]
 pub struct CorpusSettings {
@@ -203,16 +286,19 @@ impl CorpusArgs {
             data.text.languages = self.languages.clone();
         }
         data.text.pronunciation = self.pronunciation.unwrap_or(data.text.pronunciation);
-        if self.keep_diacritics {
-            data.text.diacritics = DiacriticsPolicy::Keep;
-        }
+        data.text.diacritics = match self.keep_diacritics {
+            Some(true) => DiacriticsPolicy::Keep,
+            // Only what the flag can turn on is turned off.
+            Some(false) if data.text.diacritics == DiacriticsPolicy::Keep => Default::default(),
+            _ => data.text.diacritics,
+        };
         data.text.lexicon = self.lexicon.clone().or(data.text.lexicon);
         data.text.max_symbols = self.max_text_length.unwrap_or(data.text.max_symbols);
         data.max_mel_frames = self.max_mel_frames.unwrap_or(data.max_mel_frames);
         data.audio = self.audio.resolve_over(data.audio);
-        data.corpus.separator = self.separator.unwrap_or(data.corpus.separator);
+        data.corpus = self.layout.resolve_over(data.corpus);
         let defaults = PrepareOptions::default();
-        let cached = self.cache_dataset || file.cache_dataset;
+        let cached = self.cache_dataset.unwrap_or(file.cache_dataset);
         let prepare = PrepareOptions {
             workers: self.num_workers.or(file.num_workers).unwrap_or(defaults.workers),
             features: if cached { Features::Cached } else { Features::OnTheFly },
@@ -225,6 +311,7 @@ impl CorpusArgs {
             },
             cluster: None,
         };
+        check_workers(prepare.workers)?;
         let corpus = demo_files::corpus(corpus)?;
         Ok(CorpusSettings { corpus, data, prepare, file })
     }

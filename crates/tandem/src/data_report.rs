@@ -4,13 +4,14 @@
 //! the record's [`Data`] event. Rejected rows are never silent: the first ones are shown with a
 //! reason and a fix, and the file that lists all of them is named.
 
+use crate::counted::count;
 use crate::failure::Result;
 use crate::printer::{Printer, Progress};
 use std::path::Path;
 use tandem_data::corpus::RejectedRow;
-use tandem_data::text::WordCounts;
 use tandem_pipeline::CancelToken;
 use tandem_telemetry::event::{CacheState, Data, Warning};
+use tandem_text::WordCounts;
 use tandem_train::feed::row_failures::RowFailures;
 use tandem_train::{DataSettings, PrepareOptions, Prepared, Summary, TrainError, Watcher, prepare};
 
@@ -72,7 +73,8 @@ impl Watcher for PrepareProgress<'_> {
 /// What a run trains or validates on: rows, the first rejected ones, the cache, the workers.
 pub fn note_data(name: &str, prepared: &Prepared, workers: usize, out: &mut Printer) {
     let s = &prepared.summary;
-    out.note(&format!("{name}: {} rows, {}", s.rows, rows(s)));
+    out.note(&format!("{name}: {}, {}{}", count(s.rows, "row"), rows(s), speakers(s)));
+    out.note(&format!("layout: {}", s.recognised));
     if let Some(rejected) = rejected_rows(prepared, FEW) {
         out.note(&rejected);
     }
@@ -84,6 +86,31 @@ pub fn note_data(name: &str, prepared: &Prepared, workers: usize, out: &mut Prin
     };
     let workers = if workers == 1 { "1 worker".into() } else { format!("{workers} workers") };
     out.note(&format!("cache: {cache}, in {} with {workers}", s.took));
+}
+
+/// `; speakers: ali, bob`: where the manifest names them.
+fn speakers(s: &Summary) -> String {
+    const SHOWN: usize = 4;
+    const LONGEST: usize = 20;
+    let short = |name: &String| name.chars().take(LONGEST).collect::<String>();
+    let names: Vec<String> = s.speakers.keys().take(SHOWN).map(short).collect();
+    match s.speakers.len() {
+        0 => String::new(),
+        count if count > SHOWN => format!("; {count} speakers: {}, ...", names.join(", ")),
+        _ => format!("; speakers: {}", names.join(", ")),
+    }
+}
+
+/// Says that a run has no row to validate on: no best checkpoint is chosen, and `--patience` cannot end it.
+pub fn nothing_validated(training: &Summary, validation: Option<&Prepared>) -> Option<String> {
+    let none = training.eval == 0 && validation.is_none();
+    none.then(|| {
+        format!(
+            "nothing is validated: all {} usable rows are trained on, none is held out; no best checkpoint will be \
+             chosen. Name other recordings with `--val-data`, or add rows to the corpus",
+            training.train
+        )
+    })
 }
 
 /// The same for the record.
@@ -148,7 +175,8 @@ pub fn rejected_rows(prepared: &Prepared, most: usize) -> Option<String> {
     Some(text)
 }
 
-fn table_of(rejected: &[RejectedRow], most: usize) -> String {
+/// The first of them, with place, reason and fix.
+pub fn table_of(rejected: &[RejectedRow], most: usize) -> String {
     let mut table = Printer::table(&["place", "id", "reason", "fix"]);
     for row in rejected.iter().take(most) {
         let place = format!("{}:{}", row.manifest, row.line);

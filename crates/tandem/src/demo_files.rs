@@ -175,7 +175,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let place = VOCODER.unpack(folder.path()).unwrap();
         let read = tandem_model::vocoder::neural::trained::TrainedVocoder::read(&place).unwrap();
-        let expected = tandem_data::audio::mel::MelConfig::SPEECH_22K;
+        let expected = tandem_audio::mel::MelConfig::SPEECH_22K;
         assert_eq!(read.vocoder.document().mel, expected);
     }
 

@@ -3,7 +3,7 @@
 //! Flag, then environment, then configuration file, then default. Decides nothing about the
 //! machine: that is `Placement::decide`, with what `Inventory::detect` finds.
 
-use crate::corpus_args::at_least_one;
+use crate::corpus_args::{at_least_one, switch};
 use crate::failure::Advised;
 use serde::{Deserialize, Serialize};
 use tandem_device::backend::{BackendChoice, F32Products};
@@ -11,9 +11,10 @@ use tandem_device::placement::MelOn;
 use tandem_device::placement::{DeviceSettings, Isolation, LocalRank, Shapes};
 use tandem_units::Bytes;
 
+/// Which devices a command uses. All there is for a command that only computes steps.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Devices")]
-pub struct DeviceArgs {
+pub struct PlaceArgs {
     /// Compute backend: auto, cpu, wgpu, vulkan, metal, cuda or rocm [default: auto]
     #[arg(long, value_name = "NAME", env = "TANDEM_BACKEND")]
     pub backend: Option<BackendChoice>,
@@ -23,13 +24,35 @@ pub struct DeviceArgs {
     /// GPU for the model; requires --data-gpu. With several ranks on a machine: one for each, `1,3`
     #[arg(long, value_name = "N", env = "TANDEM_MODEL_GPU", value_delimiter = ',')]
     pub model_gpu: Vec<usize>,
+}
+
+impl PlaceArgs {
+    pub fn resolve(&self) -> Result<DeviceSettings, Advised> {
+        let devices = DeviceArgs { place: self.clone(), ..DeviceArgs::default() };
+        devices.resolve(&DeviceConfig::default())
+    }
+}
+
+#[derive(Clone, Debug, Default, clap::Args)]
+#[command(next_help_heading = "Devices")]
+pub struct DeviceArgs {
+    #[command(flatten)]
+    pub place: PlaceArgs,
     /// Samples that may wait on the host; without --prefetch-buffer-size also those that may wait for
     /// the model [default: 50 on the host]
     #[arg(long, value_name = "N", env = "TANDEM_BUFFER_SIZE", value_parser = at_least_one)]
     pub buffer_size: Option<usize>,
     /// Give data and model a memory budget each, and enforce it
-    #[arg(long, env = "TANDEM_ENABLE_MEMORY_ISOLATION")]
-    pub enable_memory_isolation: bool,
+    #[arg(
+        long,
+        value_name = "BOOL",
+        env = "TANDEM_ENABLE_MEMORY_ISOLATION",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "true",
+        value_parser = switch()
+    )]
+    pub enable_memory_isolation: Option<bool>,
     /// Memory budget of the data side in MB, with memory isolation [default: 8192, less on a small card]
     #[arg(long, value_name = "MB", env = "TANDEM_DATA_GPU_MEMORY", value_parser = megabytes)]
     pub data_gpu_memory: Option<u64>,
@@ -43,7 +66,8 @@ pub struct DeviceArgs {
         env = "TANDEM_ENABLE_STATIC_SHAPES",
         num_args = 0..=1,
         require_equals = true,
-        default_missing_value = "true"
+        default_missing_value = "true",
+        value_parser = switch()
     )]
     pub enable_static_shapes: Option<bool>,
     /// Where mel frames are computed: auto (measured at the start), host or device [default: auto]
@@ -108,7 +132,7 @@ impl DeviceArgs {
     /// Merges flags and file. A budget that would have no effect is refused, not ignored.
     pub fn resolve(&self, file: &DeviceConfig) -> Result<DeviceSettings, Advised> {
         let isolated =
-            self.enable_memory_isolation || file.enable_memory_isolation.unwrap_or(false);
+            self.enable_memory_isolation.or(file.enable_memory_isolation).unwrap_or(false);
         let data_memory = self.data_gpu_memory.or(file.data_gpu_memory).map(Bytes::mib);
         let model_memory = self.model_gpu_memory.or(file.model_gpu_memory).map(Bytes::mib);
         if !isolated && (data_memory.is_some() || model_memory.is_some()) {
@@ -118,7 +142,7 @@ impl DeviceArgs {
         let fixed = self.enable_static_shapes.or(file.enable_static_shapes).unwrap_or(true);
         // Both GPUs come from the same place: one from the file and one from a flag would be a pair
         // that the user never wrote.
-        let (data, model) = (&self.data_gpu, &self.model_gpu);
+        let (data, model) = (&self.place.data_gpu, &self.place.model_gpu);
         let (data_gpu, model_gpu) = match (data.first(), model.first()) {
             (None, None) => (file.data_gpu, file.model_gpu),
             (data, model) => (data.copied(), model.copied()),
@@ -136,7 +160,7 @@ impl DeviceArgs {
         }
         let further_pairs = data.iter().copied().zip(model.iter().copied()).skip(1).collect();
         Ok(DeviceSettings {
-            backend: self.backend.or(file.backend).unwrap_or_default(),
+            backend: self.place.backend.or(file.backend).unwrap_or_default(),
             data_gpu,
             model_gpu,
             further_pairs,

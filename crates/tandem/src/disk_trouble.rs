@@ -28,16 +28,16 @@ const ENOSPC: i32 = 28;
 
 /// What the flag asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum DiskTrouble {
+pub enum InjectedFailure {
     LogChanges(PathBuf),
     LogReads(PathBuf),
-    Change(Trouble, Target),
-    Read(Trouble, Target),
+    Change(DiskFailure, Target),
+    Read(DiskFailure, Target),
 }
 
 /// What happens before an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Trouble {
+pub enum DiskFailure {
     Kill,
     Error(i32),
     Stale,
@@ -53,26 +53,29 @@ pub struct Target {
     last: u64,
 }
 
-impl FromStr for DiskTrouble {
+impl FromStr for InjectedFailure {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<DiskTrouble, String> {
+    fn from_str(text: &str) -> Result<InjectedFailure, String> {
         let (what, rest) = text.split_once(':').ok_or("WHAT:NAME")?;
         Ok(match what {
-            "log" => DiskTrouble::LogChanges(rest.into()),
-            "log-reads" => DiskTrouble::LogReads(rest.into()),
-            "kill" => DiskTrouble::Change(Trouble::Kill, rest.parse()?),
-            "full" => DiskTrouble::Change(Trouble::Error(ENOSPC), rest.parse()?),
-            "broken" => DiskTrouble::Change(Trouble::Error(EIO), rest.parse()?),
-            "read-error" => DiskTrouble::Read(Trouble::Error(EIO), rest.parse()?),
-            "read-stale" => DiskTrouble::Read(Trouble::Stale, rest.parse()?),
+            "log" => InjectedFailure::LogChanges(rest.into()),
+            "log-reads" => InjectedFailure::LogReads(rest.into()),
+            "kill" => InjectedFailure::Change(DiskFailure::Kill, rest.parse()?),
+            "full" => InjectedFailure::Change(DiskFailure::Error(ENOSPC), rest.parse()?),
+            "broken" => InjectedFailure::Change(DiskFailure::Error(EIO), rest.parse()?),
+            "read-error" => InjectedFailure::Read(DiskFailure::Error(EIO), rest.parse()?),
+            "read-stale" => InjectedFailure::Read(DiskFailure::Stale, rest.parse()?),
             _ => {
                 let delay = what.strip_prefix("read-delay-").and_then(|ms| ms.parse().ok());
                 let delay = delay.ok_or(
                     "WHAT is log, log-reads, kill, full, broken, read-error, read-stale or \
                      read-delay-MILLISECONDS",
                 )?;
-                DiskTrouble::Read(Trouble::Delay(Duration::from_millis(delay)), rest.parse()?)
+                InjectedFailure::Read(
+                    DiskFailure::Delay(Duration::from_millis(delay)),
+                    rest.parse()?,
+                )
             }
         })
     }
@@ -99,14 +102,14 @@ impl Target {
     }
 }
 
-impl DiskTrouble {
+impl InjectedFailure {
     /// Adds the hook; it is removed when the result is dropped.
     pub fn begin(self) -> io::Result<Watch> {
         Ok(match self {
-            DiskTrouble::LogChanges(path) => on_changes(logging(path)?),
-            DiskTrouble::LogReads(path) => on_reads(logging(path)?),
-            DiskTrouble::Change(trouble, target) => on_changes(failing(trouble, target)),
-            DiskTrouble::Read(trouble, target) => on_reads(failing(trouble, target)),
+            InjectedFailure::LogChanges(path) => on_changes(logging(path)?),
+            InjectedFailure::LogReads(path) => on_reads(logging(path)?),
+            InjectedFailure::Change(trouble, target) => on_changes(failing(trouble, target)),
+            InjectedFailure::Read(trouble, target) => on_reads(failing(trouble, target)),
         })
     }
 }
@@ -124,7 +127,7 @@ fn logging(path: PathBuf) -> io::Result<impl Fn(&str) -> io::Result<()> + Send +
     Ok(move |name: &str| append(&log, name))
 }
 
-fn failing(trouble: Trouble, target: Target) -> impl Fn(&str) -> io::Result<()> + Send + Sync {
+fn failing(trouble: DiskFailure, target: Target) -> impl Fn(&str) -> io::Result<()> + Send + Sync {
     let seen = AtomicU64::new(0);
     move |name: &str| {
         let concerned = target.is_named(name)
@@ -138,17 +141,17 @@ fn append(mut log: &File, name: &str) -> io::Result<()> {
     log.write_all(format!("{name}\n").as_bytes())
 }
 
-impl Trouble {
+impl DiskFailure {
     fn happen(self) -> io::Result<()> {
         match self {
-            Trouble::Kill => {
+            DiskFailure::Kill => {
                 let killed = signal_hook::low_level::raise(signal_hook::consts::SIGKILL);
                 // Not reached; if it is, the test must notice.
                 killed.and(Err(io::Error::other("SIGKILL had no effect")))
             }
-            Trouble::Error(errno) => Err(io::Error::from_raw_os_error(errno)),
-            Trouble::Stale => Err(io::ErrorKind::StaleNetworkFileHandle.into()),
-            Trouble::Delay(delay) => {
+            DiskFailure::Error(errno) => Err(io::Error::from_raw_os_error(errno)),
+            DiskFailure::Stale => Err(io::ErrorKind::StaleNetworkFileHandle.into()),
+            DiskFailure::Delay(delay) => {
                 std::thread::sleep(delay);
                 Ok(())
             }
@@ -167,24 +170,27 @@ mod tests {
     #[test]
     fn an_operation_is_given_by_name_and_number() {
         let name = "write run/run.jsonl";
-        let change = |trouble, turn| Ok(DiskTrouble::Change(trouble, target(name, turn, turn)));
-        assert_eq!("kill:write run/run.jsonl".parse(), change(Trouble::Kill, 1));
-        assert_eq!("full:write run/run.jsonl#12".parse(), change(Trouble::Error(ENOSPC), 12));
-        assert_eq!("log:changes".parse(), Ok(DiskTrouble::LogChanges("changes".into())));
-        assert!("kill".parse::<DiskTrouble>().is_err());
-        assert!("melt:disk".parse::<DiskTrouble>().is_err());
-        assert!("kill:write x#y".parse::<DiskTrouble>().is_err());
+        let change = |trouble, turn| Ok(InjectedFailure::Change(trouble, target(name, turn, turn)));
+        assert_eq!("kill:write run/run.jsonl".parse(), change(DiskFailure::Kill, 1));
+        assert_eq!("full:write run/run.jsonl#12".parse(), change(DiskFailure::Error(ENOSPC), 12));
+        assert_eq!("log:changes".parse(), Ok(InjectedFailure::LogChanges("changes".into())));
+        assert!("kill".parse::<InjectedFailure>().is_err());
+        assert!("melt:disk".parse::<InjectedFailure>().is_err());
+        assert!("kill:write x#y".parse::<InjectedFailure>().is_err());
     }
 
     #[test]
     fn reads_fail_or_wait_in_a_range_of_turns() {
-        let read = |trouble, target| Ok(DiskTrouble::Read(trouble, target));
+        let read = |trouble, target| Ok(InjectedFailure::Read(trouble, target));
         let first_two = target("open wavs/a.wav", 1, 2);
-        assert_eq!("read-error:open wavs/a.wav#1-2".parse(), read(Trouble::Error(EIO), first_two));
+        assert_eq!(
+            "read-error:open wavs/a.wav#1-2".parse(),
+            read(DiskFailure::Error(EIO), first_two)
+        );
         let all = target("read *", 1, u64::MAX);
-        let delay = Trouble::Delay(Duration::from_millis(250));
+        let delay = DiskFailure::Delay(Duration::from_millis(250));
         assert_eq!("read-delay-250:read *#1-".parse(), read(delay, all));
-        let hook = failing(Trouble::Stale, target("open *", 2, 3));
+        let hook = failing(DiskFailure::Stale, target("open *", 2, 3));
         let failed: Vec<bool> = ["open a", "read a", "open b", "open c", "open d"]
             .map(|name| hook(name).is_err())
             .into();

@@ -1,5 +1,8 @@
 //! What the exit code means: part of the interface, the same for every command.
 
+use crate::printer::Printer;
+use crate::usage::explain_usage;
+use clap::error::ErrorKind;
 use std::process::ExitCode;
 
 /// How a command ended.
@@ -22,9 +25,16 @@ impl From<ExitStatus> for ExitCode {
     }
 }
 
-/// Help and version are answers, a wrong flag is a failure; clap prints either by itself.
-pub fn from_usage(usage: &clap::Error) -> ExitCode {
-    // If stdout is closed while help is printed, the error has no reader.
-    let _ = usage.print();
-    if usage.use_stderr() { ExitStatus::Failed.into() } else { ExitStatus::Done.into() }
+/// Help and version are answers, a wrong flag is a failure.
+pub fn from_usage(usage: &clap::Error, program: &clap::Command, out: &mut Printer) -> ExitCode {
+    let help_asked = !usage.use_stderr();
+    if help_asked || usage.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        // If stdout is closed while help is printed, the error has no reader.
+        let _ = usage.print();
+        return if help_asked { ExitStatus::Done.into() } else { ExitStatus::Failed.into() };
+    }
+    let typed: Vec<String> =
+        std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+    out.error(&explain_usage(usage, program, &typed));
+    ExitStatus::Failed.into()
 }

@@ -37,7 +37,12 @@ impl Failure {
 
     /// What the user can do about it, where the cause knows.
     pub fn hint(&self) -> Option<String> {
-        self.cause.hint()
+        self.cause.hint().or_else(|| {
+            let of_system = |cause: &(dyn Error + 'static)| cause.is::<std::io::Error>();
+            let hint =
+                "the system refused it: check the path, what it links to, and its permissions";
+            self.any_cause(of_system).then(|| hint.to_string())
+        })
     }
 
     /// Everything that is known, outermost first: context, error, causes of the error.

@@ -11,12 +11,17 @@ pub mod data_report; // a corpus prepared, and what it holds
 pub mod demo_files; // the built-in corpus and vocoder, unpacked where they can be read
 mod disk_trouble; // disk errors injected by tests
 mod environment; // misspelt environment variables
+mod named_pipe; // files that would never end
 mod exit; // what the exit code means
+mod usage; // errors of the command line, with what to type
 pub mod advised; // an error of the program with its hint
 pub mod failure; // an error, its causes and its hint, as a user sees them
 mod frozen_run; // a training step that does not end
 mod interrupt; // Ctrl-C
+mod memory_check; // whether the largest batch fits into memory
 mod length_report; // rows beyond the length limits, and what keeps them
+mod counted; // numbers with their nouns
+pub mod notices; // licences of the program and of everything in it
 mod next_command; // what to run after training
 mod plan_grid; // predictions compared with real runs
 mod rank_check; // the same for runs of two ranks
@@ -39,7 +44,7 @@ pub mod speaking_args; // flags of commands that synthesize speech
 use crate::failure::Result;
 use clap::{CommandFactory, Parser};
 use commands::Command;
-use disk_trouble::DiskTrouble;
+use disk_trouble::InjectedFailure;
 use etcetera::BaseStrategy;
 use exit::ExitStatus;
 use printer::Printer;
@@ -54,7 +59,7 @@ struct Cli {
     command: Command,
     /// Disk error to inject before a change, for tests
     #[arg(long, value_name = "WHAT:CHANGE", hide = true, global = true)]
-    disk_trouble: Option<DiskTrouble>,
+    disk_trouble: Option<InjectedFailure>,
 }
 
 const EXAMPLES: &str = "\
@@ -69,17 +74,17 @@ Examples:
   tandem serve --checkpoint runs/first speak through OpenAI's speech API, or in a browser
   tandem text \"سلام دنیا\"               show language, normalized text and symbols
 
-CORPUS is a directory in LJSpeech layout, or the word `demo` for the built-in one.
+CORPUS is a directory in any known layout, or the word `demo` for the built-in corpus.
 Exit codes: 0 success, 1 a check failed, 2 error, 3 stopped by the user.";
 
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
     set_library_paths();
+    let mut out = Printer::new();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(usage) => return exit::from_usage(&usage),
+        Err(usage) => return exit::from_usage(&usage, &Cli::command(), &mut out),
     };
-    let mut out = Printer::new();
     match run(cli, &mut out) {
         Ok(status) => status.into(),
         Err(error) if failure::is_closed_pipe(&error) => ExitStatus::Done.into(),
@@ -109,6 +114,7 @@ fn run(cli: Cli, out: &mut Printer) -> Result<ExitStatus> {
     let launch = Launch::of_this_process();
     ranks::refuse_copies(launch.as_ref(), cli.command.knows_ranks())?;
     environment::refuse_near_misses(&Cli::command(), std::env::vars_os())?;
-    let _trouble = cli.disk_trouble.map(DiskTrouble::begin).transpose()?;
+    named_pipe::refuse_named_pipes(std::env::args_os().skip(1))?;
+    let _trouble = cli.disk_trouble.map(InjectedFailure::begin).transpose()?;
     cli.command.run(out)
 }

@@ -1,5 +1,6 @@
 //! Prints a profile as tables and text.
 
+use crate::counted::{count, parameters};
 use crate::failure::Result;
 use crate::printer::Printer;
 use owo_colors::OwoColorize;
@@ -29,11 +30,11 @@ fn subject(s: &Subject) -> String {
         false => format!("; slowed on purpose: {}", s.slowed.join(", ")),
     };
     format!(
-        "{:<9} {}, {} ({:.1} million parameters), batch {}, {} loading, depth {}, on {place}{slowed}",
+        "{:<9} {}, {} ({}), batch {}, {} loading, depth {}, on {place}{slowed}",
         "profile".bold(),
         s.corpus,
         s.model_size,
-        s.parameters as f64 / 1e6,
+        parameters(s.parameters as usize),
         s.batch_size,
         count(s.setting.workers, "worker"),
         s.setting.depth,
@@ -217,8 +218,4 @@ fn conclusions(answer: &ProfileAnswer, out: &mut Printer) -> Result<()> {
 /// A share in percent.
 pub fn percent(share: f64) -> String {
     format!("{:.1} %", 100.0 * share)
-}
-
-fn count(number: usize, what: &str) -> String {
-    if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
 }

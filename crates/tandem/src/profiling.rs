@@ -9,6 +9,7 @@ use crate::data_report::prepare_corpus;
 use crate::device_args::DeviceArgs;
 use crate::failure::{Context, Result, is_cancelled};
 use crate::length_report::too_long;
+use crate::memory_check::fit_to_corpus;
 use crate::printer::{Printer, Progress};
 use crate::train_args::{TrainArgs, VoiceArgs};
 use crate::train_plan::TrainPlan;
@@ -117,7 +118,7 @@ const SIZES: [usize; 9] = [1, 2, 4, 8, 12, 16, 20, 24, 32];
 impl Session {
     /// Opens the devices and prepares the corpus.
     pub fn open(args: &ProfilingArgs, cancel: &CancelToken, out: &mut Printer) -> Result<Session> {
-        let plan = args.plan(out)?;
+        let mut plan = args.plan(out)?;
         let found = Inventory::detect();
         let placement = Placement::decide(&plan.devices, &found)
             .context("the requested devices cannot be used")?;
@@ -134,6 +135,7 @@ impl Session {
         for text in too_long(&prepared.summary, plan.batch_facts()) {
             out.note(&format!("warning: {text}"));
         }
+        fit_to_corpus(&mut plan, &prepared, &placement, out)?;
         let slowed = args.slow_stage.iter().map(|(stage, by)| Slowdown::always(stage, *by));
         let feed = FeedSettings { slow: Slowdowns::of(slowed), ..plan.train_feed() };
         let feed = plan.with_mel_place(feed, &prepared, &devices, out)?;

@@ -10,7 +10,6 @@ use crate::printer::Printer;
 use crate::reduce_file;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use tandem_data::text::SymbolTable;
 use tandem_insight::measured::bounded;
 use tandem_insight::measured_run::MeasuredRun;
 use tandem_insight::plan::of_two_ranks;
@@ -20,6 +19,7 @@ use tandem_insight::reduce_cost::ReduceCost;
 use tandem_model::network::size::{ModelSize, VoiceConfig};
 use tandem_model::network::voice::Voice;
 use tandem_model::{Device, Module};
+use tandem_text::SymbolTable;
 use tandem_units::Seed;
 
 /// The configurations to run.

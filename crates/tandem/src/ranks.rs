@@ -14,7 +14,7 @@ use tandem_train::{PrepareOptions, TrainError};
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Ranks (mpirun, srun)")]
 pub struct RankArgs {
-    /// Seconds without a sign of life after which a rank is lost and the job ends [default: 12]
+    /// Seconds without a heartbeat after which a rank is lost and the job ends [default: 12]
     #[arg(long, value_name = "SECONDS", env = "TANDEM_RANK_TIMEOUT", value_parser = timeout)]
     pub rank_timeout: Option<Duration>,
 }

@@ -5,7 +5,7 @@
 //! nothing is left open. Devices are checked later, by `Placement::decide`.
 
 use crate::config::FileConfig;
-use crate::corpus_args::{BatchArgs, CorpusArgs};
+use crate::corpus_args::{BatchArgs, CorpusArgs, switch};
 use crate::device_args::DeviceArgs;
 use crate::failure::{Advised, Context, Result};
 use crate::printer::Printer;
@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use tandem_device::placement::DeviceSettings;
 use tandem_model::network::size::ModelSize;
 use tandem_train::run::fine_tune::SourceVoice;
-use tandem_train::train_settings::{Precision, TrainSettings, USUAL_EPOCHS, fine_tuning};
+use tandem_train::train_settings::{Precision, TrainSettings, USUAL_EPOCHS, fine_tuning, usual_lr};
 use tandem_units::{Seconds, Seed};
 
 /// Default of the longest wait for the first batches.
@@ -60,7 +60,7 @@ pub struct TrainArgs {
     /// Optimizer steps to train; ends training before the epochs are over
     #[arg(long, value_name = "N", env = "TANDEM_MAX_STEPS")]
     pub max_steps: Option<u64>,
-    /// Peak learning rate; with --from 0.0003 [default: 0.001]
+    /// Peak learning rate; for size tiny 0.002, with --from 0.0003 [default: 0.001]
     #[arg(long, value_name = "RATE", env = "TANDEM_LR", allow_hyphen_values = true)]
     pub lr: Option<f64>,
     /// Final learning rate, as a share of the peak [default: 0.05]
@@ -81,6 +81,11 @@ pub struct TrainArgs {
     /// Validations without improvement after which training stops early; 0: never [default: 0]
     #[arg(long, value_name = "N", env = "TANDEM_PATIENCE")]
     pub patience: Option<u32>,
+    /// Recogniser that listens to every validation: a command that gets WAV files and prints a line
+    /// for each, or the address (http://) of an OpenAI-style transcription server. The best checkpoint
+    /// and --patience then follow its character errors; `none`: nobody listens [default: none]
+    #[arg(long, value_name = "COMMAND|URL", env = "TANDEM_JUDGE")]
+    pub judge: Option<String>,
     /// Consecutive steps with NaN or infinite gradients after which training fails [default: 20]
     #[arg(long, value_name = "N", env = "TANDEM_NAN_LIMIT")]
     pub nan_limit: Option<u32>,
@@ -134,6 +139,7 @@ pub struct TrainArgs {
         num_args = 0..=1,
         require_equals = true,
         default_missing_value = "true",
+        value_parser = switch(),
         overrides_with = "no_adapt"
     )]
     pub adapt: Option<bool>,
@@ -196,8 +202,13 @@ impl TrainArgs {
     fn with_voice_settings(&self, mut file: FileConfig) -> Result<FileConfig> {
         file.train.from_voice = self.from.clone().or(file.train.from_voice);
         let set = file.set_keys.clone();
-        let Some(from) = file.train.from_voice.clone() else { return Ok(file) };
         let train = &mut file.train;
+        let Some(from) = train.from_voice.clone() else {
+            if !set.contains("train.optimizer.lr") {
+                train.optimizer.lr = usual_lr(self.voice.model_size.unwrap_or(train.model_size));
+            }
+            return Ok(file);
+        };
         if !set.contains("train.optimizer.lr") {
             train.optimizer.lr = fine_tuning::LR;
         }
@@ -246,6 +257,7 @@ impl TrainArgs {
         set(&mut train.optimizer.clip, self.clip);
         set(&mut train.ema_decay, self.ema_decay);
         train.patience = self.patience.or(train.patience).filter(|count| *count > 0);
+        train.judge = self.judge.clone().or(train.judge).filter(|judge| judge != "none");
         set(&mut train.nan_limit, self.nan_limit);
         set(&mut train.precision, self.voice.mixed_precision);
         set(&mut train.alignment.every, self.align_every);

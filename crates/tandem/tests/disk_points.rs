@@ -1,12 +1,15 @@
 //! The real program with a fault at one of its disk operations: SIGKILL before it, or an error as from a
-//! full or a broken disk. A sample of the operations by default, all of them with `--run-ignored all`.
+//! full or a broken disk. Random operations by default, whose seed is printed; all of them with `scripts/disk_points.sh`.
 
 mod support;
 
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
+use std::sync::LazyLock;
+use std::time::{SystemTime, UNIX_EPOCH};
 use support::disk_points::{changes, trouble};
+use support::random::SmallRng;
 use support::runs::{CHECKPOINT_SKIPPED, SMALL_STEPS, lines, newest, parts, steps};
 use support::{CommandOutput, TestDir};
 
@@ -67,10 +70,27 @@ fn prepared(dir: &TestDir) -> Value {
     serde_json::from_str(&text).unwrap()
 }
 
-/// Every `step`-th change, starting with the first.
-fn some(changes: Vec<String>, step: usize) -> impl Iterator<Item = String> {
-    changes.into_iter().step_by(step)
+/// One of every `part` changes, in order; which ones is random.
+fn some(changes: Vec<String>, part: usize) -> impl Iterator<Item = String> {
+    if part > 1 {
+        #[allow(clippy::print_stderr, reason = "shown with a failure, to repeat it")]
+        {
+            eprintln!("TANDEM_DISK_POINTS_SEED={}", *SEED);
+        }
+    }
+    let mut chance = SmallRng::new(*SEED);
+    let parts: Vec<Vec<String>> = changes.chunks(part).map(<[String]>::to_vec).collect();
+    parts.into_iter().map(move |part| part[chance.below(part.len())].clone())
 }
+
+/// A new one in every run, unless the variable is set.
+static SEED: LazyLock<u64> = LazyLock::new(|| {
+    let set = std::env::var("TANDEM_DISK_POINTS_SEED").ok().and_then(|seed| seed.parse().ok());
+    set.unwrap_or_else(|| {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        now.as_nanos() as u64 % 1_000_000
+    })
+});
 
 fn preparing_is_killed(every: usize) {
     let clean = changed_corpus();
@@ -201,10 +221,11 @@ fn training_gets_disk_errors(every: usize) {
 }
 
 /// The record is written at intervals of time, and a validation is skipped while another one runs, so
-/// a few operations do not happen in every run.
+/// a few operations do not happen in every run. Among a handful of random ones they can be most.
 #[track_caller]
 fn assert_most(happened: usize, tried: usize) {
-    assert!(happened * 4 >= tried * 3, "only {happened} of {tried} operations happened");
+    let needed = if tried < 20 { 1 } else { tried * 3 / 4 };
+    assert!(happened >= needed, "only {happened} of {tried} operations happened");
 }
 
 #[test]

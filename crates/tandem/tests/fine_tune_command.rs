@@ -115,6 +115,22 @@ fn weights_are_taken_over_by_name_and_the_rest_is_said_to_be_new() {
 }
 
 #[test]
+fn a_new_voice_has_the_learning_rate_of_its_size_unless_one_is_set() {
+    let dir = TestDir::with_clips(4, GERMAN);
+    let rate = |run: &str, more: &[&str]| {
+        let plain = ["--languages", "de,en", "--max-steps", "1"];
+        let done = train(&dir, "corpus", run, &[&plain[..], more].concat());
+        assert_eq!(done.code, Some(0), "{done:?}");
+        let text = fs::read_to_string(dir.path(run).join("config.toml")).expect("written");
+        let tree: toml::Value = toml::from_str(&text).expect("TOML");
+        tree["train"]["optimizer"]["lr"].as_float().expect("a number")
+    };
+    assert_eq!(rate("tiny", &[]), 2e-3);
+    assert_eq!(rate("micro", &["--model-size", "micro"]), 1e-3);
+    assert_eq!(rate("set", &["--lr", "0.001"]), 1e-3);
+}
+
+#[test]
 fn defaults_are_those_of_fine_tuning_unless_they_are_set() {
     let dir = dir_with_voice();
     let settings = |run: &str| {

@@ -13,7 +13,7 @@ use std::path::Path;
 use std::time::Duration;
 use support::mpi_job::{END_WITHIN, KILL_TIMEOUT, MpiJob, mpirun};
 use support::runs::{CHECKPOINT_SKIPPED, RandomDelay, newest, steps};
-use support::{CommandOutput, TestDir, settings_dir};
+use support::{CommandOutput, TestDir, not_tested, settings_dir};
 use tandem_telemetry::run_parts::main_part;
 
 /// Small steps of the smallest model, both kinds of alignment, learning rates that do not depend on the end.
@@ -106,7 +106,7 @@ fn two_ranks_without_shared_memory_say_so_and_have_the_same_bits() {
     let mount = ["-m", "mount", "-t", "tmpfs", "tmpfs", "/dev/shm"];
     let tried = std::process::Command::new("unshare").args(mount).output();
     if !tried.is_ok_and(|output| output.status.success()) {
-        println!("not tested: two ranks without shared memory; a mount of its own needs root");
+        not_tested("two ranks without shared memory: a mount of its own needs root");
         return;
     }
     let (one, two) = (TestDir::new(), TestDir::new());
@@ -273,7 +273,7 @@ fn a_rank_that_hangs_ends_the_job_with_its_name() {
     let took = job.wait_for_end(&[0], END_WITHIN);
     let said = job.said(0);
     assert!(said.contains("rank 1 on host "), "{}", job.all_said());
-    assert!(said.contains("no sign of life for "), "{}", job.all_said());
+    assert!(said.contains("no heartbeat for "), "{}", job.all_said());
     assert_eq!(job.code(0), Some(2), "{}", job.all_said());
     println!("ended after {took:?}");
     drop(job);

@@ -39,11 +39,11 @@ fn a_header_a_byte_order_mark_and_windows_line_ends_are_read() {
 
 #[test]
 fn a_column_of_phonemes_replaces_the_text_and_its_symbols_are_checked() {
-    let manifest = "id|text|phonemes|language\na|Ich habe 3|/ɪç haːbə dʁaɪ/|de\nb|hello||en\n\
-        c|Haus|haʊs ☃|de\n";
+    let manifest = "id|text|phonemes|language\na|Mám 3|/maːm trʒɪ/|cs\nb|hello||en\n\
+        c|dům|duːm ☃|cs\n";
     let dir = TestDir::with_clips(3, "");
     dir.write("metadata.csv", manifest.as_bytes());
-    let languages = ["--languages", "en,de", "--max-rejected", "1"];
+    let languages = ["--languages", "en,cs", "--max-rejected", "1"];
     let summary = dir.prepare(&languages);
     assert_eq!((&summary["usable"], &summary["rejected"]), (&2.into(), &1.into()), "{summary}");
     let row = &summary["rejected_rows"][0];

@@ -108,7 +108,7 @@ fn a_sweep_stops_at_the_first_batch_size_that_does_not_fit() {
     );
     assert_eq!(found["does_not_fit"]["batch_size"], 12, "{output:?}");
     let why = found["does_not_fit"]["why"].as_str().expect("a reason");
-    assert!(why.contains("whose budget is"), "{why}");
+    assert!(why.contains("160.0 MiB are the budget of the model device"), "{why}");
     assert!(output.err.contains("batch 1: 4 steps (1 of 3)"), "{}", output.err);
     assert!(dir.path("saved/batch-2/run.jsonl").is_file());
     dir.run(&[&SWEEP[..], &train].concat()).assert_failed(&["saved", "does not exist yet"]);

@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use support::{CommandOutput, TestDir};
 
 fn test_dir() -> TestDir {
-    let rows = ('a'..='h').map(|name| format!("{name}|hello there|hello there\n"));
-    TestDir::with_clips(8, &rows.collect::<String>())
+    let rows = ('a'..='l').map(|name| format!("{name}|hello there|hello there\n"));
+    TestDir::with_clips(12, &rows.collect::<String>())
 }
 
 /// Trains without `--checkpoint-dir`, with both streams in one file as a shell redirects them.

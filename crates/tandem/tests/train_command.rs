@@ -164,6 +164,59 @@ fn the_score_of_the_best_checkpoint_is_its_acoustic_loss() {
     assert!(value("total") > value("acoustic"), "{validated}");
 }
 
+/// The events of a kind in the record of `run`.
+fn events(dir: &TestDir, kind: &str) -> Vec<serde_json::Value> {
+    let record = fs::read_to_string(dir.path("run/run.jsonl")).expect("a record");
+    let event = |line: &str| serde_json::from_str::<serde_json::Value>(line).expect("an event");
+    record.lines().map(event).filter(|event| event["event"] == kind).collect()
+}
+
+#[test]
+fn the_best_checkpoint_follows_what_a_judge_hears() {
+    let dir = TestDir::new();
+    let judge = "sh -c 'for file; do echo the morning train; done' -";
+    let every = ["--max-steps", "2", "--validate-every", "1", "--checkpoint-every", "1"];
+    let output = train(&dir, "run", &[&every[..], &["--judge", judge]].concat());
+    assert_eq!(output.code, Some(0), "{output:?}");
+    let validations = events(&dir, "validation");
+    let first = &validations[0];
+    let heard = first["values"]["cer"].as_f64().expect("character errors");
+    assert!(heard > 0.5 && first["values"]["wer"].as_f64().expect("word errors") > 0.5, "{first}");
+    assert_eq!(first["best"], true, "{first}");
+    // It heard the same words again: no better, whatever the loss says.
+    assert_eq!(validations[1]["best"], false, "{validations:?}");
+    let best = fs::read_to_string(dir.path("run/best.json")).expect("a mark");
+    assert!(best.contains(&format!("\"score\":{heard}")), "{best}");
+    assert!(best.contains("heard by a judge"), "{best}");
+}
+
+#[test]
+fn a_judge_that_fails_is_named_once_and_the_loss_decides() {
+    let dir = TestDir::new();
+    let every = ["--max-steps", "3", "--validate-every", "1", "--checkpoint-every", "1"];
+    // It works once.
+    let judge = "sh -c 'mkdir was-here || exit 7; for file; do echo the; done' -";
+    let output = train(&dir, "run", &[&every[..], &["--judge", judge]].concat());
+    assert_eq!(output.code, Some(0), "{output:?}");
+    let warnings = events(&dir, "warning");
+    let named: Vec<_> = warnings.iter().filter(|event| event["code"] == "judge_failed").collect();
+    assert_eq!(named.len(), 1, "{warnings:?}");
+    let validations = events(&dir, "validation");
+    let losses = validations.iter().map(|event| event["values"]["acoustic"].as_f64().unwrap());
+    let least = losses.fold(f64::INFINITY, f64::min);
+    let best = fs::read_to_string(dir.path("run/best.json")).expect("a mark");
+    assert!(best.contains(&format!("\"score\":{least}")), "{best} {validations:?}");
+    assert!(!best.contains("judge"), "{best}");
+}
+
+#[test]
+fn a_judge_that_cannot_be_reached_is_refused_before_training() {
+    let dir = TestDir::new();
+    let output = train(&dir, "run", &["--max-steps", "1", "--judge", "https://example.org/v1"]);
+    assert_eq!(output.code, Some(2), "{output:?}");
+    assert!(output.err.contains("http://HOST:PORT/PATH"), "{}", output.err);
+}
+
 /// `timeout` signals the program and then its process group, so the program gets both signals.
 #[test]
 fn two_signals_at_once_count_as_one() {

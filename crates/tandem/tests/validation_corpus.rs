@@ -74,7 +74,9 @@ fn a_voice_is_validated_on_all_rows_of_another_corpus() {
     let state = fs::read_to_string(dir.path("run/step-00000002/state.json")).expect("a state");
     let state: serde_json::Value = serde_json::from_str(&state).unwrap();
     assert_eq!(state["corpus"]["rows"], 8, "{state}");
-    assert!(state["validation"].is_string(), "{state}");
+    let best = fs::read_to_string(dir.path("run/best.json")).expect("a validated checkpoint");
+    let best: serde_json::Value = serde_json::from_str(&best).unwrap();
+    assert!(best["contents"]["rows"].is_string(), "which rows it was validated on: {best}");
     // Without `--val-data` training rows are held out again, so this is a different run.
     let without = train(&dir, &["train", "--max-steps", "3", "--resume"]);
     without.assert_failed(&["8 rows", "--allow-changes"]);

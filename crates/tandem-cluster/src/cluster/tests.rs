@@ -117,6 +117,87 @@ fn a_rank_that_stops_tells_the_others_why_and_leaves_after_rank_0() {
 }
 
 #[test]
+fn ranks_that_are_out_of_step_are_named_with_what_each_of_them_does() {
+    let found = on_ranks(3, |cluster, _| {
+        let values = [0.0; AGREED_VALUES];
+        cluster.agree(Topic::Step { step: 4 }, values).unwrap();
+        let error = match cluster.rank() {
+            // As a rank that ends while the others take a step.
+            1 => cluster.finish().unwrap_err(),
+            _ => cluster.agree(Topic::Step { step: 5 }, values).unwrap_err(),
+        };
+        cluster.fail("out of step");
+        error.to_string()
+    });
+    for error in found {
+        assert!(error.starts_with("rank 1 on host "), "{error}");
+        let facts =
+            " is at the end of the job, after the agreement on step 4, but rank 0 is before step 5";
+        assert!(error.ends_with(facts), "{error}");
+    }
+}
+
+#[test]
+fn a_failed_rank_waits_while_rank_0_makes_progress() {
+    let (hub, saved) = (Hub::new(2), std::sync::atomic::AtomicBool::new(false));
+    // Rank 0 needs several times as long as this to save.
+    let options = || ClusterOptions {
+        goodbye_limit: Duration::from_millis(1500),
+        silence_limit: Duration::from_secs(60),
+        ..ClusterOptions::default()
+    };
+    std::thread::scope(|scope| {
+        for rank in 0..2 {
+            let (hub, saved) = (hub.clone(), &saved);
+            scope.spawn(move || {
+                let transport = hub.transport(rank);
+                let cluster = Cluster::start(options(), move || Ok(transport)).unwrap();
+                let progress = Arc::new(AtomicU64::new(0));
+                cluster.show_progress(progress.clone());
+                cluster.barrier().unwrap();
+                if rank == 0 {
+                    for _ in 0..50 {
+                        std::thread::sleep(Duration::from_millis(100));
+                        progress.fetch_add(1, Ordering::Relaxed);
+                    }
+                    saved.store(true, Ordering::SeqCst);
+                }
+                cluster.fail("the device is lost");
+                assert!(saved.load(Ordering::SeqCst), "it left before rank 0 had saved");
+            });
+        }
+    });
+}
+
+#[test]
+fn a_failed_rank_leaves_when_rank_0_lives_and_makes_no_progress() {
+    let hub = Hub::new(2);
+    let options = || ClusterOptions {
+        goodbye_limit: Duration::from_millis(100),
+        silence_limit: Duration::from_secs(60),
+        ..ClusterOptions::default()
+    };
+    let (tell, told) = sync_channel::<()>(0);
+    std::thread::scope(|scope| {
+        let start = |rank: usize| {
+            let transport = hub.transport(rank);
+            move || Cluster::start(options(), move || Ok(transport)).unwrap()
+        };
+        let (first, second) = (start(0), start(1));
+        scope.spawn(move || {
+            let cluster = first();
+            // It is told when the other rank is gone, and would wait for ever otherwise.
+            told.recv().unwrap();
+            cluster.fail("it ends later");
+        });
+        scope.spawn(move || {
+            second().fail("the device is lost");
+            tell.send(()).unwrap();
+        });
+    });
+}
+
+#[test]
 fn ranks_of_one_machine_share_its_cores() {
     let found = on_ranks(2, |cluster, _| {
         let local = (cluster.local_rank(), cluster.local_ranks(), cluster.ranks_on_same_cores());

@@ -76,6 +76,11 @@ impl BatchConfig {
         fitting.clamp(1, self.batch_size)
     }
 
+    /// The same for a corpus with so many rows: a batch has no more rows than the corpus, since the rest would be padding.
+    pub fn limited_to(&self, rows: usize) -> BatchConfig {
+        BatchConfig { batch_size: self.batch_size.min(rows.max(1)), ..self.clone() }
+    }
+
     fn validate_edges(&self, edges: &[usize]) -> Result<(), BatchError> {
         if edges.len() > MOST_EDGES {
             let (key, size) = ("bucket_edges", edges.len());

@@ -5,7 +5,7 @@
 //! cleared first. Knows no corpus and no order.
 
 use super::BatchShape;
-use crate::audio::mel::MelConfig;
+use tandem_audio::mel::MelConfig;
 use tandem_units::Bytes;
 
 /// Fills the symbols after the end of a text; it is never a real symbol.

@@ -8,9 +8,9 @@
 use super::length_buckets::edges;
 use super::order::Shuffler;
 use super::{BatchConfig, BatchError};
-use crate::text::Transcript;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
+use tandem_text::Transcript;
 use tandem_units::{Epoch, Seed};
 
 /// The lengths of all utterances in corpus order: row `i` is entry `i` of both lists.
@@ -80,6 +80,8 @@ impl Batches {
             let most = u32::MAX as usize - 1;
             return Err(BatchError::TooLarge { key: "rows", size: frames, most });
         }
+        let fits = |row: &usize| unfit(lengths, *row, config).is_none();
+        let config = &config.limited_to((0..frames).filter(fits).count());
         let fits = |row: &usize| unfit(lengths, *row, config).is_none();
         let edges = edges((0..frames).filter(fits).map(|row| lengths.frames[row]), config);
         let mut batches = Self {

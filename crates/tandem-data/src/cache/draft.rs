@@ -9,12 +9,13 @@ use crate::cache::index::{self, Meta, RECORDS_AT, SegmentUse};
 use crate::cache::segment::{self, EntryLocation, SegmentKind, SegmentWriter};
 use crate::cache::store::{Cache, Found};
 use crate::cache::text_entry::CachedText;
-use crate::cache::{EntryBuffer, Fingerprint, Record};
+use crate::cache::{EntryBuffer, Record};
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use tandem_disk::File;
+use tandem_disk::Fingerprint;
 use tandem_disk::directory_lock::DirectoryLock;
 use tandem_disk::replace_file::{self, draft_path};
 

@@ -13,7 +13,7 @@
 
 use crate::DataError;
 use crate::cache::segment::SegmentKind;
-use crate::cache::{Fingerprint, Record, Stamp};
+use crate::cache::{Record, Stamp};
 use bytemuck::{Pod, Zeroable};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
@@ -23,6 +23,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use tandem_disk::Fingerprint;
 use tandem_disk::read::look_up;
 use tandem_disk::retry::RetryRead;
 use tandem_disk::{AccessKind, ReadFile, retry};

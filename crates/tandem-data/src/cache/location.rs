@@ -4,11 +4,11 @@
 //! can be written: inside the corpus, or in the user's cache directory if the corpus is read-only.
 
 use crate::DataError;
-use crate::cache::Fingerprint;
 use etcetera::BaseStrategy;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use tandem_disk::Fingerprint;
 
 /// Name of the cache directory inside a corpus.
 pub const DIRECTORY: &str = ".tandem-cache";

@@ -1,8 +1,9 @@
 //! One row of the corpus in the index: fixed size, no pointers.
 
+use crate::cache::Stamp;
 use crate::cache::segment::EntryLocation;
-use crate::cache::{Fingerprint, Stamp};
 use bytemuck::{Pod, Zeroable};
+use tandem_disk::Fingerprint;
 
 /// One row: the hashes of its inputs, its lengths, and the locations of its entries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]

@@ -10,8 +10,8 @@
 //! SIGBUS, or change under the reader after it was checked.
 
 use crate::DataError;
+use crate::cache::EntryBuffer;
 use crate::cache::verified::{FileStamp, Verified};
-use crate::cache::{EntryBuffer, Fingerprint};
 use bytemuck::{Pod, Zeroable};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
@@ -19,6 +19,7 @@ use std::io::{self, BufReader, BufWriter, IoSliceMut, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use tandem_disk::Fingerprint;
 use tandem_disk::read::look_up;
 use tandem_disk::retry::RetryRead;
 use tandem_disk::{AccessKind, ReadFile, retry};

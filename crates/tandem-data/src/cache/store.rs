@@ -6,16 +6,17 @@
 
 use crate::DataError;
 use crate::cache::checked_segments::{self, CheckedSegments};
-use crate::cache::fingerprint::FolderStamps;
 use crate::cache::index::{self, Index, Meta, RowBuffer};
 use crate::cache::segment::{SegmentFile, SegmentKind};
+use crate::cache::stamp::FolderStamps;
 use crate::cache::text_entry::CachedText;
-use crate::cache::{EntryBuffer, Fingerprint, Record, RowState};
+use crate::cache::{EntryBuffer, Record, RowState};
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use tandem_disk::Fingerprint;
 use tandem_disk::read::look_up;
 use tandem_disk::{AccessKind, retry};
 

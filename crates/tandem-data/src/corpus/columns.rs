@@ -9,8 +9,13 @@
 //! id|text|speaker              id|text|language
 //! id|text|normalised|speaker   id|text|speaker|language   id|text|normalised|language
 //! id|text|normalised|speaker|language                     (or the last two swapped)
+//! id|speaker|text              (Piper; or a language before the text)
 //! ```
 //!
+//! - If the second column is a single word in every sampled row and the third one has several words, the second is a
+//!   speaker, if its words repeat. If they do not, it may also be a short text with its normalised form (`Dr.|Doctor`,
+//!   `1984|nineteen eighty-four`): it is a text if a row has the same words in both columns, or if the third column
+//!   has few words. [`SecondColumn`] overrides this.
 //! - A language column holds an ISO 639 tag (`fa`, `en-US`) in every sampled row.
 //! - If one column is left, it is a speaker if it is a single word in every sampled row and the texts
 //!   have several words; otherwise it is the normalised text.
@@ -20,6 +25,9 @@
 //! Phonemes are in a column that a header names: no position or content shows them.
 //!
 //! Quotes have no meaning: LJSpeech has no CSV quoting, and texts may begin with quotes.
+
+use super::Part;
+use std::collections::HashSet;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
@@ -32,9 +40,36 @@ pub(super) enum Role {
     Unused,
 }
 
+/// The number of columns that most lines have, where it is not 2 to 5.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct WrongCount(pub usize);
+
+/// What the second of three or more columns is, where no header says it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum SecondColumn {
+    #[default]
+    ByContent,
+    Text,
+    Speaker,
+}
+
 /// The role of each column, from left to right.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Columns(Vec<Role>);
+
+impl Role {
+    fn name(self) -> &'static str {
+        match self {
+            Role::Id => "id",
+            Role::Text => "text",
+            Role::Normalised => "normalised",
+            Role::Speaker => "speaker",
+            Role::Language => "language",
+            Role::Phonemes => "phonemes",
+            Role::Unused => "-",
+        }
+    }
+}
 
 /// The fields of a line by role; a missing column is empty.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -45,6 +80,10 @@ pub(super) struct Row<'a> {
     pub speaker: &'a str,
     pub language: &'a str,
     pub phonemes: &'a str,
+    /// The recording, where it is not named like the row.
+    pub recording: &'a str,
+    /// The part of the recording that belongs to the text.
+    pub part: Option<Part>,
 }
 
 impl Columns {
@@ -67,12 +106,15 @@ impl Columns {
         roles.contains(&Role::Id).then_some(Columns(roles))
     }
 
-    /// The columns by position and content, as the module's header describes. The error is the
-    /// number of columns that most lines have.
-    pub(super) fn guess(sample: &[&str], separator: char) -> Result<Columns, usize> {
+    /// The columns by position and content, as the module's header describes.
+    pub(super) fn guess(
+        sample: &[&str],
+        separator: char,
+        second: SecondColumn,
+    ) -> Result<Columns, WrongCount> {
         let count = usual_count(sample, separator);
         if !(2..=5).contains(&count) {
-            return Err(count);
+            return Err(WrongCount(count));
         }
         let rows: Vec<Vec<&str>> = sample
             .iter()
@@ -81,16 +123,26 @@ impl Columns {
             .collect();
         let mut roles = vec![Role::Unused; count];
         roles[0] = Role::Id;
-        roles[1] = Role::Text;
-        let mut rest: Vec<usize> = (2..count).collect();
+        let text = match before_text(&rows, second) {
+            Some(role) => {
+                roles[1] = role;
+                2
+            }
+            None => 1,
+        };
+        roles[text] = Role::Text;
+        let mut rest: Vec<usize> = (text + 1..count).collect();
         if let Some(at) = rest.iter().rposition(|&column| is_language(&rows, column)) {
             roles[rest.remove(at)] = Role::Language;
         }
+        let speaker_known = roles[1] == Role::Speaker;
         match rest[..] {
             [] => {}
-            [first] if is_name(&rows, first) => roles[first] = Role::Speaker,
+            // The speaker is before the text: what follows the text is its normalised form.
+            [first, ..] if speaker_known => roles[first] = Role::Normalised,
+            [first] if is_name(&rows, first, text) => roles[first] = Role::Speaker,
             [first] => roles[first] = Role::Normalised,
-            [first, _] if is_name(&rows, first) => roles[first] = Role::Speaker,
+            [first, _] if is_name(&rows, first, text) => roles[first] = Role::Speaker,
             [first, second, ..] => {
                 roles[first] = Role::Normalised;
                 roles[second] = Role::Speaker;
@@ -120,15 +172,29 @@ impl Columns {
         if found == self.count() { Ok(row) } else { Err(found) }
     }
 
+    /// The columns in words: `id|speaker|text`.
+    pub(super) fn describe(&self) -> String {
+        let names: Vec<&str> = self.0.iter().map(|role| role.name()).collect();
+        names.join("|")
+    }
+
+    /// The second column is a speaker, and the third one the text.
+    pub(super) fn speaker_comes_first(&self) -> bool {
+        self.0.get(1) == Some(&Role::Speaker) && self.0.get(2) == Some(&Role::Text)
+    }
+
     /// How many columns a line must have.
     pub(super) fn count(&self) -> usize {
         self.0.len()
     }
 }
 
-/// Another character that would split every line into the same two to five columns.
+/// Another character that would split every line into the same two to five columns, or a header into named ones.
 pub(super) fn likely_separator(sample: &[&str], separator: char) -> Option<char> {
     ['|', '\t', ';', ','].into_iter().filter(|&other| other != separator).find(|&other| {
+        if sample.first().is_some_and(|line| Columns::from_header(line, other).is_some()) {
+            return true;
+        }
         let count = usual_count(sample, other);
         (2..=5).contains(&count) && sample.iter().all(|line| line.split(other).count() == count)
     })
@@ -161,7 +227,7 @@ fn role_of(name: &str) -> Role {
         | "normalized_text"
         | "normalised_transcription"
         | "normalized_transcription" => Role::Normalised,
-        "speaker" | "speaker_name" | "speaker_id" => Role::Speaker,
+        "speaker" | "speaker_name" | "speaker_id" | "client_id" => Role::Speaker,
         "language" | "lang" | "locale" => Role::Language,
         "phonemes" | "phoneme" | "ipa" | "pronunciation" => Role::Phonemes,
         _ => Role::Unused,
@@ -181,11 +247,51 @@ fn is_language(rows: &[Vec<&str>], column: usize) -> bool {
     !rows.is_empty() && rows.iter().all(|row| is_language_tag(row[column].trim()))
 }
 
-fn is_name(rows: &[Vec<&str>], column: usize) -> bool {
+/// The role of a second column that is not the text, because the third one is.
+fn before_text(rows: &[Vec<&str>], second: SecondColumn) -> Option<Role> {
+    if rows.first().is_none_or(|row| row.len() < 3) {
+        return None;
+    }
+    match second {
+        SecondColumn::Text => return None,
+        SecondColumn::Speaker => return Some(Role::Speaker),
+        SecondColumn::ByContent if !is_name(rows, 1, 2) => return None,
+        SecondColumn::ByContent => {}
+    }
+    if is_language(rows, 1) {
+        return Some(Role::Language);
+    }
+    let names: HashSet<&str> = rows.iter().map(|row| row[1].trim()).collect();
+    let repeats = 2 * names.len() <= rows.len();
+    (repeats || !is_normalised_pair(rows)).then_some(Role::Speaker)
+}
+
+/// Whether the third column is the normalised form of single words in the second one.
+fn is_normalised_pair(rows: &[Vec<&str>]) -> bool {
+    /// A number, a date or an abbreviation has no more words than these; a sentence has.
+    const FEW_WORDS: usize = 4;
+    let letters = |text: &str| -> String {
+        text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+    };
+    let same = rows.iter().any(|row| {
+        let word = letters(row[1]);
+        !word.is_empty() && word == letters(row[2])
+    });
+    let words: usize = rows.iter().map(|row| row[2].split_whitespace().count()).sum();
+    same || words <= FEW_WORDS * rows.len() && rows.iter().all(|row| !is_plain_name(row[1].trim()))
+}
+
+/// Letters only, the first one a capital or all of them small: more likely a name than an abbreviation or a number.
+fn is_plain_name(word: &str) -> bool {
+    word.chars().all(char::is_alphabetic) && word.chars().skip(1).all(|c| !c.is_uppercase())
+}
+
+/// A single word in every row, where the texts have several.
+fn is_name(rows: &[Vec<&str>], column: usize, text: usize) -> bool {
     let single_word = |field: &str| !field.is_empty() && !field.contains(char::is_whitespace);
     !rows.is_empty()
         && rows.iter().all(|row| single_word(row[column].trim()))
-        && rows.iter().any(|row| !single_word(row[1].trim()))
+        && rows.iter().any(|row| !single_word(row[text].trim()))
 }
 
 /// `fa`, `en-US`, `zh_hans`: a tag of ISO 639, in lower case, and perhaps a region or script.
@@ -216,7 +322,7 @@ mod tests {
     fn check(lines: &[&str], roles: &[Role]) {
         let found = match Columns::from_header(lines[0], '|') {
             Some(columns) => Ok(columns),
-            None => Columns::guess(lines, '|'),
+            None => Columns::guess(lines, '|', SecondColumn::ByContent),
         };
         assert_eq!(found, Ok(Columns(roles.to_vec())));
     }
@@ -256,6 +362,38 @@ mod tests {
     }
 
     #[test]
+    fn a_second_column_of_names_or_tags_comes_before_the_text() {
+        let piper = ["a|ali|some words", "b|ali|more words", "c|bob|x y", "d|bob|z"];
+        check(&piper, &[Id, Speaker, Text]);
+        check(&["a|1|two words", "b|1|x y"], &[Id, Speaker, Text]);
+        check(&["a|en|some words", "b|fa|چند کلمه"], &[Id, Language, Text]);
+        check(&["a|ali|2 words|two words", "b|ali|x y|x y"], &[Id, Speaker, Text, Normalised]);
+        check(&["a|ali|2 words|en", "b|ali|x y|fa"], &[Id, Speaker, Text, Language]);
+    }
+
+    #[test]
+    fn words_that_do_not_repeat_are_told_by_the_length_and_words_of_the_third_column() {
+        check(&["a|1984|nineteen eighty-four", "b|2001|two thousand one"], &[Id, Text, Normalised]);
+        check(&["a|Yes|yes", "b|No.|no it is"], &[Id, Text, Normalised]);
+        check(
+            &["a|p225|Please call Stella today again", "b|p226|Ask her to bring these things"],
+            &[Id, Speaker, Text],
+        );
+        check(&["a|ali|x y", "b|bob|x y z"], &[Id, Speaker, Text]);
+        check(&["id|speaker|text", "a|ali|x y", "b|bob|x y"], &[Id, Speaker, Text]);
+    }
+
+    #[test]
+    fn the_user_decides_what_the_second_column_is() {
+        let numbers = ["a|1984|nineteen eighty-four", "b|2001|two thousand one"];
+        let guess = |lines: &[&str], second| Columns::guess(lines, '|', second);
+        assert_eq!(guess(&numbers, SecondColumn::Speaker), Ok(Columns(vec![Id, Speaker, Text])));
+        let piper = ["a|ali|some words", "b|ali|more words", "c|bob|x y", "d|bob|z"];
+        assert_eq!(guess(&piper, SecondColumn::Text), Ok(Columns(vec![Id, Text, Normalised])));
+        assert_eq!(guess(&["a|x y"], SecondColumn::Speaker), Ok(Columns(vec![Id, Text])));
+    }
+
+    #[test]
     fn four_and_five_columns_hold_speaker_and_language() {
         check(&["a|2 words|two words|jo b"], &[Id, Text, Normalised, Speaker]);
         check(&["a|2 words|two words|ali"], &[Id, Text, Normalised, Speaker]);
@@ -271,7 +409,7 @@ mod tests {
     fn one_odd_line_does_not_decide_the_columns() {
         let lines = ["a|x y", "b|x y|x y", "c|x y|x y", "d|x|y|z|w|v", "e|x y|x y"];
         check(&lines, &[Id, Text, Normalised]);
-        let columns = Columns::guess(&lines, '|').expect("three columns");
+        let columns = Columns::guess(&lines, '|', SecondColumn::ByContent).expect("three columns");
         assert_eq!(columns.cut("a|x y", '|'), Err(2));
         assert_eq!(columns.cut("d|x|y|z", '|'), Err(4));
         let row = columns.cut("b|\"x\" y|", '|').expect("three columns");
@@ -281,8 +419,10 @@ mod tests {
     #[test]
     fn a_wrong_separator_is_detected_and_the_right_one_suggested() {
         let lines = ["a\tsome words\tbob", "b\tmore, words\tbob"];
-        assert_eq!(Columns::guess(&lines, '|'), Err(1));
+        assert_eq!(Columns::guess(&lines, '|', SecondColumn::ByContent), Err(WrongCount(1)));
         assert_eq!(likely_separator(&lines, '|'), Some('\t'));
+        let common_voice = ["client_id\tpath\tsentence\tup_votes\tage\tlocale", "x\ta.mp3\tb"];
+        assert_eq!(likely_separator(&common_voice, '|'), Some('\t'));
         assert_eq!(likely_separator(&["no columns", "at, all"], '|'), None);
     }
 }

@@ -7,13 +7,19 @@
 //! written more than once, and what decides the split. The second one gives the rows. Between two rows
 //! there is one line in memory, eight bytes per recording, and the repeated ids.
 
-use super::columns::{Columns, Row, likely_separator};
-use super::layout::{self, CorpusFiles, Rows, Source};
+use super::columns::{Columns, Row, SecondColumn, WrongCount, likely_separator};
+use super::encoding::likely_encoding;
+use super::layout::{
+    self, CorpusFiles, Layout, Rows, Source, hugging_face, json_lines, kaldi, libri, text_files,
+    vctk,
+};
 use super::lines::{LONGEST, Line, Lines};
+use super::outside::{Location, Outside};
 use super::recordings::{FOLDERS, Recordings, clean, without_kind};
 use super::rejected::{Fault, RejectReason, RejectedRow, short};
+use super::rows::{Entry, RowReader};
 use super::split::{SplitCounts, SplitRule};
-use super::{CorpusConfig, Split, TextColumn, Utterance};
+use super::{CorpusConfig, Part, Split, TextColumn, Utterance};
 use crate::DataError;
 use hashbrown::HashMap;
 use std::fs::File;
@@ -30,14 +36,24 @@ const SAMPLE: usize = 200;
 pub struct CorpusRows {
     config: CorpusConfig,
     root: PathBuf,
+    layout: Layout,
+    parts: Parts,
+    outside: Outside,
     sources: Vec<Source>,
     /// Sources that were opened in this pass; the last one is being read.
     opened: usize,
-    open: Option<Box<OpenManifest>>,
+    open: Option<OpenSource>,
     recordings: Recordings,
     repeated: RepeatedIds,
     split: SplitRule,
     rows: usize,
+}
+
+/// What happens to rows that are a part of a longer recording.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Parts {
+    Rejected,
+    Given,
 }
 
 /// One row of a manifest.
@@ -50,11 +66,18 @@ pub enum CorpusRow {
 impl CorpusRows {
     /// Reads the manifests once, and starts again at the first row. An error if a manifest is invalid as a
     /// whole, or if there is no recording and no folder for them.
-    pub(super) fn open(files: CorpusFiles, config: &CorpusConfig) -> Result<CorpusRows, DataError> {
+    pub(super) fn open(
+        files: CorpusFiles,
+        config: &CorpusConfig,
+        parts: Parts,
+    ) -> Result<CorpusRows, DataError> {
         let mut split = SplitCounts::new(config.seed, config.eval_share);
         let splits_itself = files.splits_itself();
         let mut rows = CorpusRows {
-            config: config.clone(),
+            config: columns_config(config, files.layout),
+            layout: files.layout,
+            parts,
+            outside: Outside::new(&files.root, config.recordings_dir.as_deref()),
             recordings: Recordings::new(&files.root),
             root: files.root,
             sources: files.sources,
@@ -99,6 +122,11 @@ impl CorpusRows {
         self.sources.iter().map(|source| source.file.clone()).collect()
     }
 
+    /// A manifest says which rows are held out.
+    pub fn names_held_out(&self) -> bool {
+        self.sources.iter().any(|source| source.rows == Rows::Eval)
+    }
+
     /// At least as many rows as the corpus has: a row that repeats one of an eval manifest is counted.
     pub fn most(&self) -> usize {
         self.rows
@@ -115,8 +143,27 @@ impl CorpusRows {
     }
 
     /// The next row of an open manifest; `None` at its end.
-    fn next_in(&mut self, open: &mut OpenManifest) -> Result<Option<CorpusRow>, DataError> {
-        let OpenManifest { path, sample, lines, columns, tally } = open;
+    fn next_in(&mut self, open: &mut OpenSource) -> Result<Option<CorpusRow>, DataError> {
+        match open {
+            OpenSource::Columns(open) => self.next_line(open),
+            OpenSource::Entries { reader, rows } => {
+                while let Some(entry) = reader.next_entry()? {
+                    *rows += 1;
+                    if let Some(row) = self.entry(entry) {
+                        return Ok(Some(row));
+                    }
+                }
+                if *rows == 0 {
+                    let manifest = self.root.join(&self.sources[self.opened - 1].file);
+                    return Err(DataError::ManifestEmpty { manifest });
+                }
+                Ok(None)
+            }
+        }
+    }
+
+    fn next_line(&mut self, open: &mut OpenManifest) -> Result<Option<CorpusRow>, DataError> {
+        let OpenManifest { path, sample, lines, columns, tally, .. } = open;
         for line in sample.by_ref() {
             if let Some(row) = self.row(&line.borrow(), columns, tally) {
                 return Ok(Some(row));
@@ -138,7 +185,8 @@ impl CorpusRows {
             return None;
         }
         tally.rows += 1;
-        let fault = match self.utterance(line, columns, tally) {
+        let row = cut(line, columns, self.config.separator, tally);
+        let fault = match row.and_then(|row| self.utterance(&row, line.number)) {
             Ok(utterance) => return utterance.map(CorpusRow::Usable),
             Err(fault) => fault,
         };
@@ -147,30 +195,50 @@ impl CorpusRows {
         // The first field identifies the row, even if the rest is invalid.
         let id = start.split(self.config.separator).next().unwrap_or_default().trim();
         let id = columns.cut(&start, self.config.separator).map_or(id, |row| row.id.trim());
-        Some(CorpusRow::Rejected(RejectedRow {
+        Some(self.rejected(line.number, id, fault))
+    }
+
+    fn entry(&mut self, entry: Entry) -> Option<CorpusRow> {
+        let Entry { line, id, row } = entry;
+        match row.and_then(|row| self.utterance(&row.borrow(), line)) {
+            Ok(utterance) => utterance.map(CorpusRow::Usable),
+            Err(fault) => Some(self.rejected(line, &id, fault)),
+        }
+    }
+
+    fn rejected(&self, line: u32, id: &str, fault: Fault) -> CorpusRow {
+        CorpusRow::Rejected(RejectedRow {
             manifest: self.sources[self.opened - 1].file.display().to_string(),
-            line: line.number,
+            line,
             id: short(id),
             reason: fault.reason,
             message: fault.message,
             fix: fault.fix,
-        }))
+        })
     }
 
-    /// The utterance of a line; `None` if an eval manifest already has it.
-    fn utterance(
-        &mut self,
-        line: &Line<'_>,
-        columns: &Columns,
-        tally: &mut Tally,
-    ) -> Result<Option<Utterance>, Fault> {
-        let row = cut(line, columns, self.config.separator, tally)?;
-        let id = clean(row.id)?;
-        let text = self.spoken(&row)?;
+    /// The utterance of a row; `None` if an eval manifest already has it.
+    fn utterance(&mut self, row: &Row<'_>, line: u32) -> Result<Option<Utterance>, Fault> {
+        // A row without an id is named after its recording.
+        let (mut audio, mut found_id) = (None, String::new());
+        if row.id.is_empty() && !row.recording.is_empty() {
+            let found = self.recording(row.recording)?;
+            found_id = self.outside.name_of(&found) + &part_name(row.part);
+            audio = Some(found);
+        }
+        let id = clean(if audio.is_some() { &found_id } else { row.id })?;
+        let text = self.spoken(row)?;
+        if row.part.is_some() && self.parts == Parts::Rejected {
+            return Err(part_of_recording());
+        }
         if let Some(first) = self.repeated.first_use(without_kind(&id)) {
             return self.repeats(first).map(|()| None);
         }
-        let audio = self.recordings.find(&id)?;
+        let audio = match audio {
+            Some(audio) => audio,
+            None if row.recording.is_empty() => self.recordings.find(&id)?,
+            None => self.recording(row.recording)?,
+        };
         let id = without_kind(&id);
         let named = |field: &str| Some(field.trim()).filter(|f| !f.is_empty()).map(str::to_owned);
         let manifest = self.opened - 1;
@@ -178,19 +246,33 @@ impl CorpusRows {
             Rows::Eval => Split::Eval,
             _ => self.split.of(id),
         };
-        let place = Place { manifest: manifest as u16, line: line.number };
+        let place = Place { manifest: manifest as u16, line };
         self.repeated.add(id, place);
         Ok(Some(Utterance {
             id: id.to_owned(),
             manifest: place.manifest,
-            line: line.number,
+            line,
             text: text.to_owned(),
             audio,
             speaker: named(row.speaker),
             language: named(row.language).or_else(|| self.config.default_language.clone()),
             phonemes: named(row.phonemes),
             split,
+            part: row.part,
         }))
+    }
+
+    /// The recording that a row names by a path.
+    fn recording(&mut self, written: &str) -> Result<PathBuf, Fault> {
+        let absolute = self.layout.has_absolute_paths() && Path::new(written).is_absolute();
+        let relative = match absolute {
+            true => match self.outside.locate(written)? {
+                Location::Inside(relative) => relative,
+                Location::Allowed(path) => return Ok(path),
+            },
+            false => written.to_owned(),
+        };
+        self.recordings.find_path(&clean(&relative)?)
     }
 
     fn spoken<'r>(&self, row: &Row<'r>) -> Result<&'r str, Fault> {
@@ -231,10 +313,11 @@ impl Iterator for CorpusRows {
                 Some(open) => open,
                 None => {
                     let source = self.sources.get(self.opened)?;
-                    let opened = OpenManifest::open(self.root.join(&source.file), &self.config);
+                    let opened =
+                        OpenSource::open(self.layout, &self.root, &source.file, &self.config);
                     self.opened += 1;
                     match opened {
-                        Ok(open) => Box::new(open),
+                        Ok(open) => open,
                         Err(error) => return Some(self.stop(error)),
                     }
                 }
@@ -258,6 +341,91 @@ impl CorpusRows {
     }
 }
 
+/// A source that is being read.
+enum OpenSource {
+    Columns(Box<OpenManifest>),
+    Entries { reader: Box<dyn RowReader>, rows: usize },
+}
+
+impl OpenSource {
+    fn open(
+        layout: Layout,
+        root: &Path,
+        file: &Path,
+        config: &CorpusConfig,
+    ) -> Result<OpenSource, DataError> {
+        let is_json = file.extension().is_some_and(|end| end != "csv");
+        let reader: Box<dyn RowReader> = match layout {
+            Layout::Ljspeech | Layout::Piper | Layout::CommonVoice => {
+                let open = OpenManifest::open(root.join(file), config)?;
+                return Ok(OpenSource::Columns(Box::new(open)));
+            }
+            Layout::HuggingFace if !is_json => Box::new(hugging_face::CsvRows::open(root, file)?),
+            Layout::HuggingFace | Layout::Nemo | Layout::Lhotse => {
+                Box::new(json_lines::JsonRows::open(root, file)?)
+            }
+            Layout::Espnet => Box::new(kaldi::Tables::open(root)?),
+            Layout::Vctk => Box::new(vctk::Texts::open(root)),
+            Layout::Libri => Box::new(libri::Chapters::open(root, config.text_column)),
+            Layout::TextFiles => Box::new(text_files::Pairs::open(root)),
+        };
+        Ok(OpenSource::Entries { reader, rows: 0 })
+    }
+}
+
+/// The layout of a corpus, more exactly after a look at its columns, and a clause that describes it.
+pub(super) fn describe(
+    files: &CorpusFiles,
+    config: &CorpusConfig,
+) -> Result<(Layout, String), DataError> {
+    let first = files.root.join(&files.sources[0].file);
+    let columns_of = |layout| OpenManifest::open(first, &columns_config(config, layout));
+    let name = files.sources[0].file.display();
+    match files.layout {
+        Layout::Ljspeech | Layout::Piper => {
+            let open = columns_of(files.layout)?;
+            let piper = open.columns.speaker_comes_first() && open.header == 0;
+            let layout = if piper { Layout::Piper } else { files.layout };
+            let mut text = format!("{} (`{name}`: {})", layout.title(), open.columns.describe());
+            let undecided = config.layout.is_none() && open.header == 0 && open.columns.count() > 2;
+            if undecided && piper {
+                text += "; by its content the second column is a speaker, `--layout ljspeech` reads it as the text";
+            } else if undecided && open.ambiguous {
+                text += "; by its content the second column is a text, `--layout piper` reads it as the speaker";
+            }
+            Ok((layout, text))
+        }
+        layout @ Layout::CommonVoice => {
+            let columns = columns_of(layout)?.columns.describe();
+            let used: Vec<&str> = columns.split('|').filter(|name| *name != "-").collect();
+            Ok((layout, format!("{} (`{name}`: {})", layout.title(), used.join(", "))))
+        }
+        layout if files.root.join(&files.sources[0].file).is_dir() => {
+            Ok((layout, layout.title().to_owned()))
+        }
+        layout => Ok((layout, format!("{} (`{name}`)", layout.title()))),
+    }
+}
+
+/// The configuration that columns are read with: a layout may demand a separator.
+fn columns_config(config: &CorpusConfig, layout: Layout) -> CorpusConfig {
+    let separator = if layout == Layout::CommonVoice { '\t' } else { config.separator };
+    CorpusConfig { separator, ..config.clone() }
+}
+
+/// Distinguishes rows of one recording.
+fn part_name(part: Option<Part>) -> String {
+    part.map(|part| format!("_{:08}", part.start.as_millis())).unwrap_or_default()
+}
+
+fn part_of_recording() -> Fault {
+    Fault::new(
+        RejectReason::PartOfRecording,
+        "the row is a part of a longer recording".into(),
+        "cut the recordings: `tandem import SOURCE OUT` makes a corpus of such rows",
+    )
+}
+
 /// A manifest that is being read, one line at a time, apart from a sample of its first lines, which shows
 /// the role of each column.
 struct OpenManifest {
@@ -265,6 +433,10 @@ struct OpenManifest {
     sample: std::vec::IntoIter<OwnedLine>,
     lines: Lines<BufReader<ManifestFile>>,
     columns: Columns,
+    /// Lines of the header: 0 or 1.
+    header: usize,
+    /// The second column might also be a speaker.
+    ambiguous: bool,
     tally: Tally,
 }
 
@@ -277,10 +449,17 @@ impl OpenManifest {
         refuse_utf16(&path, bytes.fill_buf().map_err(failed)?)?;
         let mut lines = Lines::new(bytes);
         let sample = Sample::take(&mut lines).map_err(failed)?;
-        let (columns, header) = sample.columns(&path, config.separator)?;
+        let second = match config.layout {
+            Some(Layout::Ljspeech) => SecondColumn::Text,
+            Some(Layout::Piper) => SecondColumn::Speaker,
+            _ => SecondColumn::ByContent,
+        };
+        let (columns, header) = sample.columns(&path, config.separator, second)?;
+        let ambiguous = header == 0 && sample.has_words_second(config.separator);
         let mut sample = sample.lines.into_iter();
         sample.by_ref().take(header).for_each(drop);
-        Ok(OpenManifest { path, sample, lines, columns, tally: Tally::default() })
+        let tally = Tally::default();
+        Ok(OpenManifest { path, sample, lines, columns, header, ambiguous, tally })
     }
 }
 
@@ -314,15 +493,18 @@ fn cut<'l>(
             at + 1,
             line.offset + at as u64 + 1
         );
-        let fix = "save the manifest as UTF-8, or correct this line";
-        Fault::new(RejectReason::InvalidUtf8, message, fix)
+        let fix = format!(
+            "save the manifest as UTF-8 (this line is probably {}), or correct this line",
+            likely_encoding(line.bytes)
+        );
+        Fault::new(RejectReason::InvalidUtf8, message, &fix)
     })?;
     columns.cut(text, separator).map_err(|found| {
         tally.wrong_columns += 1;
         tally.found = found;
         let message = format!("{found} columns, expected {}", columns.count());
         let fix = format!(
-            "write {separator:?} between columns only, or set `corpus.separator` if it is another"
+            "write {separator:?} between columns only, or type `--separator` if it is another"
         );
         Fault::new(RejectReason::WrongColumns, message, &fix)
     })
@@ -397,10 +579,21 @@ impl Sample {
     }
 
     /// The columns, and the number of header lines in the sample.
-    fn columns(&self, path: &Path, separator: char) -> Result<(Columns, usize), DataError> {
+    fn columns(
+        &self,
+        path: &Path,
+        separator: char,
+        second: SecondColumn,
+    ) -> Result<(Columns, usize), DataError> {
         let manifest = path.to_path_buf();
         if self.lines.is_empty() {
             return Err(DataError::ManifestEmpty { manifest });
+        }
+        // A file without a line feed is one line.
+        if let [OwnedLine { bytes, .. }] = &self.lines[..]
+            && bytes.trim_ascii().contains(&b'\r')
+        {
+            return Err(DataError::ManifestLineEnds { manifest });
         }
         let readable = |line: &OwnedLine| !line.overlong;
         let texts: Vec<&str> = self
@@ -410,19 +603,30 @@ impl Sample {
             .filter_map(|line| std::str::from_utf8(&line.bytes).ok())
             .collect();
         if texts.is_empty() {
-            let found = "bytes of another encoding, in every sampled line".into();
+            let bytes: Vec<u8> = self.lines.iter().flat_map(|line| line.bytes.clone()).collect();
+            let found = likely_encoding(&bytes).into();
             return Err(DataError::ManifestEncoding { manifest, found });
         }
         let first = std::str::from_utf8(&self.lines[0].bytes).unwrap_or_default();
         if let Some(columns) = Columns::from_header(first, separator) {
             return Ok((columns, 1));
         }
-        let columns = Columns::guess(&texts, separator).map_err(|found| {
+        let columns = Columns::guess(&texts, separator, second).map_err(|WrongCount(found)| {
             let likely = likely_separator(&texts, separator);
             let expected = "2 to 5".into();
             DataError::ManifestColumns { manifest, expected, found, separator, likely }
         })?;
         Ok((columns, 0))
+    }
+}
+
+impl Sample {
+    /// The second column has one word in every line.
+    fn has_words_second(&self, separator: char) -> bool {
+        self.lines.iter().filter_map(|line| std::str::from_utf8(&line.bytes).ok()).all(|line| {
+            let word = line.split(separator).nth(1).unwrap_or_default().trim();
+            !word.is_empty() && !word.contains(char::is_whitespace)
+        })
     }
 }
 

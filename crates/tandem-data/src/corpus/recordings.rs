@@ -85,10 +85,20 @@ impl Recordings {
 
     /// The recording of the clip `id`, which must come from [`clean`].
     pub(super) fn find(&mut self, id: &str) -> Result<PathBuf, Fault> {
+        self.find_in(id, 0..self.folders.len())
+    }
+
+    /// The same for a path: the corpus directory itself is searched first.
+    pub(super) fn find_path(&mut self, path: &str) -> Result<PathBuf, Fault> {
+        let root = self.folders.len().saturating_sub(1);
+        self.find_in(path, (root..self.folders.len()).chain(0..root))
+    }
+
+    fn find_in(&mut self, id: &str, order: impl Iterator<Item = usize>) -> Result<PathBuf, Fault> {
         let (folder, name) = id.rsplit_once('/').unwrap_or(("", id));
         // Something that has the right name but is no recording; reported if no folder has one.
         let mut unusable = None;
-        for at in 0..self.folders.len() {
+        for at in order {
             let Some(listing) = self.listing(at, folder)? else { continue };
             let Some((path, entry)) = self.listings[listing].pick(name) else { continue };
             let why = match entry {
@@ -200,11 +210,12 @@ impl Recordings {
         if !self.broken_links.is_empty() {
             message += &format!("; the link `{}` is broken", self.broken_links.join("`, `"));
         }
-        Fault::new(
-            RejectReason::MissingAudio,
-            message,
-            "add the recording, correct the id, or delete the row",
-        )
+        // Quotes are part of the id here, and CSV files of other programs have them.
+        let fix = match id.contains('"') {
+            true => "remove the quotes around the id: quotes have no meaning in this format",
+            false => "add the recording, correct the id, or delete the row",
+        };
+        Fault::new(RejectReason::MissingAudio, message, fix)
     }
 }
 

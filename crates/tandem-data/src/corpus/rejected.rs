@@ -35,6 +35,8 @@ pub enum RejectReason {
     DuplicateId,
     /// A path or link that leads out of the corpus.
     LeavesCorpus,
+    /// The text belongs to a part of a longer recording.
+    PartOfRecording,
     /// No recording of that name.
     MissingAudio,
     /// A recording that cannot be read or decoded, or is unusable.
@@ -63,6 +65,15 @@ impl Fault {
             RejectReason::LeavesCorpus,
             format!("`{}` leaves the corpus directory", short(what)),
             "copy the recording into the corpus and write its path relative to it",
+        )
+    }
+
+    /// An absolute path of a layout that has such.
+    pub(super) fn outside(path: &str) -> Self {
+        Self::new(
+            RejectReason::LeavesCorpus,
+            format!("`{}` is outside the corpus directory", short(path)),
+            "name the directory that it may be in with `--recordings-dir`, or write paths relative to the manifest",
         )
     }
 

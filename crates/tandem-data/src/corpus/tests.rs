@@ -151,7 +151,7 @@ fn a_rejected_row_says_where_it_is_and_what_to_do() {
     assert!(words(1).contains("line 1 of `metadata.csv`"), "{}", words(1));
     assert!(words(2).contains("`z` (.wav, .flac, .mp3, .ogg) in wavs/, ./"), "{}", words(2));
     assert!(words(3).contains("3 columns, expected 2"), "{}", words(3));
-    assert!(words(3).contains("corpus.separator"), "{}", words(3));
+    assert!(words(3).contains("--separator"), "{}", words(3));
 }
 
 #[test]
@@ -168,12 +168,17 @@ fn an_invalid_manifest_is_one_error() {
     check_fault(&corpus_of(b""), "no rows", "id|text");
     check_fault(&corpus_of(b"\n \r\n"), "no rows", "id|text");
     check_fault(&corpus_of(b"id|text\n"), "no rows", "id|text");
-    check_fault(&corpus_of(b"a\tb c\nb\td e\n"), "most have 1", "'\\t'");
+    check_fault(&corpus_of(b"a\tb c\nb\td e\n"), "most have 1", "--separator tab");
+    check_fault(&corpus_of(b"a|b c\rb|d e\r"), "carriage return", "tr '\\r'");
     check_fault(&corpus_of(b"just words\n"), "2 to 5 columns", "corpus.separator");
     check_fault(&corpus_of(b"a|b|c|d|e|f|g\n"), "most have 7", "header line");
     check_fault(&corpus_of(b"id|text\na|b|c\n"), "2 columns", "corpus.separator");
     check_fault(&corpus_of(b"\xFF\xFEa\0|\0b\0"), "UTF-16", "iconv");
-    check_fault(&corpus_of(b"a|caf\xE9\nb|th\xE9\n"), "not UTF-8", "iconv");
+    check_fault(
+        &corpus_of(b"a|caf\xE9\nb|th\xE9\n"),
+        "probably WINDOWS-1252",
+        "iconv -f WINDOWS-1252",
+    );
 }
 
 #[test]

@@ -5,8 +5,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use tandem_data::cache::{
-    Cache, CachedText, Draft, EntryBuffer, Fingerprint, Found, Meta, NewRow, Record, Stamp,
+    Cache, CachedText, Draft, EntryBuffer, Found, Meta, NewRow, Record, Stamp,
 };
+use tandem_disk::Fingerprint;
 use tandem_disk::directory_lock::{Attempt, DirectoryLock};
 
 pub const SETTINGS: Fingerprint = Fingerprint([3; 16]);

@@ -18,8 +18,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tandem_data::panic_guard::catch_panic;
 use tandem_telemetry::event::Kernels;
+use tandem_units::panic_guard::catch_panic;
 
 static CACHE: Mutex<Cache> = Mutex::new(Cache { directory: None, active: None, tf32: Vec::new() });
 

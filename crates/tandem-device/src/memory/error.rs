@@ -21,6 +21,20 @@ pub enum MemoryError {
         shape.rows, shape.frames, shape.symbols, side.name()
     )]
     WorstBatch { side: Side, shape: BatchShape, needed: Bytes, budget: Bytes },
+    /// The predicted peak is above what is free. Nothing large was allocated.
+    #[error("{peak}; {most} are {available}")]
+    PeakTooLarge {
+        /// What needs how much.
+        peak: String,
+        needed: Bytes,
+        most: Bytes,
+        /// Where the limit comes from.
+        available: String,
+        /// The largest batch size that fits; `None` if not even one row does.
+        largest: Option<usize>,
+        /// The flag that sets the limit, if it is a budget.
+        flag: Option<&'static str>,
+    },
     /// The device failed on the batch of the longest bucket.
     #[error(
         "a step on the largest batch of this corpus ({} x {} frames, {} symbols) failed",
@@ -47,6 +61,19 @@ impl Hint for MemoryError {
                 side.flag(),
                 megabytes(*needed)
             ),
+            Self::PeakTooLarge { needed, largest, flag, .. } => {
+                let raise = flag.map(|flag| format!(", or set {flag} {}", megabytes(*needed)));
+                let raise = raise.unwrap_or_default();
+                match largest {
+                    Some(rows) => {
+                        format!("use `--batch-size {rows}`, the largest that fits{raise}")
+                    }
+                    None => format!(
+                        "not even one row fits: use a smaller --model-size, --num-workers, \
+                         --prefetch-buffer-size or --max-mel-frames{raise}"
+                    ),
+                }
+            }
             Self::WorstBatchFailed { .. } => {
                 "use a smaller --batch-size or --max-mel-frames".into()
             }

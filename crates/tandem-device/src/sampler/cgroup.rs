@@ -38,6 +38,16 @@ impl Cgroup {
         Cgroup { root: root.to_path_buf(), share: ProcessorShare::default() }
     }
 
+    /// What the group and those above it may still allocate, with the page cache that the kernel gives back; `None` without
+    /// a limit.
+    pub fn memory_left(&self) -> Option<Bytes> {
+        let tree = self.tree().ok()??;
+        let limit = tree.memory_limit().ok()??;
+        let used = tree.memory_used().ok()?.unwrap_or(0);
+        let used = used.saturating_sub(tree.page_cache());
+        Some(Bytes(limit.saturating_sub(used)))
+    }
+
     fn tree(&self) -> Result<Option<Tree>, SampleError> {
         let Some(groups) = text(&self.root.join("proc/self/cgroup"))? else { return Ok(None) };
         let top = self.root.join("sys/fs/cgroup");
@@ -121,6 +131,17 @@ impl Tree {
             Tree::One(lineage) => first(lineage, "memory.current"),
             Tree::PerController { memory, .. } => first(memory, "memory.usage_in_bytes"),
         }
+    }
+
+    /// File pages of the group, which the kernel gives back under pressure.
+    fn page_cache(&self) -> u64 {
+        let (Tree::One(lineage) | Tree::PerController { memory: lineage, .. }) = self;
+        let stat =
+            lineage.first().and_then(|group| text(&group.join("memory.stat")).ok().flatten());
+        let stat = stat.unwrap_or_default();
+        let of =
+            |key| stat.lines().find_map(|line| line.strip_prefix(key)?.trim().parse::<u64>().ok());
+        ["inactive_file ", "active_file "].into_iter().filter_map(of).sum::<u64>()
     }
 
     fn memory_limit(&self) -> Result<Option<u64>, SampleError> {

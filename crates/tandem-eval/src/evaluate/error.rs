@@ -1,14 +1,14 @@
 //! Errors of an evaluation, each with a hint.
 
 use std::path::PathBuf;
-use tandem_data::audio::AudioError;
-use tandem_data::audio::mel::MelError;
+use tandem_audio::AudioError;
+use tandem_audio::mel::MelError;
 use tandem_data::corpus::Split;
-use tandem_data::text::TextError;
 use tandem_device::backend::DeviceError;
 use tandem_model::metrics::MetricError;
 use tandem_model::synthesis::text::SynthesisError;
 use tandem_pipeline::PipelineError;
+use tandem_text::TextError;
 use tandem_units::Hint;
 
 /// Why a voice or a row cannot be evaluated.

@@ -4,10 +4,9 @@
 
 use super::{EvaluateError, ScoredRow, TimingError, WordTimings, spread};
 use std::collections::HashMap;
-use tandem_data::audio::mel::{Mel, MelExtractor};
-use tandem_data::audio::{AudioConfig, Decoder, FileReader};
+use tandem_audio::mel::{Mel, MelExtractor};
+use tandem_audio::{AudioConfig, Decoder, FileReader};
 use tandem_data::corpus::{Corpus, Split, Utterance};
-use tandem_data::text::{Language, SymbolTable};
 use tandem_device::backend::guarded;
 use tandem_model::alignment::Aligner;
 use tandem_model::metrics::duration::duration_error;
@@ -20,6 +19,7 @@ use tandem_model::synthesis::mel::{Reference, SamplingOptions};
 use tandem_model::synthesis::text::Synthesizer;
 use tandem_model::train_batch::AlignedBatch;
 use tandem_pipeline::CancelToken;
+use tandem_text::{Language, SymbolTable};
 use tandem_train::feed::align::priors;
 use tandem_train::feed::align::text_fit::fit_text;
 use tandem_units::{Samples, Seconds, Seed};

@@ -2,10 +2,9 @@
 
 use super::*;
 use std::path::Path;
-use tandem_data::audio::AudioConfig;
-use tandem_data::audio::mel::MelConfig;
+use tandem_audio::AudioConfig;
+use tandem_audio::mel::MelConfig;
 use tandem_data::corpus::CorpusConfig;
-use tandem_data::text::{SymbolTable, TextConfig};
 use tandem_model::Device;
 use tandem_model::mel_scale::MelScale;
 use tandem_model::network::size::{ModelSize, VoiceConfig};
@@ -13,6 +12,7 @@ use tandem_model::network::voice::Voice;
 use tandem_model::trained_voice::{TrainedVoice, VOICE_VERSION, VoiceDocument};
 use tandem_model::vocoder::VocoderChoice;
 use tandem_model::vocoder::griffin_lim::GriffinLimConfig;
+use tandem_text::{SymbolTable, TextConfig};
 use tandem_units::{Hint, Seed};
 
 fn synthesizer(languages: &[&str]) -> Synthesizer {
@@ -45,6 +45,7 @@ fn synthesizer(languages: &[&str]) -> Synthesizer {
         speakers: Vec::new(),
         step: 3,
         path: "nowhere".into(),
+        damaged: Vec::new(),
     };
     let quick = GriffinLimConfig { iterations: 1, ..GriffinLimConfig::SPEECH };
     Synthesizer::new(trained, &device, &VocoderChoice::GriffinLim(quick)).unwrap()

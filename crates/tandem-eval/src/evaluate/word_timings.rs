@@ -7,7 +7,7 @@ use super::EvaluateError;
 use serde::Serialize;
 use std::collections::HashMap;
 use std::path::Path;
-use tandem_data::text::{SymbolId, SymbolTable, ZWNJ};
+use tandem_text::{SymbolId, SymbolTable, ZWNJ};
 
 /// The file, in the corpus directory.
 const FILE: &str = "words.tsv";
@@ -102,7 +102,7 @@ fn word_starts(symbols: &[i32], durations: &[u32], table: &SymbolTable) -> Vec<u
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tandem_data::text::Transcript;
+    use tandem_text::Transcript;
 
     fn ids(text: &str, table: &SymbolTable) -> Vec<i32> {
         let transcript = Transcript::parse(text, table).unwrap();

@@ -7,9 +7,8 @@ use crate::messages::GraphProto;
 use crate::piper;
 use serde_json::Value as Json;
 use std::collections::HashSet;
-use tandem_data::audio::AudioConfig;
-use tandem_data::audio::mel::MelConfig;
-use tandem_data::text::{Pronunciation, TextConfig};
+use tandem_audio::AudioConfig;
+use tandem_audio::mel::MelConfig;
 use tandem_model::mel_scale::MelScale;
 use tandem_model::network::size::{ModelSize, VoiceConfig};
 use tandem_model::network::voice::Voice;
@@ -17,6 +16,7 @@ use tandem_model::trained_voice::{VOICE_VERSION, VoiceDocument};
 use tandem_model::vocoder::neural::config::{VocoderConfig, VocoderSize};
 use tandem_model::vocoder::neural::network::VocoderNetwork;
 use tandem_model::vocoder::neural::trained::{VOCODER_VERSION, VocoderDocument};
+use tandem_text::{Pronunciation, TextConfig};
 use tandem_units::Seed;
 
 fn trained(pronunciation: Pronunciation) -> TrainedVoice {
@@ -40,6 +40,7 @@ fn trained(pronunciation: Pronunciation) -> TrainedVoice {
         speakers: Vec::new(),
         step: 7,
         path: "nowhere".into(),
+        damaged: Vec::new(),
     }
 }
 
@@ -73,8 +74,16 @@ fn with_export<T>(
 ) -> T {
     let trained = trained(Pronunciation::Characters);
     let device = Device::flex();
-    let noise = NoiseSource::Input;
-    use_it(&VoiceExport { trained: &trained, device: &device, speakers, vocoder, steps, noise })
+    let (noise, notation) = (NoiseSource::Input, InputNotation::Voice);
+    use_it(&VoiceExport {
+        trained: &trained,
+        device: &device,
+        speakers,
+        vocoder,
+        steps,
+        noise,
+        notation,
+    })
 }
 
 fn decoded(speakers: Vec<ExportedSpeaker>, vocoder: ExportedVocoder) -> ModelProto {
@@ -205,28 +214,49 @@ fn the_file_of_piper_has_every_key_that_it_reads() {
     assert!(config["num_symbols"].as_u64().unwrap() > 290);
 }
 
-#[test]
-fn a_voice_of_phonemes_asks_piper_for_phonemes() {
-    let (trained, device) = (trained(Pronunciation::Espeak), Device::flex());
-    let speakers = vec![speaker("emma", Language::English, 0)];
+/// The graph and the configuration of a Piper voice.
+fn piper_voice(pronunciation: Pronunciation, language: Language) -> (GraphProto, Json) {
+    let (trained, device) = (trained(pronunciation), Device::flex());
     let export = VoiceExport {
         trained: &trained,
         device: &device,
-        speakers,
+        speakers: vec![speaker("emma", language, 0)],
         vocoder: griffin_lim(),
         steps: 8,
         noise: NoiseSource::Graph,
+        notation: InputNotation::Espeak,
     };
     let config: Json = serde_json::from_str(&piper::config(&export, "anna", 0.3).unwrap()).unwrap();
+    let graph = ModelProto::decode(&export.model().unwrap()[..]).unwrap().graph.unwrap();
+    check(&graph, &HashSet::new());
+    (graph, config)
+}
+
+#[test]
+fn a_voice_of_phonemes_asks_piper_for_phonemes() {
+    let (graph, config) = piper_voice(Pronunciation::Espeak, Language::English);
     assert_eq!(config["phoneme_type"], "espeak");
     assert_eq!(config["num_speakers"], 1);
     assert_eq!(config["speaker_id_map"], serde_json::json!({}));
     // Symbols are used as they are: a capital letter is no phoneme.
     assert_eq!(config["phoneme_id_map"]["A"], Json::Null);
     assert!(config["phoneme_id_map"]["ˈ"].is_array());
-    let graph = ModelProto::decode(&export.model().unwrap()[..]).unwrap().graph.unwrap();
-    check(&graph, &HashSet::new());
     assert_eq!(names(&graph).0, ["input", "input_lengths", "scales"]);
+}
+
+#[test]
+fn the_symbols_of_espeak_are_rewritten_where_the_voice_has_built_in_phonemes() {
+    let nodes = |pronunciation, language| piper_voice(pronunciation, language).0.node.len();
+    for language in [Language::English, Language::Persian] {
+        let as_they_are = nodes(Pronunciation::Espeak, language);
+        assert!(nodes(Pronunciation::BuiltIn, language) > as_they_are + 20, "{language:?}");
+    }
+    // Voices of German characters or of espeak-ng's own phonemes have nothing to rewrite.
+    let german = nodes(Pronunciation::Espeak, Language::German);
+    assert_eq!(german, nodes(Pronunciation::Espeak, Language::English));
+    let ids = piper_voice(Pronunciation::BuiltIn, Language::English).1["phoneme_id_map"].clone();
+    assert!(ids["ɾ"].is_array() && ids["ː"].is_array() && ids["\u{329}"].is_array());
+    assert_eq!(ids["1"], serde_json::json!([0]));
 }
 
 #[test]

@@ -53,6 +53,15 @@ pub enum CheckpointError {
         /// Newest first.
         broken: Vec<Broken>,
     },
+    /// The checkpoint that a run directory stands for is damaged, and another one is not.
+    #[error("the checkpoint to use in `{}` is damaged: {}", directory.display(),
+        damaged.iter().map(Broken::to_string).collect::<Vec<_>>().join("; "))]
+    Damaged {
+        directory: PathBuf,
+        damaged: Vec<Broken>,
+        /// The newest one that can be used.
+        whole: PathBuf,
+    },
     /// The checkpoints change faster than they can be read.
     #[error("the checkpoints in `{}` change while they are read", directory.display())]
     Restless { directory: PathBuf },
@@ -114,7 +123,8 @@ impl Hint for CheckpointError {
             }
             Self::Device { source } => return source.hint(),
             Self::Write { source, .. } if is_full(source) => {
-                "free some disk space, or lower `--keep`; the earlier checkpoints are intact".into()
+                "free some disk space, or lower `--keep`; checkpoints that were complete before are intact"
+                    .into()
             }
             Self::Write { source, .. } if source.kind() == io::ErrorKind::FileTooLarge => {
                 "raise the limit for file sizes (`ulimit -f`)".into()
@@ -133,8 +143,12 @@ impl Hint for CheckpointError {
                 "use the version of the program that wrote it (manifest.json says which)".into()
             }
             Self::Broken { .. } => {
-                "give the run directory instead: its newest usable checkpoint is loaded".into()
+                "name another `step-...` directory of the run, or restore this one from a backup".into()
             }
+            Self::Damaged { whole, .. } => format!(
+                "restore it from a backup, or name `{}` instead of the run directory: it can be used",
+                whole.display()
+            ),
             Self::Restless { .. } => {
                 "give one checkpoint, `RUN/step-...`, or keep more checkpoints in that run (`--keep`)"
                     .into()

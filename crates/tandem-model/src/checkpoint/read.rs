@@ -82,8 +82,19 @@ pub fn load_best(directory: &Path, parts: Parts<'_>) -> Result<Option<Loaded>, C
     }))
 }
 
-/// Reads the path that a user gave: a checkpoint, or a run directory, whose best one is read.
+/// Reads the path that a user gave: a checkpoint, or a run directory, whose best one is read. A damaged one is an error
+/// that names the one to type instead: what is copied or trained further must be what the user asked for.
 pub fn find(path: &Path, parts: Parts<'_>) -> Result<Loaded, CheckpointError> {
+    let loaded = find_usable(path, parts)?;
+    if loaded.passed_over.is_empty() {
+        return Ok(loaded);
+    }
+    let Loaded { passed_over: damaged, path: whole, .. } = loaded;
+    Err(CheckpointError::Damaged { directory: path.to_path_buf(), damaged, whole })
+}
+
+/// The same, with the newest usable one instead of a damaged one. `passed_over` deserves a warning.
+pub fn find_usable(path: &Path, parts: Parts<'_>) -> Result<Loaded, CheckpointError> {
     if path.join(manifest::FILE_NAME).exists() {
         return load(path, parts);
     }

@@ -95,7 +95,7 @@ fn a_store_in_memory_returns_the_same_contents() {
     let loaded = checkpoints.load_newest().unwrap().unwrap();
     assert_same(&loaded.contents, &contents(100));
     assert_eq!(loaded.path, saved.path);
-    let best = Best { path: saved.path, step: 100, score: 0.5 };
+    let best = Best { path: saved.path, step: 100, score: 0.5, ..Best::default() };
     assert_eq!(checkpoints.best().unwrap(), Some(best));
 }
 
@@ -141,7 +141,7 @@ fn the_newest_and_the_best_stay() {
     let stay = ["best.json", "lock", "step-00000200", "step-00000400", "step-00000500"];
     assert_names(dir.path(), &stay);
     let path = dir.path().join("step-00000200");
-    let best = Best { path: path.clone(), step: 200, score: 0.1 + 0.2 };
+    let best = Best { path: path.clone(), step: 200, score: 0.1 + 0.2, ..Best::default() };
     assert_eq!(checkpoints.best().unwrap(), Some(best));
     let loaded = load_best(dir.path(), Parts::All).unwrap().unwrap();
     assert_eq!((loaded.contents.step, loaded.path), (200, path));
@@ -151,6 +151,36 @@ fn the_newest_and_the_best_stay() {
     assert_names(dir.path(), &["best.json", "lock", "step-00000500", "step-00000600"]);
     assert_eq!(checkpoints.mark_best(200, 0.1).unwrap(), Marked::Gone);
     assert_eq!(checkpoints.best().unwrap().unwrap().step, 500);
+}
+
+#[test]
+fn steps_that_are_not_better_are_stored_with_the_mark() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut checkpoints = open(dir.path(), 9);
+    [100, 200, 300].into_iter().for_each(|step| drop(save(&mut checkpoints, step)));
+    checkpoints.set_worse(BTreeSet::from([100])).unwrap();
+    assert_eq!(checkpoints.best().unwrap(), None, "nothing to compare with");
+    checkpoints.set_rows("held-out");
+    assert_eq!(checkpoints.mark_best(100, 0.5).unwrap(), Marked::Yes);
+    checkpoints.set_worse(BTreeSet::from([200, 300])).unwrap();
+    let best = checkpoints.best().unwrap().unwrap();
+    assert_eq!((best.step, best.score), (100, 0.5));
+    assert_eq!(best.worse, BTreeSet::from([200, 300]));
+    assert_eq!(best.rows.as_deref(), Some("held-out"));
+    assert_eq!(checkpoints.mark_best(300, 0.4).unwrap(), Marked::Yes);
+    assert!(checkpoints.best().unwrap().unwrap().worse.is_empty());
+}
+
+#[test]
+fn a_mark_of_an_earlier_version_is_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut checkpoints = open(dir.path(), 2);
+    save(&mut checkpoints, 100);
+    let contents = serde_json::json!({ "step": 100, "turn": 1, "score": 0.5 });
+    fs::write(dir.path().join("best.json"), sealed::seal(&contents).unwrap()).unwrap();
+    let best = checkpoints.best().unwrap().unwrap();
+    assert_eq!((best.step, best.score, best.rows), (100, 0.5, None));
+    assert!(best.worse.is_empty());
 }
 
 #[test]

@@ -9,8 +9,8 @@ use burn::tensor::Device;
 use serde::Serialize;
 use std::fmt;
 use std::time::{Duration, Instant};
-use tandem_data::audio::Sound;
-use tandem_data::audio::mel::{MelConfig, MelError, MelExtractor};
+use tandem_audio::Sound;
+use tandem_audio::mel::{MelConfig, MelError, MelExtractor};
 use tandem_device::backend::{DeviceError, guarded};
 use tandem_units::Seconds;
 

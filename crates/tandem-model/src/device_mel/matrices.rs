@@ -3,7 +3,7 @@
 //! In: mel settings. Out: [`Matrices`], row-major.
 
 use std::f64::consts::TAU;
-use tandem_data::audio::mel::{MelConfig, MelError, filterbank, hann_window};
+use tandem_audio::mel::{MelConfig, MelError, filterbank, hann_window};
 
 pub(super) struct Matrices {
     /// Window and Fourier matrix, cosines before sines: `[n_fft, 2 * bins]`.

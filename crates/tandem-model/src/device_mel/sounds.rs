@@ -2,8 +2,8 @@
 //!
 //! In: utterances. Out: `[rows, row_length]` and the frame counts.
 
-use tandem_data::audio::Sound;
-use tandem_data::audio::mel::{MelConfig, MelError, reflected};
+use tandem_audio::Sound;
+use tandem_audio::mel::{MelConfig, MelError, reflected};
 use tandem_units::Frames;
 
 /// Rows of samples: `reset`, `push` for each utterance, then

@@ -1,8 +1,8 @@
 use super::choice::largest_difference;
 use super::*;
 use std::path::Path;
-use tandem_data::audio::mel::MelExtractor;
-use tandem_data::audio::{AudioConfig, Decoder, Sound};
+use tandem_audio::mel::MelExtractor;
+use tandem_audio::{AudioConfig, Decoder, Sound};
 use tandem_units::{Hop, Seconds};
 
 /// A synthetic voice: gliding harmonics and noise, from a fixed sequence.

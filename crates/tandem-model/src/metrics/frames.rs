@@ -3,7 +3,7 @@
 //! In: values and the number of bands. Out: [`MelFrames`], or an error.
 
 use super::MetricError;
-use tandem_data::audio::mel::Mel;
+use tandem_audio::mel::Mel;
 
 /// Borrowed mel frames. Shape: `[frames, bands]`, natural logarithms, frame after frame.
 #[derive(Clone, Copy, Debug)]

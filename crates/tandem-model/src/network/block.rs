@@ -7,7 +7,7 @@
 //! [`crate::network::text_encoder`] and [`crate::network::decoder`].
 
 use crate::network::layers::{Init, Linear};
-use crate::network::ops::{self, Lengths};
+use crate::network::ops::{self, Film, Lengths};
 use burn::module::Module;
 use burn::tensor::{Tensor, TensorData};
 
@@ -40,14 +40,14 @@ impl Block {
 
     /// Shapes: `[rows, positions, width]`, `[rows, condition]`.
     pub fn forward(&self, x: Tensor<3>, condition: Tensor<2>, lengths: &Lengths) -> Tensor<3> {
-        let film = self.film.forward(condition);
-        let [scale_1, shift_1, gate_1, scale_2, shift_2, gate_2] = ops::parts(film, 1);
-        let normed = ops::norm_film(x.clone(), scale_1, shift_1);
+        // Scale, shift and gate of the attention, then of the feed-forward network.
+        let film = Film::new(self.film.forward(condition), 6);
+        let normed = film.norm(x.clone(), 0);
         let attended = ops::attention(self.qkv.forward(normed), self.heads, lengths);
-        let x = ops::gated_add(x, gate_1, self.attention_out.forward(attended));
-        let normed = ops::norm_film(x.clone(), scale_2, shift_2);
+        let x = film.gated_add(x, 2, self.attention_out.forward(attended));
+        let normed = film.norm(x.clone(), 3);
         let hidden = self.ffn_in.conv_silu(normed, Some(lengths));
-        ops::gated_add(x, gate_2, self.ffn_out.forward(hidden))
+        film.gated_add(x, 5, self.ffn_out.forward(hidden))
     }
 }
 

@@ -7,10 +7,10 @@
 
 use crate::network::block::Block;
 use crate::network::layers::{Init, Linear};
-use crate::network::ops::{self, Lengths};
+use crate::network::ops::{Film, Lengths};
 use crate::network::size::VoiceConfig;
 use burn::module::Module;
-use burn::tensor::{Tensor, TensorData, activation};
+use burn::tensor::{FloatDType, Tensor, TensorData, activation};
 
 /// Width of the sinusoidal time embedding.
 const TIME_WIDTH: usize = 64;
@@ -84,9 +84,8 @@ impl Decoder {
         }
         let noise_scale =
             self.noise_scale.forward(condition.clone()).reshape([rows, 1, bands]) + 0.5;
-        let film = self.film.forward(condition);
-        let [scale, shift] = ops::parts(film, 1);
-        let velocity = self.output.forward(ops::norm_film(x, scale, shift));
+        let film = Film::new(self.film.forward(condition), 2);
+        let velocity = self.output.forward(film.norm(x, 0)).cast(FloatDType::F32);
         // The noise of a patch has more values than a position is wide, so the blocks could not pass
         // it through. It is removed directly, and the blocks only predict speech.
         velocity.reshape([rows, frames, bands]) - noise * noise_scale

@@ -7,7 +7,7 @@ use crate::network::layers::{Init, Linear};
 use crate::network::ops::Lengths;
 use crate::network::size::VoiceConfig;
 use burn::module::Module;
-use burn::tensor::Tensor;
+use burn::tensor::{FloatDType, Tensor};
 
 /// Two convolutions over three symbols, and a projection.
 #[derive(Module, Debug)]
@@ -33,6 +33,6 @@ impl DurationPredictor {
         // The text encoder's vectors are zero at padded symbols.
         let x = self.conv1.conv_silu(hidden.detach(), None);
         let x = self.conv2.conv_silu(x, Some(lengths));
-        self.output.forward(x).reshape([rows, symbols])
+        self.output.forward(x).cast(FloatDType::F32).reshape([rows, symbols])
     }
 }

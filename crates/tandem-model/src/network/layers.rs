@@ -4,15 +4,15 @@
 //! drawn on the host, so that the same seed gives the same weights on every device. Next:
 //! [`crate::network::block`].
 
-use crate::network::ops::plain::with_neighbours;
 use crate::network::ops::{self, Lengths};
 use burn::module::{Module, Param};
-use burn::tensor::{Device, FloatDType, Int, Tensor, TensorData, activation, module};
+use burn::tensor::{Device, FloatDType, Int, Tensor, TensorData, module};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use tandem_units::Seed;
 
-/// The precision of matrix products. Weights always stay in 32 bits.
+/// The precision of products with weights, and of what passes between the operations on sequences. The optimizer keeps
+/// weights in 32 bits in any case.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Compute {
     /// 32-bit floats.
@@ -36,12 +36,9 @@ impl Compute {
         self.reduced_dtype().is_none_or(|dtype| device.supports_dtype(dtype))
     }
 
-    /// The factor for losses, so that small gradients do not underflow.
-    pub fn loss_scale(self) -> f32 {
-        match self {
-            Compute::Full | Compute::Bf16 => 1.0,
-            Compute::F16 => 1024.0,
-        }
+    /// Whether losses must be scaled, or small gradients are rounded to zero.
+    pub fn scales_losses(self) -> bool {
+        self == Compute::F16
     }
 }
 
@@ -104,42 +101,50 @@ impl Linear {
         Linear { weight, bias, compute: init.compute }
     }
 
-    /// Shapes: `[.., input]` to `[.., output]`.
+    /// Shapes: `[.., input]` to `[.., output]`. A sequence `[rows, positions, output]` has the type of [`Linear::rounded`],
+    /// and anything else 32 bits.
     pub fn forward<const D: usize>(&self, input: Tensor<D>) -> Tensor<D> {
-        let (weight, bias) = (self.weight.val(), self.bias.val());
+        // The fused kernels are for sequences; a product with one vector per row is small.
+        if D == 3 {
+            let dims: [usize; 3] = std::array::from_fn(|axis| input.dims()[axis]);
+            let input = self.rounded(input.reshape(dims));
+            let product = ops::linear(input, self.products_weight(), self.bias.val());
+            let mut shape = [0; D];
+            shape.copy_from_slice(&product.dims());
+            return product.reshape(shape);
+        }
+        let (weight, bias) = (self.products_weight(), self.bias.val());
         match self.compute.reduced_dtype() {
-            // The fused kernel is for sequences; a product with one vector per row is small.
-            None if D == 3 => {
-                let dims: [usize; 3] = std::array::from_fn(|axis| input.dims()[axis]);
-                let product = ops::linear(input.reshape(dims), weight, bias);
-                let mut shape = [0; D];
-                shape.copy_from_slice(&product.dims());
-                product.reshape(shape)
-            }
             None => module::linear(input, weight, Some(bias)),
             Some(dtype) => {
-                let product = module::linear(input.cast(dtype), weight.cast(dtype), None);
+                let product = module::linear(input.cast(dtype), weight, None);
                 product.cast(FloatDType::F32) + bias.unsqueeze()
             }
         }
     }
-}
 
-impl Linear {
     /// [`Linear::forward`], then SiLU.
     pub fn forward_silu(&self, input: Tensor<3>) -> Tensor<3> {
-        match self.compute {
-            Compute::Full => ops::linear_silu(input, self.weight.val(), self.bias.val()),
-            _ => activation::silu(self.forward(input)),
-        }
+        ops::linear_silu(self.rounded(input), self.products_weight(), self.bias.val())
     }
 
     /// SiLU of a convolution over three positions; see [`ops::conv_silu`].
     pub fn conv_silu(&self, input: Tensor<3>, lengths: Option<&Lengths>) -> Tensor<3> {
-        match self.compute {
-            Compute::Full => ops::conv_silu(input, self.weight.val(), self.bias.val(), lengths),
-            _ => activation::silu(self.forward(with_neighbours(input, lengths))),
+        let input = self.rounded(input);
+        ops::conv_silu(input, self.products_weight(), self.bias.val(), lengths)
+    }
+
+    /// A sequence in the precision of this layer.
+    pub fn rounded<const D: usize>(&self, sequence: Tensor<D>) -> Tensor<D> {
+        match self.compute.reduced_dtype() {
+            None => sequence,
+            Some(dtype) => sequence.cast(dtype),
         }
+    }
+
+    /// The weight for products: rounded here, unless the optimizer wrote a rounded copy.
+    fn products_weight(&self) -> Tensor<2> {
+        self.rounded(self.weight.val())
     }
 }
 

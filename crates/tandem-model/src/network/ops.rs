@@ -1,15 +1,16 @@
 //! The operations that dominate the time of a training step, each as one function.
 //!
 //! In and out: tensors of any device. On the CPU backend `flex` in single precision they run as one fused kernel
-//! with a hand-written backward, anywhere else as the same maths from ordinary tensor operations
-//! ([`plain`]); the two agree within rounding. Results are bit-equal from run to run and do not depend on the number
+//! with a hand-written backward. On a GPU some have kernels of our own (`ops/gpu.rs`), and the others are the same maths from
+//! ordinary tensor operations ([`plain`]). All agree within rounding. Tensors of positions may have
+//! 16 bits: then values between operations do, and so do products with weights, while sums, statistics and modulations have 32. Results are bit-equal from run to run and do not depend on the number
 //! of threads. Prints nothing, starts no thread of its own (rayon's pool is used), reads no environment.
 
 pub mod adamw; // the optimizer step
 pub mod lengths; // which positions are real
-mod parts; // equal parts of a tensor
+mod film; // norms and gates that share a projection
 #[cfg(feature = "any-gpu")]
-mod gpu; // backward passes by hand, for GPUs
+pub(crate) mod gpu; // kernels for GPUs
 pub mod plain; // the same maths from ordinary operations
 mod fused; // dispatch to the fused CPU kernels
 mod attention; // its kernels, one file each
@@ -26,14 +27,14 @@ pub(crate) mod lanes; // vector arithmetic
 mod check; // what their tests share
 
 use burn::backend::Dispatch;
-use burn::tensor::Tensor;
+use burn::tensor::{DType, Tensor};
 
 use fused::FusedOps;
 
 pub use adamw::{AdamW, Moments};
+pub use film::Film;
 pub(crate) use fused::on_cpu;
 pub use lengths::Lengths;
-pub use parts::parts;
 
 /// Self-attention with rotary positions, over the real positions of each row.
 ///
@@ -47,6 +48,13 @@ pub fn attention(qkv: Tensor<3>, heads: usize, lengths: &Lengths) -> Tensor<3> {
     if fused::on_cpu(&qkv) {
         let mixed = Dispatch::fused_attention(qkv.into_dispatch(), heads, lengths.shared());
         return Tensor::from_dispatch(mixed);
+    }
+    #[cfg(feature = "any-gpu")]
+    if gpu::is_supported(&qkv) && packed / 3 / heads <= gpu::WIDEST_HEAD {
+        return gpu::attention(qkv, heads, lengths);
+    }
+    if is_16_bit(&qkv) {
+        return in_32_bits(qkv, |qkv| attention(qkv, heads, lengths));
     }
     plain::attention(qkv, heads, lengths)
 }
@@ -65,8 +73,11 @@ pub fn norm_film(x: Tensor<3>, scale: Tensor<2>, shift: Tensor<2>) -> Tensor<3> 
         ));
     }
     #[cfg(feature = "any-gpu")]
-    if gpu::is_recorded(&x) {
-        return gpu::norm_film(x, scale, shift);
+    if gpu::is_supported(&x) {
+        return gpu::FilmParts::new(Tensor::cat(vec![scale, shift], 1), 2).norm(x, 0);
+    }
+    if is_16_bit(&x) {
+        return in_32_bits(x, |x| norm_film(x, scale, shift));
     }
     plain::norm_film(x, scale, shift)
 }
@@ -81,6 +92,9 @@ pub fn linear(x: Tensor<3>, weight: Tensor<2>, bias: Tensor<1>) -> Tensor<3> {
             bias.into_dispatch(),
         ));
     }
+    if is_16_bit(&x) && fused::on_host(&x) {
+        return in_32_bits(x, |x| linear(x, weight.cast(DType::F32), bias));
+    }
     plain::linear(x, weight, bias)
 }
 
@@ -93,6 +107,9 @@ pub fn linear_silu(x: Tensor<3>, weight: Tensor<2>, bias: Tensor<1>) -> Tensor<3
             weight.into_dispatch(),
             bias.into_dispatch(),
         ));
+    }
+    if is_16_bit(&x) && fused::on_host(&x) {
+        return in_32_bits(x, |x| linear_silu(x, weight.cast(DType::F32), bias));
     }
     plain::linear_silu(x, weight, bias)
 }
@@ -121,7 +138,20 @@ pub fn conv_silu(
             lengths.map(Lengths::shared),
         ));
     }
-    plain::conv_silu(x, weight, bias, lengths)
+    if is_16_bit(&x) && fused::on_host(&x) {
+        return in_32_bits(x, |x| conv_silu(x, weight.cast(DType::F32), bias, lengths));
+    }
+    linear_silu(neighbours(x, lengths), weight, bias)
+}
+
+/// Each position joined with the one before and the one after it, zero beyond the ends of a row and at padded positions
+/// of `lengths`: `[batch, positions, width]` to `[batch, positions, 3 * width]`.
+pub fn neighbours(x: Tensor<3>, lengths: Option<&Lengths>) -> Tensor<3> {
+    #[cfg(feature = "any-gpu")]
+    if gpu::is_supported(&x) {
+        return gpu::neighbours(x, lengths);
+    }
+    plain::with_neighbours(x, lengths)
 }
 
 /// `x + gate * y`. Shapes: `[batch, positions, width]`, and `[batch, width]` or `[1, width]` for the gate.
@@ -134,6 +164,13 @@ pub fn gated_add(x: Tensor<3>, gate: Tensor<2>, y: Tensor<3>) -> Tensor<3> {
             gate.into_dispatch(),
             y.into_dispatch(),
         ));
+    }
+    #[cfg(feature = "any-gpu")]
+    if gpu::is_supported(&x) {
+        return gpu::FilmParts::new(gate, 1).gated_add(x, 0, y);
+    }
+    if is_16_bit(&x) {
+        return in_32_bits(x, |x| gated_add(x, gate, y.cast(DType::F32)));
     }
     plain::gated_add(x, gate, y)
 }
@@ -152,6 +189,17 @@ pub fn squared_error(guess: Tensor<3>, truth: Tensor<3>, lengths: &Lengths) -> T
         ));
     }
     plain::squared_error(guess, truth, lengths)
+}
+
+/// Whether a tensor has a type of 16 bits. Modulations and biases have 32 bits in any case.
+fn is_16_bit<const D: usize>(tensor: &Tensor<D>) -> bool {
+    matches!(tensor.dtype(), DType::F16 | DType::BF16)
+}
+
+/// Computes in 32 bits and rounds the result to the type of the input, as the kernels for GPUs do with 16 bits.
+fn in_32_bits(x: Tensor<3>, operation: impl FnOnce(Tensor<3>) -> Tensor<3>) -> Tensor<3> {
+    let dtype = x.dtype();
+    operation(x.cast(DType::F32)).cast(dtype)
 }
 
 #[track_caller]

@@ -7,7 +7,7 @@
 use crate::network::layers::{Init, Linear};
 use crate::network::size::VoiceConfig;
 use burn::module::Module;
-use burn::tensor::Tensor;
+use burn::tensor::{FloatDType, Tensor};
 
 /// Reference frames per position.
 const PATCH: usize = 4;
@@ -38,8 +38,9 @@ impl ReferenceEncoder {
         // A patch is real if all of its frames are.
         let real = mask.reshape([rows, patches, PATCH]).min_dim(2);
         let x = self.input.forward_silu(frames.reshape([rows, patches, width]));
-        let x = x * real.clone();
+        let x = x * self.conv.rounded(real.clone());
         let x = x.clone() + self.conv.conv_silu(x, None);
+        let x = x.cast(FloatDType::F32);
         let (mean, deviation) = over_time(x, real);
         self.output.forward(Tensor::cat(vec![mean, deviation], 1))
     }

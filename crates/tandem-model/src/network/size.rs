@@ -40,9 +40,9 @@ impl ModelSize {
 }
 
 /// Floats kept for each channel of a block.
-const PER_CHANNEL: usize = 15;
+const PER_CHANNEL: usize = 13;
 /// Floats kept for each band of a mel frame.
-const PER_BAND: usize = 50;
+const PER_BAND: usize = 24;
 
 /// The dimensions of a voice.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -76,6 +76,20 @@ impl VoiceConfig {
         let text = symbols * self.text_blocks * self.text_width;
         let floats = PER_CHANNEL * (decoder + text) + PER_BAND * frames * self.bands;
         Bytes(4 * (rows * floats) as u64)
+    }
+
+    /// Estimated number of parameters, without building the voice: never below the real one.
+    pub fn parameters(&self) -> usize {
+        let block = |width: usize| 12 * width * width + 24 * width;
+        let text =
+            self.text_blocks * (block(self.text_width) + 2 * self.text_width * self.text_width);
+        let decoder = self.decoder_blocks
+            * (block(self.decoder_width) + 8 * self.decoder_width * self.decoder_width);
+        let tables = (self.symbols + self.languages + 8 * self.bands) * self.text_width;
+        let heads = 8 * self.bands * self.decoder_width
+            + 12 * self.text_width * self.text_width
+            + 4 * self.decoder_width * self.decoder_width;
+        text + decoder + tables + heads
     }
 
     /// The dimensions of a named size.

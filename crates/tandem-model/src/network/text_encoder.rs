@@ -5,15 +5,15 @@
 
 use crate::network::block::Block;
 use crate::network::layers::{Embedding, Init, Linear};
-use crate::network::ops::{self, Lengths};
+use crate::network::ops::{Film, Lengths};
 use crate::network::size::VoiceConfig;
 use burn::module::Module;
-use burn::tensor::{Int, Tensor};
+use burn::tensor::{FloatDType, Int, Tensor};
 
 /// The output of the text encoder.
 #[derive(Clone, Debug)]
 pub struct Encoded {
-    /// One vector per symbol: `[rows, symbols, text_width]`.
+    /// One vector per symbol, in the precision of the layers: `[rows, symbols, text_width]`.
     pub hidden: Tensor<3>,
     /// The mean mel frame of each symbol, in normalised units: `[rows, symbols, bands]`.
     pub prior: Tensor<3>,
@@ -50,15 +50,14 @@ impl TextEncoder {
     ) -> Encoded {
         let [rows, count] = symbols.dims();
         let real = lengths.mask().reshape([rows, count, 1]);
-        let x = self.embedding.forward(symbols) * real.clone();
+        let x = self.conv.rounded(self.embedding.forward(symbols) * real.clone());
         let mut x = x.clone() + self.conv.conv_silu(x, None);
         for block in &self.blocks {
             x = block.forward(x, condition.clone(), lengths);
         }
-        let film = self.film.forward(condition);
-        let [scale, shift] = ops::parts(film, 1);
-        let hidden = ops::norm_film(x, scale, shift) * real;
-        let prior = self.prior.forward(hidden.clone());
+        let film = Film::new(self.film.forward(condition), 2);
+        let hidden = film.norm(x, 0) * self.conv.rounded(real);
+        let prior = self.prior.forward(hidden.clone()).cast(FloatDType::F32);
         Encoded { hidden, prior }
     }
 }

@@ -176,12 +176,20 @@ impl Voice {
 /// The weight of the duration loss relative to the losses of normalised frames.
 const DURATION_WEIGHT: f32 = 0.2;
 
+/// Above this logarithm, which no symbol reaches (1,096 frames), the deviance grows evenly instead of exponentially.
+const EVEN_ABOVE: f32 = 7.0;
+
 /// The Poisson deviance of frames per symbol, both given as logarithms. It is minimal at the mean, so
 /// that the lengths of whole sentences are right; the squared error of logarithms would make them too
-/// short.
+/// short. Far above the truth it is continued by its tangent: it stays finite, and its gradient points to the truth
+/// everywhere.
 fn deviance(predicted: Tensor<2>, truth: Tensor<2>) -> Tensor<2> {
     let frames = truth.clone().exp();
-    predicted.clone().clamp_max(7.0).exp() - frames.clone() - frames * (predicted - truth)
+    // Always above the truth: a tangent there is no minimum.
+    let bend = (truth.clone() + 1.0).clamp_min(EVEN_ABOVE);
+    let above = (predicted.clone() - bend.clone()).clamp_min(0.0);
+    let grown = (predicted.clone() - above.clone()).exp() + above * bend.exp();
+    grown - frames.clone() - frames * (predicted - truth)
 }
 
 /// Expands the prior and the hidden vectors of symbols to their frames.
@@ -205,4 +213,58 @@ pub fn expand(
     let [_, count, width] = per_symbol.dims();
     let flat = per_symbol.reshape([rows * count, width]);
     flat.select(0, symbols).reshape([rows, positions, width])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Loss and gradient of one prediction.
+    fn at(predicted: f32, truth: f32) -> (f32, f32) {
+        let device = Device::flex().autodiff();
+        let tensor = |value: f32| Tensor::<2>::from_floats([[value]], &device);
+        let predicted = tensor(predicted).require_grad();
+        let loss = deviance(predicted.clone(), tensor(truth)).sum();
+        let mut gradients = loss.backward();
+        let gradient = predicted.grad_remove(&mut gradients).expect("a gradient");
+        (loss.inner().into_scalar::<f32>(), gradient.into_scalar::<f32>())
+    }
+
+    /// The deviance in double precision, without the tangent.
+    fn poisson(predicted: f64, truth: f64) -> f64 {
+        predicted.exp() - truth.exp() - truth.exp() * (predicted - truth)
+    }
+
+    #[test]
+    fn the_duration_loss_is_the_poisson_deviance_in_its_normal_range() {
+        for truth in [0.0, 1.1, 3.0, 5.0] {
+            for predicted in [-3.0, 0.0, 0.7, 2.5, 4.0, 6.9] {
+                let (loss, gradient) = at(predicted as f32, truth as f32);
+                let near = |found: f32, expected: f64| {
+                    (f64::from(found) - expected).abs() < 1e-3 * expected.abs().max(1.0)
+                };
+                assert!(near(loss, poisson(predicted, truth)), "{predicted} {truth}: {loss}");
+                let step = 1e-4;
+                let difference =
+                    poisson(predicted + step, truth) - poisson(predicted - step, truth);
+                let slope = difference / (2.0 * step);
+                assert!(near(gradient, slope), "{predicted} {truth}: {gradient} {slope}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_duration_loss_pulls_every_prediction_to_the_truth() {
+        // The last two are longer than the bend: a symbol of minutes of silence.
+        for truth in [0.0, 3.0, 6.9, 7.0, 7.5, 10.0] {
+            for far in [0.01, 0.5, 1.5, 4.0, 20.0, 80.0, 200.0, 1e4] {
+                let (above, up) = at(truth + far, truth);
+                let (below, down) = at(truth - far, truth);
+                assert!(up > 0.0, "{far} above {truth}: {up}");
+                assert!(down < 0.0, "{far} below {truth}: {down}");
+                assert!(up.is_finite() && above.is_finite() && below.is_finite());
+                assert!(far < 0.5 || (above > 0.0 && below > 0.0), "{far}: {above} {below}");
+            }
+        }
+    }
 }

@@ -9,7 +9,8 @@ use crate::network::decoder::{DecoderContext, time_features};
 use crate::network::ops::Lengths;
 use crate::network::size::VoiceConfig;
 use crate::network::voice::{Voice, expand};
-use crate::train_batch::normal;
+use crate::train_batch::noise::normal;
+use crate::train_batch::symbols_of_frames;
 use burn::tensor::{Device, Tensor};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
@@ -35,7 +36,7 @@ pub struct SamplingOptions {
 
 impl Default for SamplingOptions {
     fn default() -> SamplingOptions {
-        SamplingOptions { steps: 8, temperature: 0.6, speed: 1.0, seed: Seed(0) }
+        SamplingOptions { steps: 12, temperature: 0.3, speed: 1.0, seed: Seed(0) }
     }
 }
 
@@ -91,11 +92,7 @@ impl MelSynthesizer<'_> {
         let real: usize = durations.iter().map(|&frames| frames as usize).sum();
         let patch = self.config.patch;
         let frames = real.next_multiple_of(patch);
-        let mut symbol_of_frame: Vec<i32> = Vec::with_capacity(frames);
-        for (symbol, &length) in durations.iter().enumerate() {
-            symbol_of_frame.extend(std::iter::repeat_n(symbol as i32, length as usize));
-        }
-        symbol_of_frame.resize(frames, count as i32 - 1);
+        let symbol_of_frame = symbols_of_frames(&durations, frames);
         let coarse: Vec<i32> = symbol_of_frame.iter().copied().step_by(patch).collect();
         let positions = coarse.len();
         let context = DecoderContext {

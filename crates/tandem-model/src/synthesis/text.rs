@@ -18,10 +18,11 @@ use pieces::Piece;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::{Duration, Instant};
-use tandem_data::audio::mel::MelExtractor;
-use tandem_data::audio::{AudioConfig, Decoder, FileReader};
-use tandem_data::text::{FrontEnd, Language, ProcessedText, TextError};
+use tandem_audio::mel::MelExtractor;
+use tandem_audio::{AudioConfig, Decoder, FileReader};
 use tandem_device::backend::guarded;
+use tandem_text::chat::TextTreatment;
+use tandem_text::{FrontEnd, Language, ProcessedText, TextError};
 use tandem_units::Seconds;
 
 /// The shortest reference recording. Shorter ones do not identify a speaker.
@@ -49,11 +50,14 @@ pub struct SpeechOptions {
     pub language: Option<Language>,
     /// Silence between two sentences.
     pub pause: Seconds,
+    /// Markdown, and signs that the voice does not know.
+    pub text: TextTreatment,
 }
 
 impl Default for SpeechOptions {
     fn default() -> SpeechOptions {
-        SpeechOptions { sampling: SamplingOptions::default(), language: None, pause: Seconds(0.25) }
+        let (sampling, text) = (SamplingOptions::default(), TextTreatment::default());
+        SpeechOptions { sampling, language: None, pause: Seconds(0.25), text }
     }
 }
 
@@ -68,6 +72,8 @@ pub struct SynthesizedSpeech {
     pub sentences: Vec<SynthesizedSentence>,
     /// Parts of the text without a pronounceable word, such as a line of stars.
     pub skipped: Vec<String>,
+    /// Signs that the voice does not know and code blocks, each once and in a few words.
+    pub left_out: Vec<String>,
     pub time: SynthesisTime,
 }
 
@@ -190,12 +196,13 @@ impl Synthesizer {
     ) -> Result<SynthesizedSpeech, SynthesisError> {
         let started = Instant::now();
         error::check_sampling(&options.sampling)?;
-        let (pieces, skipped) = pieces::read(text, options.language, &self.front_end)?;
+        let pieces::Pieces { pieces, skipped, left_out } =
+            pieces::read(text, options.language, options.text, &self.front_end)?;
         for piece in &pieces {
             self.language_number(piece.language)?;
         }
         let reference = self.reference(speaker, &pieces)?;
-        let mut speech = SynthesizedSpeech { skipped, ..SynthesizedSpeech::default() };
+        let mut speech = SynthesizedSpeech { skipped, left_out, ..SynthesizedSpeech::default() };
         speech.time.text = started.elapsed();
         for piece in &pieces {
             if observe(&speech, pieces.len()).is_break() {

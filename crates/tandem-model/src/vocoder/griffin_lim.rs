@@ -25,7 +25,7 @@ use phases::Phases;
 use pulp::{Simd, WithSimd};
 use realfft::num_complex::Complex;
 use serde::{Deserialize, Serialize};
-use tandem_data::audio::mel::{MelConfig, filterbank};
+use tandem_audio::mel::{MelConfig, filterbank};
 use transform::Transform;
 
 /// Added to empty bins, so that a multiplicative update can change them.

@@ -25,7 +25,7 @@ use burn::tensor::Device;
 use envelope::Envelope;
 use losses::LOUDEST;
 use network::VocoderNetwork;
-use tandem_data::audio::mel::MelConfig;
+use tandem_audio::mel::MelConfig;
 use trained::VocoderDocument;
 
 /// Frames that the network reads at a time.

@@ -76,8 +76,6 @@ pub fn batch(batch: &HostBatch, mel: &[f32], step: u64) -> AlignedBatch {
 pub struct Ran {
     /// The loss of each step, per utterance.
     pub losses: Vec<f32>,
-    /// The device of every tensor of a batch before the transfer.
-    pub on_data: Vec<Transferred>,
     /// The devices on the model side: batches, weights, gradients, optimizer state.
     pub on_model: Vec<Transferred>,
 }
@@ -88,14 +86,12 @@ pub struct Transferred {
     pub device: Device,
 }
 
-/// Trains from the same seed: each batch to the data device, to the model device, one step.
+/// Trains from the same seed: each batch to the model device, one step.
 pub fn train(devices: &OpenDevices, batches: &[AlignedBatch]) -> Ran {
     let mut voice = Voice::new(&config(), Seed(7), &devices.model.clone().autodiff());
     let mut optimizer = Optimizer::new(&voice);
     let mut ran = Ran::default();
     for (number, batch) in batches.iter().enumerate() {
-        let batch = batch.to_device(&devices.data);
-        ran.on_data.extend(tensors_of(&batch));
         let batch = batch.to_device(&devices.model);
         ran.on_model.extend(tensors_of(&batch));
         let losses = voice.losses(&batch);
@@ -121,7 +117,6 @@ pub fn settings(step: u64) -> StepSettings {
         clip: 1.0,
         ema: 0.9,
         step,
-        loss_scale: 1.0,
     }
 }
 

@@ -40,7 +40,7 @@ pub(super) enum State {
     Quiet,
     Over(RunOutcome),
     /// Its record cannot be read.
-    Trouble,
+    StageError,
 }
 
 /// A run without events for this long is called quiet: devices are sampled every second.
@@ -107,7 +107,7 @@ impl Newest {
     /// Present state of the run.
     pub(super) fn state(&self) -> State {
         match &self.view.summary.ending {
-            _ if self.trouble.is_some() => State::Trouble,
+            _ if self.trouble.is_some() => State::StageError,
             Some(ending) => State::Over(ending.outcome),
             None if self.grown.elapsed() > QUIET => State::Quiet,
             None => State::Running,

@@ -89,7 +89,7 @@ fn badge(newest: &Newest, lang: Lang) -> Markup {
         State::Over(RunOutcome::Done) => ("plain", lang.say("done", "پایان یافته")),
         State::Over(RunOutcome::Interrupted) => ("fair", lang.say("interrupted", "متوقف‌شده")),
         State::Over(RunOutcome::Failed) => ("bad", lang.say("failed", "ناموفق")),
-        State::Trouble => ("bad", lang.say("record unreadable", "پرونده خوانده نمی‌شود")),
+        State::StageError => ("bad", lang.say("record unreadable", "پرونده خوانده نمی‌شود")),
     };
     html! { strong #state class={ "badge " (tone) } title=[newest.trouble.as_ref()] { (word) } }
 }

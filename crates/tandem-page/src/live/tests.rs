@@ -16,7 +16,7 @@ fn run() -> tempfile::TempDir {
 fn open(folder: &Path) -> Dashboard {
     let poll_every = Duration::from_millis(10);
     let options = DashboardOptions { poll_every, ..DashboardOptions::new("example") };
-    Dashboard::open(Doorway::take(0).unwrap(), folder, options).unwrap()
+    Dashboard::open(PageListener::take(0).unwrap(), folder, options).unwrap()
 }
 
 fn get(page: &Dashboard, path: &str) -> String {
@@ -44,7 +44,7 @@ fn a_port_that_is_taken_is_refused_with_a_way_out() {
     use tandem_units::Hint;
     let folder = run();
     let first = open(folder.path());
-    let error = Doorway::take(first.server.address().port()).unwrap_err();
+    let error = PageListener::take(first.server.address().port()).unwrap_err();
     assert!(error.to_string().contains("is in use"), "{error}");
     assert!(error.hint().unwrap().contains("another port"));
 }

@@ -10,7 +10,7 @@ use tandem_telemetry::Report;
 use tandem_telemetry::stats::Figures;
 
 /// Values of a step that are not losses; each has its own plot.
-const NOT_LOSSES: [&str; 3] = ["rate", "gradient", "alignment_age"];
+const NOT_LOSSES: [&str; 4] = ["rate", "gradient", "loss_scale", "alignment_age"];
 /// The loss that is the sum of the others.
 const TOTAL: &str = "total";
 
@@ -61,11 +61,12 @@ fn loss_table(view: &RunView, lang: Lang) -> Table {
     table
 }
 
-/// Learning rate and size of the gradient.
+/// Learning rate, size of the gradient, and the scale of the losses where half floats need one.
 pub(super) fn learning(view: &RunView, lang: Lang) -> Section {
     let section =
         Section::new("learning", lang.say("Learning rate and gradient", "نرخ یادگیری و گرادیان"));
-    let others = view.losses.iter().filter(|(name, _)| ["rate", "gradient"].contains(&&**name));
+    let shown = ["rate", "gradient", "loss_scale"];
+    let others = view.losses.iter().filter(|(name, _)| shown.contains(&&**name));
     others.fold(section, |section, (name, series)| section.with_some(alone(name, series, lang)))
 }
 
@@ -73,6 +74,7 @@ fn alone(name: &str, series: &Series, lang: Lang) -> Option<Figure> {
     let extent = series.extent?;
     let caption = match name {
         "rate" => lang.say("Learning rate by step", "نرخ یادگیری در هر گام"),
+        "loss_scale" => lang.say("Scale of the losses by step", "ضریب زیان‌ها در هر گام"),
         _ => lang.say("Gradient norm by step", "نُرم گرادیان در هر گام"),
     };
     let table = Table::new([lang.say("figure", "مقدار"), ""])

@@ -1,7 +1,9 @@
 //! Items, stages and limits for tests of complete runs.
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
-use tandem_pipeline::{Feed, Hold, Outlet, Payload, PipelineError, Stage, Ticketed, Trouble};
+use tandem_pipeline::{
+    Emitter, Feed, Payload, PipelineError, QueueLimits, Stage, StageError, Ticketed,
+};
 use tandem_units::{Bytes, Epoch, Ticket};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,8 +25,8 @@ pub fn items(count: u64) -> impl Iterator<Item = Item> + Send {
     (0..count).map(|seq| Ticketed { ticket: ticket(seq), body: Number(seq) })
 }
 
-pub fn hold(items: usize) -> Hold {
-    Hold::bytes(Bytes::kib(64)).items(items)
+pub fn hold(items: usize) -> QueueLimits {
+    QueueLimits::bytes(Bytes::kib(64)).items(items)
 }
 
 /// A stage from a function.
@@ -32,7 +34,7 @@ pub struct Does<F>(pub &'static str, pub F);
 
 impl<F> Stage for Does<F>
 where
-    F: FnMut(Item, &mut dyn Outlet<Item>) -> Result<(), Trouble> + Send + 'static,
+    F: FnMut(Item, &mut dyn Emitter<Item>) -> Result<(), StageError> + Send + 'static,
 {
     type In = Item;
     type Out = Item;
@@ -41,13 +43,13 @@ where
         self.0
     }
 
-    fn step(&mut self, item: Item, out: &mut dyn Outlet<Item>) -> Result<(), Trouble> {
+    fn step(&mut self, item: Item, out: &mut dyn Emitter<Item>) -> Result<(), StageError> {
         (self.1)(item, out)
     }
 }
 
 pub fn pass(name: &'static str) -> impl Stage<In = Item, Out = Item> {
-    Does(name, |item, out: &mut dyn Outlet<Item>| out.push(item))
+    Does(name, |item, out: &mut dyn Emitter<Item>| out.push(item))
 }
 
 pub fn all<T: Payload>(feed: &mut Feed<T>) -> Result<Vec<T>, PipelineError> {

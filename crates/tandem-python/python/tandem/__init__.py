@@ -33,7 +33,7 @@ from tandem.errors import (
     VoiceError,
 )
 from tandem.corpus import RejectedRow, Summary, prepare
-from tandem.inspect import Text, features, text
+from tandem.inspect import Text, features, licenses, text
 from tandem.loader import Batch, Loader, Report
 from tandem.settings import (
     AlignmentConfig,
@@ -60,6 +60,7 @@ __all__ = [
     "Loader",
     "Batch",
     "Report",
+    "licenses",
     # settings
     "Config",
     "PipelineConfig",

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-__all__ = ["Text", "features", "text"]
+__all__ = ["Text", "features", "licenses", "text"]
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,11 @@ class Text:
     symbols: List[str]
     #: The numbers of the symbols, as in ``Batch.text_ids``.
     ids: List[int]
+
+
+def licenses() -> str:
+    """Licences and notices of the package and of everything in it, as ``tandem licenses`` prints them."""
+    return _native.licenses()
 
 
 def text(

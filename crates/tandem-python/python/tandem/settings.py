@@ -23,7 +23,7 @@ class OptimizerConfig(Table):
 
     _place: ClassVar[str] = "train.optimizer"
 
-    #: Peak learning rate; with --from 0.0003. Allowed: above 0. Default: ``0.001``.
+    #: Peak learning rate; for size tiny 0.002, with --from 0.0003. Allowed: above 0. Default: ``0.001``.
     lr: Optional[float] = None
     #: Final learning rate, as a share of the peak. Allowed: 0 to 1. Default: ``0.05``.
     final_lr: Optional[float] = None
@@ -73,7 +73,7 @@ class CorpusConfig(Table):
 
     _place: ClassVar[str] = "corpus"
 
-    #: Column separator of the manifest. Default: ``"|"``.
+    #: Column separator of the manifest, ``tab`` for a tab. Default: ``"|"``.
     separator: Optional[str] = None
     #: Column with the spoken text, if a row has both. Default: ``"normalised"``.
     text_column: Optional[Literal["normalised", "text"]] = None
@@ -83,6 +83,10 @@ class CorpusConfig(Table):
     seed: Optional[int] = None
     #: Language of rows without one, such as ``fa``. Default: not set.
     default_language: Optional[str] = None
+    #: Layout of the corpus, where it is recognised wrongly. Default: recognised.
+    layout: Optional[Literal["ljspeech", "piper", "common-voice", "vctk", "libri", "text-files", "nemo", "lhotse", "espnet", "hugging-face"]] = None
+    #: Directory outside the corpus that absolute paths of a manifest may lead to. Default: not set.
+    recordings_dir: Optional[PathLike] = None
 
 
 @dataclass
@@ -194,7 +198,8 @@ class DevicesConfig(Table):
     #: Samples that may wait on the host; without --prefetch-buffer-size also those that may wait for the model.
     #: Allowed: 1 to 65536. Default: 50 on the host.
     buffer_size: Optional[int] = None
-    #: Give data and model a memory budget each, and enforce it. Default: ``false``.
+    #: Give data and model a memory budget each, and enforce it. Allowed: ``y``, ``yes``, ``t``, ``on``, ``1``,
+    #: ``n``, ``no``, ``f``, ``off``, ``0``. Default: ``false``.
     enable_memory_isolation: Optional[bool] = None
     #: Memory budget of the data side in MB, with memory isolation. Allowed: 1 to 1073741824. Default: 8192,
     #: less on a small card.
@@ -202,7 +207,8 @@ class DevicesConfig(Table):
     #: Memory budget of the model in MB, with memory isolation. Allowed: 1 to 1073741824. Default: 16384, less
     #: on a small card.
     model_gpu_memory: Optional[int] = None
-    #: Pad batches to a small fixed set of shapes, so that kernels are compiled once. Default: true.
+    #: Pad batches to a small fixed set of shapes, so that kernels are compiled once. Allowed: ``y``, ``yes``,
+    #: ``t``, ``on``, ``1``, ``n``, ``no``, ``f``, ``off``, ``0``. Default: true.
     enable_static_shapes: Optional[bool] = None
     #: Where mel frames are computed: auto (measured at the start), host or device. Default: auto.
     mel_on: Optional[Literal["auto", "host", "device"]] = None
@@ -231,6 +237,10 @@ class TrainConfig(Table):
     #: Validations without improvement after which training stops early; 0: never. Allowed: 0 or more. Default:
     #: 0.
     patience: Optional[int] = None
+    #: Recogniser that listens to every validation: a command that gets WAV files and prints a line for each, or
+    #: the address (http://) of an OpenAI-style transcription server. The best checkpoint and --patience then
+    #: follow its character errors; ``none``: nobody listens. Default: none.
+    judge: Optional[str] = None
     #: Consecutive steps with NaN or infinite gradients after which training fails. Allowed: 1 or more. Default:
     #: ``20``.
     nan_limit: Optional[int] = None
@@ -263,18 +273,20 @@ class Config(Table):
     train_data: Optional[PathLike] = None
     #: Corpus to validate on. Default: held-out rows of the training corpus.
     val_data: Optional[PathLike] = None
-    #: Worker threads that load and prepare data. Allowed: 1 or more. Default: one per core.
+    #: Worker threads that load and prepare data. Allowed: 1 to 256. Default: one per core.
     num_workers: Optional[int] = None
     #: Batches that may wait for the model, including the one in training. Allowed: 1 to 4096. Default: from
     #: --buffer-size if given, else max(2, min(8, 64 / batch size)), at least 3.
     prefetch_buffer_size: Optional[int] = None
-    #: Cache mel frames on disk, so that later epochs do not compute them again. Default: ``false``.
+    #: Cache mel frames on disk, so that later epochs do not compute them again. Allowed: ``y``, ``yes``, ``t``,
+    #: ``on``, ``1``, ``n``, ``no``, ``f``, ``off``, ``0``. Default: ``false``.
     cache_dataset: Optional[bool] = None
     #: Cache directory. Default: inside the corpus, or the user's cache directory.
     cache_dir: Optional[PathLike] = None
     #: Largest share of rejected rows; above it the command fails. Allowed: 0 to 1. Default: 0.2.
     max_rejected: Optional[float] = None
-    #: Adapt workers and pipeline depth during training. Default: true.
+    #: Adapt workers and pipeline depth during training. Allowed: ``y``, ``yes``, ``t``, ``on``, ``1``, ``n``,
+    #: ``no``, ``f``, ``off``, ``0``. Default: true.
     adapt: Optional[bool] = None
     #: Longest wait for the first batches before training starts, in seconds. Allowed: 0 to 86400. Default: 2.0.
     model_start_delay: Optional[float] = None

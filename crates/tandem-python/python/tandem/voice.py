@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from typing import TYPE_CHECKING, Any, List, NamedTuple, Optional
 
 from tandem import _native
@@ -30,6 +31,9 @@ class Voice:
     def __init__(self, native: _native.NativeVoice) -> None:
         self._native = native
         self._about: dict[str, Any] = json.loads(native.about)
+        for fact in self._about["damaged"]:
+            words = f"a checkpoint is damaged and is not used: {fact}; {self.checkpoint} is used instead"
+            warnings.warn(words, stacklevel=3)
 
     @classmethod
     def load(cls, run: PathLike, *, backend: str = "auto", gpu: Optional[int] = None) -> Voice:

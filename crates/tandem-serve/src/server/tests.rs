@@ -68,7 +68,15 @@ fn start(queue: usize, token: Option<Token>, limits: Limits) -> Running {
         max_text: 200,
     };
     let hosts = Hosts::loopback();
-    let options = ServeOptions { offer, queue, token, hosts, limits, lang: Lang::En };
+    let options = ServeOptions {
+        offer,
+        queue,
+        answer_memory: tandem_units::Bytes::mib(512),
+        token,
+        hosts,
+        limits,
+        lang: Lang::En,
+    };
     let port = Listening::bind((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
     let address = port.address();
     let server = SpeechServer::start(port, vec![Box::new(Fake(turns))], options).unwrap();

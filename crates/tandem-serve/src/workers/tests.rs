@@ -4,6 +4,7 @@ use super::*;
 use crate::encode::Format;
 use std::sync::mpsc::{self as std_mpsc, Receiver as Turn};
 use tandem_model::synthesis::text::{SpeakerChoice, SpeechOptions};
+use tandem_units::Bytes;
 
 /// Speaks a second for each word, each time that the test gives it a turn.
 struct Told(Turn<()>);
@@ -47,10 +48,14 @@ fn request(text: &str, stream: bool) -> SpeechRequest {
 }
 
 fn workers(waiting: usize) -> (Workers, SyncSender<()>, Arc<Stats>) {
+    workers_with(waiting, &AnswerMemory::new(Bytes::mib(1), Bytes::mib(64)))
+}
+
+fn workers_with(waiting: usize, memory: &AnswerMemory) -> (Workers, SyncSender<()>, Arc<Stats>) {
     let (turn, turns) = std_mpsc::sync_channel(100);
     let stats = Arc::new(Stats::default());
     let speech: Vec<Box<dyn Speech>> = vec![Box::new(Told(turns))];
-    let workers = Workers::start(speech, waiting, 100, Arc::clone(&stats)).unwrap();
+    let workers = Workers::start(speech, waiting, 100, memory, Arc::clone(&stats)).unwrap();
     (workers, turn, stats)
 }
 
@@ -135,4 +140,63 @@ fn a_closed_queue_finishes_what_waits() {
     turn.send(()).unwrap();
     workers.join();
     assert!(parts.iter_mut().all(|parts| parts.blocking_recv().unwrap().is_ok()));
+}
+
+/// Its client closes the connection as soon as it has the last part.
+struct ClientLeaves<R>(Option<R>);
+
+impl<R: Send + 'static> Speech for ClientLeaves<R> {
+    fn rate(&self) -> SampleRate {
+        SampleRate(22_050)
+    }
+
+    fn speak(
+        &mut self,
+        _: &SpeechRequest,
+        part: &mut dyn FnMut(&[f32], Place) -> ControlFlow<()>,
+    ) -> Result<(), ApiError> {
+        let _ = part(&[0.1; 22_050], Place::Last);
+        self.0 = None;
+        Ok(())
+    }
+}
+
+#[test]
+fn an_answer_that_was_complete_is_not_counted_as_cancelled() {
+    let stats = Stats::default();
+    let (reply, client) = mpsc::channel(4);
+    let job = Job { request: request("all", true), arrived: Instant::now(), reply };
+    let memory = AnswerMemory::new(Bytes::mib(1), Bytes::mib(1));
+    answer(&mut ClientLeaves(Some(client)), job, &memory, &stats);
+    assert_eq!(stats.cancelled.load(Relaxed), 0);
+    assert!(stats.mean_seconds().is_some(), "its time counts for `Retry-After`");
+}
+
+/// A part has 48,000 bytes.
+#[test]
+fn slow_clients_hold_a_bounded_number_of_bytes_each_and_together() {
+    let memory = AnswerMemory::new(Bytes(100_000), Bytes(200_000));
+    let (workers, turn, _) = workers_with(8, &memory);
+    (0..100).for_each(|_| turn.send(()).unwrap());
+    let holds = |bytes: u64| {
+        wait_until("the worker is done", || memory.reserved() == Bytes(bytes));
+    };
+    let mut greedy = workers.submit(request("one two three", true)).unwrap();
+    // The third part did not fit.
+    holds(96_000);
+    let mut polite = workers.submit(request("one two", true)).unwrap();
+    holds(192_000);
+    let refused = workers.submit(request("one", true)).unwrap().blocking_recv().unwrap();
+    let refused = refused.unwrap_err();
+    assert_eq!((refused.status.as_u16(), refused.code), (429, "answers_full"));
+    assert!(refused.retry_after.is_some());
+    let parts: Vec<_> = std::iter::from_fn(|| greedy.blocking_recv()).collect();
+    assert_eq!(parts.len(), 3);
+    assert_eq!(parts[2].as_ref().unwrap_err().code, "answer_too_long");
+    drop(parts);
+    while polite.blocking_recv().is_some() {}
+    holds(0);
+    let whole = workers.submit(request("one two", false)).unwrap().blocking_recv().unwrap();
+    assert_eq!(whole.unwrap_err().code, "answer_too_long", "samples wait as floats, too");
+    assert!(workers.submit(request("one", true)).unwrap().blocking_recv().unwrap().is_ok());
 }

@@ -1,9 +1,8 @@
 //! A small untrained voice in memory: its speech is noise, but everything around it is real.
 
 use std::net::Ipv4Addr;
-use tandem_data::audio::AudioConfig;
-use tandem_data::audio::mel::MelConfig;
-use tandem_data::text::{SymbolTable, TextConfig};
+use tandem_audio::AudioConfig;
+use tandem_audio::mel::MelConfig;
 use tandem_http::{Hosts, Limits, Listening};
 use tandem_model::Device;
 use tandem_model::mel_scale::MelScale;
@@ -18,6 +17,7 @@ use tandem_page::Lang;
 use tandem_serve::request::Offer;
 use tandem_serve::workers::Speech;
 use tandem_serve::{ServeOptions, SpeechServer, Voices};
+use tandem_text::{SymbolTable, TextConfig};
 use tandem_units::Seed;
 
 /// What requests get where they name nothing else.
@@ -60,6 +60,7 @@ pub fn synthesizer() -> Synthesizer {
         speakers: vec![vec![0.1; 80 * 30]],
         step: 7,
         path: "nowhere".into(),
+        damaged: Vec::new(),
     };
     let quick = GriffinLimConfig { iterations: 2, ..GriffinLimConfig::SPEECH };
     Synthesizer::new(trained, &device, &VocoderChoice::GriffinLim(quick)).expect("a voice")
@@ -76,6 +77,7 @@ pub fn serve() -> SpeechServer {
     };
     let speech: Vec<Box<dyn Speech>> = vec![Box::new(first), Box::new(synthesizer())];
     let options = ServeOptions {
+        answer_memory: tandem_units::Bytes::mib(512),
         offer,
         queue: 32,
         token: None,

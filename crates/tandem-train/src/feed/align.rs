@@ -24,7 +24,7 @@ use tandem_model::network::ops::Lengths;
 use tandem_model::network::voice::Encoder;
 use tandem_model::train_batch::{AlignedBatch, mask};
 use tandem_model::{Device, Tensor, TensorData};
-use tandem_pipeline::{CancelToken, Outlet, Payload, Stage, Trouble};
+use tandem_pipeline::{CancelToken, Emitter, Payload, Stage, StageError};
 use tandem_telemetry::Recorder;
 use tandem_telemetry::event::{Skipped, Warning};
 use tandem_units::{Bytes, Seed, Ticket};
@@ -90,7 +90,7 @@ impl Stage for Align {
         "align"
     }
 
-    fn step(&mut self, ready: Ready, out: &mut dyn Outlet<Aligned>) -> Result<(), Trouble> {
+    fn step(&mut self, ready: Ready, out: &mut dyn Emitter<Aligned>) -> Result<(), StageError> {
         let step = ready.ticket.seq / self.batches_per_step;
         let seed = self.seed.for_ticket(ready.ticket);
         let mut batch = unaligned(&ready, &self.scale, self.patch, seed);
@@ -119,10 +119,10 @@ impl Align {
         &mut self,
         step: u64,
         batch: &mut AlignedBatch,
-        out: &mut dyn Outlet<Aligned>,
-    ) -> Result<(u64, Vec<usize>), Trouble> {
+        out: &mut dyn Emitter<Aligned>,
+    ) -> Result<(u64, Vec<usize>), StageError> {
         let Some(snapshot) = self.snapshot(step, out) else {
-            return Err(Trouble::skip("the run is being stopped"));
+            return Err(StageError::skip("the run is being stopped"));
         };
         if snapshot.waited > LATE {
             self.warn_of_wait(step, snapshot.waited);
@@ -131,13 +131,13 @@ impl Align {
         let priors = guarded("encoding texts ahead of training", || {
             self.pool.run(|| priors(snapshot.on(device), batch, device))
         })
-        .map_err(Trouble::stop)?;
+        .map_err(StageError::stop)?;
         Ok((step - snapshot.step, align_by_prior(&mut self.aligner, batch, &priors)))
     }
 
     /// The snapshot for a step. Time spent waiting for it counts as waiting, not as work. None when the
     /// run ends first.
-    fn snapshot(&self, step: u64, out: &mut dyn Outlet<Aligned>) -> Option<AlignerSnapshot> {
+    fn snapshot(&self, step: u64, out: &mut dyn Emitter<Aligned>) -> Option<AlignerSnapshot> {
         if let Some(snapshot) = self.snapshots.get(step) {
             return Some(snapshot);
         }

@@ -79,6 +79,13 @@ impl Buffers {
         Buffers { host, workers, ..*self }
     }
 
+    /// The same with another batch size.
+    pub fn with_batch_size(&self, batch_size: usize) -> Result<Buffers, TrainError> {
+        let prefetch = (self.source == DepthSource::Prefetch).then_some(self.depth);
+        let (samples, workers) = (self.samples, self.workers);
+        Buffers::decide(&BufferRequest { prefetch, samples, batch_size, workers })
+    }
+
     /// Workers that can be busy at once: each needs a place for its batch.
     pub fn busy_workers(&self) -> usize {
         self.workers.min(self.host)
@@ -89,7 +96,14 @@ impl Buffers {
         let batch = self.batch_size;
         match (self.source, self.samples) {
             (DepthSource::Prefetch, _) => "as typed".into(),
-            (DepthSource::Samples, Some(typed)) => format!("from --buffer-size {typed}"),
+            (DepthSource::Samples, Some(typed)) => {
+                let automatic = auto_prefetch(batch).max(DEFAULT_DEPTH);
+                let instead = match automatic > self.depth {
+                    true => format!("; {automatic} without it"),
+                    false => String::new(),
+                };
+                format!("from --buffer-size {typed}{instead}")
+            }
             (DepthSource::Samples | DepthSource::Automatic, _) => {
                 let formula = auto_prefetch(batch);
                 let slots = match formula < self.depth {
@@ -185,6 +199,9 @@ mod tests {
             "prefetch: 1 batch for the model (as typed)\n\
              host buffer: 3 batches (from --buffer-size 40)\nworkers: 2"
         );
+        assert!(said(None, Some(50), 32).starts_with(
+            "prefetch: 2 batches for the model (from --buffer-size 50; 3 without it)\n"
+        ));
         assert!(
             said(None, Some(100), 16)
                 .starts_with("prefetch: 7 batches for the model (from --buffer-size 100)\n")

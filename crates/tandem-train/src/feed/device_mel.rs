@@ -8,12 +8,12 @@
 use crate::TrainError;
 use crate::feed::load::{Clip, Loaded};
 use crate::feed::mel::Ready;
-use tandem_data::audio::mel::MelConfig;
+use tandem_audio::mel::MelConfig;
 use tandem_data::batch::HostBatch;
 use tandem_device::backend::{DeviceError, guarded};
 use tandem_model::Device;
 use tandem_model::device_mel::{DeviceMel, DeviceMelError, SoundBatch};
-use tandem_pipeline::{Outlet, Stage, Trouble};
+use tandem_pipeline::{Emitter, Stage, StageError};
 
 /// Reference lengths are rounded up to multiples of this, so that there are few shapes.
 const REFERENCE_STEP: usize = 128;
@@ -97,10 +97,10 @@ impl Stage for DevicePreprocess {
         "preprocess"
     }
 
-    fn step(&mut self, mut loaded: Loaded, out: &mut dyn Outlet<Ready>) -> Result<(), Trouble> {
+    fn step(&mut self, mut loaded: Loaded, out: &mut dyn Emitter<Ready>) -> Result<(), StageError> {
         let sounds = std::mem::take(&mut loaded.sounds);
-        self.fill_batch(&mut loaded.batch, &sounds).map_err(Trouble::stop)?;
-        self.fill_references(&mut loaded).map_err(Trouble::stop)?;
+        self.fill_batch(&mut loaded.batch, &sounds).map_err(StageError::stop)?;
+        self.fill_references(&mut loaded).map_err(StageError::stop)?;
         let Loaded { ticket, position, mut batch, references, .. } = loaded;
         batch.finish();
         out.push(Ready { ticket, position, batch, references })

@@ -5,7 +5,7 @@
 
 use crate::TrainError;
 use crate::feed::mel::Ready;
-use crate::feed::schedule::Share;
+use crate::feed::schedule::Shard;
 use crate::feed::skip_list::SkipList;
 use crate::feed::{FeedSettings, feed};
 use crate::prepare::Prepared;
@@ -29,7 +29,7 @@ pub fn for_first_batches(
         adapt: Adapt::Off,
         reference_frames: 0,
         // Every rank measures the same batches.
-        share: Share::ALL,
+        shard: Shard::ALL,
         // Batches of this pass have numbers of their own. Rows that fail here are counted as in training.
         skip_list: SkipList::default(),
         ..settings.clone()

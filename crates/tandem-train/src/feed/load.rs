@@ -16,10 +16,10 @@ use crate::prepare::Prepared;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use tandem_data::audio::Sound;
+use tandem_audio::Sound;
 use tandem_data::batch::{HostBatch, Position, RowInfo};
 use tandem_data::cache::EntryBuffer;
-use tandem_pipeline::{Outlet, Payload, Pool, Pooled, Stage, Trouble};
+use tandem_pipeline::{Emitter, Payload, Pool, Pooled, Stage, StageError};
 use tandem_telemetry::Recorder;
 use tandem_telemetry::event::{Skipped, Warning};
 use tandem_units::{Bytes, Seed, Ticket};
@@ -260,7 +260,7 @@ impl Load {
         &mut self,
         planned: Planned,
         on_file: OnFile<'_>,
-    ) -> Result<Loaded, Trouble> {
+    ) -> Result<Loaded, StageError> {
         let Planned { ticket, position, shape, rows } = planned;
         let mut batch = self.pool.take();
         batch.reset(shape);
@@ -275,7 +275,7 @@ impl Load {
             }
         }
         match loaded.sounds.is_empty() {
-            true => Err(Trouble::skip("none of its rows could be loaded")),
+            true => Err(StageError::skip("none of its rows could be loaded")),
             false => Ok(loaded),
         }
     }
@@ -342,7 +342,7 @@ impl Stage for Load {
         "load"
     }
 
-    fn step(&mut self, planned: Planned, out: &mut dyn Outlet<Loaded>) -> Result<(), Trouble> {
+    fn step(&mut self, planned: Planned, out: &mut dyn Emitter<Loaded>) -> Result<(), StageError> {
         // Tells the watchdog which file is being read.
         let loaded = self.load_batch(planned, &mut |path| out.item(&path.display()))?;
         out.push(loaded)

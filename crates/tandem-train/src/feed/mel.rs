@@ -7,9 +7,9 @@ use crate::feed::load::{Load, Loaded};
 use crate::feed::reference::References;
 use crate::feed::schedule::Planned;
 use crate::feed::worker_mel::WorkerMel;
-use tandem_data::audio::mel::{MelConfig, MelKernel};
+use tandem_audio::mel::{MelConfig, MelKernel};
 use tandem_data::batch::{HostBatch, Position};
-use tandem_pipeline::{Outlet, Payload, Pooled, Stage, Trouble};
+use tandem_pipeline::{Emitter, Payload, Pooled, Stage, StageError};
 use tandem_units::{Bytes, Ticket};
 
 /// A complete batch. Its memory returns to the pool when it is dropped.
@@ -52,7 +52,7 @@ impl Stage for LoadMel {
         "load"
     }
 
-    fn step(&mut self, planned: Planned, out: &mut dyn Outlet<Ready>) -> Result<(), Trouble> {
+    fn step(&mut self, planned: Planned, out: &mut dyn Emitter<Ready>) -> Result<(), StageError> {
         let loaded = self.load.load_batch(planned, &mut |path| out.item(&path.display()))?;
         let Loaded { ticket, position, mut batch, references, sounds: _ } = loaded;
         // Timed as a stage of its own, although it shares the thread.

@@ -11,7 +11,7 @@ use crate::feed::{FeedSettings, Rows};
 use crate::prepare::Prepared;
 use std::fmt;
 use std::sync::Arc;
-use tandem_data::audio::Sound;
+use tandem_audio::Sound;
 use tandem_data::batch::{HostBatch, Position};
 use tandem_device::backend::compiles_kernels;
 use tandem_device::placement::MelOn;

@@ -6,8 +6,9 @@
 use crate::prepare::Prepared;
 use std::path::Path;
 use std::sync::Arc;
-use tandem_data::audio::{Decoder, FileReader, Sound};
-use tandem_data::cache::{Fingerprint, Record, Stamp};
+use tandem_audio::{Decoder, FileReader, Sound};
+use tandem_data::cache::{Record, Stamp};
+use tandem_disk::Fingerprint;
 
 /// Receives the path of each file before it is read.
 pub(crate) type OnFile<'a> = &'a mut dyn FnMut(&Path);

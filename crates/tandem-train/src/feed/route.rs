@@ -9,20 +9,20 @@ use crate::feed::device_mel::DevicePreprocess;
 use crate::feed::load::Load;
 use crate::feed::mel::{LoadMel, Ready};
 use crate::feed::row_failures::RowFailures;
-use crate::feed::schedule::{Share, Tickets};
+use crate::feed::schedule::{Shard, Tickets};
 use crate::feed::skip_list::SkipList;
 use crate::prepare::Prepared;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
-use tandem_data::audio::mel::{MelExtractor, MelKernel};
+use tandem_audio::mel::{MelExtractor, MelKernel};
 use tandem_data::batch::{BatchConfig, Batches, HostBatch, Lengths, Position};
 use tandem_data::cache::RowState;
 use tandem_data::corpus::Split;
 use tandem_device::placement::Shapes;
 use tandem_model::Device;
 use tandem_pipeline::{
-    Adapt, Budget, CancelToken, Crew, Feed, Hold, Pool, Route, Setup, Slowdowns, Watch,
+    Adapt, Budget, CancelToken, Crew, Feed, Pool, QueueLimits, Route, Setup, Slowdowns, Watch,
 };
 use tandem_telemetry::Recorder;
 use tandem_units::{Bytes, Epoch};
@@ -69,7 +69,7 @@ pub struct FeedSettings {
     /// Rows skipped on purpose, for tests.
     pub skip_list: SkipList,
     /// The batches that this process trains.
-    pub share: Share,
+    pub shard: Shard,
 }
 
 impl FeedSettings {
@@ -117,7 +117,7 @@ impl FeedSettings {
             slow: Slowdowns::default(),
             row_failures: RowFailures::default(),
             skip_list: SkipList::default(),
-            share: Share::ALL,
+            shard: Shard::ALL,
             batch,
         }
     }
@@ -194,13 +194,13 @@ pub(crate) fn host_route(
     recorder: &Recorder,
 ) -> Result<Route<Ready>, TrainError> {
     let rows = Arc::new(Rows::of(prepared, settings.split));
-    let tickets = settings.tickets(&rows)?.share(settings.share);
+    let tickets = settings.tickets(&rows)?.shard(settings.shard);
 
     // A batch is with a worker, in a slot or with the consumer. More pooled batches would never be
     // used.
     let host = settings.host_batches();
     let budget = Budget::of(settings.memory);
-    let hold = |items| Hold::bytes(settings.memory).items(items).within(&budget);
+    let hold = |items| QueueLimits::bytes(settings.memory).items(items).within(&budget);
     let crew = Crew::of(settings.workers).up_to(settings.most_workers).flag("--num-workers");
     let mel = prepared.settings.mel.clone();
     let kernel = settings.kernel.unwrap_or_else(|| MelKernel::best_for(&mel));

@@ -33,13 +33,13 @@ impl Payload for Planned {
 /// The part of the batches that one of several ranks trains: every `ranks`-th one. All of them for a
 /// process that trains alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Share {
+pub struct Shard {
     pub rank: usize,
     pub ranks: usize,
 }
 
-impl Share {
-    pub const ALL: Share = Share { rank: 0, ranks: 1 };
+impl Shard {
+    pub const ALL: Shard = Shard { rank: 0, ranks: 1 };
 
     /// Whether this rank trains the batch with this number.
     pub fn has(self, seq: u64) -> bool {
@@ -56,15 +56,15 @@ pub struct Tickets {
     seq: u64,
     start: Position,
     end: Option<Epoch>,
-    share: Share,
+    shard: Shard,
 }
 
 impl Tickets {
     /// From `start` up to, but not including, epoch `end`.
     pub fn new(batches: Arc<Batches>, start: Position, end: Option<Epoch>) -> Tickets {
         let plan = batches.epoch(start.epoch);
-        let (next, share) = (start.batch as usize, Share::ALL);
-        Tickets { plan, next, seq: 0, start, end, share, batches }
+        let (next, shard) = (start.batch as usize, Shard::ALL);
+        Tickets { plan, next, seq: 0, start, end, shard, batches }
     }
 
     /// Numbers tickets from `seq`: a resumed run continues the count.
@@ -73,8 +73,8 @@ impl Tickets {
     }
 
     /// Only the batches of one rank. They keep the numbers that they have in the whole plan.
-    pub fn share(self, share: Share) -> Tickets {
-        Tickets { share, ..self }
+    pub fn shard(self, shard: Shard) -> Tickets {
+        Tickets { shard, ..self }
     }
 }
 
@@ -85,7 +85,7 @@ impl Iterator for Tickets {
         loop {
             let ticket = self.next_ticket()?;
             let number = self.next - 1;
-            if !self.share.has(ticket.seq) {
+            if !self.shard.has(ticket.seq) {
                 continue;
             }
             let planned = self.plan.batch(number)?;

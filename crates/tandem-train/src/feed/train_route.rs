@@ -21,7 +21,7 @@ use tandem_model::alignment::Aligner;
 use tandem_model::alignment::flat_start::FlatStart;
 use tandem_model::trained_voice::VoiceDocument;
 use tandem_pipeline::watchdog::{OnFrozen, Watch};
-use tandem_pipeline::{Adapt, CancelToken, Feed, Hold, Payload, Route, Setup};
+use tandem_pipeline::{Adapt, CancelToken, Feed, Payload, QueueLimits, Route, Setup};
 use tandem_telemetry::Recorder;
 use tandem_units::{Bytes, Seed, Ticket};
 
@@ -73,12 +73,13 @@ impl TrainRoute<'_> {
             aligner: Aligner::default(),
         };
         let memory = self.feed.memory;
-        let hold = Hold::bytes(memory).items(ALIGNED);
+        let hold = QueueLimits::bytes(memory).items(ALIGNED);
         // The slots are limited to the free memory of the model's device. One batch always passes the
         // slots; the memory accounting refuses it where there is no room.
         let room = self.accounting.room_for_batches().map_or(memory, |room| room.min(memory));
-        let slots = Hold::bytes(room).items(self.feed.depth);
-        let transfer = Transfer::new(self.devices.clone(), self.accounting.clone());
+        let slots = QueueLimits::bytes(room).items(self.feed.depth);
+        let pool = BackgroundPool::start(priority_on(self.devices), "transfer")?;
+        let transfer = Transfer::new(self.devices.model.clone(), pool, self.accounting.clone());
         let route = host_route(self.prepared, self.feed, self.recorder)?
             .then(align, hold)
             .then(transfer.lost_at(self.feed.lose_device_at), slots);
@@ -103,7 +104,7 @@ impl TrainRoute<'_> {
             let ticket = Ticket { seq: first + turn, ..batch.ticket };
             Some(Transferred { ticket, ..batch })
         });
-        let slots = Hold::bytes(size.max(self.feed.memory)).items(self.feed.depth);
+        let slots = QueueLimits::bytes(size.max(self.feed.memory)).items(self.feed.depth);
         let setup = Setup { adapt: Adapt::Off, ..self.setup() };
         Ok(Route::from(endless, slots).start(setup)?)
     }

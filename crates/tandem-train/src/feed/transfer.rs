@@ -1,18 +1,19 @@
-//! The fourth stage: a batch is copied to the data device, and from there to the model device.
+//! The fourth stage: a batch gets its noise, and is copied to the model device.
 //!
-//! In: [`Aligned`], on the host. Out: [`Transferred`], tensors on the model device. Runs on a thread of
-//! its own, since a copy between two GPUs may block until the source's work is done; the training
-//! thread only takes what is ready. Next: [`crate::run::step`].
+//! In: [`Aligned`], on the host. Out: [`Transferred`], in one upload on the model device. The data device never sees it:
+//! nothing there reads it. Runs on a thread of its own, so that noise is drawn and copies run while the model trains; the
+//! training thread only takes what is ready. Next: [`crate::run::step`].
 
 use crate::feed::align::Aligned;
+use crate::run::background::BackgroundPool;
 use crate::run::memory_accounting::MemoryAccounting;
 use std::sync::Arc;
 use tandem_data::batch::{BatchShape, Position};
 use tandem_device::backend::guarded;
 use tandem_device::memory::Charge;
-use tandem_device::placement::OpenDevices;
-use tandem_model::train_batch::{AlignedBatch, DeviceBatch};
-use tandem_pipeline::{Outlet, Payload, Stage, Trouble};
+use tandem_model::Device;
+use tandem_model::train_batch::{AlignedBatch, UploadedBatch};
+use tandem_pipeline::{Emitter, Payload, Stage, StageError};
 use tandem_units::{Bytes, Ticket};
 
 /// A batch on the model device.
@@ -21,7 +22,7 @@ pub struct Transferred {
     pub ticket: Ticket,
     /// The start position that makes this batch the first one.
     pub position: Position,
-    pub batch: DeviceBatch,
+    pub batch: UploadedBatch,
     /// The padded shape.
     pub shape: BatchShape,
     /// Real frames, without padding.
@@ -46,14 +47,16 @@ impl Payload for Transferred {
 
 /// Copies batches to the model device.
 pub struct Transfer {
-    devices: OpenDevices,
+    model: Device,
+    /// Threads that draw noise where the CPU trains.
+    pool: BackgroundPool,
     accounting: MemoryAccounting,
     lost_at: Option<u64>,
 }
 
 impl Transfer {
-    pub fn new(devices: OpenDevices, accounting: MemoryAccounting) -> Transfer {
-        Transfer { devices, accounting, lost_at: None }
+    pub fn new(model: Device, pool: BackgroundPool, accounting: MemoryAccounting) -> Transfer {
+        Transfer { model, pool, accounting, lost_at: None }
     }
 
     /// Simulates the loss of the device at this batch, for tests.
@@ -61,20 +64,11 @@ impl Transfer {
         Transfer { lost_at: batch, ..self }
     }
 
-    /// Copies to the data device, then to the model device. Both copies are accounted for.
-    fn copy(&self, batch: &AlignedBatch) -> Result<(DeviceBatch, Charge), Trouble> {
-        const DOING: &str = "copying a batch to the model device";
-        let OpenDevices { data, model } = &self.devices;
-        let batch = guarded(DOING, || batch.to_device(data)).map_err(Trouble::stop)?;
-        let size = batch.size();
-        if !self.devices.are_apart() {
-            return Ok((batch, self.accounting.batch(size).map_err(Trouble::stop)?));
-        }
-        let in_transfer = self.accounting.in_transfer(size).map_err(Trouble::stop)?;
-        let memory = self.accounting.batch(size).map_err(Trouble::stop)?;
-        let batch = guarded(DOING, || batch.to_device(model)).map_err(Trouble::stop)?;
-        drop(in_transfer);
-        Ok((batch, memory))
+    fn copy(&self, batch: &AlignedBatch) -> Result<(UploadedBatch, Charge), StageError> {
+        let packed = self.pool.run(|| batch.pack());
+        let memory = self.accounting.batch(packed.size()).map_err(StageError::stop)?;
+        let batch = guarded("copying a batch to the model device", || packed.upload(&self.model));
+        Ok((batch.map_err(StageError::stop)?, memory))
     }
 }
 
@@ -86,7 +80,11 @@ impl Stage for Transfer {
         "transfer"
     }
 
-    fn step(&mut self, aligned: Aligned, out: &mut dyn Outlet<Transferred>) -> Result<(), Trouble> {
+    fn step(
+        &mut self,
+        aligned: Aligned,
+        out: &mut dyn Emitter<Transferred>,
+    ) -> Result<(), StageError> {
         let Aligned { ticket, position, batch, rows, age } = aligned;
         let shape = BatchShape { rows: batch.rows, frames: batch.frames, symbols: batch.symbols };
         let frames = batch.frame_counts.iter().map(|&count| count as u64).sum();
@@ -95,10 +93,10 @@ impl Stage for Transfer {
             // A driver reports a lost device by a panic during a copy.
             assert!(lost_at.is_none_or(|at| ticket.seq < at), "the device was lost");
         })
-        .map_err(Trouble::stop)?;
+        .map_err(StageError::stop)?;
         let (batch, memory) = self.copy(&batch)?;
         if batch.utterances == 0 {
-            return Err(Trouble::skip("none of its rows can be aligned"));
+            return Err(StageError::skip("none of its rows can be aligned"));
         }
         let memory = Arc::new(memory);
         out.push(Transferred { ticket, position, batch, shape, frames, rows, age, memory })

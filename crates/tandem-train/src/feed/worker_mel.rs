@@ -2,8 +2,8 @@
 //! local to that core.
 
 use std::time::{Duration, Instant};
-use tandem_data::audio::Sound;
-use tandem_data::audio::mel::{MelConfig, MelError, MelExtractor, MelKernel};
+use tandem_audio::Sound;
+use tandem_audio::mel::{MelConfig, MelError, MelExtractor, MelKernel};
 use tandem_units::Frames;
 
 /// Creates its extractor at the first use.

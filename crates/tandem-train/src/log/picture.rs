@@ -7,7 +7,7 @@ mod canvas;
 mod plot;
 
 use plot::{MARGIN, Plot, Range, Table};
-use tandem_data::audio::mel::{MelConfig, hz_of_mel, mel_of_hz};
+use tandem_audio::mel::{MelConfig, hz_of_mel, mel_of_hz};
 use tandem_units::Hint;
 
 /// An RGB image as PNG.

@@ -11,11 +11,13 @@ use serde::Serialize;
 use tandem_data::batch::BatchShape;
 use tandem_device::backend::{DeviceError, DriverCounts, stop_computing, wait_for, with_costs};
 use tandem_device::placement::OpenDevices;
+use tandem_model::Device;
+use tandem_model::between_threads::flush;
 use tandem_model::gradients::LocalGradients;
 use tandem_model::network::size::VoiceConfig;
 use tandem_model::network::voice::Voice;
 use tandem_model::optimizer::Optimizer;
-use tandem_model::train_batch::{AlignedBatch, DeviceBatch};
+use tandem_model::train_batch::{AlignedBatch, UploadedBatch};
 
 /// Steps before counting: kernels are compiled and tuned.
 const WARM_UP: u64 = 6;
@@ -25,7 +27,7 @@ const REFERENCE_FRAMES: usize = 64;
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct LaunchCounts {
     pub steps: u64,
-    /// Batches to the data device and from there to the model device.
+    /// Batches to the model device.
     pub upload: DriverCounts,
     /// Losses, gradients, weights: the calls of the training thread.
     pub training: DriverCounts,
@@ -52,23 +54,23 @@ pub fn count_launches(
     now()?;
     stop_computing();
     let batch = AlignedBatch::fullest(shape, config, REFERENCE_FRAMES);
-    let uploads = |count: u64| -> Vec<DeviceBatch> {
-        (0..count).map(|_| batch.to_device(&devices.data).to_device(&devices.model)).collect()
+    let uploads = |count: u64| -> Vec<UploadedBatch> {
+        (0..count).map(|_| batch.pack().upload(&devices.model)).collect()
     };
     let device = devices.model.clone().autodiff();
     let voice = Voice::with_compute(settings.precision.compute(), config, settings.seed, &device);
     let optimizer = Optimizer::new(&voice);
     let mut state = TrainState::new(voice, optimizer, 0, settings, 1000);
     let mut counter = Counter { devices, own_waits: 0 };
-    train(&mut state, uploads(WARM_UP))?;
+    train(&mut state, uploads(WARM_UP), &devices.model)?;
     let before = counter.finish_work()?;
     let batches = uploads(steps);
     let uploaded = counter.finish_work()?;
-    train(&mut state, batches)?;
+    train(&mut state, batches, &devices.model)?;
     let trained = counter.finish_work()?;
     let mut optimizer_launches = 0;
     for batch in uploads(steps) {
-        state.accumulate_gradients(&batch);
+        state.accumulate_gradients(&batch.tensors());
         let before = counter.finish_work()?;
         state.optimizer_step(state.step + 1, &mut LocalGradients)?;
         optimizer_launches += (counter.finish_work()? - before).launches;
@@ -77,7 +79,7 @@ pub fn count_launches(
         let batches = uploads(1);
         counter.finish_work()?;
         with_costs(|| {
-            train(&mut state, batches)?;
+            train(&mut state, batches, &devices.model)?;
             counter.finish_work()
         })?;
     }
@@ -85,10 +87,15 @@ pub fn count_launches(
     Ok(LaunchCounts { steps, upload, training, optimizer_launches })
 }
 
-fn train(state: &mut TrainState, batches: Vec<DeviceBatch>) -> Result<(), TrainError> {
+fn train(
+    state: &mut TrainState,
+    batches: Vec<UploadedBatch>,
+    device: &Device,
+) -> Result<(), TrainError> {
     for batch in batches {
-        state.accumulate_gradients(&batch);
+        state.accumulate_gradients(&batch.tensors());
         state.optimizer_step(state.step + 1, &mut LocalGradients)?;
+        flush(device);
     }
     Ok(())
 }

@@ -302,6 +302,7 @@ impl ProfileRunner {
             max_steps: Some(self.steps),
             epochs: None,
             patience: None,
+            judge: None,
             validate_every: 0,
             sample_every: 0,
             checkpoint_every: 0,
@@ -343,11 +344,11 @@ fn train_on_batch(
     transferred: &Transferred,
 ) -> Result<(), TrainError> {
     guarded("training", || {
-        train_state.accumulate_gradients(&transferred.batch);
+        train_state.accumulate_gradients(&transferred.batch.tensors());
         let next = train_state.step + 1;
         let metrics = train_state.optimizer_step(next, &mut LocalGradients)?;
         // Read back, so that a GPU has done the work before the clock stops.
-        let _ = metrics.map(|metrics| metrics.flow.into_scalar::<f32>());
+        let _ = metrics.map(|metrics| metrics.values.into_data());
         Ok(())
     })?
 }

@@ -15,9 +15,10 @@ use serde::{Deserialize, Serialize};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use tandem_cluster::{Cluster, ClusterError};
-use tandem_data::cache::{EntryLocation, Fingerprint, LeftText, Leftovers, Record};
+use tandem_data::cache::{EntryLocation, LeftText, Leftovers, Record};
 use tandem_data::corpus::Utterance;
-use tandem_pipeline::{CancelToken, Outlet, PipelineError, Stage, Trouble};
+use tandem_disk::Fingerprint;
+use tandem_pipeline::{CancelToken, Emitter, PipelineError, Stage, StageError};
 
 /// A worker of the preparation: a thread of this process, or another rank.
 pub enum RowWorker {
@@ -65,7 +66,11 @@ impl Stage for RowWorker {
         "process"
     }
 
-    fn step(&mut self, rows: RowChunk, out: &mut dyn Outlet<ProcessedRows>) -> Result<(), Trouble> {
+    fn step(
+        &mut self,
+        rows: RowChunk,
+        out: &mut dyn Emitter<ProcessedRows>,
+    ) -> Result<(), StageError> {
         match self {
             RowWorker::Here(here) => here.step(rows, out),
             RowWorker::There(there) => {
@@ -84,15 +89,15 @@ pub struct RemoteRows {
 }
 
 impl RemoteRows {
-    fn process(&self, rows: Vec<Utterance>) -> Result<ProcessedRows, Trouble> {
+    fn process(&self, rows: Vec<Utterance>) -> Result<ProcessedRows, StageError> {
         let request = serde_json::to_vec(&rows).map_err(TrainError::Settings);
-        let request = request.map_err(Trouble::stop)?;
-        self.cluster.send(self.rank, request).map_err(Trouble::stop)?;
-        let bytes = self.cluster.receive(self.rank).map_err(Trouble::stop)?;
-        let reply = Reply::decode(&bytes).map_err(Trouble::stop)?;
+        let request = request.map_err(StageError::stop)?;
+        self.cluster.send(self.rank, request).map_err(StageError::stop)?;
+        let bytes = self.cluster.receive(self.rank).map_err(StageError::stop)?;
+        let reply = Reply::decode(&bytes).map_err(StageError::stop)?;
         self.context.damaged.fetch_add(reply.damaged, Ordering::Relaxed);
         if reply.outcomes.len() != rows.len() {
-            return Err(Trouble::stop(garbled("another number of rows")));
+            return Err(StageError::stop(garbled("another number of rows")));
         }
         Ok(ProcessedRows(rows.into_iter().zip(reply.outcomes).collect()))
     }
@@ -152,8 +157,8 @@ fn process_on(
                 Ok(ProcessedRows(rows)) => {
                     outcomes.extend(rows.into_iter().map(|(_, outcome)| outcome));
                 }
-                Err(Trouble::StopRun(cause)) => return Err(remote_trouble(&*cause)),
-                Err(Trouble::SkipItem(cause)) => return Err(remote_trouble(&*cause)),
+                Err(StageError::Stop(cause)) => return Err(remote_trouble(&*cause)),
+                Err(StageError::Skip(cause)) => return Err(remote_trouble(&*cause)),
             }
         }
         Ok(outcomes)

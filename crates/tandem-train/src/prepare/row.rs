@@ -11,14 +11,15 @@ use std::hash::{Hash, Hasher};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use tandem_data::audio::mel::MelKernel;
-use tandem_data::audio::{AudioError, Decoder, FileReader, Sound};
+use tandem_audio::mel::MelKernel;
+use tandem_audio::{AudioError, Decoder, FileReader, Sound};
 use tandem_data::cache::{
-    Cache, EntryBuffer, Fingerprint, FoundRow, Leftovers, Record, RowBuffer, RowState, Stamp,
+    Cache, EntryBuffer, FoundRow, Leftovers, Record, RowBuffer, RowState, Stamp,
 };
 use tandem_data::corpus::{RejectReason, Split, Utterance};
-use tandem_data::text::{FrontEnd, Language, Memo, ProcessedText, TextError, WordCounts};
-use tandem_pipeline::{Outlet, Payload, Stage, Trouble};
+use tandem_disk::Fingerprint;
+use tandem_pipeline::{Emitter, Payload, Stage, StageError};
+use tandem_text::{FrontEnd, Language, Memo, ProcessedText, TextError, WordCounts};
 use tandem_units::{Bytes, Hint, Samples};
 
 /// Texts whose reading a worker memoizes: several speakers often read the same sentences. A few
@@ -240,12 +241,22 @@ impl ProcessRows {
         }
     }
 
-    pub fn process(&mut self, rows: Vec<Utterance>) -> Result<ProcessedRows, Trouble> {
+    pub fn process(&mut self, rows: Vec<Utterance>) -> Result<ProcessedRows, StageError> {
+        self.process_named(rows, &mut |_| {})
+    }
+
+    /// The same; `name` is told each row before the work on it, for messages about work that does not end.
+    fn process_named(
+        &mut self,
+        rows: Vec<Utterance>,
+        name: &mut dyn FnMut(&Utterance),
+    ) -> Result<ProcessedRows, StageError> {
         let mut checks = Vec::with_capacity(rows.len());
         for row in &rows {
-            checks.push(self.check_audio(row).map_err(Trouble::stop)?);
+            name(row);
+            checks.push(self.check_audio(row).map_err(StageError::stop)?);
         }
-        let mut readings = self.read_texts(&rows, &checks)?.into_iter();
+        let mut readings = self.read_texts(&rows, &checks, name)?.into_iter();
         let finish = |(row, check): (Utterance, AudioCheck)| {
             let outcome = match check {
                 AudioCheck::Done(outcome) => outcome,
@@ -336,7 +347,8 @@ impl ProcessRows {
         &mut self,
         rows: &[Utterance],
         checks: &[AudioCheck],
-    ) -> Result<Vec<Result<ProcessedText, Fault>>, Trouble> {
+        name: &mut dyn FnMut(&Utterance),
+    ) -> Result<Vec<Result<ProcessedText, Fault>>, StageError> {
         let waiting =
             rows.iter().zip(checks).filter(|(_, check)| matches!(check, AudioCheck::NeedsText(..)));
         let mut readings = Vec::new();
@@ -349,17 +361,24 @@ impl ProcessRows {
                         readings.push(Some(read.map_err(|error| text_fault(&error))));
                     }
                     None => {
-                        requests.push((readings.len(), (row.text.as_str(), language)));
+                        requests.push((row, readings.len(), (row.text.as_str(), language)));
                         readings.push(None);
                     }
                 },
                 Err(error) => readings.push(Some(Err(text_fault(&error)))),
             }
         }
-        let texts: Vec<_> = requests.iter().map(|(_, text)| *text).collect();
-        let read = self.memo.read_many(&self.context.front_end, &texts).map_err(Trouble::stop)?;
-        for ((place, _), read) in requests.iter().zip(read) {
-            readings[*place] = Some(read.map_err(|error| text_fault(&error)));
+        // One by one where that costs nothing, so that each row has a name while it is read.
+        let at_once =
+            if self.context.front_end.reads_in_batches() { requests.len().max(1) } else { 1 };
+        for some in requests.chunks(at_once) {
+            some.first().iter().for_each(|(row, ..)| name(row));
+            let texts: Vec<_> = some.iter().map(|(.., text)| *text).collect();
+            let read =
+                self.memo.read_many(&self.context.front_end, &texts).map_err(StageError::stop)?;
+            for ((_, place, _), read) in some.iter().zip(read) {
+                readings[*place] = Some(read.map_err(|error| text_fault(&error)));
+            }
         }
         Ok(readings.into_iter().flatten().collect())
     }
@@ -388,8 +407,14 @@ impl Stage for ProcessRows {
         "process"
     }
 
-    fn step(&mut self, job: RowChunk, out: &mut dyn Outlet<ProcessedRows>) -> Result<(), Trouble> {
-        let processed = self.process(job.0)?;
+    fn step(
+        &mut self,
+        job: RowChunk,
+        out: &mut dyn Emitter<ProcessedRows>,
+    ) -> Result<(), StageError> {
+        let name =
+            &mut |row: &Utterance| out.item(&format_args!("row {} (line {})", row.id, row.line));
+        let processed = self.process_named(job.0, name)?;
         out.push(processed)
     }
 }

@@ -8,7 +8,7 @@ use std::fmt::Write;
 use std::path::PathBuf;
 use tandem_data::cache::{Cache, Record, RowState};
 use tandem_data::corpus::RejectedRow;
-use tandem_data::text::WordCounts;
+use tandem_text::WordCounts;
 use tandem_units::{Bytes, Hop, SampleRate, Samples, Seconds};
 
 /// Counts and times of one preparation.
@@ -16,6 +16,10 @@ use tandem_units::{Bytes, Hop, SampleRate, Samples, Seconds};
 pub struct Summary {
     /// The corpus directory.
     pub corpus: PathBuf,
+    /// How its files are arranged, as `--layout` names it.
+    pub layout: &'static str,
+    /// The same in one clause, with columns and what was decided by content.
+    pub recognised: String,
     /// The cache directory of these settings.
     pub cache: PathBuf,
     /// Rows in the manifests.
@@ -69,6 +73,8 @@ impl Summary {
         let meta = cache.meta();
         let mut summary = Summary {
             corpus,
+            layout: "",
+            recognised: String::new(),
             cache: cache.directory().to_path_buf(),
             rows: cache.len(),
             usable: counts.usable,

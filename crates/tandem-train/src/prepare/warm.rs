@@ -90,7 +90,7 @@ impl Preparation<'_> {
     /// a million comparisons take most of a second on two. Counts the rows, if nothing changed.
     fn fresh_rows(&self, cache: &Cache) -> Result<Option<CountedRows>, TrainError> {
         let root = &open_root(self.root)?;
-        let workers = self.options.workers.max(1);
+        let workers = self.options.workers.clamp(1, cache.len().max(1));
         let size = cache.len().div_ceil(SHARES_PER_WORKER * workers).clamp(1, MOST_ROWS_PER_SHARE);
         let next = &AtomicUsize::new(0);
         let check = &|| {
@@ -115,18 +115,19 @@ impl Preparation<'_> {
             }
         };
         std::thread::scope(|scope| {
-            let checks: Vec<_> = (0..workers)
-                .map(|_| {
+            // This thread checks, too, so that the work is done where the system allows no further threads.
+            let checks: Vec<_> = (1..workers)
+                .map_while(|_| {
                     std::thread::Builder::new()
                         .name("tandem-stamps".into())
                         .spawn_scoped(scope, check)
+                        .ok()
                 })
                 .collect();
-            let mut all = Some(Vec::new());
+            let mut all = check()?;
             for check in checks {
-                let failed = |source| DataError::Read { path: self.root.to_path_buf(), source };
-                let check = check.map_err(failed)?.join();
-                let shares = check.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+                let shares =
+                    check.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
                 all = all.zip(shares).map(|(mut all, shares)| {
                     all.extend(shares);
                     all

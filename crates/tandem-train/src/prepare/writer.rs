@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use tandem_data::cache::{Cache, CachedText, Draft, Meta, NewRow, Record};
 use tandem_data::corpus::{RejectedRow, Utterance};
-use tandem_data::text::WordCounts;
+use tandem_text::WordCounts;
 
 /// What one preparation counts to the cache.
 #[derive(Debug, Default)]

@@ -1,15 +1,20 @@
-//! Checkpoints are written here, on a thread of their own.
+//! Checkpoints of a run, and which of them is the best: written, validated and marked through here by every trainer.
 //!
-//! In: [`CheckpointSource`]s, which hold tensors of the device. Out: checkpoints on disk, and an event
-//! for each. The training thread waits only for the last one, and not without a limit. A full disk
-//! costs a warning, not the run: older checkpoints stay as they are. A checkpoint whose validation is
-//! pending is pinned, so that retention cannot remove what may become the best one.
+//! In: [`CheckpointSource`]s, which hold tensors of the device, and the losses of their validations. Out: checkpoints on
+//! disk, an event for each, and `best.json`, which is the truth about the best one: [`BestSoFar`]. One thread writes both,
+//! in the order of the commands. No sender waits for the disk; the training thread waits only for the last checkpoint, and
+//! not without a limit. A full disk costs a warning, not the run: older checkpoints stay as they are. A checkpoint whose
+//! validation is pending is pinned, so that retention cannot remove what may become the best one.
 
 use crate::TrainError;
-use crate::run::join::{ProgressCounter, Stuck, join_within, panic_message, send_within};
+pub use crate::run::best_so_far::ScoredBy;
+use crate::run::best_so_far::{BestSoFar, SharedStanding, Standing, Verdict};
+use crate::run::checkpoint_queue::{CheckpointQueue, Command, Place, Refused, SaveCommand};
+use crate::run::join::{ProgressCounter, Stuck, join_within, offer_within, panic_message};
 use crate::run::state::CheckpointSource;
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -20,40 +25,10 @@ use tandem_telemetry::Recorder;
 use tandem_telemetry::event::{Checkpoint, Warning};
 use tandem_units::Hint;
 
-/// Commands that may wait.
-const ROOM: usize = 4;
+pub use crate::run::checkpoint_queue::{MOST_SNAPSHOTS, Pin, ValidationResult};
 
 /// The longest that one checkpoint may take without progress before the end of a run gives up on it.
 const SLOWEST_CHECKPOINT: Duration = Duration::from_secs(600);
-
-enum Command {
-    Save { snapshot: Box<dyn CheckpointSource>, why: &'static str, pin: Pin },
-    MarkBest { step: u64, score: f64, reply: SyncSender<BestMark> },
-}
-
-/// Steps whose validation is over. A list beside the queue, because the training thread adds to it and
-/// must not wait for a full queue. Clones share it.
-#[derive(Clone, Debug, Default)]
-struct Validated(Arc<Mutex<Vec<u64>>>);
-
-impl Validated {
-    fn add(&self, step: u64) {
-        lock(&self.0).push(step);
-    }
-
-    /// Takes the steps up to `newest`, the last one that was pinned. A step above it is still in the
-    /// queue: its validation was refused before its checkpoint was pinned. It stays until then.
-    fn take_up_to(&self, newest: u64) -> Vec<u64> {
-        lock(&self.0).extract_if(.., |step| *step <= newest).collect()
-    }
-}
-
-/// Whether a checkpoint must stay until its validation is over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pin {
-    No,
-    UntilValidated,
-}
 
 /// What became of a request to save a checkpoint.
 #[must_use]
@@ -65,22 +40,16 @@ pub enum Accepted {
     Busy,
 }
 
-/// What became of a request to mark the best checkpoint.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum BestMark {
-    Marked,
-    /// It is not on disk, for this reason. `best.json` is unchanged.
-    NotSaved(String),
-}
-
 /// Owns the thread that writes.
 pub struct CheckpointWriter {
-    commands: Option<SyncSender<Command>>,
+    queue: CheckpointQueue,
     thread: Option<JoinHandle<()>>,
     written: Arc<Mutex<WrittenCheckpoints>>,
-    validated: Validated,
+    standing: SharedStanding,
     progress: ProgressCounter,
     recorder: Recorder,
+    /// A warning about a slow disk was sent.
+    warned: AtomicBool,
     /// The last checkpoint found no room in the queue within the limit.
     stuck: Option<Stuck>,
 }
@@ -95,42 +64,70 @@ pub struct WrittenCheckpoints {
     pub last_step: Option<u64>,
     /// Why the newest requested checkpoint is not on disk, if it is not.
     pub failure: Option<TrainError>,
+    /// The best validation so far.
+    pub standing: Standing,
 }
 
-/// Marks a validated checkpoint as the best one; cheap to clone.
+/// Tells the writer how validations ended; cheap to clone. Never waits.
 #[derive(Clone)]
-pub struct BestMarker {
-    commands: SyncSender<Command>,
-    validated: Validated,
+pub struct ValidationResults(CheckpointQueue);
+
+impl ValidationResults {
+    /// The step is marked as the best one, if it is and its checkpoint is on disk.
+    pub fn validated(&self, result: ValidationResult) {
+        self.0.add(Command::Validated(result));
+    }
+
+    /// The validation of this step is over without a result, or will not happen: retention may remove its
+    /// checkpoint.
+    pub fn not_validated(&self, step: u64) {
+        self.0.add(Command::NotValidated { step });
+    }
 }
 
 impl CheckpointWriter {
-    /// Starts the thread, which owns the directory's lock for as long as it lives.
+    /// Starts the thread, which owns the directory's lock for as long as it lives. The run starts after `step` steps
+    /// and is scored in this way: what `best.json` says is continued as far as it holds for that.
     pub fn start(
-        checkpoints: Checkpoints,
+        mut checkpoints: Checkpoints,
+        (step, scored): (u64, ScoredBy<'_>),
         recorder: Recorder,
         priority: ThreadPriority,
     ) -> Result<CheckpointWriter, TrainError> {
-        let (sender, commands) = sync_channel(ROOM);
+        let rows = scored.name();
+        let (best, note) = BestSoFar::read(&checkpoints, step, &rows)?;
+        if let Some(text) = note {
+            recorder.send(Warning { code: "best_reset".into(), text });
+        }
+        best.forget_later(&mut checkpoints)?;
+        checkpoints.set_rows(&rows);
+        let standing = SharedStanding::default();
+        standing.set(best.standing());
         let written = Arc::new(Mutex::new(WrittenCheckpoints::default()));
-        let (validated, progress) = (Validated::default(), ProgressCounter::default());
+        let queue = CheckpointQueue::default();
+        let progress = ProgressCounter::from(checkpoints.progress());
         let mut worker = WriterThread {
             checkpoints,
+            best,
+            judged_rows: scored.judged.then(|| scored.rows.to_owned()),
+            best_loss: None,
+            saves: BTreeMap::new(),
+            standing: standing.clone(),
             written: written.clone(),
-            validated: validated.clone(),
             progress: progress.clone(),
             recorder: recorder.clone(),
         };
+        let commands = EndOnDrop(queue.clone());
         let thread = std::thread::Builder::new()
             .name("tandem-checkpoints".into())
             .spawn(move || {
                 priority.apply();
-                worker.run(&commands);
+                let commands = commands;
+                worker.run(&commands.0);
             })
             .map_err(TrainError::Thread)?;
-        let (commands, thread) = (Some(sender), Some(thread));
-        let stuck = None;
-        Ok(CheckpointWriter { commands, thread, written, validated, progress, recorder, stuck })
+        let (thread, warned, stuck) = (Some(thread), AtomicBool::new(false), None);
+        Ok(CheckpointWriter { queue, thread, written, standing, progress, recorder, warned, stuck })
     }
 
     /// Writes a checkpoint in the background. Never waits.
@@ -141,44 +138,72 @@ impl CheckpointWriter {
         pin: Pin,
     ) -> Result<Accepted, TrainError> {
         let step = snapshot.step();
-        let Some(commands) = &self.commands else { return Err(self.writer_ended()) };
-        match commands.try_send(Command::Save { snapshot: Box::new(snapshot), why, pin }) {
-            Ok(()) => Ok(Accepted::Yes),
-            Err(TrySendError::Full(_)) => {
-                let text = format!(
-                    "no checkpoint at step {step}: the ones before it are still being read from \
-                     the device or written to disk; raise `--checkpoint-every`"
-                );
-                self.recorder.send(Warning { code: "checkpoint_slow".into(), text });
+        match self.queue.save(SaveCommand { snapshot: Box::new(snapshot), why, pin }) {
+            Ok(Place::First) => Ok(Accepted::Yes),
+            Ok(Place::Behind { step: before }) => {
+                if !self.warned.swap(true, Ordering::Relaxed) {
+                    self.warn_of_slow_writes(format!(
+                        "the checkpoint of step {before} was not written when that of step {step} was due: the disk, or \
+                         reading from the device, is slow; where a second one would have to wait, it is left out"
+                    ));
+                }
+                Ok(Accepted::Yes)
+            }
+            Err(Refused::Full(_)) => {
+                self.warn_of_slow_writes(format!(
+                    "no checkpoint at step {step}: the two before it are still being read from the device or written to \
+                     disk"
+                ));
                 Ok(Accepted::Busy)
             }
-            Err(TrySendError::Disconnected(_)) => Err(self.writer_ended()),
+            Err(Refused::Ended) => Err(self.writer_ended()),
         }
     }
 
-    /// Lets another thread mark the best checkpoint.
-    pub fn marker(&self) -> Option<BestMarker> {
-        let validated = self.validated.clone();
-        self.commands.clone().map(|commands| BestMarker { commands, validated })
+    fn warn_of_slow_writes(&self, fact: String) {
+        let text = format!(
+            "{fact}; raise `--checkpoint-every`, or give `--checkpoint-dir` on a faster disk"
+        );
+        self.recorder.send(Warning { code: "checkpoint_slow".into(), text });
+    }
+
+    /// For the validator.
+    pub fn results(&self) -> ValidationResults {
+        ValidationResults(self.queue.clone())
+    }
+
+    /// The best validation so far, as `best.json` has it.
+    pub fn standing(&self) -> Standing {
+        self.standing.get()
+    }
+
+    /// Raised when the writer makes progress.
+    pub fn progress(&self) -> &ProgressCounter {
+        &self.progress
     }
 
     /// Writes the last checkpoint of a run. Waits for its turn while the writer makes progress: this one
     /// is left out only when the disk hangs, which `finish` reports.
     pub fn save_last(&mut self, snapshot: impl CheckpointSource, why: &'static str, pin: Pin) {
-        let Some(commands) = &self.commands else { return };
-        let command = Command::Save { snapshot: Box::new(snapshot), why, pin };
-        self.stuck = send_within(commands, command, &self.progress, SLOWEST_CHECKPOINT).err();
+        let save = SaveCommand { snapshot: Box::new(snapshot), why, pin };
+        let offer = |save| match self.queue.save(save) {
+            // A thread that ended takes nothing: joining it tells why.
+            Ok(_) | Err(Refused::Ended) => Ok(()),
+            Err(Refused::Full(back)) => Err(back),
+        };
+        self.stuck = offer_within(save, offer, &self.progress, SLOWEST_CHECKPOINT).err();
     }
 
     /// Waits until everything is on disk.
     pub fn finish(mut self) -> WrittenCheckpoints {
-        self.commands = None;
+        self.queue.add(Command::End);
         let Some(thread) = self.thread.take() else { return WrittenCheckpoints::default() };
         let ended = match self.stuck.take() {
             Some(stuck) => Err(stuck),
             None => join_within(thread, &self.progress, SLOWEST_CHECKPOINT),
         };
         let mut written = std::mem::take(&mut *lock(&self.written));
+        written.standing = self.standing.get();
         let why = match ended {
             Ok(()) => return written,
             Err(Stuck::Panicked(message)) => message,
@@ -196,54 +221,58 @@ impl CheckpointWriter {
     }
 }
 
-impl BestMarker {
-    /// The checkpoint of this step is the best so far. Waits while the writer is busy: meant for the
-    /// validator's thread. The writer never waits for the validator.
-    pub fn mark_best(&self, step: u64, score: f64) -> BestMark {
-        let gone = || BestMark::NotSaved("the checkpoint writer ended".into());
-        let (reply, answer) = sync_channel(1);
-        match self.commands.send(Command::MarkBest { step, score, reply }) {
-            Ok(()) => answer.recv().unwrap_or_else(|_| gone()),
-            Err(_) => gone(),
-        }
+/// A run that fails early drops its writer: its thread ends, and the lock with it.
+impl Drop for CheckpointWriter {
+    fn drop(&mut self) {
+        self.queue.add(Command::End);
     }
+}
 
-    /// The validation of this step is over or will not happen: retention may remove its checkpoint.
-    /// Never waits.
-    pub fn unpin(&self, step: u64) {
-        self.validated.add(step);
+/// Also where the thread ends by a panic, nothing waits for it any more.
+struct EndOnDrop(CheckpointQueue);
+
+impl Drop for EndOnDrop {
+    fn drop(&mut self) {
+        self.0.end();
     }
 }
 
 struct WriterThread {
     checkpoints: Checkpoints,
+    /// What `best.json` says.
+    best: BestSoFar,
+    /// The rows, where a judge scores them; none where the loss does.
+    judged_rows: Option<String>,
+    /// The loss of the best checkpoint, where its score is another one and this process validated it.
+    best_loss: Option<f64>,
+    /// The checkpoints that this run tried to write, by step, and why one was not written.
+    saves: BTreeMap<u64, Result<(), String>>,
+    standing: SharedStanding,
     written: Arc<Mutex<WrittenCheckpoints>>,
-    validated: Validated,
     progress: ProgressCounter,
     recorder: Recorder,
 }
 
 impl WriterThread {
-    fn run(&mut self, commands: &Receiver<Command>) {
-        for command in commands {
+    fn run(&mut self, commands: &CheckpointQueue) {
+        loop {
+            let command = commands.take();
             self.progress.advance();
             match command {
-                Command::Save { snapshot, why, pin } => self.save(&*snapshot, why, pin),
-                Command::MarkBest { step, score, reply } => {
-                    // The validator may have been stopped meanwhile.
-                    let _ = reply.send(self.mark_best(step, score));
-                }
+                Command::Save(save) => self.save(save),
+                Command::Validated(result) => self.validated(result),
+                Command::NotValidated { step } => self.checkpoints.unpin(step),
+                Command::End => return,
             }
             self.progress.advance();
         }
     }
 
-    fn save(&mut self, snapshot: &dyn CheckpointSource, why: &'static str, pin: Pin) {
+    fn save(&mut self, save: SaveCommand) {
+        let SaveCommand { snapshot, why, pin } = save;
+        let step = snapshot.step();
         if pin == Pin::UntilValidated {
-            self.checkpoints.pin(snapshot.step());
-        }
-        for step in self.validated.take_up_to(snapshot.step()) {
-            self.checkpoints.unpin(step);
+            self.checkpoints.pin(step);
         }
         // A panic costs this checkpoint, not the ones after it.
         let saved = catch_unwind(AssertUnwindSafe(|| self.write(snapshot, why)));
@@ -251,11 +280,13 @@ impl WriterThread {
             let (why, safe) = (panic_message(&*panic), lock(&self.written).last_step);
             Err(TrainError::CheckpointWriter { why, safe })
         });
+        let as_text = saved.as_ref().map(|_| ()).map_err(|error| in_one_line(error));
+        self.saves.insert(step, as_text);
         let mut written = lock(&self.written);
         match saved {
             Ok(saved) => {
                 written.count += 1;
-                (written.last, written.last_step) = (Some(saved), Some(snapshot.step()));
+                (written.last, written.last_step) = (Some(saved), Some(step));
                 written.failure = None;
             }
             Err(error) => {
@@ -267,15 +298,18 @@ impl WriterThread {
 
     fn write(
         &mut self,
-        snapshot: &dyn CheckpointSource,
+        snapshot: Box<dyn CheckpointSource>,
         why: &'static str,
     ) -> Result<Saved, TrainError> {
+        let step = snapshot.step();
         let contents = guarded("reading the weights back", || snapshot.contents())
             .map_err(|error| CheckpointError::Device { source: Box::new(error) })??;
+        // A slow disk does not keep device memory.
+        drop(snapshot);
         self.progress.advance();
         let saved = self.checkpoints.save(&contents, Mark::Last)?;
         self.recorder.send(Checkpoint {
-            step: snapshot.step(),
+            step,
             path: saved.path.display().to_string(),
             bytes: saved.bytes,
             took: saved.took.into(),
@@ -285,16 +319,73 @@ impl WriterThread {
         Ok(saved)
     }
 
-    fn mark_best(&mut self, step: u64, score: f64) -> BestMark {
-        let marked = self.checkpoints.mark_best(step, score);
-        self.checkpoints.unpin(step);
-        match marked {
-            Ok(Marked::Yes) => BestMark::Marked,
-            Ok(Marked::Gone) => {
-                BestMark::NotSaved(format!("there is no checkpoint of step {step}"))
-            }
-            Err(error) => BestMark::NotSaved(in_one_line(&error)),
+    /// A validation counts when `best.json` has it: what the file does not say is lost with this process.
+    fn validated(&mut self, result: ValidationResult) {
+        let ValidationResult { step, loss, heard, report } = result;
+        if heard.is_none() {
+            self.score_by_loss();
         }
+        let score = heard.unwrap_or(loss);
+        let verdict = self.best.verdict(step, score);
+        let stored = match verdict {
+            Verdict::Better => self.mark_best(step, score),
+            Verdict::Worse => self.count_worse(step),
+            Verdict::NotCounted => Ok(()),
+        };
+        if verdict == Verdict::Better && stored.is_ok() {
+            self.best_loss = Some(loss);
+        }
+        self.checkpoints.unpin(step);
+        if let Err(why) = &stored {
+            let text = match verdict {
+                Verdict::Better => format!(
+                    "step {step} has the best validation so far ({score:.4}), but its checkpoint \
+                     is not on disk: {why}; the best checkpoint stays the one before"
+                ),
+                _ => format!("`--patience` does not count the validation of step {step}: {why}"),
+            };
+            self.recorder.send(Warning { code: "best_not_saved".into(), text });
+        }
+        self.standing.set(self.best.standing());
+        report(verdict == Verdict::Better && stored.is_ok());
+    }
+
+    /// The judge has no result: from here on the loss decides, also about the best checkpoint so far. One whose loss
+    /// is not known is replaced by the next.
+    fn score_by_loss(&mut self) {
+        let Some(rows) = self.judged_rows.take() else { return };
+        self.checkpoints.set_rows(&rows);
+        let worse = self.best.worse().clone();
+        let best = self.best.step().zip(self.best_loss);
+        self.best = BestSoFar::default();
+        let Some((step, loss)) = best else { return };
+        if self.mark_best(step, loss).is_ok() && self.checkpoints.set_worse(worse.clone()).is_ok() {
+            self.best.stored_worse(worse);
+        }
+    }
+
+    /// Only a checkpoint of this run can be the one that was validated.
+    fn mark_best(&mut self, step: u64, loss: f64) -> Result<(), String> {
+        match self.saves.get(&step) {
+            Some(Ok(())) => {}
+            Some(Err(why)) => return Err(why.clone()),
+            None => return Err("the writer was busy with earlier checkpoints".into()),
+        }
+        match self.checkpoints.mark_best(step, loss) {
+            Ok(Marked::Yes) => {
+                self.best.marked(step, loss);
+                Ok(())
+            }
+            Ok(Marked::Gone) => Err(format!("there is no checkpoint of step {step}")),
+            Err(error) => Err(in_one_line(&error)),
+        }
+    }
+
+    fn count_worse(&mut self, step: u64) -> Result<(), String> {
+        let steps = self.best.worse_with(step);
+        self.checkpoints.set_worse(steps.clone()).map_err(|error| in_one_line(&error))?;
+        self.best.stored_worse(steps);
+        Ok(())
     }
 }
 
@@ -326,25 +417,4 @@ fn lock<T>(shared: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_step_is_unpinned_without_waiting_for_a_full_queue() {
-        // Nobody reads this queue, as when the disk hangs.
-        let (commands, _unread) = sync_channel(0);
-        let marker = BestMarker { commands, validated: Validated::default() };
-        marker.unpin(7);
-        assert_eq!(marker.validated.take_up_to(7), [7]);
-    }
-
-    #[test]
-    fn a_step_whose_checkpoint_is_still_in_the_queue_is_unpinned_after_it() {
-        let validated = Validated::default();
-        [200, 100, 300].into_iter().for_each(|step| validated.add(step));
-        assert!(validated.take_up_to(99).is_empty());
-        assert_eq!(validated.take_up_to(200), [200, 100]);
-        assert_eq!(validated.take_up_to(300), [300]);
-        assert!(validated.take_up_to(300).is_empty());
-    }
-}
+mod tests;

@@ -7,7 +7,7 @@ use crate::feed::transfer::Transferred;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tandem_data::batch::BatchShape;
-use tandem_pipeline::Lap;
+use tandem_pipeline::Interval;
 use tandem_telemetry::Nanos;
 use tandem_telemetry::event::Name;
 
@@ -28,7 +28,7 @@ pub(super) struct CurrentStep {
 
 impl CurrentStep {
     /// The model waited for this batch.
-    pub(super) fn add_delivery(&mut self, waited: Duration, work: &[Lap]) {
+    pub(super) fn add_delivery(&mut self, waited: Duration, work: &[Interval]) {
         self.waited += waited;
         for (stage, time) in work {
             *self.work.entry((*stage).into()).or_default() += Nanos::from(*time);

@@ -23,7 +23,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tandem_data::batch::Position;
 use tandem_data::cache::EntryBuffer;
-use tandem_data::text::SymbolId;
 use tandem_device::placement::OpenDevices;
 use tandem_model::Module;
 use tandem_model::checkpoint::{Checkpoints, Contents, Parts, TensorSet, find};
@@ -35,6 +34,7 @@ use tandem_model::trained_voice::{
     tensor_set,
 };
 use tandem_model::weights::{weights_of, with_named};
+use tandem_text::SymbolId;
 
 /// The embedding of the symbols: one row for each symbol of the table.
 const SYMBOL_ROWS: &str = "encoder.text.embedding.table";

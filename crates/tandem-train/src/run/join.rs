@@ -16,7 +16,18 @@ const POLL: Duration = Duration::from_millis(5);
 #[derive(Clone, Debug, Default)]
 pub struct ProgressCounter(Arc<AtomicU64>);
 
+impl From<Arc<AtomicU64>> for ProgressCounter {
+    fn from(shared: Arc<AtomicU64>) -> ProgressCounter {
+        ProgressCounter(shared)
+    }
+}
+
 impl ProgressCounter {
+    /// For others that watch it.
+    pub fn shared(&self) -> Arc<AtomicU64> {
+        self.0.clone()
+    }
+
     pub fn advance(&self) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
@@ -52,12 +63,26 @@ pub fn join_within<T>(
 /// no progress for `limit`. A thread that ended takes nothing: joining it tells why.
 pub fn send_within<T>(
     queue: &SyncSender<T>,
+    item: T,
+    progress: &ProgressCounter,
+    limit: Duration,
+) -> Result<(), Stuck> {
+    let offer = |item| match queue.try_send(item) {
+        Err(TrySendError::Full(back)) => Err(back),
+        Ok(()) | Err(TrySendError::Disconnected(_)) => Ok(()),
+    };
+    offer_within(item, offer, progress, limit)
+}
+
+/// The same for any queue: `offer` gives the item back while there is no room.
+pub fn offer_within<T>(
     mut item: T,
+    mut offer: impl FnMut(T) -> Result<(), T>,
     progress: &ProgressCounter,
     limit: Duration,
 ) -> Result<(), Stuck> {
     let mut wait = Wait::start(progress, limit);
-    while let Err(TrySendError::Full(back)) = queue.try_send(item) {
+    while let Err(back) = offer(item) {
         item = back;
         wait.pause()?;
     }

@@ -1,7 +1,7 @@
 //! Reads losses back from the device, on a thread of its own: the training thread passes tensors on
 //! and never waits.
 //!
-//! In: scalar tensors and promises. Out: their values through the promises; how many steps in a row had a
+//! In: one tensor for each step, and promises. Out: its values through the promises; how many steps in a row had a
 //! non-finite gradient; and whether the device failed: work is asynchronous, so a read is the first to know.
 //! Without room the promises are dropped, and the record says that the values are missing.
 
@@ -26,8 +26,9 @@ const SLOWEST_READ: Duration = Duration::from_secs(120);
 
 struct Reading {
     step: u64,
-    values: Vec<(Tensor<1>, Promise<f32>)>,
-    gradient: (Tensor<1>, Promise<f32>),
+    values: Tensor<1>,
+    /// One for each value.
+    promises: Vec<Promise<f32>>,
 }
 
 /// Owns the thread.
@@ -59,24 +60,17 @@ impl LossReader {
         Ok(LossReader { sender, thread, non_finite_in_a_row, failure, progress })
     }
 
-    /// Promises the numbers of a step's tensors.
-    pub fn promise(
-        &self,
-        step: u64,
-        losses: Vec<(&'static str, Tensor<1>)>,
-        gradient: Tensor<1>,
-    ) -> Vec<Loss> {
-        let mut promised = Vec::with_capacity(losses.len() + 1);
-        let mut promise = |name: &'static str, tensor| {
+    /// Promises the values of a step's tensor, which have these names. The last one is the norm of the gradient. The
+    /// operations that compute them must have left the queue of this thread ([`flush`](tandem_model::between_threads::flush)).
+    pub fn promise(&self, step: u64, names: &[&'static str], values: Tensor<1>) -> Vec<Loss> {
+        let promise = |name: &&'static str| {
             let (promise, value) = Pending::later();
-            promised.push(Loss { name: name.into(), value });
-            (tensor, promise)
+            (promise, Loss { name: (*name).into(), value })
         };
-        let values = losses.into_iter().map(|(name, tensor)| promise(name, tensor)).collect();
-        let gradient = promise("gradient", gradient);
+        let (promises, promised) = names.iter().map(promise).unzip();
         if let Some(sender) = &self.sender {
             // Full, or gone after a device failed: the promises are dropped with the message.
-            let _ = sender.try_send(Reading { step, values, gradient });
+            let _ = sender.try_send(Reading { step, values, promises });
         }
         promised
     }
@@ -112,14 +106,11 @@ fn read_all(
     progress: &ProgressCounter,
     recorder: &Recorder,
 ) -> Result<(), DeviceError> {
-    for Reading { step, values, gradient } in readings {
+    for Reading { step, values, promises } in readings {
         progress.advance();
-        for (tensor, promise) in values {
-            promise.set(scalar(tensor)?);
-        }
-        let (tensor, promise) = gradient;
-        let norm = scalar(tensor)?;
-        promise.set(norm);
+        let values = read(values, promises.len())?;
+        let norm = values.last().copied().unwrap_or_default();
+        promises.into_iter().zip(values).for_each(|(promise, value)| promise.set(value));
         if norm.is_finite() {
             non_finite.store(0, Ordering::Relaxed);
         } else {
@@ -131,10 +122,34 @@ fn read_all(
     Ok(())
 }
 
-fn scalar(tensor: Tensor<1>) -> Result<f32, DeviceError> {
+fn read(tensor: Tensor<1>, count: usize) -> Result<Vec<f32>, DeviceError> {
     const DOING: &str = "reading the losses";
     let values = guarded(DOING, || tensor.try_into_vec_as::<f32>())?;
     let failed = |why: &str| DeviceError::broke(DOING, why);
     let values = values.map_err(|error| failed(&error.to_string()))?;
-    values.first().copied().ok_or_else(|| failed("a loss has no value"))
+    if values.len() == count { Ok(values) } else { Err(failed("a loss has no value")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tandem_model::Device;
+
+    #[test]
+    fn a_finite_gradient_ends_a_row_of_non_finite_ones() {
+        let count_after = |norms: &[f32]| {
+            let reader = LossReader::start(Recorder::off()).unwrap();
+            for (step, &norm) in (1..).zip(norms) {
+                let values = Tensor::from_floats([0.25, norm], &Device::flex());
+                let losses = reader.promise(step, &["flow", "gradient"], values);
+                assert_eq!(losses.len(), 2);
+            }
+            let count = reader.non_finite_in_a_row.clone();
+            reader.finish().unwrap();
+            count.load(Ordering::Relaxed)
+        };
+        assert_eq!(count_after(&[f32::NAN, f32::INFINITY, f32::NAN]), 3);
+        assert_eq!(count_after(&[f32::NAN, f32::NAN, 0.5, f32::NAN]), 1);
+        assert_eq!(count_after(&[f32::NAN, 0.5]), 0);
+    }
 }

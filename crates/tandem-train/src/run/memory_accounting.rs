@@ -20,8 +20,6 @@ pub struct MemoryAccounting {
 
 /// Batches that wait for the model or are being trained on.
 const BATCHES: &str = "batches";
-/// Batches that are copied from the data device to the model device.
-const IN_TRANSFER: &str = "batches in transfer";
 /// Weights, optimizer moments and the moving average.
 const WEIGHTS: &str = "weights and optimizer";
 /// Text encoders of earlier steps, which align.
@@ -59,11 +57,6 @@ impl MemoryAccounting {
     /// A batch on the model device.
     pub fn batch(&self, size: Bytes) -> Result<Charge, MemoryError> {
         self.model_device_memory().charge(BATCHES, size)
-    }
-
-    /// A batch on the data device, being copied to the model device.
-    pub fn in_transfer(&self, size: Bytes) -> Result<Charge, MemoryError> {
-        self.data.charge(IN_TRANSFER, size)
     }
 
     /// Weights, optimizer moments and the moving average: four times the parameters.
@@ -126,13 +119,12 @@ mod tests {
     }
 
     #[test]
-    fn on_two_devices_a_batch_counts_on_both_during_transfer() {
+    fn on_two_devices_a_batch_counts_for_the_model_side() {
         let two = MemoryAccounting { apart: true, ..accounting() };
-        let _transfer = two.in_transfer(Bytes(60)).unwrap();
         let _batch = two.batch(Bytes(70)).unwrap();
-        assert_eq!(in_use(&two), (Bytes(60), Bytes(70)));
-        let refused = two.in_transfer(Bytes(41)).unwrap_err();
-        assert!(matches!(refused, MemoryError::OverBudget { side: Side::Data, .. }));
+        assert_eq!(in_use(&two), (Bytes(0), Bytes(70)));
+        let refused = two.batch(Bytes(931)).unwrap_err();
+        assert!(matches!(refused, MemoryError::OverBudget { side: Side::Model, .. }));
         assert_eq!(two.room_for_batches(), Some(Bytes(930)));
     }
 }

@@ -8,17 +8,13 @@ use crate::TrainError;
 use crate::feed::{FeedSettings, Rows};
 use crate::prepare::Prepared;
 use crate::run::job::{Job, RunStart};
-use crate::run::state::{RunState, corpus_facts};
 use crate::run::warm_up::{WarmUpModel, WarmedUp};
 use crate::train_settings::TrainSettings;
 use std::collections::HashSet;
 use tandem_data::batch::BatchShape;
 use tandem_device::memory::{WorstBatch, check_worst_batch};
 use tandem_device::placement::Shapes;
-use tandem_model::micro_batches::batch_gradients;
 use tandem_model::train_batch::AlignedBatch;
-use tandem_telemetry::Recorder;
-use tandem_telemetry::event::Warning;
 use tandem_units::Epoch;
 
 /// Every shape of the batch plan, shortest first. Where each batch has its own shape, no batch is
@@ -41,29 +37,9 @@ pub(crate) fn try_largest_batch(
     devices.data.memory_cleanup();
     devices.model.memory_cleanup();
     Ok(check_worst_batch(shape, devices, job.limits, &job.held, || {
-        let batch = batch.to_device(&devices.data).to_device(&devices.model);
-        drop(batch_gradients(&start.train_state.voice, &batch, 1.0));
+        let batch = batch.to_device(&devices.model);
+        drop(start.train_state.gradients_of(&batch));
     })?)
-}
-
-/// Losses on different rows cannot be compared: where the validation rows changed, the best loss is
-/// reset.
-pub(crate) fn compare_validation(
-    state: &mut RunState,
-    validation: Option<&Prepared>,
-    feed: &FeedSettings,
-    recorder: &Recorder,
-) {
-    let feed = FeedSettings { split: None, ..feed.clone() };
-    let now = validation.map(|corpus| corpus_facts(corpus, &feed).fingerprint);
-    if state.validation == now {
-        return;
-    }
-    if state.best.is_some() {
-        let text = "the validation rows changed since the checkpoint: the best loss is reset";
-        recorder.send(Warning { code: "validation_changed".into(), text: text.into() });
-    }
-    (state.best, state.since_best, state.validation) = (None, 0, now);
 }
 
 /// Warms up every shape of the plan, where the devices need it.
@@ -104,7 +80,7 @@ pub fn total_steps(
 ) -> Result<u64, TrainError> {
     let rows = Rows::of(prepared, feed.split);
     let per_epoch = feed.batches(&rows)?.epoch(Epoch(0)).len() as u64;
-    let per_step = (settings.grad_accum * feed.share.ranks) as u64;
+    let per_step = (settings.grad_accum * feed.shard.ranks) as u64;
     let by_epochs =
         settings.epochs.map(|epochs| (u64::from(epochs) * per_epoch).div_ceil(per_step));
     match (settings.max_steps, by_epochs) {

@@ -8,13 +8,13 @@
 
 use crate::TrainError;
 use crate::feed::align::snapshots::AlignerSnapshots;
-use crate::feed::schedule::{Share, Tickets};
+use crate::feed::schedule::{Shard, Tickets};
 use crate::run::all_reduce::AllReduce;
 use crate::run::job::RunStart;
 use crate::train_settings::TrainSettings;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
-use tandem_cluster::Cluster;
+use tandem_cluster::{AGREED_VALUES, Cluster, Topic};
 use tandem_model::gradients::{GradientReducer, GradientSum, ReduceError};
 use tandem_model::network::voice::Voice;
 use tandem_model::weights::{weights_of, with_weights};
@@ -28,11 +28,16 @@ use xxhash_rust::xxh3::Xxh3;
 const COMPARE_EVERY: u64 = 100;
 /// Time between two events about the ranks.
 const RECORD_EVERY: Duration = Duration::from_secs(1);
-/// Sums at the start of an agreement: utterances, frames, batches.
-const SUMS: usize = 3;
-/// What each rank tells: vote, time at work, time without a batch, checksum in two halves, whether its
-/// validator is full, time of its last sum of gradients.
-const TOLD: usize = 7;
+/// Where the numbers of an agreement are: what each rank brings to the step, and what it tells. A checksum takes two.
+const UTTERANCES: usize = 0;
+const FRAMES: usize = 1;
+const BATCHES: usize = 2;
+const VOTE: usize = 3;
+const BUSY: usize = 4;
+const STARVED: usize = 5;
+const CHECKSUM: usize = 6;
+const VALIDATOR_FULL: usize = 8;
+const REDUCED: usize = 9;
 
 /// What a rank wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,7 +92,7 @@ pub struct Ranks {
     cluster: Cluster,
     /// All batches, those of other ranks included.
     plan: Tickets,
-    share: Share,
+    shard: Shard,
     all_reduce: AllReduce,
     agreed: Agreed,
     /// Whether the weights were compared since the start.
@@ -113,11 +118,11 @@ struct Interval {
 impl Ranks {
     pub fn new(cluster: Cluster, plan: Tickets, voice: &Voice, device: &Device) -> Ranks {
         let all_reduce = AllReduce::new(cluster.clone(), voice, device);
-        let share = Share { rank: cluster.rank(), ranks: cluster.ranks() };
+        let shard = Shard { rank: cluster.rank(), ranks: cluster.ranks() };
         let (agreed, reduced_in, interval) =
             (Agreed::default(), Duration::ZERO, Interval::default());
         let compared = false;
-        Ranks { cluster, plan, share, all_reduce, agreed, compared, reduced_in, interval }
+        Ranks { cluster, plan, shard, all_reduce, agreed, compared, reduced_in, interval }
     }
 
     /// Notes the times of a step. Now and then, returns those of all steps since the last time.
@@ -136,7 +141,7 @@ impl Ranks {
         let whole = self.agreed.busy.iter().zip(&self.agreed.starved).map(|(a, b)| a + b);
         if let Some((rank, time)) = whole.enumerate().max_by(|a, b| a.1.total_cmp(&b.1)) {
             interval.slowest += time;
-            interval.slowest_in.resize(self.share.ranks, 0);
+            interval.slowest_in.resize(self.shard.ranks, 0);
             interval.slowest_in[rank] += 1;
         }
         if interval.took < RECORD_EVERY {
@@ -170,7 +175,7 @@ impl Ranks {
     /// The next batch of the plan, and whether this rank trains it. None at the end of the data.
     pub fn next_batch(&mut self) -> Option<(Ticket, bool)> {
         let ticket = self.plan.next_ticket()?;
-        Some((ticket, self.share.has(ticket.seq)))
+        Some((ticket, self.shard.has(ticket.seq)))
     }
 
     /// Called by every rank before each step, and by a rank that wants to end.
@@ -181,40 +186,41 @@ impl Ranks {
         voice: &Voice,
         step: u64,
     ) -> Result<Decision, TrainError> {
-        let ranks = self.share.ranks;
-        let mut told = vec![0.0; SUMS + TOLD * ranks];
-        told[0] = brought.utterances as f64;
-        told[1] = brought.frames as f64;
-        told[2] = brought.batches as f64;
-        let own = &mut told[SUMS + TOLD * self.share.rank..][..TOLD];
-        own[0] = f64::from(vote.code());
-        (own[1], own[2]) = (brought.busy.as_secs_f64(), brought.starved.as_secs_f64());
+        let mut own = [0.0; AGREED_VALUES];
+        own[UTTERANCES] = brought.utterances as f64;
+        own[FRAMES] = brought.frames as f64;
+        own[BATCHES] = brought.batches as f64;
+        own[VOTE] = f64::from(vote.code());
+        (own[BUSY], own[STARVED]) = (brought.busy.as_secs_f64(), brought.starved.as_secs_f64());
         if !std::mem::replace(&mut self.compared, true) || step.is_multiple_of(COMPARE_EVERY) {
             let sum = checksum(voice);
-            (own[3], own[4]) = ((sum >> 32) as f64, (sum & u64::from(u32::MAX)) as f64);
+            own[CHECKSUM] = (sum >> 32) as f64;
+            own[CHECKSUM + 1] = (sum & u64::from(u32::MAX)) as f64;
         }
-        own[5] = f64::from(u8::from(brought.validator_full));
-        own[6] = self.reduced_in.as_secs_f64();
-        let all = self.cluster.sum_f64(told)?;
-        let told: Vec<&[f64]> = all[SUMS..].chunks_exact(TOLD).collect();
-        if let Some(vote) = told.iter().map(|told| Vote::from_code(told[0])).max() {
+        own[VALIDATOR_FULL] = f64::from(u8::from(brought.validator_full));
+        own[REDUCED] = self.reduced_in.as_secs_f64();
+        let all = self.cluster.agree(Topic::Step { step }, own)?;
+        if let Some(vote) = all.iter().map(|told| Vote::from_code(told[VOTE])).max() {
             match vote {
                 Vote::Continue => {}
                 ending => return Ok(Decision::End(ending)),
             }
         }
-        if let Some(rank) = told.iter().position(|rank| rank[3..5] != told[0][3..5]) {
+        let checksum = |rank: &[f64; AGREED_VALUES]| [rank[CHECKSUM], rank[CHECKSUM + 1]];
+        if let Some(rank) = all.iter().position(|rank| checksum(rank) != checksum(&all[0])) {
             let host = self.cluster.host(rank).to_string();
             return Err(TrainError::Drift { rank, host, step: step - 1 });
         }
+        let sum = |value: usize| all.iter().map(|told| told[value]).sum::<f64>();
+        let each = |value: usize| all.iter().map(|told| told[value]).collect();
         self.agreed = Agreed {
-            utterances: all[0] as usize,
-            frames: all[1] as u64,
-            batches: all[2] as u64,
-            busy: told.iter().map(|told| told[1]).collect(),
-            starved: told.iter().map(|told| told[2]).collect(),
-            reduced: told.iter().map(|told| told[6]).collect(),
-            validator_full: told.iter().any(|told| told[5] > 0.0),
+            utterances: sum(UTTERANCES) as usize,
+            frames: sum(FRAMES) as u64,
+            batches: sum(BATCHES) as u64,
+            busy: each(BUSY),
+            starved: each(STARVED),
+            reduced: each(REDUCED),
+            validator_full: sum(VALIDATOR_FULL) > 0.0,
         };
         Ok(Decision::Step(self.agreed.clone()))
     }

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use tandem_data::batch::Position;
 use tandem_device::placement::OpenDevices;
 use tandem_model::Module;
-use tandem_model::checkpoint::{Best, Checkpoints, Loaded, Parts, load_newest};
+use tandem_model::checkpoint::{Checkpoints, Loaded, Parts, load_newest};
 use tandem_model::network::voice::Voice;
 use tandem_model::trained_voice::{VoiceDocument, read_document};
 use tandem_units::Epoch;
@@ -58,8 +58,7 @@ pub fn resume(
         let directory = checkpoints.directory().to_path_buf();
         return Err(TrainError::NothingToResume { directory });
     };
-    let best = checkpoints.best()?;
-    resume_from(loaded, best, prepared, feed, settings, devices, changes)
+    resume_from(loaded, prepared, feed, settings, devices, changes)
 }
 
 /// The same on a rank that writes no checkpoints: it reads the directory of rank 0.
@@ -74,12 +73,11 @@ pub fn resume_without_lock(
     let Some(loaded) = load_newest(directory, Parts::All)? else {
         return Err(TrainError::NothingToResume { directory: directory.to_path_buf() });
     };
-    resume_from(loaded, None, prepared, feed, settings, devices, changes)
+    resume_from(loaded, prepared, feed, settings, devices, changes)
 }
 
 fn resume_from(
     loaded: Loaded,
-    best: Option<Best>,
     prepared: &Arc<Prepared>,
     feed: &FeedSettings,
     settings: &TrainSettings,
@@ -111,7 +109,7 @@ fn resume_from(
     let total = total_steps(prepared, feed, settings)?;
     if let Some(before) = &state.settings {
         notes.extend(setting_changes(before, settings, step, total));
-        let now = (feed.share.ranks, settings.grad_accum);
+        let now = (feed.shard.ranks, settings.grad_accum);
         notes.extend(effective_batch_change((state.ranks, before.grad_accum), now, step));
     }
     let snapshots = AlignerSnapshots::new(settings.alignment, resumed.aligner_snapshots);
@@ -122,7 +120,6 @@ fn resume_from(
              the weights of step {step}, so alignments differ from those of an uninterrupted run"
         ));
     }
-    notes.extend(compare_best(&mut state, best, step));
     let now = RunState::new(prepared, feed, settings, state.position);
     let start = RunStart {
         train_state: TrainState::new(resumed.voice, resumed.optimizer, step, settings, total),
@@ -133,23 +130,6 @@ fn resume_from(
     };
     let damaged = passed_over.iter().map(ToString::to_string).collect();
     Ok(ResumedRun { start, damaged, notes })
-}
-
-/// `best.json` is the truth about the best checkpoint: it may be newer than the state of the checkpoint,
-/// whose validation may have ended after it was written.
-fn compare_best(state: &mut RunState, best: Option<Best>, step: u64) -> Option<String> {
-    let best = best.filter(|best| best.path.is_dir() && best.step <= step);
-    let note = match (&best, state.best) {
-        (None, Some(_)) => {
-            Some("there is no best checkpoint any more; the next validation sets a new one".into())
-        }
-        _ => None,
-    };
-    if best.is_none() || state.best.is_none() {
-        state.since_best = 0;
-    }
-    state.best = best.map(|best| best.score);
-    note
 }
 
 /// A run continues from its own checkpoint, never from the voice it started from. `--from` still belongs to its settings:

@@ -37,6 +37,13 @@ pub struct Due {
     pub checkpoint: bool,
 }
 
+impl Due {
+    /// Why a checkpoint is saved after this step.
+    pub(crate) fn as_reason(&self) -> &'static str {
+        if self.checkpoint { "interval" } else { "validation" }
+    }
+}
+
 impl StepSchedule {
     /// Continues after `step` steps at this position of the plan. `last_step` is the number of the
     /// last step that these settings allow.
@@ -124,6 +131,28 @@ impl StepSchedule {
         let samples = is_due(self.sample_every);
         let checkpoint = is_due(self.checkpoint_every);
         Due { validation, samples, checkpoint }
+    }
+}
+
+/// What the number of steps and `--patience` say after a step. The last step comes first: after it a run is done,
+/// whatever its validations say, and several ranks agree on nothing any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AfterStep {
+    Continue,
+    Done,
+    /// Validation stopped getting better.
+    NoProgress,
+}
+
+impl AfterStep {
+    pub fn of(settings: &TrainSettings, step: u64, since_best: u32) -> AfterStep {
+        if settings.max_steps.is_some_and(|most| step >= most) {
+            return AfterStep::Done;
+        }
+        match settings.patience {
+            Some(patience) if since_best >= patience => AfterStep::NoProgress,
+            _ => AfterStep::Continue,
+        }
     }
 }
 

@@ -5,19 +5,22 @@
 
 use crate::TrainError;
 use crate::feed::FeedSettings;
+use crate::judge::Judge;
 use crate::log::LogSender;
 use crate::prepare::Prepared;
 use crate::run::background::{BackgroundPool, priority_on};
-use crate::run::checkpoint_writer::{Accepted, CheckpointWriter, Pin, WrittenCheckpoints};
+use crate::run::checkpoint_writer::{
+    Accepted, CheckpointWriter, Pin, ScoredBy, WrittenCheckpoints,
+};
+use crate::run::hearing::Hearing;
 use crate::run::join::ProgressCounter;
+use crate::run::judged_sentences::judged_sentences;
 use crate::run::loss_reader::LossReader;
 use crate::run::memory_accounting::MemoryAccounting;
 use crate::run::memory_watch::{self, MemoryReport, MemoryWatch};
-use crate::run::state::{RunState, Snapshot};
+use crate::run::state::Snapshot;
 use crate::run::validation_set::ValidationSet;
-use crate::run::validator::{
-    BestSoFar, CheckpointSaved, ValidationRequest, ValidationWorker, Validator,
-};
+use crate::run::validator::{SlowestPart, ValidationRequest, ValidationWorker, Validator};
 use crate::train_settings::TrainSettings;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -65,7 +68,10 @@ pub(crate) struct ServiceInputs<'a> {
     pub(crate) feed: &'a FeedSettings,
     pub(crate) settings: &'a TrainSettings,
     pub(crate) devices: &'a OpenDevices,
-    pub(crate) state: &'a RunState,
+    /// Completed steps.
+    pub(crate) step: u64,
+    /// The rows to validate on.
+    pub(crate) rows: &'a str,
     pub(crate) document: &'a Arc<VoiceDocument>,
     pub(crate) speakers: &'a Arc<Vec<Vec<f32>>>,
     pub(crate) accounting: &'a MemoryAccounting,
@@ -79,19 +85,26 @@ pub(crate) struct ServiceInputs<'a> {
 impl ServiceInputs<'_> {
     pub(crate) fn start(&self, checkpoints: Option<Checkpoints>) -> Result<Services, TrainError> {
         let (recorder, priority) = (self.recorder, priority_on(self.devices));
-        let start_writer =
-            |checkpoints| CheckpointWriter::start(checkpoints, recorder.clone(), priority);
+        let start_writer = |checkpoints| {
+            let scored = ScoredBy { rows: self.rows, judged: self.settings.judge.is_some() };
+            CheckpointWriter::start(checkpoints, (self.step, scored), recorder.clone(), priority)
+        };
         let vocoder = checkpoints.as_ref().map_or_else(VocoderChoice::default, |checkpoints| {
             VocoderChoice::default().for_voice(checkpoints.directory())
         });
         let checkpoint_writer = checkpoints.map(start_writer).transpose()?;
+        if let (Some(writer), Some(cluster)) = (&checkpoint_writer, self.cluster) {
+            // A rank that fails waits while this one saves.
+            cluster.show_progress(writer.progress().shared());
+        }
         // Other ranks than the first write nothing, but validate their share.
         let validates = checkpoint_writer.is_some() || self.cluster.is_some();
         let validation_set = if validates { self.validation_set()? } else { None };
         let validator = match validation_set {
             Some(set) => Some(Validator::start(ValidationWorker {
                 set,
-                marker: checkpoint_writer.as_ref().and_then(CheckpointWriter::marker),
+                hearing: self.hearing()?,
+                results: checkpoint_writer.as_ref().map(CheckpointWriter::results),
                 cluster: self.cluster.cloned(),
                 waiting: Arc::new(AtomicBool::new(false)),
                 document: self.document.clone(),
@@ -101,8 +114,8 @@ impl ServiceInputs<'_> {
                 log: self.log.clone(),
                 recorder: recorder.clone(),
                 cancel: self.cancel.clone(),
-                best_so_far: BestSoFar::new(self.state.best, self.state.since_best),
                 progress: ProgressCounter::default(),
+                slowest: SlowestPart::default(),
             })?),
             None => None,
         };
@@ -110,6 +123,14 @@ impl ServiceInputs<'_> {
         let memory = MemoryWatch::start(self.accounting, queries, recorder, memory_watch::EVERY)?;
         let losses = LossReader::start(recorder.clone())?;
         Ok(Services { checkpoint_writer, validator, losses, memory })
+    }
+
+    /// None without a judge, and on ranks that do not speak.
+    fn hearing(&self) -> Result<Option<Hearing>, TrainError> {
+        let speaks = self.cluster.is_none_or(Cluster::is_first);
+        let Some(judge) = self.settings.judge.as_ref().filter(|_| speaks) else { return Ok(None) };
+        let sentences = judged_sentences(self.corpus, self.split, self.document, self.speakers);
+        Ok(Some(Hearing::new(Judge::parse(judge)?, sentences)))
     }
 
     /// None for a run that never validates, or has nothing to validate on.
@@ -127,14 +148,11 @@ impl Services {
     pub(crate) fn save(
         &self,
         snapshot: Snapshot,
-        validated: bool,
-    ) -> Result<CheckpointSaved, TrainError> {
-        let pin = if validated { Pin::UntilValidated } else { Pin::No };
-        let Some(writer) = &self.checkpoint_writer else { return Ok(CheckpointSaved::No) };
-        Ok(match writer.save(snapshot, "interval", pin)? {
-            Accepted::Yes => CheckpointSaved::Yes,
-            Accepted::Busy => CheckpointSaved::No,
-        })
+        why: &'static str,
+        pin: Pin,
+    ) -> Result<Accepted, TrainError> {
+        let Some(writer) = &self.checkpoint_writer else { return Ok(Accepted::Busy) };
+        writer.save(snapshot, why, pin)
     }
 
     pub(crate) fn validate(&self, request: ValidationRequest) {
@@ -157,7 +175,7 @@ impl Services {
 
     /// Validations since the best one.
     pub(crate) fn since_best(&self) -> u32 {
-        self.validator.as_ref().map_or(0, |validator| validator.best_so_far.since_best())
+        self.checkpoint_writer.as_ref().map_or(0, |writer| writer.standing().since_best)
     }
 
     /// Saves and validates the last step, and waits for every service. The checkpoint comes first: the
@@ -172,16 +190,15 @@ impl Services {
         {
             checkpoint_writer.save_last(snapshot, last.why, pin);
         }
-        let best_so_far = validator.as_ref().map(|validator| validator.best_so_far.clone());
         if let (Some(validator), Some(request)) = (&mut validator, last.validation) {
             validator.request_last(request);
         }
-        // The validator marks through the writer: it ends first.
+        // Its results go to the writer: it ends first. The writer does not wait for one that is stuck.
         let validated = validator.map_or(Ok(()), Validator::finish);
         let written = checkpoint_writer.map(CheckpointWriter::finish).unwrap_or_default();
         let losses = losses.finish();
         let memory = memory.finish();
-        let best = best_so_far.and_then(|best| best.best());
+        let best = written.standing.best;
         ServicesEnded { written, memory, best, failure: validated.and(losses).err() }
     }
 }

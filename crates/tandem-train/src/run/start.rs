@@ -17,7 +17,7 @@ use crate::run::step::TrainState;
 use crate::train_settings::TrainSettings;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use tandem_data::audio::mel::MelKernel;
+use tandem_audio::mel::MelKernel;
 use tandem_data::batch::{HostBatch, Position};
 use tandem_data::corpus::Split;
 use tandem_device::placement::OpenDevices;

@@ -9,6 +9,7 @@ use crate::feed::{FeedSettings, Rows};
 use crate::prepare::Prepared;
 use crate::run::fine_tune::TakenOver;
 use crate::train_settings::TrainSettings;
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,6 +26,8 @@ use tandem_model::weights::{Weight, WeightsError, weights_of, with_named};
 use tandem_model::{Device, Module, Tensor, TensorData};
 
 pub(crate) const MOMENTS: &str = "moments";
+/// Among the moments: the scale of the losses.
+const LOSS_SCALE: &str = "loss_scale";
 const ALIGNER_SNAPSHOTS: &str = "aligner_snapshots";
 pub(crate) const STATE: &str = "state";
 /// The document with all settings of the run.
@@ -39,13 +42,6 @@ pub struct RunState {
     /// The number of the next batch, counted over the whole run.
     pub next_batch: u64,
     pub corpus: CorpusFacts,
-    /// The lowest acoustic validation loss so far.
-    pub best: Option<f64>,
-    /// Validations since the best one.
-    pub since_best: u32,
-    /// The fingerprint of a second corpus to validate on, if there is one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub validation: Option<String>,
     /// The settings of the run that wrote the checkpoint.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settings: Option<TrainSettings>,
@@ -55,6 +51,13 @@ pub struct RunState {
     /// The ranks that trained together.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub ranks: usize,
+    // In files of earlier versions. `best.json` alone says which checkpoint is the best, and on which rows.
+    #[serde(default, skip_serializing)]
+    pub(crate) best: IgnoredAny,
+    #[serde(default, skip_serializing)]
+    pub(crate) since_best: IgnoredAny,
+    #[serde(default, skip_serializing)]
+    pub(crate) validation: IgnoredAny,
 }
 
 fn one() -> usize {
@@ -77,13 +80,13 @@ impl RunState {
             position,
             next_batch: 0,
             corpus: corpus_facts(prepared, feed),
-            best: None,
-            since_best: 0,
-            validation: None,
             // Where a run is stored does not belong to its state.
             settings: Some(TrainSettings { checkpoint_dir: None, ..settings.clone() }),
             taken_over: None,
-            ranks: feed.share.ranks,
+            ranks: feed.shard.ranks,
+            best: IgnoredAny,
+            since_best: IgnoredAny,
+            validation: IgnoredAny,
         }
     }
 }
@@ -173,7 +176,12 @@ pub(crate) fn add_weights(
     contents.tensors.insert(names.weights.into(), tensor_set(weights)?);
     contents.tensors.insert(names.ema.into(), tensor_set(&optimizer.ema)?);
     let moments = prefixed("mean", &optimizer.mean).chain(prefixed("square", &optimizer.square));
-    let moments: Vec<Weight> = moments.collect();
+    let loss_scale = optimizer.loss_scale.iter().map(|values| Weight {
+        name: LOSS_SCALE.into(),
+        shape: vec![2],
+        values: values.clone(),
+    });
+    let moments: Vec<Weight> = moments.chain(loss_scale).collect();
     contents.tensors.insert(names.moments.into(), tensor_set(&moments)?);
     Ok(())
 }
@@ -264,10 +272,16 @@ pub(crate) fn read_optimizer<M: Module>(
         };
         weights.iter().map(one).collect()
     };
+    // Only runs with half floats have one.
+    let loss_scale = match host_values(&moments, LOSS_SCALE) {
+        Some(_) => Some(tensor_of(&moments, LOSS_SCALE, &[2], device)?),
+        None => None,
+    };
     Ok(OptimizerState {
         mean: read(&moments, "mean.")?,
         square: read(&moments, "square.")?,
         ema: read(&ema, "")?,
+        loss_scale,
     })
 }
 
@@ -326,4 +340,11 @@ pub fn corpus_facts(prepared: &Prepared, feed: &FeedSettings) -> CorpusFacts {
         fingerprint: hash.finalize().to_hex().as_str()[..32].to_string(),
         batches: blake3::hash(&batches).to_hex().as_str()[..32].to_string(),
     }
+}
+
+/// The rows that validation measures, for comparison: losses on other rows cannot be compared with theirs.
+pub fn validation_rows(validation: Option<&Prepared>, feed: &FeedSettings) -> String {
+    let feed = FeedSettings { split: None, ..feed.clone() };
+    let own = || "held-out rows of the corpus".to_string();
+    validation.map_or_else(own, |corpus| corpus_facts(corpus, &feed).fingerprint)
 }

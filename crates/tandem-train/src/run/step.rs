@@ -10,6 +10,7 @@ use tandem_model::micro_batches::batch_gradients;
 use tandem_model::network::voice::Voice;
 use tandem_model::optimizer::{Optimizer, StepSettings};
 use tandem_model::train_batch::DeviceBatch;
+use tandem_model::weights::rounded_copy;
 use tandem_model::{Module, Tensor};
 
 /// Weights, optimizer and completed steps. A clone shares its tensors until one of both changes.
@@ -17,30 +18,37 @@ use tandem_model::{Module, Tensor};
 pub struct TrainState {
     /// The weights, with gradients.
     pub voice: Voice,
+    /// The weights rounded to 16 bits, which gradients are computed with; none in 32 bits.
+    rounded: Option<Voice>,
     pub optimizer: Optimizer,
     /// Completed steps, those without a batch included.
     pub step: u64,
     settings: OptimizerSettings,
     ema_decay: f64,
     total_steps: u64,
-    loss_scale: f32,
     /// Gradients and losses of the step under way.
     gradients: GradientSum,
+    /// The weights are being changed. Still set after a panic: some of them are those of the next step then, or gone.
+    half_changed: bool,
 }
 
 /// What a step gave: means over its utterances, still on the device.
 pub struct StepMetrics {
-    /// Mean frames of symbols against frames.
-    pub prior: Tensor<1>,
-    /// Frames per symbol.
-    pub duration: Tensor<1>,
-    /// Velocities of the flow.
-    pub flow: Tensor<1>,
-    /// Norm of the mean gradient; non-finite where the step changed nothing.
-    pub gradient_norm: Tensor<1>,
+    /// All values, in the order of the names.
+    pub values: Tensor<1>,
+    pub names: &'static [&'static str],
     /// The learning rate.
     pub rate: f64,
     pub utterances: usize,
+}
+
+impl StepMetrics {
+    /// The sum of the losses; mean frames of symbols against frames, frames per symbol, velocities of the flow; the norm of
+    /// the mean gradient, non-finite where the step changed nothing.
+    pub const NAMES: &'static [&'static str] = &["total", "prior", "duration", "flow", "gradient"];
+    /// The same with the factor of the losses of this step: half floats only.
+    const SCALED: &'static [&'static str] =
+        &["total", "prior", "duration", "flow", "loss_scale", "gradient"];
 }
 
 impl TrainState {
@@ -52,21 +60,39 @@ impl TrainState {
         settings: &TrainSettings,
         total_steps: u64,
     ) -> TrainState {
+        let compute = settings.precision.compute();
+        let rounded = compute.reduced_dtype().map(|dtype| rounded_copy(&voice, dtype));
+        let optimizer = match compute.scales_losses() {
+            true => optimizer.scaling_losses(&voice.devices()[0].clone().inner()),
+            false => optimizer.without_loss_scale(),
+        };
         TrainState {
             voice,
+            rounded,
             optimizer,
             step,
             settings: settings.optimizer.clone(),
             ema_decay: settings.ema_decay,
             total_steps,
-            loss_scale: settings.precision.compute().loss_scale(),
             gradients: GradientSum::default(),
+            half_changed: false,
         }
+    }
+
+    /// Whether weights and optimizer are those of a complete step. A checkpoint of anything else would be worthless.
+    pub fn is_complete(&self) -> bool {
+        !self.half_changed
     }
 
     /// Adds the gradients of a batch to those of this step.
     pub fn accumulate_gradients(&mut self, batch: &DeviceBatch) {
-        self.gradients.merge(batch_gradients(&self.voice, batch, self.loss_scale));
+        self.gradients.merge(self.gradients_of(batch));
+    }
+
+    /// The gradients of a batch alone.
+    pub fn gradients_of(&self, batch: &DeviceBatch) -> GradientSum {
+        let voice = self.rounded.as_ref().unwrap_or(&self.voice);
+        batch_gradients(voice, batch, self.optimizer.loss_scale())
     }
 
     /// Completes step number `step` (counted from 1): changes the weights by the accumulated gradients.
@@ -79,22 +105,27 @@ impl TrainState {
         // The rate of a step is that of the steps before it.
         let rate = learning_rate(&self.settings, step - 1, self.total_steps);
         let mut gradients = std::mem::take(&mut self.gradients);
+        // Where another process is lost, this step did not happen.
         reducer.reduce(&mut gradients)?;
-        // After the reducer: where another process is lost, this step did not happen.
-        self.step = step;
-        let Some(losses) = gradients.losses.take() else { return Ok(None) };
+        let Some(losses) = gradients.losses.take() else {
+            self.step = step;
+            return Ok(None);
+        };
         let utterances = gradients.utterances;
         let share = 1.0 / utterances.max(1) as f32;
-        let settings = self.step_settings(rate);
-        let moved = self.optimizer.step_in(&mut self.voice, gradients, &settings);
-        Ok(Some(StepMetrics {
-            prior: losses.prior * share,
-            duration: losses.duration * share,
-            flow: losses.flow * share,
-            gradient_norm: moved.gradient_norm,
-            rate,
-            utterances,
-        }))
+        let settings = self.step_settings(step, rate);
+        self.half_changed = true;
+        let loss_scale = self.optimizer.loss_scale().map(|scale| scale.factor());
+        let rounded = self.rounded.as_mut();
+        let moved = self.optimizer.step_both(&mut self.voice, rounded, gradients, &settings);
+        (self.step, self.half_changed) = (step, false);
+        let [prior, duration, flow] =
+            [losses.prior, losses.duration, losses.flow].map(|loss| loss * share);
+        let total = prior.clone() + duration.clone() + flow.clone();
+        let names = if loss_scale.is_some() { StepMetrics::SCALED } else { StepMetrics::NAMES };
+        let values = [total, prior, duration, flow].into_iter().chain(loss_scale);
+        let values = Tensor::cat(values.chain([moved.gradient_norm]).collect(), 0);
+        Ok(Some(StepMetrics { values, names, rate, utterances }))
     }
 
     /// The voice for inference: the EMA of the weights where one is computed.
@@ -102,10 +133,10 @@ impl TrainState {
         if self.ema_decay > 0.0 { self.optimizer.averaged(&self.voice) } else { self.voice.valid() }
     }
 
-    fn step_settings(&self, rate: f64) -> StepSettings {
+    fn step_settings(&self, step: u64, rate: f64) -> StepSettings {
         let s = &self.settings;
         // A new EMA follows quickly, or it would consist of the first weights for long.
-        let young = self.step as f64 / (9.0 + self.step as f64);
+        let young = step as f64 / (9.0 + step as f64);
         StepSettings {
             rate,
             weight_decay: s.weight_decay,
@@ -114,8 +145,7 @@ impl TrainState {
             epsilon: s.epsilon,
             clip: s.clip,
             ema: self.ema_decay.min(young),
-            step: self.step,
-            loss_scale: f64::from(self.loss_scale),
+            step,
         }
     }
 }

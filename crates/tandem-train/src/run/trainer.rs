@@ -15,20 +15,20 @@ use crate::log::{LogMessage, LogSender};
 use crate::prepare::Prepared;
 use crate::run::all_reduce::lost_rank;
 use crate::run::background::{on_training_pool, priority_on};
+use crate::run::checkpoint_writer::{Accepted, Pin};
 use crate::run::current_step::CurrentStep;
 use crate::run::job::{Ending, Job, Outcome, RunStart};
 use crate::run::memory_accounting::MemoryAccounting;
 use crate::run::plan::{
-    compare_validation, distinct_shapes, planned_shapes, total_steps, try_largest_batch,
-    warm_up_shapes,
+    distinct_shapes, planned_shapes, total_steps, try_largest_batch, warm_up_shapes,
 };
 use crate::run::ranks::{Contribution, Decision, Ranks, Vote};
-use crate::run::schedule::StepSchedule;
+use crate::run::schedule::{AfterStep, StepSchedule};
 use crate::run::services::{LastStep, ServiceInputs, Services};
 use crate::run::shapes::ShapeLog;
-use crate::run::state::{RunState, Snapshot};
+use crate::run::state::{RunState, Snapshot, validation_rows};
 use crate::run::step::{StepMetrics, TrainState};
-use crate::run::validator::{CheckpointSaved, Samples, ValidationRequest};
+use crate::run::validator::{Samples, ValidationRequest};
 use crate::run::warm_up::WarmedUp;
 use crate::train_settings::TrainSettings;
 use std::sync::Arc;
@@ -40,6 +40,7 @@ use tandem_device::cpu_use::CpuUse;
 use tandem_device::memory::{Charge, Phase};
 use tandem_device::placement::OpenDevices;
 use tandem_model::Module;
+use tandem_model::between_threads::flush;
 use tandem_model::gradients::{GradientReducer, LocalGradients};
 use tandem_model::trained_voice::VoiceDocument;
 use tandem_model::weights::weights_of;
@@ -150,23 +151,24 @@ struct SavedParts {
 
 impl Trainer {
     fn new(job: Job, start: RunStart, shapes: &[BatchShape]) -> Result<Trainer, TrainError> {
-        let RunStart { train_state, snapshots, mut state, document, speakers } = start;
+        let RunStart { train_state, snapshots, state, document, speakers } = start;
         let Job { prepared, validation, feed, settings, config, devices, cluster, .. } = job;
         let (recorder, log, cancel) = (job.recorder, job.log, job.cancel);
-        compare_validation(&mut state, validation.as_deref(), &feed, &recorder);
+        let rows = validation_rows(validation.as_deref(), &feed);
         let accounting = MemoryAccounting::new(job.limits, &devices);
         let weights = accounting.weights(&train_state.voice);
         snapshots.account(&accounting);
         let last_step = total_steps(&prepared, &feed, &settings)?;
         let schedule = StepSchedule::new(&settings, train_state.step, state.position, last_step)
-            .for_ranks(feed.share.ranks);
+            .for_ranks(feed.shard.ranks);
         let services = ServiceInputs {
             corpus: validation.as_ref().unwrap_or(&prepared),
             split: if validation.is_some() { None } else { Some(Split::Eval) },
             feed: &feed,
             settings: &settings,
             devices: &devices,
-            state: &state,
+            step: train_state.step,
+            rows: &rows,
             document: &document,
             speakers: &speakers,
             accounting: &accounting,
@@ -224,7 +226,7 @@ impl Trainer {
             document: &self.saved.document,
             snapshots: &self.snapshots,
             flat_start: self.settings.alignment.flat_start,
-            batches_per_step: (self.settings.grad_accum * self.feed.share.ranks) as u64,
+            batches_per_step: (self.settings.grad_accum * self.feed.shard.ranks) as u64,
             seed: self.settings.seed,
             recorder: &self.recorder,
             cancel: &self.cancel,
@@ -247,7 +249,7 @@ impl Trainer {
         self.last_step_at = Instant::now();
         self.last_cpu_use = CpuUse::now();
         loop {
-            if self.settings.max_steps.is_some_and(|most| self.train_state.step >= most) {
+            if self.after() == AfterStep::Done {
                 return Ending::Done;
             }
             if self.cancel.is_cancelled() {
@@ -271,6 +273,11 @@ impl Trainer {
                 Err(error) => return Ending::Failed(error),
             }
         }
+    }
+
+    fn after(&self) -> AfterStep {
+        let since_best = self.services.since_best();
+        AfterStep::of(&self.settings, self.train_state.step, since_best)
     }
 
     /// The next batch of the plan. One of another rank is like a skipped one: it only counts.
@@ -331,10 +338,11 @@ impl Trainer {
         };
         if let Some(batch) = &batch {
             let state = &mut self.train_state;
-            guarded("training", || state.accumulate_gradients(&batch.batch))?;
+            guarded("training", || state.accumulate_gradients(&batch.batch.tensors()))?;
             self.current.add_batch(batch);
         }
-        if let Some(step) = self.schedule.pass(ticket)
+        let completed = self.schedule.pass(ticket);
+        if let Some(step) = completed
             && let Some(ending) = self.complete_step(step, ticket)?
         {
             return Ok(Some(ending));
@@ -349,8 +357,8 @@ impl Trainer {
         if steps >= self.settings.nan_limit {
             return Err(TrainError::NonFinite { steps, step: self.train_state.step });
         }
-        let patience = self.settings.patience.unwrap_or(u32::MAX);
-        if self.services.since_best() < patience {
+        // Between two steps only: what was computed of one is not thrown away.
+        if completed.is_none() || self.after() != AfterStep::NoProgress {
             return Ok(None);
         }
         Ok(Some(self.end_together(Ending::NoProgress, Vote::NoProgress)))
@@ -387,7 +395,13 @@ impl Trainer {
             Some(ranks) => ranks,
             None => &mut alone,
         };
-        let metrics = guarded("changing the weights", || state.optimizer_step(step, reducer))?;
+        let device = &self.devices.model;
+        let metrics = guarded("changing the weights", || {
+            let metrics = state.optimizer_step(step, reducer);
+            // Others read losses and weights: from here on they find them without running anything of the next step.
+            flush(device);
+            metrics
+        })?;
         let metrics = metrics.map_err(lost_rank)?;
         let took = std::mem::replace(&mut self.last_step_at, Instant::now()).elapsed();
         if let Some(interval) = self.ranks.as_mut().and_then(|ranks| ranks.after_step(step, took)) {
@@ -407,14 +421,7 @@ impl Trainer {
 
     fn report(&mut self, ticket: Ticket, metrics: StepMetrics, took: Duration) {
         let step = self.train_state.step;
-        let total = metrics.prior.clone() + metrics.duration.clone() + metrics.flow.clone();
-        let losses = vec![
-            ("total", total),
-            ("prior", metrics.prior),
-            ("duration", metrics.duration),
-            ("flow", metrics.flow),
-        ];
-        let mut losses = self.services.losses.promise(step, losses, metrics.gradient_norm);
+        let mut losses = self.services.losses.promise(step, metrics.names, metrics.values);
         let mut known = |name: &'static str, value: f64| {
             losses.push(Loss { name: name.into(), value: Pending::known(value as f32) });
         };
@@ -469,35 +476,37 @@ impl Trainer {
         if !due.checkpoint && !validation {
             return Ok(());
         }
-        let saved = self.services.save(self.snapshot(), validation)?;
-        if saved == CheckpointSaved::Yes {
+        let pin = if validation { Pin::UntilValidated } else { Pin::No };
+        let can_validate = validation && self.ranks.as_ref().is_none_or(Ranks::can_validate);
+        let samples = if due.samples { Samples::Yes } else { Samples::No };
+        let (snapshot, request) = guarded("copying the weights", || {
+            let request = can_validate.then(|| self.validation(samples));
+            let snapshot = self.snapshot();
+            flush(&self.devices.model);
+            (snapshot, request)
+        })?;
+        if self.services.save(snapshot, due.as_reason(), pin)? == Accepted::Yes {
             self.saved.step = Some(step);
         }
-        if validation && self.ranks.as_ref().is_none_or(Ranks::can_validate) {
-            let samples = if due.samples { Samples::Yes } else { Samples::No };
-            self.services.validate(self.validation(samples, saved));
-        } else if validation {
-            self.services.skip_validation(step);
+        match request {
+            Some(request) => self.services.validate(request),
+            None if validation => self.services.skip_validation(step),
+            None => {}
         }
         Ok(())
     }
 
-    fn validation(&self, samples: Samples, saved: CheckpointSaved) -> ValidationRequest {
+    fn validation(&self, samples: Samples) -> ValidationRequest {
         let (step, voice) = (self.train_state.step, self.train_state.inference_voice());
         let memory = self.accounting.validation(&voice);
-        ValidationRequest { step, voice, samples, saved, memory }
+        ValidationRequest { step, voice, samples, memory }
     }
 
     fn snapshot(&self) -> Snapshot {
         let SavedParts { state, document, speakers, config, .. } = &self.saved;
-        let mut state = state.clone();
-        if let Some(validator) = &self.services.validator {
-            state.best = validator.best_so_far.best();
-            state.since_best = validator.best_so_far.since_best();
-        }
         Snapshot {
             step: self.train_state.step,
-            state,
+            state: state.clone(),
             document: document.clone(),
             speakers: speakers.clone(),
             config: config.clone(),
@@ -514,12 +523,16 @@ impl Trainer {
             self.recorder.send(interval);
         }
         let is_saved = step == 0 || self.saved.step == Some(step);
+        let is_complete = self.train_state.is_complete();
+        if !is_complete {
+            self.recorder.send(unfinished_step(step + 1));
+        }
         // Nothing is due after the last step itself, so a run that is done was not validated there.
         let validate = matches!(ending, Ending::Done) && self.steps_done > 0;
         let last = LastStep {
             why: ending.as_reason(),
-            checkpoint: (!is_saved).then(|| self.snapshot()),
-            validation: validate.then(|| self.validation(Samples::Yes, CheckpointSaved::Yes)),
+            checkpoint: (is_complete && !is_saved).then(|| self.snapshot()),
+            validation: validate.then(|| self.validation(Samples::Yes)),
         };
         let ended = self.services.finish(last);
         // A run that ended well but whose background work did not is a failure.
@@ -543,6 +556,15 @@ impl Trainer {
             best: ended.best,
         }
     }
+}
+
+/// Tells why the run ends without a checkpoint.
+pub(crate) fn unfinished_step(step: u64) -> Warning {
+    let text = format!(
+        "step {step} failed while it changed the weights: no checkpoint is made of them; `--resume` continues from the \
+         newest checkpoint"
+    );
+    Warning { code: "step_unfinished".into(), text }
 }
 
 /// The feed from the next step on.

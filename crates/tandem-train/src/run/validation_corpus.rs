@@ -8,8 +8,8 @@ use crate::feed::Rows;
 use crate::feed::languages::language_numbers;
 use crate::prepare::Prepared;
 use std::collections::{BTreeSet, HashSet};
-use tandem_data::cache::Fingerprint;
 use tandem_data::corpus::Split;
+use tandem_disk::Fingerprint;
 
 /// What the user should know about a validation corpus.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use crate::TrainError;
 use crate::feed::align::unaligned;
 use crate::feed::languages::language_numbers;
 use crate::feed::row_failures::RowFailures;
-use crate::feed::schedule::Share;
+use crate::feed::schedule::Shard;
 use crate::feed::skip_list::SkipList;
 use crate::feed::{FeedSettings, Rows, feed};
 use crate::prepare::Prepared;
@@ -63,11 +63,11 @@ impl ValidationSet {
         if Rows::of(prepared, split).cache_row.is_empty() {
             return Ok(None);
         }
-        let share = settings.share;
+        let shard = settings.shard;
         let settings = FeedSettings {
             split,
             // Sentences may come from any batch.
-            share: Share::ALL,
+            shard: Shard::ALL,
             start: Position::start(settings.batch.seed),
             first: 0,
             epochs: Some(1),
@@ -97,7 +97,7 @@ impl ValidationSet {
                 }
             }
             set.total += 1;
-            if share.has(number) {
+            if shard.has(number) {
                 set.batches.push(NumberedBatch { number, batch });
             }
         }
@@ -113,11 +113,20 @@ fn sentence(
 ) -> Sentence {
     let language = batch.languages[row];
     let tag = document.languages.get(language as usize).cloned().unwrap_or_default();
-    let known = document.speakers.iter().position(|speaker| speaker.language == tag);
-    let reference = known.map_or(Reference::default(), |number| Reference {
-        mel: speakers[number].clone(),
-        level: document.speakers[number].level,
-    });
+    let reference = reference_of(&tag, document, speakers);
     let symbols = &batch.symbol_ids[row * batch.symbols..][..batch.symbol_counts[row]];
     Sentence { name: tag, symbols: symbols.to_vec(), language, reference }
+}
+
+/// The first speaker of a language; none in particular where there is none.
+pub(crate) fn reference_of(
+    language: &str,
+    document: &VoiceDocument,
+    speakers: &[Vec<f32>],
+) -> Reference {
+    let known = document.speakers.iter().position(|speaker| speaker.language == language);
+    known.map_or(Reference::default(), |number| Reference {
+        mel: speakers[number].clone(),
+        level: document.speakers[number].level,
+    })
 }

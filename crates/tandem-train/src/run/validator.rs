@@ -1,43 +1,53 @@
 //! Validation and samples, on a thread of their own, from a copy of the weights.
 //!
 //! In: a voice after so many steps. Out: its losses on held-out rows, the health of its alignments, a
-//! few sentences as audio and pictures; the best checkpoint is marked. Runs on the data device while
+//! few sentences as audio and pictures; the checkpoint writer marks the best one. Runs on the data device while
 //! the model device trains. A request that arrives while the last one is still running is skipped
 //! with a warning. A stopped run ends its validation between two batches. Several ranks measure a share of the
 //! batches each ([`crate::run::shared_validation`]); rank 0 does everything else.
 
 use crate::TrainError;
 use crate::feed::align::{align_with_health, priors};
+use crate::judge::HearingErrors;
 use crate::log::picture::Alignment;
 use crate::log::{LogMessage, LogSender};
 use crate::run::background::BackgroundPool;
-use crate::run::checkpoint_writer::{BestMark, BestMarker};
+use crate::run::checkpoint_writer::{ValidationResult, ValidationResults};
+use crate::run::hearing::Hearing;
 use crate::run::join::{ProgressCounter, Stuck, join_within, send_within};
+use crate::run::judged_sentences::JudgedSentence;
 use crate::run::shared_validation::{Combined, OwnPart, combine};
 use crate::run::validation_set::{NumberedBatch, Sentence, ValidationSet};
+use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tandem_cluster::Cluster;
 use tandem_device::backend::guarded;
 use tandem_device::memory::Charge;
+use tandem_model::Device;
 use tandem_model::alignment::Aligner;
+use tandem_model::between_threads::copy_to;
 use tandem_model::metrics::alignment::Finding;
 use tandem_model::metrics::{AlignmentHealth, HealthLimits};
 use tandem_model::network::voice::Voice;
 use tandem_model::synthesis::mel::{MelSynthesizer, SamplingOptions};
 use tandem_model::trained_voice::VoiceDocument;
 use tandem_model::vocoder::{Vocoder, VocoderChoice};
-use tandem_model::{Device, Module};
 use tandem_pipeline::CancelToken;
 use tandem_telemetry::Recorder;
 use tandem_telemetry::event::{Loss, Validation, Warning};
 use tandem_telemetry::pending::Pending;
 
-/// The longest that the end of a run waits for a validation that makes no progress.
+/// The longest that the end of a run waits for a validation that makes no progress, before anything is known about its
+/// speed, or where it waits for other ranks.
 const SLOWEST_BATCH: Duration = Duration::from_secs(300);
+/// The same where batches take far less: this many times as long as the slowest one.
+const TIMES_THE_SLOWEST: u32 = 20;
+/// And at least so long: the first sentence may compile kernels.
+const LEAST_LIMIT: Duration = Duration::from_secs(60);
 
 /// A voice to validate.
 pub struct ValidationRequest {
@@ -45,7 +55,6 @@ pub struct ValidationRequest {
     pub step: u64,
     pub voice: Voice,
     pub samples: Samples,
-    pub saved: CheckpointSaved,
     /// Its memory in the accounting of the run.
     pub memory: Charge,
 }
@@ -57,28 +66,40 @@ pub enum Samples {
     Yes,
 }
 
-/// Whether a checkpoint of the step was accepted by the writer, which pinned it. Without one the step
-/// is measured, but it cannot become the best.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CheckpointSaved {
-    No,
-    Yes,
+/// The longest time that a batch or a sentence took. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub struct SlowestPart(Arc<AtomicU64>);
+
+impl SlowestPart {
+    fn add(&self, took: Duration) {
+        let millis = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+        self.0.fetch_max(millis.max(1), Ordering::Relaxed);
+    }
+
+    /// How long no progress may be seen before the validator counts as stuck.
+    fn limit(&self) -> Duration {
+        match self.0.load(Ordering::Relaxed) {
+            0 => SLOWEST_BATCH,
+            millis => Duration::from_millis(millis)
+                .saturating_mul(TIMES_THE_SLOWEST)
+                .clamp(LEAST_LIMIT, SLOWEST_BATCH),
+        }
+    }
 }
 
-/// The best validation so far, as the training thread sees it without waiting. Clones share it.
-#[derive(Clone, Debug)]
-pub struct BestSoFar {
-    since_best: Arc<AtomicU32>,
-    best: Arc<AtomicU64>,
+enum Request {
+    Validate(Box<ValidationRequest>),
+    End,
 }
 
 /// Owns the validation thread.
 pub struct Validator {
-    requests: Option<SyncSender<ValidationRequest>>,
-    thread: Option<JoinHandle<()>>,
-    pub best_so_far: BestSoFar,
-    marker: Option<BestMarker>,
+    requests: SyncSender<Request>,
+    thread: JoinHandle<()>,
+    results: Option<ValidationResults>,
     progress: ProgressCounter,
+    slowest: SlowestPart,
+    has_ranks: bool,
     recorder: Recorder,
     waiting: Arc<AtomicBool>,
     /// The last request found no room in the queue within the limit.
@@ -88,6 +109,8 @@ pub struct Validator {
 /// What the validation thread works with.
 pub struct ValidationWorker {
     pub set: ValidationSet,
+    /// A judge and what it listens to.
+    pub hearing: Option<Hearing>,
     pub document: Arc<VoiceDocument>,
     pub device: Device,
     /// For samples.
@@ -95,76 +118,51 @@ pub struct ValidationWorker {
     /// Its own threads, where the CPU trains.
     pub pool: BackgroundPool,
     pub log: LogSender,
-    /// Marks the best checkpoint.
-    pub marker: Option<BestMarker>,
+    /// Where the losses go; none on a rank that writes no checkpoints.
+    pub results: Option<ValidationResults>,
     pub recorder: Recorder,
     pub cancel: CancelToken,
-    pub best_so_far: BestSoFar,
     pub progress: ProgressCounter,
+    pub slowest: SlowestPart,
     /// The other ranks; none where this process trains alone.
     pub cluster: Option<Cluster>,
     /// Whether a request waits in the queue.
     pub waiting: Arc<AtomicBool>,
 }
 
-impl BestSoFar {
-    /// As a resumed run left it.
-    pub fn new(best: Option<f64>, since_best: u32) -> BestSoFar {
-        BestSoFar {
-            best: Arc::new(AtomicU64::new(best.unwrap_or(f64::INFINITY).to_bits())),
-            since_best: Arc::new(AtomicU32::new(since_best)),
-        }
-    }
-
-    /// The lowest acoustic loss so far.
-    pub fn best(&self) -> Option<f64> {
-        let best = f64::from_bits(self.best.load(Ordering::Relaxed));
-        best.is_finite().then_some(best)
-    }
-
-    /// Validations since then.
-    pub fn since_best(&self) -> u32 {
-        self.since_best.load(Ordering::Relaxed)
-    }
-
-    fn is_better(&self, loss: f64) -> bool {
-        loss < self.best().unwrap_or(f64::INFINITY)
-    }
-
-    fn set_best(&self, loss: f64) {
-        self.best.store(loss.to_bits(), Ordering::Relaxed);
-        self.since_best.store(0, Ordering::Relaxed);
-    }
-
-    fn count_worse(&self) {
-        self.since_best.fetch_add(1, Ordering::Relaxed);
-    }
-}
-
 impl Validator {
     pub fn start(worker: ValidationWorker) -> Result<Validator, TrainError> {
-        let (sender, requests) = sync_channel::<ValidationRequest>(1);
-        let (best_so_far, recorder) = (worker.best_so_far.clone(), worker.recorder.clone());
-        let (marker, progress) = (worker.marker.clone(), worker.progress.clone());
-        let waiting = worker.waiting.clone();
+        let (requests, received) = sync_channel(1);
+        let (results, recorder) = (worker.results.clone(), worker.recorder.clone());
+        let (progress, slowest) = (worker.progress.clone(), worker.slowest.clone());
+        let (waiting, has_ranks) = (worker.waiting.clone(), worker.cluster.is_some());
         let thread = std::thread::Builder::new()
             .name("tandem-validate".into())
-            .spawn(move || worker.run(&requests))
+            .spawn(move || worker.run(&received))
             .map_err(TrainError::Thread)?;
-        let (requests, thread, stuck) = (Some(sender), Some(thread), None);
-        Ok(Validator { requests, thread, best_so_far, marker, progress, recorder, waiting, stuck })
+        let stuck = None;
+        Ok(Validator {
+            requests,
+            thread,
+            results,
+            progress,
+            slowest,
+            has_ranks,
+            recorder,
+            waiting,
+            stuck,
+        })
     }
 
     /// Requests a validation. Never waits.
     pub fn request(&self, request: ValidationRequest) {
-        let Some(requests) = &self.requests else { return };
         let step = request.step;
         // Before the request is sent: the worker resets it when it takes the request.
         self.waiting.store(true, Ordering::Release);
-        match requests.try_send(request) {
+        match self.requests.try_send(Request::Validate(Box::new(request))) {
             Ok(()) => {}
             Err(TrySendError::Full(_)) => self.skip(step),
-            Err(TrySendError::Disconnected(_)) => self.unpin(step),
+            Err(TrySendError::Disconnected(_)) => self.not_validated(step),
         }
     }
 
@@ -181,23 +179,22 @@ impl Validator {
              `--validate-every` gives it time"
         );
         self.recorder.send(Warning { code: "validation_slow".into(), text });
-        self.unpin(step);
+        self.not_validated(step);
     }
 
     /// Requests the validation of the last step. Waits for its turn while the validator makes progress;
     /// `finish` reports one that does not.
     pub fn request_last(&mut self, request: ValidationRequest) {
-        let Some(requests) = &self.requests else { return };
-        self.stuck = send_within(requests, request, &self.progress, SLOWEST_BATCH).err();
+        self.send(Request::Validate(Box::new(request)));
     }
 
     /// Waits for the requested validations.
     pub fn finish(mut self) -> Result<(), TrainError> {
-        self.requests = None;
-        let Some(thread) = self.thread.take() else { return Ok(()) };
+        self.send(Request::End);
+        let limit = self.limit();
         let ended = match self.stuck.take() {
             Some(stuck) => Err(stuck),
-            None => join_within(thread, &self.progress, SLOWEST_BATCH),
+            None => join_within(self.thread, &self.progress, limit),
         };
         let why = match ended {
             Ok(()) => return Ok(()),
@@ -207,28 +204,37 @@ impl Validator {
         Err(TrainError::BackgroundThread { what: "the validator", why })
     }
 
-    fn unpin(&self, step: u64) {
-        if let Some(marker) = &self.marker {
-            marker.unpin(step);
+    fn send(&mut self, request: Request) {
+        if self.stuck.is_none() {
+            let limit = self.limit();
+            self.stuck = send_within(&self.requests, request, &self.progress, limit).err();
         }
+    }
+
+    /// Ranks wait for the slowest of them, of which nothing is known here.
+    fn limit(&self) -> Duration {
+        if self.has_ranks { SLOWEST_BATCH } else { self.slowest.limit() }
+    }
+
+    fn not_validated(&self, step: u64) {
+        self.results.iter().for_each(|results| results.not_validated(step));
     }
 }
 
 impl ValidationWorker {
-    fn run(&self, requests: &Receiver<ValidationRequest>) {
+    fn run(&self, requests: &Receiver<Request>) {
         // Rank 0 synthesizes the samples.
         let speaks = self.cluster.as_ref().is_none_or(Cluster::is_first);
         let mut vocoder = if speaks { self.open_vocoder() } else { None };
         for request in requests {
+            let Request::Validate(request) = request else { return };
             self.waiting.store(false, Ordering::Release);
             if let Err(why) = self.validate(&request, &mut vocoder) {
                 let text = format!("no validation at step {}: {why}", request.step);
                 self.recorder.send(Warning { code: "validation_failed".into(), text });
             }
-            // After a mark this changes nothing; after a failure or a stop it frees the checkpoint.
-            if let Some(marker) = &self.marker {
-                marker.unpin(request.step);
-            }
+            // After a result this changes nothing; after a failure or a stop it frees the checkpoint.
+            self.results.iter().for_each(|results| results.not_validated(request.step));
         }
     }
 
@@ -261,8 +267,12 @@ impl ValidationWorker {
             _ => return Ok(()),
         };
         let metrics = Metrics::of(&batches);
-        let best = self.enter(request, metrics.acoustic());
-        self.publish(request.step, &metrics, best, began);
+        let heard = self.heard(request.step, &voice, vocoder);
+        if heard.is_none() && self.hearing.is_some() && self.cancel.is_cancelled() {
+            // Without what it would have heard, this validation would count for another measure.
+            return Ok(());
+        }
+        self.publish(request.step, &metrics, heard, began);
         if request.samples == Samples::No {
             return Ok(());
         }
@@ -275,42 +285,16 @@ impl ValidationWorker {
         combine(self.cluster.as_ref(), step, self.set.total, own)
     }
 
-    /// Whether this is the best validation so far. It counts only when its checkpoint is marked:
-    /// what `best.json` does not name cannot be used later.
-    fn enter(&self, request: &ValidationRequest, loss: f64) -> bool {
-        if !self.best_so_far.is_better(loss) {
-            self.best_so_far.count_worse();
-            return false;
-        }
-        let mark = match (&self.marker, request.saved) {
-            (Some(marker), CheckpointSaved::Yes) => marker.mark_best(request.step, loss),
-            (Some(_), CheckpointSaved::No) => {
-                BestMark::NotSaved("the writer was busy with earlier checkpoints".into())
-            }
-            (None, _) => BestMark::Marked,
-        };
-        if let BestMark::NotSaved(why) = mark {
-            let text = format!(
-                "step {} has the lowest acoustic validation loss so far ({loss:.4}), but its checkpoint is \
-                 not on disk: {why}; the best checkpoint stays the one before",
-                request.step
-            );
-            self.recorder.send(Warning { code: "best_not_saved".into(), text });
-            return false;
-        }
-        self.best_so_far.set_best(loss);
-        true
-    }
-
     /// The voice on this device, and the metrics of this rank's batches; none when the run is stopped.
     fn measure(&self, request: &ValidationRequest) -> (Voice, Option<Vec<BatchMetrics>>) {
-        let voice = Module::fork(request.voice.clone(), &self.device);
+        let voice = copy_to(&request.voice, &self.device);
         let (mut aligner, limits) = (Aligner::default(), HealthLimits::default());
         let mut measured = Vec::with_capacity(self.set.batches.len());
         for NumberedBatch { number, batch } in &self.set.batches {
             if self.cancel.is_cancelled() {
                 return (voice, None);
             }
+            let began = Instant::now();
             let mut metrics = BatchMetrics { number: *number, ..BatchMetrics::default() };
             let mut batch = batch.clone();
             let priors = priors(&voice.encoder, &batch, &self.device);
@@ -323,13 +307,76 @@ impl ValidationWorker {
             metrics.duration = f64::from(losses.duration.into_scalar::<f32>());
             metrics.flow = f64::from(losses.flow.into_scalar::<f32>());
             measured.push(metrics);
+            self.slowest.add(began.elapsed());
             self.progress.advance();
         }
         (voice, Some(measured))
     }
 
-    fn publish(&self, step: u64, metrics: &Metrics, best: bool, began: Instant) {
-        let named = [
+    /// What the judge hears; none without one, and after one that failed.
+    fn heard(
+        &self,
+        step: u64,
+        voice: &Voice,
+        vocoder: &mut Option<Box<dyn Vocoder>>,
+    ) -> Option<HearingErrors> {
+        let hearing = self.hearing.as_ref().filter(|hearing| hearing.is_listening())?;
+        let speak = || {
+            self.pool.run(|| {
+                let spoken = |said: &JudgedSentence| self.speak(&said.sentence, voice, vocoder);
+                hearing.speak(&self.document, spoken)
+            })
+        };
+        let mut watch = || {
+            self.progress.advance();
+            match self.cancel.is_cancelled() {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            }
+        };
+        let spoken =
+            guarded("synthesizing for the judge", speak).map_err(|error| error.to_string());
+        match spoken.and_then(|spoken| spoken).and_then(|wavs| hearing.listen(&wavs, &mut watch)) {
+            Ok(heard) => Some(heard),
+            // A stopped run says nothing about its judge.
+            Err(_) if self.cancel.is_cancelled() => None,
+            Err(why) => {
+                let text = format!(
+                    "the judge did not hear the voice of step {step}: {why}; it is not asked again in this run, and the \
+                     best checkpoint is the one with the lowest acoustic loss"
+                );
+                self.recorder.send(Warning { code: "judge_failed".into(), text });
+                None
+            }
+        }
+    }
+
+    /// The samples of a sentence for the judge; none when the run is stopped, or there is no vocoder.
+    fn speak(
+        &self,
+        sentence: &Sentence,
+        voice: &Voice,
+        vocoder: &mut Option<Box<dyn Vocoder>>,
+    ) -> Option<Vec<f32>> {
+        if self.cancel.is_cancelled() {
+            return None;
+        }
+        self.progress.advance();
+        let began = Instant::now();
+        let document = &self.document;
+        let synthesizer = MelSynthesizer { voice, config: &document.config, device: &self.device };
+        let Sentence { symbols, language, reference, .. } = sentence;
+        let sampling = SamplingOptions::default();
+        let mut spoken = synthesizer.synthesize(symbols, *language, reference, None, &sampling);
+        document.restore(&mut spoken.mel, reference);
+        let samples = vocoder.as_mut()?.synthesize(&spoken.mel).ok();
+        self.slowest.add(began.elapsed());
+        samples
+    }
+
+    /// Passes the loss on. The event follows when it is known whether this is the best voice so far.
+    fn publish(&self, step: u64, metrics: &Metrics, heard: Option<HearingErrors>, began: Instant) {
+        let mut named = vec![
             ("total", metrics.acoustic() + metrics.duration),
             ("acoustic", metrics.acoustic()),
             ("prior", metrics.prior),
@@ -339,6 +386,9 @@ impl ValidationWorker {
             ("alignment_diagonality", metrics.diagonality),
             ("alignment_entropy", metrics.entropy),
         ];
+        if let Some(HearingErrors { words, characters }) = heard {
+            named.extend([("wer", words), ("cer", characters)]);
+        }
         let scalar = |(name, value): &(&'static str, f64)| Loss {
             name: format!("validation/{name}").into(),
             value: Pending::known(*value as f32),
@@ -346,7 +396,16 @@ impl ValidationWorker {
         let values = named.iter().map(scalar).collect();
         self.log.send(LogMessage::Scalars { step, values });
         let values = named.iter().map(|(name, value)| (name.to_string(), *value)).collect();
-        self.recorder.send(Validation { step, took: began.elapsed().into(), best, values });
+        let (recorder, took) = (self.recorder.clone(), began.elapsed().into());
+        let report = move |best| recorder.send(Validation { step, took, best, values });
+        match &self.results {
+            Some(results) => {
+                let (loss, report) = (metrics.acoustic(), Box::new(report));
+                let heard = heard.map(|heard| heard.characters);
+                results.validated(ValidationResult { step, loss, heard, report });
+            }
+            None => report(false),
+        }
         self.warn_of_health(metrics);
     }
 
@@ -370,6 +429,7 @@ impl ValidationWorker {
                 return;
             }
             self.progress.advance();
+            let began = Instant::now();
             let Sentence { name, symbols, language, reference } = sentence;
             let mut spoken = synthesizer.synthesize(
                 symbols,
@@ -388,6 +448,7 @@ impl ValidationWorker {
             let alignment = Alignment::Path(spoken.durations.clone());
             self.log.send(LogMessage::Alignment { step, name: name.clone(), alignment });
             self.log.send(LogMessage::Mel { step, name: name.clone(), frames: spoken.mel });
+            self.slowest.add(began.elapsed());
         }
     }
 }
@@ -501,20 +562,19 @@ mod tests {
     fn the_best_voice_is_the_one_whose_frames_are_best() {
         let early = Metrics { prior: 0.30, flow: 0.25, duration: 0.60, ..Metrics::default() };
         let late = Metrics { prior: 0.28, flow: 0.22, duration: 0.90, ..Metrics::default() };
-        let best = BestSoFar::new(None, 0);
-        best.set_best(early.acoustic());
-        assert!(best.is_better(late.acoustic()), "the durations got worse, the frames did not");
-        best.set_best(late.acoustic());
-        assert!(!best.is_better(early.acoustic()), "shorter durations do not outweigh blur");
+        assert!(late.acoustic() < early.acoustic(), "the durations got worse, the frames did not");
     }
 
     #[test]
-    fn patience_counts_validations_since_the_best_frames() {
-        let best = BestSoFar::new(Some(0.5), 0);
-        best.count_worse();
-        best.count_worse();
-        assert_eq!((best.since_best(), best.best()), (2, Some(0.5)));
-        best.set_best(0.4);
-        assert_eq!(best.since_best(), 0);
+    fn a_validator_with_fast_batches_is_given_up_soon() {
+        let slowest = SlowestPart::default();
+        assert_eq!(slowest.limit(), SLOWEST_BATCH, "nothing is known yet");
+        slowest.add(Duration::from_millis(200));
+        assert_eq!(slowest.limit(), LEAST_LIMIT);
+        slowest.add(Duration::from_secs(5));
+        slowest.add(Duration::from_secs(1));
+        assert_eq!(slowest.limit(), Duration::from_secs(100));
+        slowest.add(Duration::from_secs(60));
+        assert_eq!(slowest.limit(), SLOWEST_BATCH);
     }
 }

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use tandem_data::batch::BatchShape;
 use tandem_device::backend::{compiles_kernels, guarded, wait_for};
 use tandem_device::placement::OpenDevices;
-use tandem_model::Module;
+use tandem_model::between_threads::{copy_to, flush};
 use tandem_model::gradients::LocalGradients;
 use tandem_model::network::size::VoiceConfig;
 use tandem_model::train_batch::AlignedBatch;
@@ -107,12 +107,13 @@ impl WarmUpModel<'_> {
     fn step_on(&self, shape: BatchShape) {
         let batch = AlignedBatch::fullest(shape, self.config, self.reference_frames);
         let mut copy = self.train_state.clone();
-        let encoder = copy.voice.encoder.valid().fork(&self.devices.data);
+        let encoder = copy_to(&copy.voice.encoder, &self.devices.data);
         drop(priors(&encoder, &batch, &self.devices.data));
-        let batch = batch.to_device(&self.devices.data).to_device(&self.devices.model);
-        copy.accumulate_gradients(&batch);
+        copy.accumulate_gradients(&batch.to_device(&self.devices.model));
         let next = copy.step + 1;
         drop(copy.optimizer_step(next, &mut LocalGradients));
+        // As after every step of the run: the same operations are fused.
+        flush(&self.devices.model);
     }
 
     fn report(&self, shape: BatchShape, number: usize, of: usize, from: Instant) {

@@ -18,12 +18,13 @@ use tandem_device::backend::guarded;
 use tandem_device::placement::OpenDevices;
 use tandem_model::vocoder::VocoderError;
 use tandem_model::vocoder::neural::segment::{
-    DeviceSegments, SEGMENT_FRAMES, SegmentBatch, SegmentCutter,
+    SEGMENT_FRAMES, SegmentBatch, SegmentCutter, UploadedSegments,
 };
 use tandem_model::vocoder::neural::trained::VocoderDocument;
 use tandem_pipeline::watchdog::{OnFrozen, Watch};
 use tandem_pipeline::{
-    Budget, CancelToken, Crew, Feed, Hold, Outlet, Payload, Pool, Route, Setup, Stage, Trouble,
+    Budget, CancelToken, Crew, Emitter, Feed, Payload, Pool, QueueLimits, Route, Setup, Stage,
+    StageError,
 };
 use tandem_telemetry::Recorder;
 use tandem_units::{Bytes, Epoch, Seed, Ticket};
@@ -44,7 +45,7 @@ pub struct HostSegments {
 /// Segments on the model's device.
 pub struct TransferredSegments {
     pub ticket: Ticket,
-    pub batch: DeviceSegments,
+    pub batch: UploadedSegments,
     /// Mel frames of all segments.
     pub frames: u64,
     size: Bytes,
@@ -113,7 +114,7 @@ impl CutSegments {
         row: u32,
         on_file: &mut dyn FnMut(&Path),
         batch: &mut SegmentBatch,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), StageError> {
         let Some(clip) = self.load.clip_of(ticket, row, on_file) else { return Ok(()) };
         let samples = samples_of(clip);
         let seed = self.seed.for_ticket(ticket).derive(u64::from(row));
@@ -123,13 +124,13 @@ impl CutSegments {
         let start = (seed.0 % (places * self.hop) as u64) as usize;
         let predicted = match &self.predicted {
             Some(predicted) if seed.derive(1).0.is_multiple_of(2) => {
-                predicted.frames(row, start / self.hop, SEGMENT_FRAMES).map_err(Trouble::stop)?
+                predicted.frames(row, start / self.hop, SEGMENT_FRAMES).map_err(StageError::stop)?
             }
             _ => None,
         };
         // Predicted frames are those of whole hops.
         let start = if predicted.is_some() { start - start % self.hop } else { start };
-        self.cutter.cut(&samples, start, predicted, batch).map_err(Trouble::stop)
+        self.cutter.cut(&samples, start, predicted, batch).map_err(StageError::stop)
     }
 }
 
@@ -152,8 +153,8 @@ impl Stage for CutSegments {
     fn step(
         &mut self,
         planned: Planned,
-        out: &mut dyn Outlet<HostSegments>,
-    ) -> Result<(), Trouble> {
+        out: &mut dyn Emitter<HostSegments>,
+    ) -> Result<(), StageError> {
         let Planned { ticket, position, rows, .. } = planned;
         let mut batch = SegmentBatch::default();
         for row in rows {
@@ -162,7 +163,7 @@ impl Stage for CutSegments {
             self.cut(ticket, row, on_file, &mut batch)?;
         }
         if batch.segments == 0 {
-            return Err(Trouble::skip("none of its rows could be loaded"));
+            return Err(StageError::skip("none of its rows could be loaded"));
         }
         out.push(HostSegments { ticket, position, batch })
     }
@@ -182,17 +183,12 @@ impl Stage for TransferSegments {
     fn step(
         &mut self,
         segments: HostSegments,
-        out: &mut dyn Outlet<TransferredSegments>,
-    ) -> Result<(), Trouble> {
+        out: &mut dyn Emitter<TransferredSegments>,
+    ) -> Result<(), StageError> {
         let HostSegments { ticket, batch, .. } = segments;
         let (size, frames) = (batch.size(), batch.frames() as u64);
-        let OpenDevices { data, model } = &self.0;
-        let apart = self.0.are_apart();
-        let batch = guarded("copying segments to the model device", || {
-            let batch = batch.to_device(data);
-            if apart { batch.to_device(model) } else { batch }
-        });
-        let batch = batch.map_err(Trouble::stop)?;
+        let batch = guarded("copying segments to the model device", || batch.upload(&self.0.model));
+        let batch = batch.map_err(StageError::stop)?;
         out.push(TransferredSegments { ticket, batch, frames, size })
     }
 }
@@ -218,7 +214,7 @@ impl SegmentRoute<'_> {
         let tickets = Tickets::new(batches, feed.start, feed.epochs.map(Epoch));
         let tickets = tickets.numbered_from(feed.first);
         let budget = Budget::of(feed.memory);
-        let hold = |items| Hold::bytes(feed.memory).items(items).within(&budget);
+        let hold = |items| QueueLimits::bytes(feed.memory).items(items).within(&budget);
         let crew = Crew::of(feed.workers).up_to(feed.most_workers).flag("--num-workers");
         let cutter = {
             // Fails here if the settings are invalid; each worker then has its own.

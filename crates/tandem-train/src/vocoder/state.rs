@@ -49,17 +49,28 @@ pub struct VocoderTrainState {
     gradients: GradientSum,
     /// Sums over the batches of the step under way.
     losses: Option<VocoderLosses>,
+    /// The weights are being changed. Still set after a panic.
+    half_changed: bool,
 }
 
 /// What a step gave: means over its segments, still on the device.
 pub struct VocoderStep {
-    pub losses: VocoderLosses,
-    pub adversarial: Option<AdversarialLosses>,
-    /// Norm of the mean gradient; non-finite where the step changed nothing.
-    pub gradient_norm: Tensor<1>,
+    /// All values, in the order of [`VocoderStep::names`].
+    pub values: Tensor<1>,
+    is_adversarial: bool,
     /// The learning rate.
     pub rate: f64,
     pub segments: usize,
+}
+
+impl VocoderStep {
+    /// The losses; the norm of the mean gradient, non-finite where the step changed nothing.
+    pub fn names(&self) -> &'static [&'static str] {
+        const NAMES: [&str; 6] =
+            ["total", "convergence", "magnitude", "generator", "discriminator", "gradient"];
+        const PLAIN: [&str; 4] = ["total", "convergence", "magnitude", "gradient"];
+        if self.is_adversarial { &NAMES } else { &PLAIN }
+    }
 }
 
 impl VocoderTrainState {
@@ -85,24 +96,38 @@ impl VocoderTrainState {
     pub fn optimizer_step(&mut self, step: u64) -> Option<VocoderStep> {
         // The rate of a step is that of the steps before it.
         let rate = learning_rate(&self.settings, step - 1, self.total_steps);
-        self.step = step;
         let gradients = std::mem::take(&mut self.gradients);
-        let sums = self.losses.take()?;
+        let Some(sums) = self.losses.take() else {
+            self.step = step;
+            return None;
+        };
         let segments = gradients.utterances;
-        let settings = self.step_settings(rate);
+        let settings = self.step_settings(step, rate);
+        self.half_changed = true;
         let moved = self.optimizer.step_in(&mut self.network, gradients, &settings);
         let share = 1.0 / segments.max(1) as f32;
         let losses = sums * share;
         let adversary = self.adversary.as_mut();
         let adversarial = adversary.and_then(|adversary| adversary.optimizer_step(&settings));
-        let gradient_norm = moved.gradient_norm;
-        Some(VocoderStep { losses, adversarial, gradient_norm, rate, segments })
+        (self.step, self.half_changed) = (step, false);
+        let mut values = vec![losses.total(), losses.convergence, losses.magnitude];
+        let is_adversarial = adversarial.is_some();
+        if let Some(AdversarialLosses { generator, discriminator }) = adversarial {
+            values.extend([generator, discriminator]);
+        }
+        values.push(moved.gradient_norm);
+        Some(VocoderStep { values: Tensor::cat(values, 0), is_adversarial, rate, segments })
     }
 
-    fn step_settings(&self, rate: f64) -> StepSettings {
+    /// Whether weights and optimizers are those of a complete step. A checkpoint of anything else would be worthless.
+    pub fn is_complete(&self) -> bool {
+        !self.half_changed
+    }
+
+    fn step_settings(&self, step: u64, rate: f64) -> StepSettings {
         let s = &self.settings;
         // A new moving average follows quickly, or it would consist of the first weights for long.
-        let young = self.step as f64 / (9.0 + self.step as f64);
+        let young = step as f64 / (9.0 + step as f64);
         StepSettings {
             rate,
             weight_decay: s.weight_decay,
@@ -111,8 +136,7 @@ impl VocoderTrainState {
             epsilon: s.epsilon,
             clip: s.clip,
             ema: self.ema_decay.min(young),
-            step: self.step,
-            loss_scale: 1.0,
+            step,
         }
     }
 
@@ -239,6 +263,7 @@ impl VocoderInputs<'_> {
             total_steps: total_steps(self.prepared, self.feed, self.settings)?,
             gradients: GradientSum::default(),
             losses: None,
+            half_changed: false,
         })
     }
 

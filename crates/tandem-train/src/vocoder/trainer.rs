@@ -9,16 +9,17 @@ use crate::feed::FeedSettings;
 use crate::log::{LogMessage, LogSender};
 use crate::prepare::Prepared;
 use crate::run::background::{on_training_pool, priority_on};
+use crate::run::best_so_far::ScoredBy;
 use crate::run::checkpoint_writer::{
-    Accepted, BestMark, CheckpointWriter, Pin, WrittenCheckpoints,
+    Accepted, CheckpointWriter, Pin, ValidationResult, WrittenCheckpoints,
 };
 use crate::run::job::Ending;
 use crate::run::loss_reader::LossReader;
 use crate::run::plan::total_steps;
-use crate::run::schedule::StepSchedule;
-use crate::run::state::RunState;
+use crate::run::schedule::{AfterStep, StepSchedule};
+use crate::run::state::{RunState, validation_rows};
+use crate::run::trainer::unfinished_step;
 use crate::train_settings::TrainSettings;
-use crate::vocoder::adversary::AdversarialLosses;
 use crate::vocoder::predicted_mel::PredictedMel;
 use crate::vocoder::segments::{SegmentRoute, TransferredSegments};
 use crate::vocoder::state::{VocoderSnapshot, VocoderStart, VocoderStep, VocoderTrainState};
@@ -27,7 +28,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tandem_device::backend::guarded;
 use tandem_device::placement::OpenDevices;
-use tandem_model::Tensor;
+use tandem_model::between_threads::flush;
 use tandem_model::checkpoint::Checkpoints;
 use tandem_model::vocoder::neural::trained::VocoderDocument;
 use tandem_pipeline::watchdog::OnFrozen;
@@ -120,7 +121,10 @@ impl VocoderTrainer {
         let step = train_state.step;
         let schedule = StepSchedule::new(&job.settings, step, state.position, last_step);
         let priority = priority_on(&job.devices);
-        let writer = CheckpointWriter::start(job.checkpoints, job.recorder.clone(), priority)?;
+        let rows = validation_rows(None, &job.feed);
+        let from = (step, ScoredBy::by_loss(&rows));
+        let writer =
+            CheckpointWriter::start(job.checkpoints, from, job.recorder.clone(), priority)?;
         let validation = VocoderValidation::build(&job.prepared, &job.feed, &document)?;
         if validation.is_none() {
             let text = "the corpus has no held-out rows: no validation, and no best checkpoint";
@@ -175,7 +179,7 @@ impl VocoderTrainer {
     fn train_loop(&mut self, batches: &mut Feed<TransferredSegments>) -> Ending {
         self.last_step_at = Instant::now();
         loop {
-            if self.settings.max_steps.is_some_and(|most| self.train_state.step >= most) {
+            if self.after() == AfterStep::Done {
                 return Ending::Done;
             }
             if self.cancel.is_cancelled() {
@@ -208,10 +212,11 @@ impl VocoderTrainer {
         };
         if let Some(batch) = &batch {
             let state = &mut self.train_state;
-            guarded("training", || state.accumulate_gradients(&batch.batch))?;
+            guarded("training", || state.accumulate_gradients(&batch.batch.tensors()))?;
             self.frames += batch.frames;
         }
-        if let Some(step) = self.schedule.pass(ticket) {
+        let completed = self.schedule.pass(ticket);
+        if let Some(step) = completed {
             self.complete_step(step, ticket, waited)?;
         }
         if let Some(error) = self.feed.row_failures.error() {
@@ -224,8 +229,13 @@ impl VocoderTrainer {
         if steps >= self.settings.nan_limit {
             return Err(TrainError::NonFinite { steps, step: self.train_state.step });
         }
-        let patience = self.settings.patience.unwrap_or(u32::MAX);
-        Ok((self.state.since_best >= patience).then_some(Ending::NoProgress))
+        let ends = completed.is_some() && self.after() == AfterStep::NoProgress;
+        Ok(ends.then_some(Ending::NoProgress))
+    }
+
+    fn after(&self) -> AfterStep {
+        let since_best = self.writer.standing().since_best;
+        AfterStep::of(&self.settings, self.train_state.step, since_best)
     }
 
     /// The epochs end in the middle of a step: its batches count.
@@ -246,7 +256,12 @@ impl VocoderTrainer {
         waited: Duration,
     ) -> Result<(), TrainError> {
         let state = &mut self.train_state;
-        let metrics = guarded("changing the weights", || state.optimizer_step(step))?;
+        let device = &self.devices.model;
+        let metrics = guarded("changing the weights", || {
+            let metrics = state.optimizer_step(step);
+            flush(device);
+            metrics
+        })?;
         let took = std::mem::replace(&mut self.last_step_at, Instant::now()).elapsed();
         self.steps_done += 1;
         self.state.position = self.schedule.resume_position();
@@ -261,7 +276,7 @@ impl VocoderTrainer {
             return Ok(());
         }
         let pin = if validate { Pin::UntilValidated } else { Pin::No };
-        let accepted = self.writer.save(self.snapshot(), "interval", pin)?;
+        let accepted = self.writer.save(self.snapshot(), due.as_reason(), pin)?;
         if accepted == Accepted::Yes {
             self.saved = Some(step);
         }
@@ -275,15 +290,7 @@ impl VocoderTrainer {
 
     fn report(&mut self, ticket: Ticket, metrics: VocoderStep, took: Duration, waited: Duration) {
         let step = self.train_state.step;
-        let mut losses: Vec<(&'static str, Tensor<1>)> = vec![
-            ("total", metrics.losses.total()),
-            ("convergence", metrics.losses.convergence),
-            ("magnitude", metrics.losses.magnitude),
-        ];
-        if let Some(AdversarialLosses { generator, discriminator }) = metrics.adversarial {
-            losses.extend([("generator", generator), ("discriminator", discriminator)]);
-        }
-        let mut losses = self.losses.promise(step, losses, metrics.gradient_norm);
+        let mut losses = self.losses.promise(step, metrics.names(), metrics.values);
         losses.push(Loss { name: "rate".into(), value: Pending::known(metrics.rate as f32) });
         let scalars = losses.iter().map(|loss| Loss {
             name: format!("train/{}", loss.name).into(),
@@ -302,7 +309,7 @@ impl VocoderTrainer {
         });
     }
 
-    /// Losses on held-out segments; the best checkpoint is marked.
+    /// Losses on held-out segments. The checkpoint writer marks the best one, and then the event follows.
     fn validate(&mut self, samples: bool) -> Result<(), TrainError> {
         let Some(validation) = &self.validation else { return Ok(()) };
         let (step, began) = (self.train_state.step, Instant::now());
@@ -311,14 +318,6 @@ impl VocoderTrainer {
             validation.measure(&network, &self.devices.model)
         })?;
         let loss = found.distance();
-        let is_better = loss < self.state.best.unwrap_or(f64::INFINITY);
-        if is_better {
-            (self.state.best, self.state.since_best) = (Some(loss), 0);
-            self.mark_best(step, loss);
-        } else {
-            self.state.since_best += 1;
-            self.writer.marker().iter().for_each(|marker| marker.unpin(step));
-        }
         let named =
             [("total", loss), ("convergence", found.convergence), ("magnitude", found.magnitude)];
         let scalar = |(name, value): &(&'static str, f64)| Loss {
@@ -327,8 +326,9 @@ impl VocoderTrainer {
         };
         self.log.send(LogMessage::Scalars { step, values: named.iter().map(scalar).collect() });
         let values = named.iter().map(|(name, value)| (name.to_string(), *value)).collect();
-        let took = began.elapsed().into();
-        self.recorder.send(Validation { step, took, best: is_better, values });
+        let (recorder, took) = (self.recorder.clone(), began.elapsed().into());
+        let report = Box::new(move |best| recorder.send(Validation { step, took, best, values }));
+        self.writer.results().validated(ValidationResult { step, loss, heard: None, report });
         if samples {
             for copy in validation.synthesize(&self.document, &network)? {
                 let Synthesized { name, samples, mel: frames } = copy;
@@ -338,17 +338,6 @@ impl VocoderTrainer {
             }
         }
         Ok(())
-    }
-
-    fn mark_best(&self, step: u64, loss: f64) {
-        let Some(marker) = self.writer.marker() else { return };
-        if let BestMark::NotSaved(why) = marker.mark_best(step, loss) {
-            let text = format!(
-                "step {step} has the lowest validation loss so far ({loss:.4}), but its checkpoint \
-                 is not on disk: {why}; the best checkpoint stays the one before"
-            );
-            self.recorder.send(Warning { code: "best_not_saved".into(), text });
-        }
     }
 
     fn snapshot(&self) -> VocoderSnapshot {
@@ -367,7 +356,11 @@ impl VocoderTrainer {
         // Nothing is due after the last step itself, so a run that is done was not validated there.
         let validate = matches!(ending, Ending::Done) && self.steps_done > 0;
         let pin = if validate { Pin::UntilValidated } else { Pin::No };
-        if !is_saved {
+        let is_complete = self.train_state.is_complete();
+        if !is_complete {
+            self.recorder.send(unfinished_step(step + 1));
+        }
+        if is_complete && !is_saved {
             self.writer.save_last(self.snapshot(), ending.as_reason(), pin);
         }
         if validate && let Err(error) = self.validate(true) {
@@ -379,6 +372,7 @@ impl VocoderTrainer {
         }
         let (outcome, why) = ending.as_event();
         self.recorder.send(Final { outcome, why, steps: step, flags: flags.clone() });
-        VocoderOutcome { ending, step, written, started, flags, best: self.state.best }
+        let best = written.standing.best;
+        VocoderOutcome { ending, step, written, started, flags, best }
     }
 }

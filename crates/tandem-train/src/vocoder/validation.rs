@@ -10,17 +10,18 @@ use crate::feed::{FeedSettings, Rows};
 use crate::prepare::Prepared;
 use crate::vocoder::segments::{CutSegments, samples_of};
 use std::sync::Arc;
-use tandem_data::audio::Sound;
-use tandem_data::audio::mel::MelExtractor;
+use tandem_audio::Sound;
+use tandem_audio::mel::MelExtractor;
 use tandem_data::batch::HostBatch;
 use tandem_data::corpus::Split;
+use tandem_model::Device;
+use tandem_model::between_threads::copy_to;
 use tandem_model::vocoder::Vocoder;
 use tandem_model::vocoder::neural::NeuralVocoder;
 use tandem_model::vocoder::neural::losses::{log_magnitudes, losses};
 use tandem_model::vocoder::neural::network::VocoderNetwork;
 use tandem_model::vocoder::neural::segment::SegmentBatch;
 use tandem_model::vocoder::neural::trained::VocoderDocument;
-use tandem_model::{Device, Module};
 use tandem_pipeline::Pool;
 use tandem_telemetry::Recorder;
 use tandem_units::{Epoch, Ticket};
@@ -107,7 +108,7 @@ impl VocoderValidation {
         document: &VocoderDocument,
         network: &VocoderNetwork,
     ) -> Result<Vec<Synthesized>, TrainError> {
-        let network = Module::fork(network.clone(), &Device::flex());
+        let network = copy_to(network, &Device::flex());
         let mut vocoder = NeuralVocoder::new(document.clone(), network)?;
         let samples = self.samples.iter().map(|sample| {
             let samples = vocoder.synthesize(&sample.mel)?;

@@ -64,6 +64,14 @@ impl TestCorpus {
         fs::write(path, tone(pitch, samples(pitch))).expect("written");
     }
 
+    /// Recordings of half a second or more: long enough for every text, and for the measurement of loudness.
+    pub fn with_long_recordings(self) -> TestCorpus {
+        for row in 0..self.lines.len() {
+            fs::write(self.clip(row), tone(row, 12_000 + row * 100)).expect("written");
+        }
+        self
+    }
+
     pub fn write_manifest(&self) {
         let text: String = self.lines.iter().map(|line| format!("{line}\n")).collect();
         fs::write(self.root().join("metadata.csv"), text).expect("written");

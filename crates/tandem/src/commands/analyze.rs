@@ -8,6 +8,7 @@ use crate::data_report::prepare_corpus;
 use crate::exit::ExitStatus;
 use crate::failure::{Context, Result, ensure};
 use crate::interrupt::cancel_on_signals;
+use crate::memory_check::fit_batches;
 use crate::page_args::PageArgs;
 use crate::printer::Printer;
 use alignments::AlignmentArgs;
@@ -91,6 +92,7 @@ pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     let cancel = cancel_on_signals()?;
     let (prepared, start) = time_starts(&settings, out, &cancel)
         .with_context(|| format!("cannot prepare `{}`", settings.corpus.display()))?;
+    let batch = fit_batches(batch.clone(), &prepared, FeedSettings::new(batch.batch), out)?;
     let mut feed = FeedSettings::new(batch.batch);
     feed.workers = settings.prepare.workers;
     feed.most_workers = feed.most_workers.max(feed.workers);

@@ -5,13 +5,14 @@ use crate::data_report::prepare_corpus;
 use crate::exit::ExitStatus;
 use crate::failure::{Context, Result};
 use crate::interrupt::cancel_on_signals;
+use crate::memory_check::fit_batches;
 use crate::printer::Printer;
 use serde::Serialize;
 use std::path::PathBuf;
 use tandem_data::batch::{BatchShape, Batches, EpochPlan};
 use tandem_data::corpus::Split;
-use tandem_train::Prepared;
 use tandem_train::feed::Rows;
+use tandem_train::{FeedSettings, Prepared};
 use tandem_units::Epoch;
 
 const EXAMPLES: &str = "\
@@ -64,12 +65,14 @@ struct Batch<'a> {
 
 pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     let settings = args.settings.resolve(&args.corpus, out)?;
-    let batch = args.batch.resolve(&settings, None)?.batch;
+    let batch = args.batch.resolve(&settings, None)?;
     let cancel = cancel_on_signals()?;
     let CorpusSettings { corpus, data, prepare, .. } = &settings;
     let prepared = prepare_corpus(corpus, data, prepare, &cancel, out)
         .with_context(|| format!("cannot prepare `{}`", corpus.display()))?;
     let split = if args.eval { Split::Eval } else { Split::Train };
+    let feed = FeedSettings { split: Some(split), ..FeedSettings::new(batch.batch.clone()) };
+    let batch = fit_batches(batch, &prepared, feed, out)?.batch;
     let rows = Rows::of(&prepared, split);
     let batches = Batches::new(rows.lengths(), &batch).context("cannot make batches")?;
     let plan = batches.epoch(Epoch(args.epoch));

@@ -6,7 +6,7 @@ use crate::exit::ExitStatus;
 use crate::failure::{Context, Result};
 use crate::interrupt::cancel_on_signals;
 use crate::printer::Printer;
-use crate::speaking_args::{SamplingArgs, VoiceArgs};
+use crate::speaking_args::{SamplingArgs, VoiceArgs, warn_of_substitute};
 use owo_colors::OwoColorize;
 use std::path::PathBuf;
 use tandem_data::corpus::{Corpus, Split};
@@ -52,7 +52,8 @@ pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     let root = demo_files::corpus(&args.corpus)?;
     let corpus = Corpus::read(&root, &file.corpus)
         .with_context(|| format!("cannot evaluate on `{}`", root.display()))?;
-    let mut synthesizer = args.voice.open(&args.sampling.vocoder()?)?;
+    let mut synthesizer = args.voice.open(&args.sampling)?;
+    warn_of_substitute(synthesizer.trained(), out);
     let options = EvaluateOptions {
         split: if args.train { Split::Train } else { Split::Eval },
         limit: args.limit.map(|limit| limit as usize),

@@ -1,26 +1,31 @@
 //! `tandem export`: writes a trained voice as an ONNX graph or a Piper voice.
 
 mod check;
+mod espeak_check;
 
 use crate::exit::ExitStatus;
 use crate::failure::{Advised, Context, Result};
 use crate::printer::Printer;
-use crate::speaking_args::vocoder_choice;
+use crate::speaking_args::{check_rounds, vocoder_choice, warn_of_substitute};
 use check::Checked;
+use espeak_check::EspeakChecked;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
-use tandem_data::text::Language;
 use tandem_disk::replace_file::replace_file;
 use tandem_export::reading::Reading;
-use tandem_export::{ExportedSpeaker, ExportedVocoder, NoiseSource, OPSET, VoiceExport};
+use tandem_export::{
+    ExportedSpeaker, ExportedVocoder, InputNotation, NoiseSource, OPSET, VoiceExport,
+};
 use tandem_export::{description::description, piper};
 use tandem_model::Device;
 use tandem_model::synthesis::mel::{Reference, SamplingOptions};
 use tandem_model::synthesis::text::Synthesizer;
-use tandem_model::vocoder::griffin_lim::GriffinLimConfig;
 use tandem_model::vocoder::neural::trained::TrainedVocoder;
 use tandem_model::vocoder::{Vocoder, VocoderChoice, VocoderError};
+use tandem_text::Language;
 use tandem_units::Bytes;
+
+const NO_ESPEAK: &str = "espeak-ng is not installed: the symbols that Piper sends were not checked";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -32,7 +37,8 @@ Examples:
 
 The graph contains the whole path from symbols to samples. A voice without a neural vocoder is exported with the
 iterations of Griffin-Lim in the graph. `--check` runs the graph with ONNX Runtime and compares it with `tandem synth`;
-it needs a Python with the packages `onnxruntime` and `numpy`.";
+it needs a Python with the packages `onnxruntime` and `numpy`. With espeak-ng installed, it also checks that every symbol
+Piper sends is one that the voice was trained on.";
 
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -68,9 +74,9 @@ pub struct Args {
     /// of a `tandem train-vocoder` run
     #[arg(long, value_name = "VOCODER", default_value = "auto")]
     vocoder: String,
-    /// Griffin-Lim iterations in the graph
-    #[arg(long, value_name = "N", default_value_t = GriffinLimConfig::SPEECH.iterations)]
-    vocoder_rounds: usize,
+    /// Griffin-Lim iterations in the graph, with that vocoder [default: 32]
+    #[arg(long, value_name = "N")]
+    vocoder_rounds: Option<usize>,
     /// Run the graph with ONNX Runtime, and compare it with `tandem synth`
     #[arg(long)]
     check: bool,
@@ -103,6 +109,8 @@ struct Summary {
     vocoder: String,
     steps: usize,
     checked: Vec<Checked>,
+    /// With the symbols that Piper sends; none where the graph does not rewrite them, or nothing was checked.
+    espeak: Option<EspeakChecked>,
 }
 
 #[derive(Serialize)]
@@ -118,15 +126,19 @@ pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     let choice = vocoder_choice(&args.vocoder, args.vocoder_rounds)?;
     let mut synthesizer = Synthesizer::open(&args.checkpoint, &device, &choice)
         .with_context(|| format!("cannot load the voice `{}`", args.checkpoint.display()))?;
+    check_rounds(args.vocoder_rounds, &choice, &synthesizer)?;
+    warn_of_substitute(synthesizer.trained(), out);
     let speakers = speakers(&args, &synthesizer)?;
     let vocoder = vocoder(&choice, &synthesizer)?;
-    let noise = match args.format {
-        Format::Onnx => NoiseSource::Input,
-        Format::Piper => NoiseSource::Graph,
+    let (noise, notation) = match args.format {
+        Format::Onnx => (NoiseSource::Input, InputNotation::Voice),
+        Format::Piper => (NoiseSource::Graph, InputNotation::Espeak),
     };
     let trained = synthesizer.trained();
+    let steps = args.steps;
     let export =
-        VoiceExport { trained, device: &device, speakers, vocoder, steps: args.steps, noise };
+        VoiceExport { trained, device: &device, speakers, vocoder, steps, noise, notation };
+    let rewrites = !export.rewrites().is_empty();
     let model = export.model()?;
     let config = match args.format {
         Format::Onnx => description(&export, args.temperature)?,
@@ -150,6 +162,7 @@ pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
         vocoder: vocoder.describe(),
         steps: args.steps,
         checked: Vec::new(),
+        espeak: None,
     };
     let reading = Reading::of(&synthesizer.trained().document, speakers[0].language);
     note_contents(reading, &vocoder, args.format, out);
@@ -163,9 +176,16 @@ pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
         let check = check::Check { python: &args.python, model: &summary.model, sampling };
         let text = args.check_text.as_deref();
         summary.checked = check.run(&mut synthesizer, &speakers, text)?;
+        if rewrites {
+            summary.espeak = check.espeak(&synthesizer, &speakers, text)?;
+        }
+        if rewrites && summary.espeak.is_none() {
+            out.note(NO_ESPEAK);
+        }
     }
     print(&summary, args.json, out)?;
-    let agrees = summary.checked.iter().all(Checked::agrees);
+    let agrees = summary.checked.iter().all(Checked::agrees)
+        && summary.espeak.iter().all(EspeakChecked::agrees);
     Ok(if agrees { ExitStatus::Done } else { ExitStatus::Negative })
 }
 
@@ -278,8 +298,8 @@ fn note_contents(reading: Reading, vocoder: &ExportedVocoder, format: Format, ou
             "Piper looks up characters one by one: write numbers and abbreviations as words (docs/export.md)",
         ),
         (Format::Piper, Reading::Phonemes) => out.note(
-            "the voice reads phonemes: Piper makes them with its own espeak-ng, which may differ from the lexicon of \
-             the voice (docs/export.md)",
+            "the voice reads phonemes: Piper makes them with its own espeak-ng, and the graph writes them in the symbols \
+             of the voice; words of its lexicon may be said differently (docs/export.md)",
         ),
     }
 }
@@ -306,6 +326,9 @@ fn print(summary: &Summary, json: bool, out: &mut Printer) -> Result<()> {
         ))?;
     }
     for checked in &summary.checked {
+        out.line(&checked.line())?;
+    }
+    if let Some(checked) = &summary.espeak {
         out.line(&checked.line())?;
     }
     Ok(())

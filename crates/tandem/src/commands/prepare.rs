@@ -10,6 +10,8 @@ use crate::printer::Printer;
 use crate::ranks::{self, RankArgs};
 use owo_colors::OwoColorize;
 use serde::Serialize;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use tandem_cluster::Cluster;
 use tandem_data::batch::BatchConfig;
@@ -86,12 +88,13 @@ fn print_summary(prepared: &Prepared, settings: &CorpusSettings, out: &mut Print
     let s = &prepared.summary;
     let mut lines = vec![
         ("corpus", s.corpus.display().to_string()),
+        ("layout", s.recognised.clone()),
         ("rows", format!("{}: {}", s.rows, rows(s))),
         ("languages", counts(s.languages.iter())),
         ("symbols", symbols(prepared)),
     ];
     if !s.speakers.is_empty() {
-        lines.push(("speakers", counts(s.speakers.iter())));
+        lines.push(("speakers", speakers(&s.speakers)));
     }
     let mel = &prepared.settings.mel;
     let longest = mel.rate.seconds(tandem_units::Samples((s.longest_frames - 1) * mel.hop.0));
@@ -138,6 +141,27 @@ fn rebuilt(s: &Summary) -> String {
         text.push_str(&format!(", peak memory {peak}"));
     }
     text
+}
+
+/// The speakers with the most rows. Common Voice has thousands, each with a name of 128 letters.
+fn speakers(all: &BTreeMap<String, usize>) -> String {
+    const SHOWN: usize = 12;
+    const LONGEST: usize = 20;
+    let mut most: Vec<(&String, &usize)> = all.iter().collect();
+    if most.len() > SHOWN {
+        most.sort_by_key(|(name, count)| (Reverse(**count), *name));
+    }
+    let short = |name: &str| match name.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", &name[..end]),
+        None => name.to_owned(),
+    };
+    let named: Vec<(String, usize)> =
+        most.iter().take(SHOWN).map(|(name, count)| (short(name), **count)).collect();
+    let shown = counts(named.iter().map(|(name, count)| (name, count)));
+    match all.len().saturating_sub(SHOWN) {
+        0 => shown,
+        more => format!("{}, most rows: {shown}, and {more} more", all.len()),
+    }
 }
 
 fn counts<'a>(of: impl Iterator<Item = (&'a String, &'a usize)>) -> String {

@@ -5,16 +5,19 @@ use crate::failure::{Advised, Context, Result};
 use crate::interrupt::cancel_on_signals;
 use crate::page_args::LangArg;
 use crate::printer::Printer;
-use crate::speaking_args::{SamplingArgs, VoiceArgs};
+use crate::speaking_args::{SamplingArgs, TextArgs, VoiceArgs, warn_of_substitute};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 use tandem_http::{Hosts, Limits, Listening, Stopped};
 use tandem_model::synthesis::text::{SpeechOptions, Synthesizer};
 use tandem_serve::request::Offer;
+use tandem_serve::speech::ReportingSpeech;
 use tandem_serve::workers::Speech;
 use tandem_serve::{ServeOptions, SpeechServer, Token, Voices};
+use tandem_units::Bytes;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -28,6 +31,8 @@ Examples:
 Clients of OpenAI's API work with base_url http://127.0.0.1:7880/v1. Sentences are sent as they are ready.
 Ctrl-C completes running requests and exits with 0; with 3 if some did not finish within `--grace`.";
 
+/// Reports about texts that may wait for their line in the log.
+const REPORTS: usize = 64;
 /// The port where none is named.
 const PORT: u16 = 7880;
 
@@ -60,6 +65,10 @@ pub struct Args {
     /// Requests that wait; further ones are refused with status 429
     #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..=10_000))]
     queue: u16,
+    /// Memory in MB of all answers that their clients have not taken yet, 64 of them for one client; further requests are
+    /// refused with status 429
+    #[arg(long, value_name = "MB", default_value_t = 512, value_parser = clap::value_parser!(u32).range(64..=1_048_576))]
+    answer_memory: u32,
     /// Longest text of a request, in characters
     #[arg(long, value_name = "N", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(1..=60_000))]
     max_text: u32,
@@ -68,6 +77,8 @@ pub struct Args {
     grace: u16,
     #[command(flatten)]
     language: LangArg,
+    #[command(flatten)]
+    text: TextArgs,
     #[command(flatten)]
     sampling: SamplingArgs,
 }
@@ -107,13 +118,15 @@ pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     let listening = Listening::bind(SocketAddr::new(args.host, args.port)).with_context(fact)?;
     let mut speech = Vec::new();
     for _ in 0..args.workers() {
-        speech.push(args.voice.open(&args.sampling.vocoder()?)?);
+        speech.push(args.voice.open(&args.sampling)?);
     }
+    warn_of_substitute(speech[0].trained(), out);
     let offer = args.offer(&speech[0]).with_context(fact)?;
     let voices = format!("model {}, voices {}", offer.model, offer.voices.names());
     let options = ServeOptions {
         offer,
         queue: args.queue.into(),
+        answer_memory: Bytes::mib(args.answer_memory.into()),
         hosts: match args.token_file {
             Some(_) => Hosts::open_to(&args.allow_host),
             None => Hosts::loopback(),
@@ -122,12 +135,18 @@ pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
         limits: args.limits(),
         lang: args.language.lang,
     };
-    let speech = speech.into_iter().map(|one| Box::new(one) as Box<dyn Speech>).collect();
+    let (left_out, reports) = sync_channel(REPORTS);
+    let reporting = |synthesizer| {
+        let left_out = left_out.clone();
+        Box::new(ReportingSpeech { synthesizer, left_out }) as Box<dyn Speech>
+    };
+    let speech = speech.into_iter().map(reporting).collect();
     let server = SpeechServer::start(listening, speech, options).with_context(fact)?;
     out.line(&server.url())?;
     out.note(&voices);
     out.note("open this address in a browser, or use it as the base of OpenAI's API with `/v1`; Ctrl-C stops");
     while !cancel.is_cancelled() {
+        reports.try_iter().for_each(|signs| out.note(&format!("left out of a text: {signs}")));
         std::thread::sleep(Duration::from_millis(50));
     }
     out.note("completing running requests");
@@ -173,7 +192,8 @@ impl Args {
         }
         let sampling = self.sampling.sampling();
         let model = self.model_name.clone().unwrap_or_else(|| run_name(&trained.path));
-        let defaults = SpeechOptions { sampling, ..SpeechOptions::default() };
+        let text = self.text.treatment();
+        let defaults = SpeechOptions { sampling, text, ..SpeechOptions::default() };
         Ok(Offer { model, voices, defaults, max_text: self.max_text as usize })
     }
 }

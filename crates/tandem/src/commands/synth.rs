@@ -5,17 +5,17 @@ use crate::exit::ExitStatus;
 use crate::failure::{Advised, Context, Result};
 use crate::npy::npy_of;
 use crate::printer::Printer;
-use crate::speaking_args::{SamplingArgs, VoiceArgs};
+use crate::speaking_args::{SamplingArgs, TextArgs, VoiceArgs, warn_of_substitute};
 use serde::Serialize;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use tandem_data::text::Language;
 use tandem_disk::replace_file::replace_file;
 use tandem_model::synthesis::text::{
     SpeakerChoice, SpeechOptions, SynthesizedSentence, SynthesizedSpeech, Synthesizer,
 };
 use tandem_model::trained_voice::VoiceDocument;
 use tandem_model::vocoder::wav::{Written, write_wav};
+use tandem_text::Language;
 use tandem_units::{Samples, Seconds};
 
 const EXAMPLES: &str = "\
@@ -25,6 +25,9 @@ Examples:
   tandem synth --checkpoint run --text-file book.txt --speed 1.1 --mel book.npy -o book.wav
   tandem synth --checkpoint run --text \"Hi\" --vocoder griffin-lim -o hi.wav
   echo \"Hi\" | tandem synth --checkpoint run --text-file - --json -o hi.wav
+
+The text may be Markdown, as chat programs write it; `--plain` reads every sign as it is. Signs that the voice does not
+know are left out, with a note.
 
 Long texts are split into sentences. The same text, seed and checkpoint give the same file.
 
@@ -61,6 +64,8 @@ pub struct Args {
     #[arg(long, value_name = "S", default_value_t = SpeechOptions::default().pause.0)]
     pause: f64,
     #[command(flatten)]
+    text: TextArgs,
+    #[command(flatten)]
     sampling: SamplingArgs,
     /// Also write the mel frames as a NumPy file: float32, [frames, bands]
     #[arg(long, value_name = "FILE")]
@@ -74,7 +79,7 @@ pub struct Args {
 #[group(required = true, multiple = false)]
 struct Words {
     /// Text to synthesize
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     text: Option<String>,
     /// UTF-8 file with the text; - for standard input
     #[arg(long, value_name = "FILE")]
@@ -92,6 +97,8 @@ struct Summary {
     sentences: Vec<Sentence>,
     /// Parts of the text without speech.
     unsaid: Vec<String>,
+    /// Signs that the voice does not know, and code blocks.
+    left_out: Vec<String>,
     /// Computing time per second of audio.
     real_time_factor: f64,
     reading: Seconds,
@@ -121,8 +128,10 @@ pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
         sampling: args.sampling.sampling(),
         language: args.language,
         pause: pause(args.pause)?,
+        text: args.text.treatment(),
     };
-    let mut synthesizer = args.voice.open(&args.sampling.vocoder()?)?;
+    let mut synthesizer = args.voice.open(&args.sampling)?;
+    warn_of_substitute(synthesizer.trained(), out);
     let speaker = match (&args.reference, &args.speaker) {
         (Some(recording), _) => SpeakerChoice::Reference(synthesizer.read_reference(recording)?),
         (None, Some(name)) => SpeakerChoice::Known(name.clone()),
@@ -244,6 +253,7 @@ impl Summary {
             seconds,
             sentences: told.sentences.iter().map(sentence).collect(),
             unsaid: told.skipped.clone(),
+            left_out: told.left_out.clone(),
             real_time_factor: told.time.total().as_secs_f64() / seconds.0.max(1e-9),
             reading: spent(told.time.text),
             voice: spent(told.time.voice),
@@ -275,6 +285,12 @@ fn print(summary: &Summary, out: &mut Printer) -> Result<()> {
     ));
     for part in &summary.unsaid {
         out.note(&format!("no speech in `{}`", part.escape_debug()));
+    }
+    if !summary.left_out.is_empty() {
+        out.note(&format!(
+            "left out: {} (`--strict` refuses such a text)",
+            summary.left_out.join(", ")
+        ));
     }
     if summary.gain < 1.0 {
         out.note(&format!("volume reduced to {:.0} % to avoid clipping", 100.0 * summary.gain));

@@ -10,7 +10,7 @@ use clap::ValueEnum;
 use serde::Serialize;
 use std::io::BufRead;
 use std::path::PathBuf;
-use tandem_data::text::{
+use tandem_text::{
     Detection, DiacriticsPolicy, FrontEnd, Language, Level, ProcessedText, Pronunciation, SymbolId,
     SymbolSource, SymbolTable, TextConfig, TextError, Uncertain,
 };
@@ -209,6 +209,7 @@ impl std::fmt::Display for Answer<'_> {
                 let rows = [
                     ("guessed     ", &uncertain.guessed),
                     ("characters  ", &uncertain.as_characters),
+                    ("ezafe       ", &uncertain.ezafe),
                 ];
                 for (name, words) in rows.into_iter().filter(|(_, words)| !words.is_empty()) {
                     writeln!(f, "{name}{}", words.join(", "))?;
@@ -272,6 +273,7 @@ impl Row {
             level: language.level(),
             read: match language.level() {
                 Level::Full => "words, numbers, times, money, units, abbreviations",
+                Level::Numbers => "words, numbers, decimals, percentages",
                 Level::Basic => "words; write numbers and signs as words",
             },
         }

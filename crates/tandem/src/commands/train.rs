@@ -7,13 +7,14 @@
 mod start; // new, resumed or fine-tuned
 mod report; // the end of a run
 
-use crate::data_report::{data_event, note_data, prepare_corpus, unread_rows};
+use crate::data_report::{data_event, note_data, nothing_validated, prepare_corpus, unread_rows};
 use crate::demo_files;
 use crate::exit::ExitStatus;
 use crate::failure::{Context, Result};
 use crate::frozen_run::end_frozen_run;
 use crate::interrupt::cancel_on_signals;
 use crate::length_report::too_long;
+use crate::memory_check::fit_to_corpus;
 use crate::page_args::PageArgs;
 use crate::printer::Printer;
 use crate::progress::{Plan, TrainProgress};
@@ -36,7 +37,7 @@ use tandem_disk::create_dir_all;
 use tandem_disk::replace_file::replace_file;
 use tandem_model::checkpoint::{Checkpoints, Keep};
 use tandem_page::follow::Follower;
-use tandem_page::{Dashboard, DashboardOptions, Doorway, run_page};
+use tandem_page::{Dashboard, DashboardOptions, PageListener, run_page};
 use tandem_pipeline::{CancelToken, Slowdown, Slowdowns};
 use tandem_telemetry::Recorder;
 use tandem_telemetry::event::{RunHeader, Warning};
@@ -45,7 +46,7 @@ use tandem_telemetry::run_parts::new_part;
 use tandem_train::feed::Rows;
 use tandem_train::feed::mel_placement::check_mel_place;
 use tandem_train::feed::row_failures::RowFailures;
-use tandem_train::feed::schedule::Share;
+use tandem_train::feed::schedule::Shard;
 use tandem_train::feed::skip_list::SkipList;
 use tandem_train::log::{LogSender, RunLog, RunLogSettings};
 use tandem_train::run::job::{Job, Outcome, RunStart};
@@ -135,7 +136,8 @@ fn run_rank(args: Args, cluster: Option<&Cluster>, out: &mut Printer) -> Result<
     }
     let is_first = cluster.is_none_or(Cluster::is_first);
     let dashboard = args.dashboard.filter(|_| is_first);
-    let door = dashboard.map(Doorway::take).transpose().context("cannot open the live page")?;
+    let door =
+        dashboard.map(PageListener::take).transpose().context("cannot open the live page")?;
     let found = args.sys.as_deref().map_or_else(Inventory::detect, Inventory::detect_in);
     let placement =
         Placement::decide(&plan.devices, &found).context("the requested devices cannot be used")?;
@@ -162,7 +164,13 @@ fn run_rank(args: Args, cluster: Option<&Cluster>, out: &mut Printer) -> Result<
         out.note(&format!("warning: {text}"));
         warnings.push(Warning { code: "rows_too_long".into(), text });
     }
+    let memory = fit_to_corpus(&mut plan, &prepared, &placement, out)?;
+    out.note(&format!("memory: {memory}"));
     let validation = prepare_validation(&plan, &prepared, out, &cancel)?;
+    if let Some(text) = nothing_validated(&prepared.summary, validation.as_deref()) {
+        out.note(&format!("warning: {text}"));
+        warnings.push(Warning { code: "nothing_validated".into(), text });
+    }
     let changes = if args.allow_changes { Changes::Allowed } else { Changes::Refused };
     let (prepared, lose_device_at) = (Arc::new(prepared), args.lose_device_at);
     let skip_list = args.skip_list.as_deref().map(SkipList::read).transpose()?.unwrap_or_default();
@@ -213,7 +221,7 @@ fn prepare_validation(
 pub(crate) struct OutputOptions {
     pub(crate) json: bool,
     pub(crate) page: PageArgs,
-    pub(crate) door: Option<Doorway>,
+    pub(crate) door: Option<PageListener>,
 }
 
 impl OutputOptions {
@@ -358,14 +366,14 @@ impl TrainingRun {
 
     fn feed(&self, out: &mut Printer) -> Result<FeedSettings> {
         let feed = self.plan.train_feed();
-        let share = self
+        let shard = self
             .cluster
             .as_ref()
-            .map_or(Share::ALL, |cluster| Share { rank: cluster.rank(), ranks: cluster.ranks() });
+            .map_or(Shard::ALL, |cluster| Shard { rank: cluster.rank(), ranks: cluster.ranks() });
         let most_workers = feed.most_workers.min(cores_of(self.cluster.as_ref()).max(2));
         let rows = Rows::of(&self.prepared, feed.split).cache_row.len();
         let feed = FeedSettings {
-            share,
+            shard,
             most_workers: most_workers.max(feed.workers),
             lose_device_at: self.lose_device_at,
             row_failures: RowFailures::new(self.plan.prepare.max_rejected, rows),

@@ -5,9 +5,9 @@
 
 use crate::commands::analyze::alignments::config_of_run;
 use crate::commands::train::OutputOptions;
-use crate::corpus_args::{BatchArgs, CorpusArgs};
+use crate::corpus_args::{BatchArgs, CorpusArgs, at_least_one};
 use crate::data_report::{data_event, note_data, prepare_corpus, unread_rows};
-use crate::device_args::DeviceArgs;
+use crate::device_args::{DeviceArgs, PlaceArgs};
 use crate::exit::ExitStatus;
 use crate::failure::{Advised, Context, Result};
 use crate::frozen_run::end_frozen_run;
@@ -15,6 +15,7 @@ use crate::interrupt::cancel_on_signals;
 use crate::page_args::PageArgs;
 use crate::printer::Printer;
 use crate::progress::{Plan, TrainProgress};
+use crate::speaking_args::{damaged_checkpoint, warn_of_substitute};
 use crate::train_args::TrainArgs;
 use crate::train_plan::{TrainPlan, effective_config};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
@@ -24,14 +25,14 @@ use std::time::Duration;
 use tandem_data::corpus::Split;
 use tandem_device::backend::guarded;
 use tandem_device::inventory::Inventory;
-use tandem_device::placement::{OpenDevices, Placement};
+use tandem_device::placement::{DeviceSettings, MelOn, OpenDevices, Placement};
 use tandem_device::sampler::{Sampler, placed_gpus, standard_sources};
 use tandem_disk::replace_file::replace_file;
 use tandem_model::Module;
 use tandem_model::checkpoint::{Checkpoints, Keep};
 use tandem_model::trained_voice::TrainedVoice;
 use tandem_model::vocoder::neural::config::VocoderSize;
-use tandem_page::Doorway;
+use tandem_page::PageListener;
 use tandem_page::follow::Follower;
 use tandem_page::run_page;
 use tandem_pipeline::CancelToken;
@@ -109,8 +110,12 @@ pub struct Args {
     corpus: CorpusArgs,
     #[command(flatten, next_help_heading = "Batches")]
     batch: BatchArgs,
+    /// Samples that may wait on the host; without --prefetch-buffer-size also those that may wait for
+    /// the model [default: 50 on the host]
+    #[arg(long, value_name = "N", env = "TANDEM_BUFFER_SIZE", value_parser = at_least_one, help_heading = "Batches")]
+    buffer_size: Option<usize>,
     #[command(flatten)]
-    devices: DeviceArgs,
+    places: PlaceArgs,
     /// Print the report as JSON
     #[arg(long)]
     json: bool,
@@ -146,7 +151,7 @@ pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
         read_text_like(voice, &mut plan)?;
     }
     let door =
-        args.dashboard.map(Doorway::take).transpose().context("cannot open the live page")?;
+        args.dashboard.map(PageListener::take).transpose().context("cannot open the live page")?;
     let placement = Placement::decide(&plan.devices, &Inventory::detect())
         .context("the requested devices cannot be used")?;
     let devices = placement.open().context("cannot open the devices")?;
@@ -168,11 +173,20 @@ fn resolve(args: &Args, out: &mut Printer) -> Result<TrainPlan> {
         train_data: args.train_data.clone(),
         corpus: args.corpus.clone(),
         batch: args.batch.clone(),
-        devices: args.devices.clone(),
+        devices: DeviceArgs {
+            place: args.places.clone(),
+            buffer_size: args.buffer_size,
+            ..DeviceArgs::default()
+        },
         resume: args.resume,
         ..TrainArgs::default()
     };
-    let plan = shared.resolve(out)?;
+    let mut plan = shared.resolve(out)?;
+    for key in without_effect(&mut plan.devices) {
+        out.note(&format!(
+            "`devices.{key}` of the configuration belongs to `tandem train` and has no effect here"
+        ));
+    }
     let train = TrainSettings {
         max_steps: Some(args.max_steps),
         epochs: None,
@@ -187,6 +201,20 @@ fn resolve(args: &Args, out: &mut Printer) -> Result<TrainPlan> {
     };
     train.validate()?;
     Ok(TrainPlan { train, ..plan })
+}
+
+/// Sets what vocoders do not have to its default; the keys that a configuration file had set.
+fn without_effect(devices: &mut DeviceSettings) -> Vec<&'static str> {
+    let usual = DeviceSettings::default();
+    let mut keys = Vec::new();
+    if devices.isolation != usual.isolation {
+        keys.push("enable_memory_isolation");
+    }
+    if devices.mel_on == MelOn::Device {
+        keys.push("mel_on");
+    }
+    (devices.isolation, devices.mel_on) = (usual.isolation, usual.mel_on);
+    keys
 }
 
 /// Sets how text is read to what the voice learned. Its mel frames must be those of the vocoder.
@@ -255,9 +283,7 @@ impl VocoderRun {
         if let Some(warning) = unread {
             recording.recorder().send(warning);
         }
-        let damaged = start.damaged.iter();
-        let damaged =
-            damaged.map(|fact| format!("a newer checkpoint is damaged and is not used: {fact}"));
+        let damaged = start.damaged.iter().map(|fact| damaged_checkpoint(fact));
         for text in damaged.chain(self.changes(&start)) {
             recording.recorder().send(Warning { code: "resume_changed".into(), text });
         }
@@ -295,6 +321,7 @@ impl VocoderRun {
         let device = &self.devices.model;
         let trained = guarded("reading the voice", || TrainedVoice::read(voice, device))?
             .with_context(|| format!("cannot use the voice `{}`", voice.display()))?;
+        warn_of_substitute(&trained, out);
         let mut corpus = CorpusFit::new(&trained, device, &self.prepared, Split::Train)?;
         let mut progress = None;
         let mut watch = |done: usize, all: usize| {
@@ -323,7 +350,7 @@ impl VocoderRun {
     }
 
     fn describe(&self, start: &VocoderStart) -> String {
-        let parameters = start.train_state.network.num_params() as f64 / 1e6;
+        let parameters = start.train_state.network.num_params();
         let from = match start.train_state.step {
             0 => "new run".to_string(),
             step => format!("resumed at step {step}"),
@@ -335,7 +362,8 @@ impl VocoderRun {
             weight => format!(", adversarial loss with weight {weight}"),
         };
         format!(
-            "vocoder: {size}, {parameters:.1} million parameters{adversarial}; {from} in {directory}"
+            "vocoder: {size}, {}{adversarial}; {from} in {directory}",
+            crate::counted::parameters(parameters)
         )
     }
 
@@ -450,5 +478,21 @@ impl VocoderRun {
                 Ok(ExitStatus::Done)
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tandem_device::placement::Isolation;
+
+    #[test]
+    fn device_settings_of_a_voice_are_named_and_not_used() {
+        let isolation = Isolation::On { data: None, model: None };
+        let mut devices =
+            DeviceSettings { isolation, mel_on: MelOn::Device, ..DeviceSettings::default() };
+        assert_eq!(without_effect(&mut devices), ["enable_memory_isolation", "mel_on"]);
+        assert_eq!(devices, DeviceSettings::default());
+        assert!(without_effect(&mut devices).is_empty());
     }
 }

@@ -8,6 +8,7 @@ use crate::data_report::prepare_quietly;
 use crate::exit::ExitStatus;
 use crate::failure::{Failure, Result, is_cancelled};
 use crate::interrupt::cancel_on_signals;
+use crate::memory_check::fit_to_corpus;
 use crate::printer::Printer;
 use crate::train_advice::advice;
 use crate::train_args::TrainArgs;
@@ -112,7 +113,7 @@ impl Validation<'_> {
                 let said = facts.map(|facts| advice(plan, &facts)).unwrap_or_default();
                 let change = "change it, or leave it if you meant it";
                 checks.extend(said.into_iter().map(|said| Check::warn("advice", said, change)));
-                checks.push(self.rows(plan, out)?);
+                checks.extend(self.rows(plan, placement, out)?);
             }
             // Without valid settings, devices and corpus cannot be checked.
             Err(error) => checks.push(self.refused("settings", error)),
@@ -228,18 +229,27 @@ impl Validation<'_> {
     }
 
     /// Checks every row with the code of a run.
-    fn rows(&self, plan: &TrainPlan, out: &mut Printer) -> Result<Check> {
+    fn rows(
+        &self,
+        plan: &TrainPlan,
+        placement: Option<&Placement>,
+        out: &mut Printer,
+    ) -> Result<Vec<Check>> {
         let name = "corpus rows";
         if self.corpus.is_none() && self.written.config.train_data.is_none() {
             let change = "name one with `--corpus`, or set `train_data`";
-            return Ok(Check::warn(name, "no corpus is named, so no row was checked", change));
+            return Ok(vec![Check::warn(
+                name,
+                "no corpus is named, so no row was checked",
+                change,
+            )]);
         }
         let cancel = cancel_on_signals()?;
         let prepared = prepare_quietly(&plan.corpus, &plan.data, &plan.prepare, &cancel, out);
         let place = self.written.place("train_data");
         let prepared = match prepared.map_err(Failure::from) {
             Err(error) if is_cancelled(&error) => return Err(error),
-            Err(error) => return Ok(self.refused(name, &error).at(&place)),
+            Err(error) => return Ok(vec![self.refused(name, &error).at(&place)]),
             Ok(prepared) => prepared,
         };
         let summary = &prepared.summary;
@@ -247,11 +257,21 @@ impl Validation<'_> {
             "{} of {} rows usable, {} held out, {} of audio",
             summary.usable, summary.rows, summary.eval, summary.sound
         );
-        if summary.rejected == 0 {
-            return Ok(Check::ok(name, reason));
-        }
-        let change = "`tandem prepare` lists the rejected rows with line, reason and fix";
-        Ok(Check::warn(name, reason, change))
+        let rows = match summary.rejected {
+            0 => Check::ok(name, reason),
+            _ => Check::warn(
+                name,
+                reason,
+                "`tandem prepare` lists the rejected rows with line, reason and fix",
+            ),
+        };
+        // The same function as in a run.
+        let fitted = placement.map(|on| fit_to_corpus(&mut plan.clone(), &prepared, on, out));
+        let refused = fitted.and_then(|fitted| fitted.err());
+        let memory = refused.map(|error| {
+            self.refused("largest batch", &error).at(&self.written.place("batch.batch_size"))
+        });
+        Ok(std::iter::once(rows).chain(memory).collect())
     }
 
     /// A check that failed with an error.

@@ -9,8 +9,7 @@ use crate::speaking_args::vocoder_choice;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
-use tandem_data::audio::mel::MelConfig;
-use tandem_model::vocoder::griffin_lim::GriffinLimConfig;
+use tandem_audio::mel::MelConfig;
 use tandem_model::vocoder::neural::trained::TrainedVocoder;
 use tandem_model::vocoder::wav::write_wav;
 use tandem_model::vocoder::{Vocoder, VocoderChoice, VocoderError};
@@ -40,9 +39,9 @@ pub struct Args {
     /// Vocoder: `griffin-lim`, `demo` (a small one trained on the demo corpus), the directory of a `tandem train-vocoder` run, or a voice with a vocoder
     #[arg(long, value_name = "VOCODER", default_value = crate::speaking_args::GRIFFIN_LIM)]
     vocoder: String,
-    /// Griffin-Lim iterations
-    #[arg(long, value_name = "N", default_value_t = GriffinLimConfig::SPEECH.iterations)]
-    vocoder_rounds: usize,
+    /// Griffin-Lim iterations, with that vocoder [default: 32]
+    #[arg(long, value_name = "N")]
+    vocoder_rounds: Option<usize>,
     /// Print a summary as JSON
     #[arg(long)]
     json: bool,

@@ -9,7 +9,7 @@ use crate::page_args::LangArg;
 use crate::printer::Printer;
 use std::path::PathBuf;
 use std::time::Duration;
-use tandem_page::{Dashboard, DashboardOptions, Doorway};
+use tandem_page::{Dashboard, DashboardOptions, PageListener};
 
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -17,7 +17,7 @@ pub struct Args {
     /// The run: its directory, or its record (`run.jsonl`); finished or running
     run: PathBuf,
     /// Port of the page on this machine; 0: any free port
-    #[arg(long, value_name = "N", default_value_t = Doorway::PORT)]
+    #[arg(long, value_name = "N", default_value_t = PageListener::PORT)]
     port: u16,
     #[command(flatten)]
     language: LangArg,
@@ -44,7 +44,7 @@ pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     }
     let name = args.run.to_string_lossy();
     let options = DashboardOptions { lang: args.language.lang, ..DashboardOptions::new(name) };
-    let door = Doorway::take(args.port).with_context(fact)?;
+    let door = PageListener::take(args.port).with_context(fact)?;
     let page = Dashboard::open(door, &args.run, options).with_context(fact)?;
     out.line(&page.url())?;
     out.note("open this address in a browser on this machine; Ctrl-C closes the page");

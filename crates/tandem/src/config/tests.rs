@@ -43,7 +43,7 @@ fn the_former_key_of_the_pronunciation_is_read_and_named() {
     let path = folder.path().join("a.toml");
     std::fs::write(&path, "# old\n[text]\nsymbols = \"phonemes\"\n").unwrap();
     let written = tree::Written::read(&path).unwrap();
-    assert_eq!(written.config.text.pronunciation, tandem_data::text::Pronunciation::Espeak);
+    assert_eq!(written.config.text.pronunciation, tandem_text::Pronunciation::Espeak);
     let notes = written.changed_meanings(std::path::Path::new("a.toml"));
     let now = "`text.symbols` is now `text.pronunciation`, and `phonemes` is `espeak`";
     assert_eq!(notes, [format!("a.toml: line 3: {now}")]);

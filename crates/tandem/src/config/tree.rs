@@ -11,10 +11,10 @@ use super::{FileConfig, read_text};
 use crate::failure::{Advised, Context, Failure, Result};
 use serde_json::Value;
 use std::path::Path;
-use tandem_data::text::Language;
 use tandem_insight::myxtts::keys::KEYS;
 use tandem_insight::myxtts::{Became, Conversion, TABLES, convert, is_myxtts};
 use tandem_insight::readiness::Place;
+use tandem_text::Language;
 
 /// A configuration file that was read.
 pub struct Written {

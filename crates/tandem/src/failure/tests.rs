@@ -6,13 +6,13 @@ use std::fs;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use tandem_audio::AudioError;
+use tandem_audio::mel::MelError;
 use tandem_cluster::ClusterError;
 use tandem_data::DataError;
-use tandem_data::audio::AudioError;
-use tandem_data::audio::mel::MelError;
 use tandem_data::batch::{BatchError, Unfit};
 use tandem_data::corpus::Split;
-use tandem_data::text::{LexiconFault, TextError};
+use tandem_data::import::ImportError;
 use tandem_device::backend::{Backend, DeviceError};
 use tandem_device::memory::{MemoryError, Side};
 use tandem_device::placement::PlacementError;
@@ -40,6 +40,8 @@ use tandem_page::PageError;
 use tandem_pipeline::budget::Stopped;
 use tandem_serve::ServeError;
 use tandem_telemetry::TelemetryError;
+use tandem_text::{LexiconFault, TextError};
+use tandem_train::judge::JudgeError;
 use tandem_train::log::picture::PictureError;
 use tandem_units::Bytes;
 
@@ -90,6 +92,8 @@ fn samples() -> Vec<(&'static str, Box<dyn Hinted>)> {
         ExportError: ExportError::NoSpeaker,
         Fault: Fault::Missing { file: "manifest.json".into() },
         HttpError: HttpError::PortTaken { address: ([127, 0, 0, 1], 80).into() },
+        ImportError: ImportError::Encode { message: "x".into() },
+        JudgeError: JudgeError::Stopped,
         LexiconFault: LexiconFault::Columns { found: 1 },
         MeasureError: MeasureError::Record(no_record()),
         MelError: mel(),
@@ -103,7 +107,7 @@ fn samples() -> Vec<(&'static str, Box<dyn Hinted>)> {
         MetricError: MetricError::Empty { what: "frames" },
         PageError: PageError::NoRecord { path: "run".into() },
         PictureError: PictureError::Empty { what: "frames" },
-        PipelineError: PipelineError::Panic { stage: "load", ticket: None, message: "x".into() },
+        PipelineError: PipelineError::Panic { stage: "load", ticket: None, item: None, message: "x".into() },
         PlacementError: PlacementError::Device(device()),
         PlanError: PlanError::NoProfile,
         ReduceError: ReduceError("the other process has left".into()),

@@ -6,7 +6,7 @@ use super::Plan;
 use tandem_telemetry::Nanos;
 use tandem_telemetry::event::{
     Checkpoint, Decision, DecisionOutcome, Event, Health, Loss, Name, Skipped, Stamped,
-    StartReason, Started, Step, WarmUp,
+    StartReason, Started, Step, Validation, WarmUp,
 };
 use tandem_telemetry::record::Update;
 use tandem_units::Seconds;
@@ -17,6 +17,9 @@ const SHOWN: u64 = 3;
 const SHAPES_EVERY: Nanos = Nanos(2_000_000_000);
 /// Time constant of the mean speeds, in seconds.
 const MEMORY: f64 = 20.0;
+
+/// The sum of all losses, in steps and validations.
+const TOTAL: &str = "total";
 
 /// A line of output.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,6 +35,10 @@ pub(super) struct Board {
     step: u64,
     epoch: u32,
     losses: Vec<(Name, Option<f32>)>,
+    /// The total loss of the last validation.
+    held_out: Option<f64>,
+    /// The character errors that a judge heard.
+    heard: Option<f64>,
     pace: Pace,
     skipped: u64,
     reported_disk: bool,
@@ -70,6 +77,11 @@ impl Board {
             Event::Kernels(kernels) => return vec![Said::Line(format!("kernels: {kernels}"))],
             Event::Started(start) => return vec![Said::Line(started(start))],
             Event::Checkpoint(checkpoint) => return vec![Said::Line(saved(checkpoint))],
+            Event::Validation(validation) => {
+                self.held_out = validation.values.get(TOTAL).copied();
+                self.heard = validation.values.get("cer").copied();
+                return vec![Said::Line(validated(validation))];
+            }
             Event::Decision(decision) if decision.outcome != DecisionOutcome::Trying => {
                 return vec![Said::Line(decided(decision))];
             }
@@ -106,33 +118,37 @@ impl Board {
         }
     }
 
-    /// Losses, speeds, utilisation and the time that is left.
+    /// What people look for comes first, so that 80 columns show it: time left, loss, held-out loss, speed, waiting.
     pub(super) fn figures(&self) -> String {
+        let (total, others): (Vec<_>, Vec<_>) =
+            self.losses.iter().partition(|(name, _)| name.as_ref() == TOTAL);
+        let named = |name: &str, value: Option<f32>| match value {
+            Some(value) => format!("{name} {}", digits(f64::from(value))),
+            None => format!("{name} ?"),
+        };
         let mut parts = Vec::new();
-        if !self.losses.is_empty() {
-            let losses = self.losses.iter().map(|(name, value)| match value {
-                Some(value) => format!("{name} {value:.4}"),
-                None => format!("{name} ?"),
-            });
-            parts.push(losses.collect::<Vec<_>>().join(" "));
+        parts.extend(self.left().map(|left| format!("eta {}", rough(left))));
+        parts.extend(total.iter().map(|(_, value)| named("loss", *value)));
+        parts.extend(self.held_out.map(|loss| format!("held out {}", digits(loss))));
+        parts.extend(self.heard.map(|share| format!("CER {:.1} %", 100.0 * share)));
+        let Pace { steps, items, seconds, waited } = self.pace;
+        if seconds > 0.0 {
+            parts.push(format!("{} steps/s", digits(steps / seconds)));
+            parts.push(format!("wait {:.0} %", 100.0 * (waited / seconds).clamp(0.0, 1.0)));
         }
-        let pace = &self.pace;
-        if pace.seconds > 0.0 {
-            parts.push(format!("{:.2} steps/s", pace.steps / pace.seconds));
-            parts.push(format!("{:.1} samples/s", pace.items / pace.seconds));
-            let busy = (1.0 - pace.waited / pace.seconds).clamp(0.0, 1.0);
-            parts.push(format!("busy {:.1} %", 100.0 * busy));
+        parts.extend(others.iter().map(|(name, value)| named(&name.replace('_', " "), *value)));
+        if seconds > 0.0 {
+            parts.push(format!("{} samples/s", digits(items / seconds)));
         }
-        parts.extend(self.left().map(|left| format!("eta {left}")));
         parts.join(", ")
     }
 
     pub(super) fn line(&self) -> String {
         let step = match self.plan.last_step {
-            Some(last) => format!("step {} of {last}", self.step),
+            Some(last) => format!("step {}/{last}", self.step),
             None => format!("step {}", self.step),
         };
-        format!("{}, {step}: {}", self.epoch(), self.figures())
+        format!("{step}, {}; {}", self.figures(), self.epoch())
     }
 
     fn left(&self) -> Option<Seconds> {
@@ -201,6 +217,41 @@ fn started(start: &Started) -> String {
 fn saved(checkpoint: &Checkpoint) -> String {
     let Checkpoint { step, path, bytes, took, why } = checkpoint;
     format!("checkpoint after step {step} ({why}): {path}, {bytes} in {took}")
+}
+
+fn validated(validation: &Validation) -> String {
+    let Validation { step, took, best, values } = validation;
+    let total = values.get(TOTAL).map(|loss| format!(" {}", digits(*loss))).unwrap_or_default();
+    // The rest is in the record and in TensorBoard.
+    let shown = |name: &str| name != TOTAL && name != "acoustic" && !name.starts_with("alignment_");
+    let others = values.iter().filter(|(name, _)| shown(name));
+    let others =
+        others.map(|(name, value)| format!("{} {}", name.replace('_', " "), digits(*value)));
+    let others = others.collect::<Vec<_>>().join(", ");
+    let best = if *best { "; the best so far" } else { "" };
+    format!("held-out loss after step {step}:{total} ({others}){best}; in {took}")
+}
+
+/// Four significant digits, without zeros that say nothing: 7.405, 0.3965, 0.001, 2e-5.
+fn digits(value: f64) -> String {
+    let size = value.abs();
+    if !value.is_finite() || size == 0.0 {
+        return format!("{value}");
+    }
+    if size < 1e-4 {
+        return format!("{:e}", format!("{value:.2e}").parse::<f64>().unwrap_or(value));
+    }
+    let places = (3 - size.log10().floor() as i32).clamp(0, 6) as usize;
+    let text = format!("{value:.places$}");
+    match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').into(),
+        false => text,
+    }
+}
+
+/// A time that is only an estimate: whole seconds.
+fn rough(left: Seconds) -> String {
+    if left.0 < 60.0 { format!("{:.0} s", left.0) } else { left.to_string() }
 }
 
 fn decided(decision: &Decision) -> String {

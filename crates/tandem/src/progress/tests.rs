@@ -2,7 +2,7 @@ use super::*;
 use indicatif::TermLike;
 use std::io;
 use tandem_telemetry::event::{
-    Checkpoint, Event, Health, Loss, RunHeader, Skipped, Stamped, Step, WarmUp,
+    Checkpoint, Event, Health, Loss, RunHeader, Skipped, Stamped, Step, Validation, WarmUp,
 };
 use tandem_telemetry::record::{RecordOptions, Recording};
 use tandem_telemetry::{MemoryFile, Nanos, Pending};
@@ -41,15 +41,56 @@ fn the_line_has_epoch_step_losses_speeds_utilisation_and_time_left() {
     (1..=200).for_each(|n| assert_eq!(hear(&mut board, step(n, 100, 25)), []));
     assert_eq!(
         board.line(),
-        "epoch 3 of 4, step 200 of 300: total 0.0050 flow NaN prior ?, 10.00 steps/s, \
-         160.0 samples/s, busy 75.0 %, eta 10.00 s"
+        "step 200/300, eta 10 s, loss 0.005, 10 steps/s, wait 25 %, flow NaN, prior ?, \
+         160 samples/s; epoch 3 of 4"
     );
     let mut endless = Board::new(Plan { done: 500, last_step: None, epochs: None });
     assert_eq!(endless.step(), 500);
     hear(&mut endless, step(501, 100, 0));
     let line = endless.line();
-    assert!(line.starts_with("epoch 6, step 501: total"), "{line}");
-    assert!(line.ends_with("busy 100.0 %"), "{line}");
+    assert!(line.starts_with("step 501, loss 0.001996, 10 steps/s, wait 0 %"), "{line}");
+    assert!(line.ends_with("160 samples/s; epoch 6"), "{line}");
+}
+
+/// Losses as a voice has them; every column that people look for ends before the 80th.
+#[test]
+fn eighty_columns_show_step_time_left_both_losses_speed_and_waiting() {
+    let mut board = Board::new(Plan { done: 0, last_step: Some(100_000), epochs: None });
+    let values = [("total", 1.6312), ("prior", 0.41), ("flow", 0.86)];
+    let values = values.map(|(name, value)| (name.to_string(), value)).into();
+    let validation = Validation { step: 40_000, took: Nanos::millis(900), best: true, values };
+    let said = hear(&mut board, validation);
+    let text = "held-out loss after step 40000: 1.631 (flow 0.86, prior 0.41); the best so far; in 900.00 ms";
+    assert_eq!(said, [Said::Line(text.into())]);
+    for number in 40_001..40_100 {
+        let named = [
+            ("total", 1.51882_f32),
+            ("gradient", 11.9751),
+            ("rate", 0.001),
+            ("alignment_age", 0.0),
+        ];
+        let loss = |(name, value): (&'static str, f32)| Loss {
+            name: name.into(),
+            value: Pending::known(value),
+        };
+        let losses = named.map(loss).into();
+        let event = step(number, 100, 20);
+        let Event::Step(event) = event else { unreachable!() };
+        hear(&mut board, Step { losses, ..event });
+    }
+    let line = board.line();
+    let (first, rest) = line.split_at(80);
+    for shown in [
+        "step 40099/100000",
+        "eta 1.7 h",
+        "loss 1.519",
+        "held out 1.631",
+        "10 steps/s",
+        "wait 20 %",
+    ] {
+        assert!(first.contains(shown), "{shown}: {first}|{rest}");
+    }
+    assert!(rest.contains("gradient 11.98, rate 0.001, alignment age 0"), "{rest}");
 }
 
 #[test]
@@ -188,7 +229,10 @@ fn a_bar_shows_the_progress_and_lines_are_printed_above_it() {
     let shown = terminal.0.lock().unwrap().clone();
     let last = shown.rfind("epoch").map(|place| &shown[place..]).unwrap();
     assert!(last.starts_with("epoch 2 of 4 █") && last.contains("step 150 of 300"), "{last}");
-    assert!(last.contains("total 0.0067 flow NaN prior ?, 10.01 steps/s"), "{last}");
+    assert!(
+        last.contains("eta 15 s, loss 0.006667, 10.01 steps/s, wait 0 %, flow NaN, prior ?"),
+        "{last}"
+    );
     let said = voice.text();
     assert!(said.starts_with("step 100: mean 100.00 ms, std 50.00 ms"), "{said}");
     let plain = anstream::adapter::strip_str(&said).to_string();
@@ -208,8 +252,8 @@ fn without_a_terminal_a_line_is_printed_at_intervals() {
     }
     progress.done();
     let text = voice.text();
-    let steps: Vec<&str> = text.lines().filter_map(|line| line.split(':').next()).collect();
+    let steps: Vec<&str> = text.lines().filter_map(|line| line.split(',').next()).collect();
     // The last line is printed at the end.
-    let wanted = [1, 4, 6, 7].map(|step| format!("epoch 1 of 4, step {step} of 300"));
+    let wanted = [1, 4, 6, 7].map(|step| format!("step {step}/300"));
     assert_eq!(steps, wanted);
 }

@@ -1,15 +1,17 @@
 //! Flags, environment and files, resolved to a plan.
 
 use super::*;
-use crate::corpus_args::AudioArgs;
+use crate::corpus_args::{AudioArgs, LayoutArgs};
+use crate::device_args::PlaceArgs;
 use crate::failure::{Result, explain};
 use crate::train_plan::effective_config;
 use clap::{CommandFactory, Parser};
 use proptest::prelude::*;
 use std::process::Command;
-use tandem_data::text::{Language, Pronunciation};
+use tandem_data::corpus::Layout;
 use tandem_device::backend::{BackendChoice, F32Products};
 use tandem_device::placement::MelOn;
+use tandem_text::{Language, Pronunciation};
 use tandem_train::feed::buffers::{Buffers, DepthSource};
 
 #[derive(Parser)]
@@ -93,6 +95,8 @@ fn every_flag_reaches_its_setting() {
         "0.9",
         "--patience",
         "6",
+        "--judge",
+        "hear --well",
         "--nan-limit",
         "8",
         "--align-every",
@@ -139,6 +143,7 @@ fn every_flag_reaches_its_setting() {
         ("/train/optimizer/clip", "0.5"),
         ("/train/ema_decay", "0.9"),
         ("/train/patience", "6"),
+        ("/train/judge", "\"hear --well\""),
         ("/train/nan_limit", "8"),
         ("/train/alignment/every", "11"),
         ("/train/alignment/lag", "12"),
@@ -324,14 +329,24 @@ struct CorpusAndBatch {
 }
 
 prop_compose! {
+    fn layout_args()(
+        layout in prop::option::of(prop::sample::select(Layout::ALL.to_vec())),
+        recordings_dir in prop::option::of(path()),
+        separator in prop::option::of(any::<char>()),
+    ) -> LayoutArgs {
+        LayoutArgs { layout, recordings_dir, separator }
+    }
+}
+
+prop_compose! {
     fn data_args()(
         lengths in lengths(),
         languages in prop::collection::vec(
             prop::sample::select(vec![Language::English, Language::Persian, Language::German]), 0..3),
-        (keep_diacritics, cache_dataset) in any::<(bool, bool)>(),
+        (keep_diacritics, cache_dataset) in any::<(Option<bool>, Option<bool>)>(),
         pronunciation in prop::option::of(prop::sample::select(Pronunciation::ALL.to_vec())),
         (lexicon, cache_dir) in (prop::option::of(path()), prop::option::of(path())),
-        separator in prop::option::of(any::<char>()),
+        layout in layout_args(),
         num_workers in prop::option::of(1usize..200),
         max_rejected in prop::option::of(0.0f64..=1.0),
         stall_timeout in prop::option::of(0u64..=86_400),
@@ -345,7 +360,7 @@ prop_compose! {
         let audio = AudioArgs { trim_silence, trim_margin, loudness };
         let corpus = CorpusArgs {
             config: None,
-            languages, pronunciation, lexicon, keep_diacritics, separator,
+            languages, pronunciation, lexicon, keep_diacritics, layout,
             max_text_length: Some(lengths.symbols),
             max_mel_frames: Some(lengths.frames),
             audio, num_workers, cache_dataset, cache_dir, max_rejected, stall_timeout,
@@ -360,17 +375,19 @@ prop_compose! {
         backend in prop::option::of(prop::sample::select(vec!["auto", "cpu", "wgpu", "cuda"])),
         gpus in prop::option::of((0usize..9, 0usize..9)),
         buffer_size in prop::option::of(1usize..4096),
-        enable_memory_isolation in any::<bool>(),
+        enable_memory_isolation in any::<Option<bool>>(),
         memory in (prop::option::of(1u64..1 << 30), prop::option::of(1u64..1 << 30)),
         enable_static_shapes in any::<Option<bool>>(),
         mel_on in prop::option::of(prop::sample::select(vec![MelOn::Auto, MelOn::Host, MelOn::Device])),
     ) -> DeviceArgs {
         // A budget without isolation is refused.
-        let memory = if enable_memory_isolation { memory } else { (None, None) };
+        let memory = if enable_memory_isolation == Some(true) { memory } else { (None, None) };
         DeviceArgs {
-            backend: backend.map(|name| name.parse::<BackendChoice>().unwrap()),
-            data_gpu: gpus.map(|gpus| gpus.0).into_iter().collect(),
-            model_gpu: gpus.map(|gpus| gpus.1).into_iter().collect(),
+            place: PlaceArgs {
+                backend: backend.map(|name| name.parse::<BackendChoice>().unwrap()),
+                data_gpu: gpus.map(|gpus| gpus.0).into_iter().collect(),
+                model_gpu: gpus.map(|gpus| gpus.1).into_iter().collect(),
+            },
             buffer_size,
             enable_memory_isolation,
             data_gpu_memory: memory.0,
@@ -395,6 +412,7 @@ prop_compose! {
             vec![Precision::F32, Precision::Tf32, Precision::Bf16, Precision::F16])),
         every in prop::option::of((1u64.., 1u64.., 1u64.., 1u64..)),
         keep in prop::option::of(1usize..),
+        judge in prop::option::of("[a-z]{1,8}( -[a-z])?"),
         checkpoint_dir in prop::option::of(path()),
         model_start_delay in prop::option::of(0.0f64..86_400.0),
         (adapt, no_adapt, resume) in any::<(Option<bool>, bool, bool)>(),
@@ -406,7 +424,7 @@ prop_compose! {
             voice: VoiceArgs { model_size, grad_accum, mixed_precision },
             lr: Some(lr), final_lr: Some(final_lr), warmup_steps,
             weight_decay: Some(weight_decay), clip: Some(clip), ema_decay: Some(ema_decay),
-            patience, nan_limit,
+            patience, judge, nan_limit,
             align_every: every.map(|every| every.0), align_lag, align_flat_start,
             validate_every: every.map(|every| every.1),
             sample_every: every.map(|every| every.2),

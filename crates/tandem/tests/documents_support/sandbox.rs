@@ -39,7 +39,7 @@ impl Sandbox {
         small_corpus(&demo, 0, &here.join("my_voice"));
         small_corpus(&demo, 1, &here.join("my_voice_test"));
         small_corpus(&demo, 0, &here.join("../dataset/dataset_train"));
-        let flac = root.join("crates/tandem-data/tests/audio/tone_22k_16.flac");
+        let flac = root.join("crates/tandem-audio/tests/audio/tone_22k_16.flac");
         fs::copy(flac, here.join("voice.flac")).expect("copied");
         write_reference(&here.join("me.wav"));
         let written = [

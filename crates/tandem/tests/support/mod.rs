@@ -7,13 +7,14 @@ pub mod faults; // faults injected into a run
 pub mod http; // requests to a server of the program
 #[cfg(feature = "mpi")]
 pub mod mpi_job; // several ranks under mpirun
+pub mod random; // choices that a seed repeats
 pub mod runs; // records and checkpoints of a run
 pub mod voice; // a checkpoint without training
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::fs;
-use std::io::Cursor;
+use std::io::{Cursor, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -51,7 +52,7 @@ impl TestDir {
     /// Good clips `a`, `b`, ... and a manifest.
     pub fn with_clips(clips: usize, manifest: &str) -> TestDir {
         let dir = TestDir::new();
-        for name in ('a'..='z').take(clips) {
+        for name in ('a'..='z').chain('A'..='Z').take(clips) {
             dir.write(&format!("wavs/{name}.wav"), &tone_wav());
         }
         dir.write("metadata.csv", manifest.as_bytes());
@@ -137,6 +138,18 @@ impl CommandOutput {
 #[track_caller]
 pub fn signal(child: &Child, signal: Signal) {
     kill_process(Pid::from_child(child), signal).expect("the program was not waited for yet");
+}
+
+/// Says that a test could check nothing, and why; `scripts/check.sh` and CI count these lines and show them at their end.
+pub fn not_tested(what: &str) {
+    let line = format!("NOT TESTED: {what}");
+    #[allow(clippy::print_stderr, reason = "a test that checks nothing must say so")]
+    {
+        eprintln!("{line}");
+    }
+    let Some(list) = std::env::var_os("TANDEM_NOT_TESTED") else { return };
+    let file = fs::OpenOptions::new().create(true).append(true).open(list);
+    file.and_then(|mut file| writeln!(file, "{line}")).expect("the list of what was not tested");
 }
 
 /// Half a second of a tone, 16 bit, mono, 22,050 Hz.

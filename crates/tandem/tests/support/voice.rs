@@ -1,9 +1,8 @@
 //! A run with one checkpoint of a small untrained voice: English and Persian, the speaker `emma`.
 
 use super::TestDir;
-use tandem_data::audio::AudioConfig;
-use tandem_data::audio::mel::MelConfig;
-use tandem_data::text::{SymbolTable, TextConfig};
+use tandem_audio::AudioConfig;
+use tandem_audio::mel::MelConfig;
 use tandem_model::Device;
 use tandem_model::checkpoint::{Checkpoints, Contents, Keep, Mark, TensorSet, Values};
 use tandem_model::mel_scale::MelScale;
@@ -13,6 +12,7 @@ use tandem_model::trained_voice::{
     EMA, KnownSpeaker, SPEAKERS, VOICE, VOICE_VERSION, VoiceDocument, tensor_set,
 };
 use tandem_model::weights::weights_of;
+use tandem_text::{SymbolTable, TextConfig};
 use tandem_units::Seed;
 
 /// A run directory with one checkpoint.

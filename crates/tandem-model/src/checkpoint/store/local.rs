@@ -212,12 +212,12 @@ pub fn open_file(directory: &Path, name: &str) -> Result<StoredFile, Fault> {
     Ok(StoredFile { reader: Box::new(file), bytes })
 }
 
-/// `.step-00001200.draft-812` or `.best.json.draft-812`. Other files are not ours to remove.
+/// `.step-00001200.draft-812` or `.best.json.draft-812-6f2a90c1b3d4e587`. Other files are not ours to remove.
 fn is_draft(name: &str) -> bool {
     let parts = name.strip_prefix('.').and_then(|name| name.split_once(".draft-"));
     parts.is_some_and(|(of, process)| {
         (of == BEST || CheckpointId::parse(of).is_some())
-            && !process.is_empty()
-            && process.bytes().all(|byte| byte.is_ascii_digit())
+            && process.starts_with(|sign: char| sign.is_ascii_digit())
+            && process.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-')
     })
 }

@@ -96,7 +96,7 @@ pub fn adamw_step_plain<const D: usize>(
 
 impl AdamW {
     /// The bias-corrected learning rate, and the bias correction of the square root of the second moment.
-    fn corrections(&self) -> (f32, f32) {
+    pub(super) fn corrections(&self) -> (f32, f32) {
         let step = self.step.max(1) as f64;
         let young = |beta: f32| 1.0 - f64::from(beta).powf(step);
         let rate = f64::from(self.rate) / young(self.beta_1);
@@ -141,6 +141,9 @@ fn readable<const D: usize>(tensor: Tensor<D>) -> FlexTensor {
 
 fn step_in_parallel(step: Step<'_>) {
     let Step { weight, mean, square, ema, gradient, settings } = step;
+    // Shorter ones would leave the rest of the weight as it is, without a word.
+    let lengths = [mean.len(), square.len(), ema.len(), gradient.len()];
+    assert_eq!(lengths, [weight.len(); 4], "a weight has other sizes than its state");
     // For a small tensor, waking other threads takes longer than the work.
     if weight.len() <= CHUNK {
         return run(Step { weight, mean, square, ema, gradient, settings });
@@ -243,14 +246,49 @@ mod tests {
         }
     }
 
+    /// AdamW as in its paper (Loshchilov and Hutter, Algorithm 2), for one weight in double precision.
+    fn three_steps_by_the_paper(length: usize) -> [Vec<f64>; 4] {
+        let all = |seed: u64| noise(length, seed).into_iter().map(f64::from).collect::<Vec<_>>();
+        let (mut weight, mut average) = (all(1), all(1));
+        let (mut mean, mut square) = (vec![0.0; length], vec![0.0; length]);
+        for step in 1..4 {
+            let gradient = all(1 + step);
+            for i in 0..length {
+                let slope = 0.5 * gradient[i];
+                mean[i] = 0.9 * mean[i] + 0.1 * slope;
+                square[i] = 0.99 * square[i] + 0.01 * slope * slope;
+                let unbiased_mean = mean[i] / (1.0 - 0.9_f64.powi(step as i32));
+                let unbiased_square: f64 = square[i] / (1.0 - 0.99_f64.powi(step as i32));
+                let adam = unbiased_mean / (unbiased_square.sqrt() + 1e-8);
+                weight[i] -= 0.01 * (adam + 0.1 * weight[i]);
+                average[i] = 0.95 * average[i] + 0.05 * weight[i];
+            }
+        }
+        [weight, mean, square, average]
+    }
+
     #[test]
-    fn the_first_step_is_the_learning_rate_against_the_sign_of_the_gradient() {
-        let weight = tensor(50, 1);
-        let settings = AdamW { decay: 0.0, ..SETTINGS };
-        let moments = Moments::new(&weight);
-        let (moved, _) = adamw_step(weight.clone(), tensor(50, 2), moments, &settings);
-        for (moved, gradient) in floats(moved - weight).into_iter().zip(noise(50, 2)) {
-            assert!((moved + 0.01 * f64::from(gradient.signum())).abs() < 1e-5, "{moved}");
+    fn steps_have_the_numbers_of_the_paper() {
+        let truth = three_steps_by_the_paper(50);
+        for step_on in [adamw_step as StepOn, adamw_step_plain] {
+            let found = three_steps(step_on, 50);
+            for (part, (found, truth)) in found.iter().zip(&truth).enumerate() {
+                let off = found.iter().zip(truth).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+                assert!(off < 1e-6, "part {part}: {off}");
+            }
+        }
+    }
+
+    /// One step of one weight, computed by hand: weight 0.5, gradient 0.2 times factor 0.5.
+    #[test]
+    fn the_first_step_has_the_numbers_computed_by_hand() {
+        let one = |value: f32| Tensor::<1>::from_floats([value], &Device::flex());
+        let moments = Moments::new(&one(0.5));
+        let (weight, moments) = adamw_step(one(0.5), one(0.2), moments, &SETTINGS);
+        let found = [weight, moments.mean, moments.square, moments.ema].map(|t| floats(t)[0]);
+        // 0.5 - 0.01 * (1 + 0.1 * 0.5); 0.1 * 0.1; 0.01 * 0.1^2; 0.95 * 0.5 + 0.05 * weight.
+        for (found, truth) in found.into_iter().zip([0.4895, 0.01, 1e-4, 0.499_475]) {
+            assert!((found - truth).abs() < 1e-7, "{found} {truth}");
         }
     }
 

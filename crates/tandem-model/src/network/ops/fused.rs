@@ -19,12 +19,16 @@ pub(super) type Recorded = FloatTensor<Autodiff<Flex>>;
 
 /// Whether the fused kernels support a tensor: on `flex`, in single precision.
 pub(crate) fn on_cpu<const D: usize>(tensor: &Tensor<D>) -> bool {
+    on_host(tensor) && tensor.dtype() == DType::F32
+}
+
+/// Whether a tensor is on `flex`, in any precision.
+pub(super) fn on_host<const D: usize>(tensor: &Tensor<D>) -> bool {
     let device = tensor.device();
-    let flex = match device.as_dispatch() {
+    match device.as_dispatch() {
         DispatchDevice::Autodiff(device) => matches!(**device, DispatchDevice::Flex(_)),
         device => matches!(device, DispatchDevice::Flex(_)),
-    };
-    flex && tensor.dtype() == DType::F32
+    }
 }
 
 /// The fused operations on primitives; see the functions of [`super`].

@@ -13,6 +13,8 @@ pub struct Lengths {
     real: Arc<[usize]>,
     positions: usize,
     mask: Tensor<2>,
+    #[cfg(feature = "any-gpu")]
+    counts: Tensor<1>,
 }
 
 impl Lengths {
@@ -26,7 +28,38 @@ impl Lengths {
             })
             .collect();
         let mask = Tensor::from_data(TensorData::new(mask, [real.len(), positions]), device);
-        Lengths { real, positions, mask }
+        #[cfg(feature = "any-gpu")]
+        let counts = {
+            let counts: Vec<f32> = real.iter().map(|&length| length as f32).collect();
+            Tensor::from_data(TensorData::new(counts, [real.len()]), device)
+        };
+        Lengths {
+            real,
+            positions,
+            mask,
+            #[cfg(feature = "any-gpu")]
+            counts,
+        }
+    }
+
+    /// The same from tensors: ones at real positions, `[batch, positions]`; the lengths, `[batch]`.
+    pub(crate) fn uploaded(
+        real: &[usize],
+        positions: usize,
+        mask: Tensor<2>,
+        counts: Tensor<1>,
+    ) -> Lengths {
+        let real = real.iter().map(|&length| length.min(positions)).collect();
+        // The CPU's kernels take the lengths from the host.
+        #[cfg(not(feature = "any-gpu"))]
+        drop(counts);
+        Lengths {
+            real,
+            positions,
+            mask,
+            #[cfg(feature = "any-gpu")]
+            counts,
+        }
     }
 
     /// The real length of each row.
@@ -47,6 +80,12 @@ impl Lengths {
     /// One where a position is real, zero where it is padding: `[batch, positions]`.
     pub fn mask(&self) -> Tensor<2> {
         self.mask.clone()
+    }
+
+    /// The real length of each row on the device, for kernels: `[batch]`.
+    #[cfg(feature = "any-gpu")]
+    pub(super) fn counts(&self) -> Tensor<1> {
+        self.counts.clone()
     }
 
     /// The number of real positions of all rows.

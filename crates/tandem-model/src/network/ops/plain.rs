@@ -1,12 +1,11 @@
 //! The operations of [`super`] from ordinary tensor operations.
 //!
-//! In and out: as there. Runs on every device with automatic differentiation. GPUs use it, and it is the reference for
-//! the tests of the fused kernels.
+//! In and out: as there. Runs on every device and in every precision, with automatic differentiation. It is the reference
+//! for the tests of the fused kernels, and GPUs use it where they have no kernel.
 
-use burn::tensor::{DType, Device, Tensor, TensorData, activation, module};
-use std::cell::RefCell;
+use burn::tensor::{Tensor, TensorData, activation, module};
 
-use super::{Lengths, parts};
+use super::Lengths;
 
 /// Added to the variance in [`norm_film`].
 pub const NORM_EPSILON: f32 = 1e-5;
@@ -24,7 +23,7 @@ pub fn attention(qkv: Tensor<3>, heads: usize, lengths: &Lengths) -> Tensor<3> {
     let by_head = |part: Tensor<3>| -> Tensor<4> {
         part.reshape([batch, positions, heads, head]).swap_dims(1, 2)
     };
-    let [q, k, v] = parts::<3, 3>(qkv, 2).map(by_head);
+    let [q, k, v] = [0, 1, 2].map(|part| by_head(qkv.clone().narrow(2, part * width, width)));
     let (q, k) = (rotate(q, &cos, &sin), rotate(k, &cos, &sin));
     let padded_key = real.clone().equal_elem(0.0).reshape([batch, 1, 1, positions]);
     // Finite, so that a row without a real key does not give NaN; the mask below clears it.
@@ -36,61 +35,29 @@ pub fn attention(qkv: Tensor<3>, heads: usize, lengths: &Lengths) -> Tensor<3> {
 
 /// See [`super::norm_film`].
 pub fn norm_film(x: Tensor<3>, scale: Tensor<2>, shift: Tensor<2>) -> Tensor<3> {
-    norm_film_forward(x, scale, shift).0
-}
-
-/// What [`norm_film_backward`] needs of [`norm_film_forward`].
-#[derive(Clone, Debug)]
-pub struct NormState {
-    /// The normalised input.
-    normal: Tensor<3>,
-    /// Its standard deviation before.
-    deviation: Tensor<3>,
-    scale: Tensor<2>,
-}
-
-/// [`norm_film`], and the state for its backward pass.
-pub fn norm_film_forward(
-    x: Tensor<3>,
-    scale: Tensor<2>,
-    shift: Tensor<2>,
-) -> (Tensor<3>, NormState) {
     let centred = x.clone() - x.mean_dim(2);
     let variance = centred.clone().powi_scalar(2).mean_dim(2);
-    let deviation = (variance + NORM_EPSILON).sqrt();
-    let normal = centred / deviation.clone();
-    let state = NormState { normal: normal.clone(), deviation, scale: scale.clone() };
-    (normal * (scale.unsqueeze_dim::<3>(1) + 1.0) + shift.unsqueeze_dim::<3>(1), state)
+    let normal = centred / (variance + NORM_EPSILON).sqrt();
+    normal * (scale.unsqueeze_dim::<3>(1) + 1.0) + shift.unsqueeze_dim::<3>(1)
 }
 
-/// The gradients of the input, the scale and the shift.
-pub fn norm_film_backward(
-    state: NormState,
-    gradient: Tensor<3>,
-) -> (Tensor<3>, Tensor<2>, Tensor<2>) {
-    let NormState { normal, deviation, scale } = state;
-    let [films, width] = scale.dims();
-    let by_film = |sums: Tensor<3>| -> Tensor<2> {
-        let [rows, _, _] = sums.dims();
-        // One film for all rows.
-        if films < rows { sums.sum_dim(0).reshape([1, width]) } else { sums.reshape([rows, width]) }
-    };
-    let to_scale = by_film((gradient.clone() * normal.clone()).sum_dim(1));
-    let to_shift = by_film(gradient.clone().sum_dim(1));
-    let inner = gradient * (scale.unsqueeze_dim::<3>(1) + 1.0);
-    let along = (inner.clone() * normal.clone()).mean_dim(2);
-    let to_x = (inner.clone() - inner.mean_dim(2) - normal * along) / deviation;
-    (to_x, to_scale, to_shift)
-}
-
-/// See [`super::linear()`].
+/// See [`super::linear()`]. With 16 bits the bias is added in 32, in the same pass as both roundings.
 pub fn linear(x: Tensor<3>, weight: Tensor<2>, bias: Tensor<1>) -> Tensor<3> {
-    module::linear(x, weight, Some(bias))
+    let dtype = x.dtype();
+    if dtype == bias.dtype() {
+        return module::linear(x, weight, Some(bias));
+    }
+    (module::linear(x, weight, None).cast(bias.dtype()) + bias.unsqueeze()).cast(dtype)
 }
 
 /// See [`super::linear_silu`].
 pub fn linear_silu(x: Tensor<3>, weight: Tensor<2>, bias: Tensor<1>) -> Tensor<3> {
-    activation::silu(linear(x, weight, bias))
+    let dtype = x.dtype();
+    if dtype == bias.dtype() {
+        return activation::silu(linear(x, weight, bias));
+    }
+    let product = module::linear(x, weight, None).cast(bias.dtype());
+    activation::silu(product + bias.unsqueeze()).cast(dtype)
 }
 
 /// See [`super::conv_silu`].
@@ -130,45 +97,14 @@ pub fn squared_error(guess: Tensor<3>, truth: Tensor<3>, lengths: &Lengths) -> T
     ((guess - truth) * real).powi_scalar(2).sum() / elements as f32
 }
 
-/// Tables that a thread keeps: one for each shape of its batches.
-const KEPT_TABLES: usize = 64;
-
-/// What a rotary table depends on.
-#[derive(Clone, PartialEq)]
-struct TableKey {
-    positions: usize,
-    head: usize,
-    device: Device,
-    dtype: DType,
-}
-
-type Tables = (Tensor<4>, Tensor<4>);
-
-thread_local! {
-    /// By thread: the library would wait for the thread that made a tensor before another one uses it.
-    static TABLES: RefCell<Vec<(TableKey, Tables)>> = const { RefCell::new(Vec::new()) };
-}
-
-/// Cosine and sine of each position's angles, `[1, 1, positions, head / 2]`, of the type and device of `like`. Kept, so
-/// that a step copies nothing to the device.
-fn rotary_tables(positions: usize, head: usize, like: &Tensor<3>) -> Tables {
-    let key = TableKey { positions, head, device: like.device(), dtype: like.dtype() };
-    TABLES.with_borrow_mut(|kept| {
-        if let Some((_, tables)) = kept.iter().find(|(known, _)| *known == key) {
-            return tables.clone();
-        }
-        let (cos, sin) = rotary_values(positions, head);
-        let table = |values: Vec<f32>| -> Tensor<4> {
-            let values = TensorData::new(values, [1, 1, positions, head / 2]);
-            Tensor::<4>::from_data(values, &key.device).cast(key.dtype)
-        };
-        let tables = (table(cos), table(sin));
-        if kept.len() == KEPT_TABLES {
-            kept.remove(0);
-        }
-        kept.push((key, tables.clone()));
-        tables
-    })
+/// Cosine and sine of each position's angles, `[1, 1, positions, head / 2]`, of the type and device of `like`.
+fn rotary_tables(positions: usize, head: usize, like: &Tensor<3>) -> (Tensor<4>, Tensor<4>) {
+    let (cos, sin) = rotary_values(positions, head);
+    let table = |values: Vec<f32>| -> Tensor<4> {
+        let values = TensorData::new(values, [1, 1, positions, head / 2]);
+        Tensor::<4>::from_data(values, &like.device()).cast(like.dtype())
+    };
+    (table(cos), table(sin))
 }
 
 /// Cosine and sine of each position's angles, position by position.
@@ -181,43 +117,9 @@ pub(super) fn rotary_values(positions: usize, head: usize) -> (Vec<f32>, Vec<f32
 
 /// Rotates each pair `(i, i + head / 2)` by the angle of its position.
 fn rotate(x: Tensor<4>, cos: &Tensor<4>, sin: &Tensor<4>) -> Tensor<4> {
-    let [low, high] = parts(x, 3);
+    let half = x.dims()[3] / 2;
+    let [low, high] = [0, half].map(|from| x.clone().narrow(3, from, half));
     let turned_low = low.clone() * cos.clone() - high.clone() * sin.clone();
     let turned_high = low * sin.clone() + high * cos.clone();
     Tensor::cat(vec![turned_low, turned_high], 3)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::network::ops::check::noise;
-    use burn::tensor::Device;
-
-    #[test]
-    fn the_backward_pass_by_hand_is_that_of_automatic_differentiation() {
-        for films in [1, 3] {
-            let device = Device::flex().autodiff();
-            let made = |count: usize, seed| TensorData::new(noise(count, seed), [count]);
-            let leaf =
-                |count, seed| Tensor::<1>::from_data(made(count, seed), &device).require_grad();
-            let (x, weight) = (leaf(3 * 5 * 8, 1), leaf(3 * 5 * 8, 2));
-            let (scale, shift) = (leaf(films * 8, 3), leaf(films * 8, 4));
-            let shaped = |film: &Tensor<1>| film.clone().reshape([films, 8]);
-            let y = norm_film(x.clone().reshape([3, 5, 8]), shaped(&scale), shaped(&shift));
-            let mut gradients = (y * weight.clone().reshape([3, 5, 8])).sum().backward();
-            let inner = |tensor: &Tensor<1>| tensor.clone().inner();
-            let film = |tensor: &Tensor<1>| inner(tensor).reshape([films, 8]);
-            let (_, state) =
-                norm_film_forward(inner(&x).reshape([3, 5, 8]), film(&scale), film(&shift));
-            let (to_x, to_scale, to_shift) =
-                norm_film_backward(state, inner(&weight).reshape([3, 5, 8]));
-            let found =
-                [to_x.reshape([120]), to_scale.reshape([films * 8]), to_shift.reshape([films * 8])];
-            for (leaf, found) in [&x, &scale, &shift].into_iter().zip(found) {
-                let truth = leaf.grad_remove(&mut gradients).expect("a gradient");
-                let off = (truth - found).abs().max().into_scalar::<f32>();
-                assert!(off < 1e-5, "{films} films: {off}");
-            }
-        }
-    }
 }

@@ -4,10 +4,10 @@ use crate::synthesis::mel::SamplingOptions;
 use crate::trained_voice::{KnownSpeaker, VoiceError};
 use crate::vocoder::VocoderError;
 use std::path::PathBuf;
-use tandem_data::audio::AudioError;
-use tandem_data::audio::mel::MelError;
-use tandem_data::text::{Language, TextError};
+use tandem_audio::AudioError;
+use tandem_audio::mel::MelError;
 use tandem_device::backend::DeviceError;
+use tandem_text::{Language, TextError};
 use tandem_units::Hint;
 
 /// Why a text cannot be synthesized.

@@ -8,9 +8,9 @@ use crate::network::voice::Voice;
 use crate::trained_voice::{KnownSpeaker, VOICE_VERSION, VoiceDocument};
 use crate::vocoder::griffin_lim::GriffinLimConfig;
 use burn::tensor::{Tensor, TensorData};
-use tandem_data::audio::AudioConfig;
-use tandem_data::audio::mel::MelConfig;
-use tandem_data::text::{SymbolTable, TextConfig};
+use tandem_audio::AudioConfig;
+use tandem_audio::mel::MelConfig;
+use tandem_text::{SymbolTable, TextConfig};
 use tandem_units::{Hint, Seed};
 
 fn synthesizer() -> Synthesizer {
@@ -58,6 +58,7 @@ fn synthesizer() -> Synthesizer {
         speakers: vec![vec![0.5; 80 * 30], vec![-0.5; 80 * 20]],
         step: 7,
         path: "nowhere".into(),
+        damaged: Vec::new(),
     };
     let quick = GriffinLimConfig { iterations: 1, ..GriffinLimConfig::SPEECH };
     Synthesizer::new(trained, &device, &VocoderChoice::GriffinLim(quick)).unwrap()

@@ -10,7 +10,7 @@
 
 use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
-use tandem_data::audio::mel::Filterbank;
+use tandem_audio::mel::Filterbank;
 
 /// Iterations of the first fit.
 pub const FIRST_FIT_ROUNDS: usize = 32;
@@ -58,7 +58,7 @@ impl InverseMel {
             let group = |part: &[f32]| std::array::from_fn(|lane| *part.get(lane).unwrap_or(&0.0));
             values.chunks(LANES).map(group).collect()
         };
-        let run = |band: &tandem_data::audio::mel::Band| {
+        let run = |band: &tandem_audio::mel::Band| {
             let shares = total[band.range()].iter().zip(band.weights());
             Run {
                 first: band.range().start,
@@ -195,7 +195,7 @@ impl Run {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tandem_data::audio::mel::{MelConfig, filterbank};
+    use tandem_audio::mel::{MelConfig, filterbank};
 
     fn inverse() -> (Filterbank, InverseMel) {
         let bank = filterbank(&MelConfig::SPEECH_22K).unwrap();
@@ -204,7 +204,7 @@ mod tests {
     }
 
     fn bands_of_bins(bank: &Filterbank, bins: &[f32]) -> Vec<f32> {
-        let weigh = |band: &tandem_data::audio::mel::Band| -> f64 {
+        let weigh = |band: &tandem_audio::mel::Band| -> f64 {
             let bins = &bins[band.range()];
             bins.iter().zip(band.weights()).map(|(bin, weight)| f64::from(*bin) * weight).sum()
         };

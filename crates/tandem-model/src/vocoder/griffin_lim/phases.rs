@@ -13,7 +13,7 @@
 use super::size;
 use realfft::num_complex::Complex;
 use std::f64::consts::TAU;
-use tandem_data::audio::mel::MelConfig;
+use tandem_audio::mel::MelConfig;
 
 /// Added to magnitudes: fainter bins have neither a slope nor a weight of their own.
 pub const FAINT_MAGNITUDE: f32 = 1e-2;

@@ -3,8 +3,8 @@
 use super::*;
 use crate::metrics::frames::{MelFrames, mel_error};
 use std::path::Path;
-use tandem_data::audio::mel::{Mel, MelExtractor};
-use tandem_data::audio::{AudioConfig, Decoder, Sound};
+use tandem_audio::mel::{Mel, MelExtractor};
+use tandem_audio::{AudioConfig, Decoder, Sound};
 
 const SPEECH: MelConfig = MelConfig::SPEECH_22K;
 

@@ -11,7 +11,7 @@ use rayon::prelude::*;
 use realfft::num_complex::Complex;
 use realfft::{ComplexToReal, RealFftPlanner, RealToComplex};
 use std::sync::Arc;
-use tandem_data::audio::mel::{MelConfig, hann_window, reflected};
+use tandem_audio::mel::{MelConfig, hann_window, reflected};
 
 /// Samples whose window weight is below this fraction of the largest are set to zero.
 const UNSEEN: f32 = 1e-6;

@@ -4,7 +4,7 @@
 
 use crate::vocoder::VocoderError;
 use serde::{Deserialize, Serialize};
-use tandem_data::audio::mel::MelConfig;
+use tandem_audio::mel::MelConfig;
 
 /// The number of parameters, by name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -9,7 +9,7 @@ use super::config::VocoderConfig;
 use super::losses::{LOUDEST, QUIETEST};
 use super::network::{Block, Norm};
 use crate::network::layers::{Init, Linear};
-use crate::network::ops::plain::with_neighbours;
+use crate::network::ops::neighbours;
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 use tandem_units::Seed;
@@ -63,7 +63,7 @@ impl Discriminator {
 
 impl PartNetwork {
     fn score(&self, x: Tensor<3>) -> Tensor<3> {
-        let x = self.first_norm.forward(self.input.forward(with_neighbours(x, None)));
+        let x = self.first_norm.forward(self.input.forward(neighbours(x, None)));
         let x = self.blocks.iter().fold(x, |x, block| block.forward(x));
         self.head.forward(self.last_norm.forward(x))
     }

@@ -5,7 +5,7 @@
 //! what this leaves out. (FreeV, Lv and others 2024, uses a pseudo-inverse in this place.)
 
 use super::super::VocoderError;
-use tandem_data::audio::mel::{MelConfig, filterbank};
+use tandem_audio::mel::{MelConfig, filterbank};
 
 /// How bins are interpolated between bands.
 #[derive(Clone, Debug)]

@@ -7,7 +7,7 @@
 use super::config::VocoderConfig;
 use crate::network::layers::{Init, Linear};
 use crate::network::ops;
-use crate::network::ops::plain::with_neighbours;
+use crate::network::ops::neighbours;
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor};
 use tandem_units::Seed;
@@ -65,7 +65,7 @@ impl VocoderNetwork {
 
     /// Log-magnitudes relative to the envelope. Shapes: `[batch, frames, bands]` to `[batch, frames, bins]`.
     pub fn forward(&self, mel: Tensor<3>) -> Tensor<3> {
-        let x = self.first_norm.forward(self.input.forward(with_neighbours(mel, None)));
+        let x = self.first_norm.forward(self.input.forward(neighbours(mel, None)));
         let x = self.blocks.iter().fold(x, |x, block| block.forward(x));
         self.head.forward(self.last_norm.forward(x))
     }

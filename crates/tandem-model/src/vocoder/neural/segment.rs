@@ -6,15 +6,15 @@
 use super::config::VocoderConfig;
 use super::envelope::Envelope;
 use super::losses::QUIETEST;
-use crate::host_tensor::floats;
 use crate::mel_scale::MelScale;
+use crate::upload::{Pack, Upload};
 use crate::vocoder::VocoderError;
 use burn::tensor::{Device, Tensor};
 use realfft::num_complex::Complex;
 use realfft::{RealFftPlanner, RealToComplex};
 use std::sync::Arc;
-use tandem_data::audio::Sound;
-use tandem_data::audio::mel::{MelConfig, MelError, MelExtractor, hann_window};
+use tandem_audio::Sound;
+use tandem_audio::mel::{MelConfig, MelError, MelExtractor, hann_window};
 use tandem_units::Bytes;
 
 /// Frames of a segment: 0.74 s at 22 kHz.
@@ -43,6 +43,13 @@ pub struct SegmentBatch {
     envelope: Vec<f32>,
     /// Log-magnitudes of the recording: `[segments, frames, bins]`.
     truth: Vec<f32>,
+}
+
+/// The same on its way to a device, or there. Clones share it.
+#[derive(Clone, Debug)]
+pub struct UploadedSegments {
+    segments: usize,
+    arrays: Upload,
 }
 
 /// The same on a device.
@@ -137,23 +144,32 @@ impl SegmentBatch {
         [&self.mel, &self.envelope, &self.truth].map(|part| Bytes::of_slice(part)).into_iter().sum()
     }
 
+    /// Its tensors on a device, for the calling thread.
     pub fn to_device(&self, device: &Device) -> DeviceSegments {
-        let segments = self.segments;
-        let part = |values: &Vec<f32>| -> Tensor<3> {
+        self.upload(device).tensors()
+    }
+
+    /// Starts the copy to a device.
+    pub fn upload(&self, device: &Device) -> UploadedSegments {
+        let mut arrays = Pack::default();
+        for values in [&self.mel, &self.envelope, &self.truth] {
             let width = values.len() / self.frames();
-            floats(values.clone(), [segments, SEGMENT_FRAMES, width], device)
-        };
-        let (mel, envelope, truth) = (part(&self.mel), part(&self.envelope), part(&self.truth));
+            arrays.floats([self.segments, SEGMENT_FRAMES, width], values.iter().copied());
+        }
+        UploadedSegments { segments: self.segments, arrays: arrays.upload(device) }
+    }
+}
+
+impl UploadedSegments {
+    /// Its tensors, for the calling thread. Waits for nothing.
+    pub fn tensors(&self) -> DeviceSegments {
+        let (segments, mut arrays) = (self.segments, self.arrays.tensors());
+        let [mel, envelope, truth] = std::array::from_fn(|_| arrays.floats());
         DeviceSegments { segments, mel, envelope, truth }
     }
 }
 
 impl DeviceSegments {
-    /// A copy on another device.
-    pub fn to_device(self, device: &Device) -> DeviceSegments {
-        self.map(|tensor| tensor.to_device(device))
-    }
-
     /// The same as inputs of a network with autodiff.
     pub fn autodiff(&self) -> DeviceSegments {
         self.clone().map(Tensor::autodiff)
@@ -199,7 +215,7 @@ mod tests {
             assert!((found - (truth + 5.0) / 2.0).abs() < 1e-3, "{found} {truth}");
         }
         // The mel filters weigh the same magnitudes; fainter bands have bins below `QUIETEST`.
-        let bank = tandem_data::audio::mel::filterbank(&MEL).unwrap();
+        let bank = tandem_audio::mel::filterbank(&MEL).unwrap();
         let wanted = &whole.values()[27 * 80..][..80];
         let loud = bank.bands().iter().zip(wanted).filter(|(_, truth)| **truth > -6.0);
         assert!(loud.clone().count() > 20);

@@ -14,8 +14,8 @@ use crate::vocoder::samples_of;
 use crate::weights::{weights_of, with_weights};
 use burn::module::Module;
 use burn::tensor::{DType, Tensor};
-use tandem_data::audio::Sound;
-use tandem_data::audio::mel::MelExtractor;
+use tandem_audio::Sound;
+use tandem_audio::mel::MelExtractor;
 use tandem_units::Seed;
 
 const MEL: MelConfig = MelConfig::SPEECH_22K;
@@ -60,7 +60,6 @@ fn step_settings(step: u64) -> StepSettings {
         clip: 1.0,
         ema: 0.5,
         step,
-        loss_scale: 1.0,
     }
 }
 

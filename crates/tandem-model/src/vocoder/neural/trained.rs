@@ -17,7 +17,7 @@ use crate::weights::{WeightsError, with_named};
 use burn::tensor::Device;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
-use tandem_data::audio::mel::MelConfig;
+use tandem_audio::mel::MelConfig;
 use tandem_units::{Hint, Seed};
 
 /// Raised when vocoders of older checkpoints cannot be used any more.

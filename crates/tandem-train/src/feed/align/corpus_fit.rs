@@ -13,7 +13,7 @@ use crate::feed::worker_mel::WorkerMel;
 use crate::prepare::Prepared;
 use std::collections::HashMap;
 use std::sync::Arc;
-use tandem_data::audio::mel::MelKernel;
+use tandem_audio::mel::MelKernel;
 use tandem_data::batch::HostBatch;
 use tandem_data::cache::EntryBuffer;
 use tandem_data::corpus::Split;

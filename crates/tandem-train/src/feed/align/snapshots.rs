@@ -16,8 +16,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use tandem_device::memory::Charge;
+use tandem_model::Device;
+use tandem_model::between_threads::copy_to;
 use tandem_model::network::voice::Encoder;
-use tandem_model::{Device, Module};
 use tandem_pipeline::CancelToken;
 
 /// How long a wait sleeps before it checks the cancel token again.
@@ -59,7 +60,7 @@ pub struct AlignerSnapshot {
 impl AlignerSnapshot {
     /// The encoder on a device. The first call copies it there.
     pub fn on(&self, device: &Device) -> &Encoder {
-        self.published.on_data_device.get_or_init(|| self.published.encoder.clone().fork(device))
+        self.published.on_data_device.get_or_init(|| copy_to(&self.published.encoder, device))
     }
 }
 

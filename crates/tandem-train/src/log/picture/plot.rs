@@ -4,7 +4,7 @@
 //! and colour scale. The caller adds the labels of the rows.
 
 use super::canvas::{Canvas, Colour, INK, LETTER};
-use tandem_data::audio::mel::MelConfig;
+use tandem_audio::mel::MelConfig;
 use tandem_units::{Samples, Seconds};
 
 /// Room around the plot: left, top, right, bottom.

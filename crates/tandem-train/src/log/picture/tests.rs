@@ -1,8 +1,8 @@
 use super::canvas::Canvas;
 use super::plot::{NARROWEST, WIDEST};
 use super::*;
-use tandem_data::audio::Sound;
-use tandem_data::audio::mel::MelExtractor;
+use tandem_audio::Sound;
+use tandem_audio::mel::MelExtractor;
 
 const SETTINGS: MelConfig = MelConfig::SPEECH_22K;
 

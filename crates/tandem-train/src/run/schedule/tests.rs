@@ -155,3 +155,15 @@ proptest! {
         prop_assert_eq!(steps, (1..=120 / grad_accum as u64).collect::<Vec<_>>());
     }
 }
+
+#[test]
+fn a_run_whose_patience_ends_at_the_last_step_is_done() {
+    let settings =
+        TrainSettings { max_steps: Some(6), patience: Some(2), ..TrainSettings::default() };
+    let after = |step, since_best| AfterStep::of(&settings, step, since_best);
+    assert_eq!(after(5, 1), AfterStep::Continue);
+    assert_eq!(after(5, 2), AfterStep::NoProgress);
+    assert_eq!(after(6, 2), AfterStep::Done, "the other ranks are done, too");
+    let endless = TrainSettings { max_steps: None, patience: None, ..settings.clone() };
+    assert_eq!(AfterStep::of(&endless, u64::MAX, u32::MAX), AfterStep::Continue);
+}

@@ -10,6 +10,7 @@ use crate::exit::ExitStatus;
 use crate::failure::{Advised, Context, Failure, Result};
 use crate::interrupt::cancel_on_signals;
 use crate::printer::Printer;
+use crate::speaking_args::warn_of_substitute;
 use owo_colors::OwoColorize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,7 +19,7 @@ use tandem_device::backend::{self, guarded};
 use tandem_device::inventory::Inventory;
 use tandem_device::placement::{DeviceSettings, Placement};
 use tandem_eval::transcripts::{RankOptions, Ranked, Ranking, rank_transcripts};
-use tandem_model::checkpoint::{Parts, find};
+use tandem_model::checkpoint::{Parts, find_usable};
 use tandem_model::trained_voice::TrainedVoice;
 use tandem_train::run::state::CONFIG;
 
@@ -66,6 +67,7 @@ pub fn run(
     let device = backend::open(placed)?;
     let trained = guarded("reading the voice", || TrainedVoice::read(asked.run, &device))?
         .with_context(|| format!("cannot align with `{}`", asked.run.display()))?;
+    warn_of_substitute(&trained, out);
     let cancel = cancel_on_signals()?;
     let CorpusSettings { corpus, data, prepare, .. } = &settings;
     let prepared = prepare_corpus(corpus, data, prepare, &cancel, out)
@@ -121,7 +123,8 @@ fn settings_of(asked: &Asked<'_>, corpus: &CorpusArgs) -> Result<CorpusSettings>
 /// The settings that a voice was trained with.
 pub fn config_of_run(run: &Path) -> Result<FileConfig> {
     let unread = || format!("cannot read the run `{}`", run.display());
-    let loaded = find(run, Parts::Only(&[])).with_context(unread)?;
+    // Every checkpoint of a run has the same settings.
+    let loaded = find_usable(run, Parts::Only(&[])).with_context(unread)?;
     let document: serde_json::Value = loaded.contents.document(CONFIG).with_context(unread)?;
     serde_json::from_value(document["config"].clone())
         .map_err(Failure::foreign)

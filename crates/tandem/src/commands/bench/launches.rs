@@ -4,18 +4,18 @@
 
 use super::target::{self, Limit, Target};
 use crate::corpus_args::at_least_one;
-use crate::device_args::DeviceArgs;
+use crate::device_args::PlaceArgs;
 use crate::exit::ExitStatus;
 use crate::failure::{Result, ensure};
 use crate::printer::Printer;
 use crate::train_args::model_size;
 use serde::Serialize;
 use tandem_data::batch::BatchShape;
-use tandem_data::text::SymbolTable;
 use tandem_device::backend::{Backend, DeviceError, kernel_report};
 use tandem_device::inventory::Inventory;
 use tandem_device::placement::Placement;
 use tandem_model::network::size::{ModelSize, VoiceConfig};
+use tandem_text::SymbolTable;
 use tandem_train::measure::launches::{Costs, LaunchCounts, count_launches};
 use tandem_train::train_settings::TrainSettings;
 
@@ -44,7 +44,7 @@ pub struct Args {
     #[arg(long)]
     costs: bool,
     #[command(flatten)]
-    devices: DeviceArgs,
+    devices: PlaceArgs,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -70,7 +70,7 @@ pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
         args.frames >= args.symbols,
         "every symbol needs a frame: give at least as many `--frames` as `--symbols`",
     )?;
-    let asked = args.devices.resolve(&Default::default())?;
+    let asked = args.devices.resolve()?;
     let placement = Placement::decide(&asked, &Inventory::detect())?;
     // The CPU has no driver, and other backends do not count.
     if placement.model.id.backend != Backend::Cuda {

@@ -7,7 +7,7 @@
 
 use super::reduce::started_alone;
 use super::target::{Limit, Target, median, print, status};
-use crate::device_args::DeviceArgs;
+use crate::device_args::PlaceArgs;
 use crate::exit::ExitStatus;
 use crate::failure::{Failure, Result, ensure};
 use crate::printer::Printer;
@@ -16,7 +16,6 @@ use crate::train_args::model_size;
 use std::time::Instant;
 use tandem_cluster::Cluster;
 use tandem_data::batch::BatchShape;
-use tandem_data::text::SymbolTable;
 use tandem_device::backend::wait_for;
 use tandem_device::inventory::Inventory;
 use tandem_device::placement::{LocalRank, Placement};
@@ -26,6 +25,7 @@ use tandem_model::network::size::{ModelSize, VoiceConfig};
 use tandem_model::network::voice::Voice;
 use tandem_model::optimizer::Optimizer;
 use tandem_model::train_batch::{AlignedBatch, DeviceBatch};
+use tandem_text::SymbolTable;
 use tandem_train::run::all_reduce::AllReduce;
 use tandem_train::run::step::TrainState;
 use tandem_train::train_settings::TrainSettings;
@@ -56,7 +56,7 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 10)]
     turns: usize,
     #[command(flatten)]
-    devices: DeviceArgs,
+    devices: PlaceArgs,
     #[command(flatten)]
     ranks: RankArgs,
     /// Print as JSON
@@ -92,7 +92,7 @@ pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
 }
 
 fn measure(args: &Args, cluster: &Cluster, out: &mut Printer) -> Result<ExitStatus> {
-    let mut asked = args.devices.resolve(&Default::default())?;
+    let mut asked = args.devices.resolve()?;
     asked.local = LocalRank { rank: cluster.local_rank(), ranks: cluster.local_ranks() };
     let device = Placement::decide(&asked, &Inventory::detect())?.open()?.model;
     let pool = rayon::ThreadPoolBuilder::new().num_threads(args.threads.max(1)).build();

@@ -3,7 +3,8 @@
 //! Uses the real model, losses, gradients and optimizer, on a batch without padding.
 
 use super::target::{best_tenth, median};
-use crate::device_args::DeviceArgs;
+use crate::counted::parameters;
+use crate::device_args::PlaceArgs;
 use crate::exit::ExitStatus;
 use crate::failure::{Context, Failure, Result, ensure};
 use crate::printer::Printer;
@@ -11,7 +12,6 @@ use crate::train_args::model_size;
 use serde::Serialize;
 use std::time::Instant;
 use tandem_data::batch::BatchShape;
-use tandem_data::text::SymbolTable;
 use tandem_device::backend::wait_for;
 use tandem_device::inventory::Inventory;
 use tandem_device::placement::Placement;
@@ -21,6 +21,7 @@ use tandem_model::network::voice::Voice;
 use tandem_model::optimizer::{Optimizer, StepSettings};
 use tandem_model::train_batch::AlignedBatch;
 use tandem_model::{Device, Module};
+use tandem_text::SymbolTable;
 use tandem_units::Seed;
 
 #[derive(clap::Args)]
@@ -45,7 +46,7 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 20)]
     steps: usize,
     #[command(flatten)]
-    devices: DeviceArgs,
+    devices: PlaceArgs,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -89,7 +90,7 @@ pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
             .map_err(Failure::foreign)
             .context("cannot set the number of threads")?;
     }
-    let asked = args.devices.resolve(&Default::default())?;
+    let asked = args.devices.resolve()?;
     let placement = Placement::decide(&asked, &Inventory::detect())?;
     let device = placement.open()?.model;
     let name = placement.model.name.clone();
@@ -153,15 +154,14 @@ fn settings(step: u64) -> StepSettings {
         clip: 1.0,
         ema: 0.999,
         step,
-        loss_scale: 1.0,
     }
 }
 
 fn print(f: &Figures, out: &mut Printer) -> Result<()> {
     out.line(&format!(
-        "{} ({:.1} million parameters), {} x {} frames, {} symbols, on {} with {} threads",
+        "{} ({}), {} x {} frames, {} symbols, on {} with {} threads",
         f.model_size.name(),
-        f.parameters as f64 / 1e6,
+        parameters(f.parameters),
         f.batch_size,
         f.frames,
         f.symbols,

@@ -8,14 +8,14 @@ use crate::failure::{Advised, Context, Failure, Result};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::process::Command;
-use tandem_data::text::Language;
 use tandem_export::ExportedSpeaker;
 use tandem_model::synthesis::mel::SamplingOptions;
 use tandem_model::synthesis::text::{SpeakerChoice, SpeechOptions, Synthesizer};
+use tandem_text::Language;
 use tandem_units::Seconds;
 
 /// The largest difference of two samples that is rounding.
-const TOLERANCE: f32 = 1e-3;
+pub const TOLERANCE: f32 = 1e-3;
 /// Runs the graph; see its header.
 const SCRIPT: &str = include_str!("run_graph.py");
 
@@ -67,18 +67,18 @@ impl Checked {
 
 /// What the script reads; all paths are in the temporary directory.
 #[derive(Serialize)]
-struct Request<'a> {
-    model: &'a Path,
-    ids: Vec<i64>,
-    scales: [f32; 3],
-    sid: Option<usize>,
+pub struct Request<'a> {
+    pub model: &'a Path,
+    pub ids: Vec<i64>,
+    pub scales: [f32; 3],
+    pub sid: Option<usize>,
     /// Values of a row of the noise.
-    bands: usize,
+    pub bands: usize,
 }
 
 /// What the script prints.
 #[derive(Deserialize)]
-struct Answer {
+pub struct Answer {
     runtime: String,
     seconds: f64,
 }
@@ -151,7 +151,7 @@ impl Check<'_> {
     }
 
     /// The samples and the mel frames that ONNX Runtime computes.
-    fn run_graph(
+    pub fn run_graph(
         &self,
         request: &Request<'_>,
         noise: &[f32],
@@ -192,7 +192,7 @@ impl Check<'_> {
 }
 
 /// Infinite for different lengths.
-fn largest_difference(a: &[f32], b: &[f32]) -> f32 {
+pub fn largest_difference(a: &[f32], b: &[f32]) -> f32 {
     if a.len() != b.len() {
         return f32::INFINITY;
     }
@@ -213,7 +213,7 @@ fn floats_of(bytes: &[u8]) -> Vec<f32> {
 }
 
 /// A sentence of a few seconds.
-fn sample_text(language: Language) -> Result<&'static str> {
+pub fn sample_text(language: Language) -> Result<&'static str> {
     Ok(match language {
         Language::English => "The clock on the wall was slow again this morning.",
         Language::Persian => "آن روز صبح هوا بسیار خوب و آرام بود.",

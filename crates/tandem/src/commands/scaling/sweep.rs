@@ -120,6 +120,8 @@ fn wait(mut child: Child, cancel: &CancelToken) -> Result<ExitStatus> {
 fn memory_fault(ended: ExitStatus, said: &str) -> Option<String> {
     let words = [
         "the largest batch of this corpus",
+        // The check of memory before a run.
+        "(largest batch ",
         "of its budget of",
         "out of memory",
         "memory allocation of",

@@ -5,6 +5,7 @@
 use super::TrainingRun;
 use crate::failure::{Context, Result};
 use crate::printer::Printer;
+use crate::speaking_args::damaged_checkpoint;
 use tandem_model::Module;
 use tandem_model::checkpoint::Checkpoints;
 use tandem_model::vocoder::neural::trained::{attach_to_run, attached_to};
@@ -42,16 +43,14 @@ impl TrainingRun {
                 resume_without_lock(prepared, feed, settings, devices, directory, self.changes)?
             }
         };
-        let damaged = taken.damaged.iter();
-        let damaged =
-            damaged.map(|fact| format!("a newer checkpoint is damaged and is not used: {fact}"));
+        let damaged = taken.damaged.iter().map(|fact| damaged_checkpoint(fact));
         let changed = taken.notes.iter().map(|fact| format!("resumed with a change: {fact}"));
         Ok((taken.start, damaged.chain(changed).collect()))
     }
 
     pub(super) fn describe(&self, start: &RunStart) -> String {
         let size = self.plan.train.model_size.name();
-        let parameters = start.train_state.voice.num_params() as f64 / 1e6;
+        let parameters = start.train_state.voice.num_params();
         let from = match start.train_state.step {
             0 => "new run".to_string(),
             step => format!("resumed at step {step}"),
@@ -59,7 +58,8 @@ impl TrainingRun {
         let directory = self.directory.path().display();
         let batch = self.plan.batch.batch_size;
         format!(
-            "voice: {size}, {parameters:.1} million parameters; batch {batch}; {from} in {directory}"
+            "voice: {size}, {}; batch {batch}; {from} in {directory}",
+            crate::counted::parameters(parameters)
         )
     }
 

@@ -5,6 +5,7 @@
 
 use super::only;
 use crate::config::FileConfig;
+use crate::config::set_keys::SetKeys;
 use crate::train_args::TrainArgs;
 use serde_json::{Value, json};
 
@@ -57,7 +58,9 @@ fn accepts(key: &str, value: Value) -> bool {
     settings["train_data"] = json!("corpus");
     // Memory budgets are refused without memory isolation.
     settings["devices"]["enable_memory_isolation"] = json!(true);
+    // A key that is set is not replaced by what is usual for a size.
+    let set_keys = SetKeys::of(&settings);
     let Ok(config) = serde_json::from_value::<FileConfig>(settings) else { return false };
-    let Ok(config) = config.checked() else { return false };
+    let Ok(config) = (FileConfig { set_keys, ..config }).checked() else { return false };
     TrainArgs::default().resolve_over(config).is_ok()
 }

@@ -5,6 +5,7 @@ use crate::printer::Printer;
 use crate::train_args::TrainArgs;
 use clap::Parser;
 use std::collections::BTreeSet;
+use tandem_data::corpus::Layout;
 
 #[derive(Parser)]
 struct Typed {
@@ -32,6 +33,7 @@ fn every_key_is_listed_once_with_a_description() {
     let mut all = FileConfig::default();
     // Written only where they are set.
     (all.audio.trim_silence, all.audio.loudness) = (Some(-40.0), Some(-20.0));
+    (all.corpus.layout, all.corpus.recordings_dir) = (Some(Layout::Vctk), Some("sounds".into()));
     written("", &serde_json::to_value(all).unwrap(), &mut expected);
     let found = entries();
     let keys: BTreeSet<String> = found.iter().map(Entry::key).collect();
@@ -60,7 +62,7 @@ fn types_defaults_bounds_and_words_are_those_of_the_code() {
     assert_eq!(seen("model_start_delay"), "number; 2.0; 0 to 86400");
     assert_eq!(seen("pipeline.stall_timeout"), "whole number; `60`; 0 to 86400");
     assert_eq!(seen("batch.batch_size"), "whole number; `16`; 1 or more");
-    assert_eq!(seen("num_workers"), "whole number; one per core; 1 or more");
+    assert_eq!(seen("num_workers"), "whole number; one per core; 1 to 256");
     assert_eq!(seen("train.precision"), "word; `\"f32\"`; `f32`, `tf32`, `bf16`, `f16`");
     assert_eq!(seen("mel.floor"), "number; `0.00001`; above 0 to 1");
     assert_eq!(seen("batch.bucket_edges"), "list of whole numbers; not set; ");
@@ -113,6 +115,7 @@ fn sample(entry: &Entry) -> Option<&'static str> {
         (_, "--backend") => "cpu",
         (_, "--mel-on") => "host",
         (_, "--languages") => "de",
+        (_, "--layout") => "vctk",
         (_, "--pronunciation") => "characters",
         (_, "--frame-budget" | "--max-mel-frames") => "1600",
         (_, "--trim-silence" | "--loudness") => "-30",

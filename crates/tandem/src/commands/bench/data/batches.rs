@@ -6,7 +6,7 @@ use crate::failure::Result;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tandem_data::audio::mel::MelKernel;
+use tandem_audio::mel::MelKernel;
 use tandem_data::batch::BatchConfig;
 use tandem_pipeline::CancelToken;
 use tandem_telemetry::Recorder;

@@ -5,7 +5,7 @@ use crate::failure::{Context, Result};
 use std::fs;
 use std::io::Write;
 use std::path::Path;
-use tandem_data::audio::{AudioConfig, Decoder, FileReader, Sound};
+use tandem_audio::{AudioConfig, Decoder, FileReader, Sound};
 use tandem_data::corpus::{Corpus, CorpusConfig};
 use tandem_units::SampleRate;
 

@@ -4,8 +4,8 @@ use super::clips::{Clip, seconds};
 use crate::commands::bench::target::{Limit, Target, best_tenth, median};
 use crate::failure::Result;
 use std::time::Instant;
-use tandem_data::audio::Sound;
-use tandem_data::audio::mel::{MelConfig, MelExtractor, MelKernel};
+use tandem_audio::Sound;
+use tandem_audio::mel::{MelConfig, MelExtractor, MelKernel};
 
 /// Clips of one measurement: half a minute of audio, some milliseconds of work.
 const PER_TIMING: usize = 8;

@@ -4,7 +4,7 @@ use super::clips::sentence;
 use crate::commands::bench::target::{Limit, Target, median};
 use crate::failure::Result;
 use std::time::Instant;
-use tandem_data::text::{FrontEnd, Language, Pronunciation, TextConfig, TextError};
+use tandem_text::{FrontEnd, Language, Pronunciation, TextConfig, TextError};
 
 /// The number of rows of LJSpeech.
 const ROWS: usize = 13_100;

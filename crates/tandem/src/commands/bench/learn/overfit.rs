@@ -21,7 +21,7 @@ use tandem_train::feed::mel_scale::measure_mel_scale;
 use tandem_train::feed::{FeedSettings, feed};
 use tandem_train::prepare::row::Features;
 use tandem_train::run::background::BackgroundPool;
-use tandem_train::run::step::TrainState;
+use tandem_train::run::step::{StepMetrics, TrainState};
 use tandem_train::train_settings::{AlignmentSettings, OptimizerSettings, TrainSettings};
 use tandem_train::{DataSettings, PrepareOptions, Watcher, prepare};
 use tandem_units::Seed;
@@ -102,8 +102,9 @@ fn learn_by_heart(corpus: &Path, batch_size: usize, out: &Printer) -> Result<Vec
         train_state.accumulate_gradients(&batch.to_device(&device));
         let next = train_state.step + 1;
         if let Some(facts) = train_state.optimizer_step(next, &mut LocalGradients)? {
-            let number = |tensor: tandem_model::Tensor<1>| f64::from(tensor.into_scalar::<f32>());
-            losses.push([number(facts.prior), number(facts.flow)]);
+            let values: Vec<f64> = facts.values.into_data().iter().collect();
+            let value = |name| StepMetrics::NAMES.iter().position(|known| *known == name);
+            losses.push([value("prior"), value("flow")].map(|at| at.map_or(0.0, |at| values[at])));
         }
         shown.at(step + 1);
     }

@@ -5,12 +5,12 @@ use crate::failure::{Context, Result};
 use std::collections::BTreeMap;
 use std::path::Path;
 use tandem_data::corpus::{Corpus, Split, Utterance};
-use tandem_data::text::Language;
 use tandem_model::Device;
 use tandem_model::metrics::{PitchConfig, PitchTrack, cosine_distance};
 use tandem_model::synthesis::mel::{Reference, SamplingOptions};
 use tandem_model::synthesis::text::Synthesizer;
 use tandem_model::vocoder::VocoderChoice;
+use tandem_text::Language;
 
 /// Held-out texts, synthesized for each speaker of the language.
 const TEXTS: usize = 3;
@@ -113,7 +113,7 @@ fn pitch_of(synthesizer: &mut Synthesizer, mut mel: Vec<f32>) -> Result<Option<f
 }
 
 fn recorded_pitch(path: &Path) -> Result<Option<f64>> {
-    use tandem_data::audio::{AudioConfig, Decoder, FileReader};
+    use tandem_audio::{AudioConfig, Decoder, FileReader};
     let limits = AudioConfig::default();
     let mut file = FileReader::default();
     let bytes = file.read(path, &limits)?;

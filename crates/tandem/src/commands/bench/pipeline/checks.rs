@@ -9,7 +9,9 @@ use std::time::Instant;
 use tandem_pipeline::cost::Cost;
 use tandem_pipeline::rehearse::{Spend, rehearse, run_serially};
 use tandem_pipeline::simulate::{RouteModel, StageModel};
-use tandem_pipeline::{Hold, Outlet, Payload, PipelineError, Route, Setup, Stage, Trouble};
+use tandem_pipeline::{
+    Emitter, Payload, PipelineError, QueueLimits, Route, Setup, Stage, StageError,
+};
 use tandem_telemetry::event::{RunHeader, Step};
 use tandem_telemetry::record::{RecordOptions, Recorder, Recording, Spans};
 use tandem_units::{Bytes, Epoch, Seconds, Seed, Ticket};
@@ -151,13 +153,13 @@ impl Stage for Idle {
         self.0
     }
 
-    fn step(&mut self, item: Tiny, out: &mut dyn Outlet<Tiny>) -> Result<(), Trouble> {
+    fn step(&mut self, item: Tiny, out: &mut dyn Emitter<Tiny>) -> Result<(), StageError> {
         out.push(item)
     }
 }
 
 fn idle_route(items: u64, places: usize) -> Route<Tiny> {
-    let hold = Hold::bytes(Bytes::mib(1)).items(places);
+    let hold = QueueLimits::bytes(Bytes::mib(1)).items(places);
     ["load", "preprocess", "copy", "last"]
         .into_iter()
         .fold(Route::from((0..items).map(Tiny), hold.clone()), |route, name| {

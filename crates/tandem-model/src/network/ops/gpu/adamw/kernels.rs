@@ -1,0 +1,323 @@
+//! The kernels of [`super`] and their launches.
+//!
+//! A launch takes as many weights as the device binds buffers; a cube works on one chunk of one of them. Sums are
+//! added in a fixed order.
+
+use super::super::buffers::{dense, element, empty, empty_of};
+use super::{ALIGNMENT, Place, Step};
+use crate::loss_scale::{GOOD_STEPS, LARGEST, SMALLEST};
+use burn::tensor::{DType, Shape};
+use burn_cubecl::cubecl; // the name that the macro `cube` expands to
+use burn_cubecl::cubecl::ir::ElemType;
+use burn_cubecl::cubecl::prelude::*;
+use burn_cubecl::tensor::CubeTensor;
+
+/// Units of a cube.
+const UNITS: usize = 256;
+/// Floats of a weight that a cube works on.
+const CHUNK: usize = 32 * UNITS;
+/// Weights of one launch at most: each is code of its own in the kernel.
+const MOST_AT_ONCE: usize = 64;
+/// Buffers of a launch besides weights and gradients.
+const OTHER_BUFFERS: usize = 7;
+
+/// The launches of a step; for in and out, see [`super::queue`].
+pub(super) fn step(inputs: Vec<CubeTensor>, step: &Step) -> Vec<CubeTensor> {
+    let mut inputs = inputs.into_iter();
+    let count = step.places.len();
+    let weights: Vec<CubeTensor> = inputs.by_ref().take(count).map(dense).collect();
+    let gradients: Vec<CubeTensor> = inputs.by_ref().take(count).map(dense).collect();
+    let state: Vec<CubeTensor> = inputs.map(changeable).collect();
+    let (norm, factor) = norm(&gradients, state.get(3), step);
+    let shape = state[0].meta.shape().clone();
+    let new = empty(&state[0], shape.clone());
+    let copies = match step.copies {
+        Some(dtype) => empty_of(&new, shape, dtype),
+        // The kernel takes a tensor there in any case.
+        None => empty(&new, Shape::new([1])),
+    };
+    let bindings = bindings(&new);
+    let each = (bindings.saturating_sub(OTHER_BUFFERS) / 2).clamp(1, MOST_AT_ONCE / 2);
+    for some in by_type(&gradients).iter().flat_map(|numbers| numbers.chunks(each)) {
+        let weights = some.iter().map(|&number| weights[number].clone().into_tensor_arg());
+        let gradients: Vec<CubeTensor> =
+            some.iter().map(|&number| gradients[number].clone()).collect();
+        let settings = some.iter().map(|&number| step.settings[number]);
+        let all = step.settings[some[0]];
+        let (mean_rate, square_factor) = all.corrections();
+        adamw_kernel::launch(
+            &new.client.clone(),
+            CubeCount::Static(chunks(&gradients).sum::<usize>() as u32, 1, 1),
+            CubeDim::new_1d(UNITS as u32),
+            weights.collect(),
+            gradients.iter().map(|gradient| gradient.clone().into_tensor_arg()).collect(),
+            firsts(&gradients).collect(),
+            some.iter().map(|&number| step.places[number].start).collect(),
+            settings.map(|own| 1.0 - own.rate * own.decay).collect(),
+            factor.clone().into_tensor_arg(),
+            new.clone().into_tensor_arg(),
+            state[0].clone().into_tensor_arg(),
+            state[1].clone().into_tensor_arg(),
+            state[2].clone().into_tensor_arg(),
+            copies.clone().into_tensor_arg(),
+            all.beta_1,
+            all.beta_2,
+            mean_rate,
+            square_factor,
+            all.epsilon,
+            all.ema,
+            step.copies.is_some(),
+            [element(&gradients[0]), element(&copies)],
+        );
+    }
+    let moved = step.places.iter().map(|place| part(&new, *place));
+    let copied = step.copies.iter().flat_map(|_| &*step.places).map(|place| part(&copies, *place));
+    moved.chain(copied).chain(state).chain([norm]).collect()
+}
+
+/// The numbers of the gradients of each type: a launch takes only one.
+fn by_type(gradients: &[CubeTensor]) -> Vec<Vec<usize>> {
+    let numbers = |dtype: DType| -> Vec<usize> {
+        (0..gradients.len()).filter(|&number| gradients[number].dtype == dtype).collect()
+    };
+    let found = [DType::F32, DType::BF16, DType::F16].map(numbers);
+    let known: usize = found.iter().map(Vec::len).sum();
+    assert_eq!(known, gradients.len(), "gradients of another type");
+    found.into_iter().filter(|numbers| !numbers.is_empty()).collect()
+}
+
+/// The norm of the mean gradient, and a tensor of the factor for each gradient and of a one if the norm is finite. Also
+/// changes the scale of the losses, if there is one.
+fn norm(
+    gradients: &[CubeTensor],
+    loss_scale: Option<&CubeTensor>,
+    step: &Step,
+) -> (CubeTensor, CubeTensor) {
+    let like = &gradients[0];
+    let client = like.client.clone();
+    let sums = empty(like, Shape::new([chunks(gradients).sum::<usize>()]));
+    let each = bindings(like).saturating_sub(1).clamp(1, MOST_AT_ONCE);
+    let mut done = 0;
+    for some in by_type(gradients).iter().flat_map(|numbers| numbers.chunks(each)) {
+        let gradients: Vec<CubeTensor> =
+            some.iter().map(|&number| gradients[number].clone()).collect();
+        let cubes = chunks(&gradients).sum::<usize>();
+        squares_kernel::launch(
+            &client,
+            CubeCount::Static(cubes as u32, 1, 1),
+            CubeDim::new_1d(UNITS as u32),
+            gradients.iter().map(|gradient| gradient.clone().into_tensor_arg()).collect(),
+            firsts(&gradients).collect(),
+            sums.clone().into_tensor_arg(),
+            done,
+            element(&gradients[0]),
+        );
+        done += cubes;
+    }
+    let (norm, factor) = (empty(like, Shape::new([1])), empty(like, Shape::new([2])));
+    let scaled = loss_scale.is_some();
+    // The kernel takes a tensor there in any case.
+    let loss_scale = loss_scale.cloned().unwrap_or_else(|| empty(like, Shape::new([2])));
+    norm_kernel::launch(
+        &client,
+        CubeCount::Static(1, 1, 1),
+        CubeDim::new_1d(UNITS as u32),
+        sums.into_tensor_arg(),
+        norm.clone().into_tensor_arg(),
+        factor.clone().into_tensor_arg(),
+        loss_scale.into_tensor_arg(),
+        step.share,
+        step.clip,
+        [SMALLEST, LARGEST, GOOD_STEPS].into_iter().collect(),
+        scaled,
+    );
+    (norm, factor)
+}
+
+/// The number of chunks of each of these.
+fn chunks(tensors: &[CubeTensor]) -> impl Iterator<Item = usize> + '_ {
+    tensors.iter().map(|tensor| tensor.meta.num_elements().div_ceil(CHUNK))
+}
+
+/// The first cube of each of these.
+fn firsts(tensors: &[CubeTensor]) -> impl Iterator<Item = usize> + '_ {
+    chunks(tensors).scan(0, |next, count| {
+        let first = *next;
+        *next += count;
+        Some(first)
+    })
+}
+
+/// Buffers of a launch, without the one for shapes.
+fn bindings(tensor: &CubeTensor) -> usize {
+    (tensor.client.properties().hardware.max_bindings as usize).saturating_sub(1)
+}
+
+/// A tensor whose memory may be changed: itself, or a copy where another one shares it.
+fn changeable(tensor: CubeTensor) -> CubeTensor {
+    let tensor = dense(tensor);
+    if tensor.can_mut() { tensor } else { tensor.copy() }
+}
+
+/// A weight as a part of a buffer, without a copy. Its memory includes the gap to the next one, so that both ends are
+/// aligned.
+fn part(buffer: &CubeTensor, Place { start, length }: Place) -> CubeTensor {
+    let end = start + length.next_multiple_of(ALIGNMENT);
+    let bytes = |values: usize| (values * buffer.dtype.size()) as u64;
+    let handle = buffer.handle.clone().offset_start(bytes(start));
+    CubeTensor::new_contiguous(
+        buffer.client.clone(),
+        buffer.device.clone(),
+        Shape::new([length]),
+        handle.offset_end(bytes(buffer.meta.num_elements() - end)),
+        buffer.dtype,
+    )
+}
+
+/// The sum over all units of the cube.
+#[cube]
+fn sum_of_cube(value: f32) -> f32 {
+    let mut parts = Shared::<[f32]>::new_slice(256usize);
+    parts[UNIT_POS as usize] = value;
+    sync_cube();
+    let mut sum = 0.0f32;
+    for k in 0..256 {
+        sum += parts[k];
+    }
+    sum
+}
+
+/// The sum of squares of each chunk of each gradient, from place `done` on.
+#[cube(launch)]
+fn squares_kernel<G: Float>(
+    gradients: &Sequence<OwnedTensor<G>>,
+    firsts: &Sequence<usize>,
+    sums: &mut Tensor<f32>,
+    done: usize,
+    #[define(G)] _gradient: ElemType,
+) {
+    let cube = CUBE_POS_X as usize;
+    let mut sum = 0.0f32;
+    #[unroll]
+    for number in 0..gradients.len() {
+        let (gradient, first) = (gradients.index(number), *firsts.index(number));
+        if cube >= first && (cube - first) * 8192 < gradient.len() {
+            let start = (cube - first) * 8192 + UNIT_POS as usize;
+            for round in 0..32 {
+                let at = start + round * 256;
+                if at < gradient.len() {
+                    let slope = f32::cast_from(gradient[at]);
+                    sum += slope * slope;
+                }
+            }
+        }
+    }
+    let sum = sum_of_cube(sum);
+    if UNIT_POS == 0 {
+        sums[done + cube] = sum;
+    }
+}
+
+#[cube(launch)]
+fn norm_kernel(
+    sums: &Tensor<f32>,
+    norm: &mut Tensor<f32>,
+    factor: &mut Tensor<f32>,
+    loss_scale: &mut Tensor<f32>,
+    share: f32,
+    clip: f32,
+    limits: &Sequence<f32>,
+    #[comptime] scaled: bool,
+) {
+    let mut sum = 0.0f32;
+    let mut at = UNIT_POS as usize;
+    while at < sums.len() {
+        sum += sums[at];
+        at += 256;
+    }
+    let sum = sum_of_cube(sum);
+    if UNIT_POS == 0 {
+        let mut share = share;
+        if scaled {
+            share /= loss_scale[0];
+        }
+        let length = sum.sqrt() * share;
+        norm[0] = length;
+        let mut limit = 1.0f32;
+        if clip > 0.0f32 && length > clip {
+            limit = clip / length;
+        }
+        factor[0] = limit * share;
+        // By its bits: compilers of some backends take every float for a finite one.
+        let exponent = u32::reinterpret(length) & 0x7f80_0000u32;
+        let finite = exponent != 0x7f80_0000u32;
+        factor[1] = select(finite, 1.0f32, 0.0f32);
+        // The rule of `crate::loss_scale`.
+        if scaled {
+            let scale = loss_scale[0];
+            let good = loss_scale[1] + 1.0f32;
+            let grows = good >= *limits.index(2);
+            let grown = select(grows, min(scale * 2.0f32, *limits.index(1)), scale);
+            let halved = max(scale * 0.5f32, *limits.index(0));
+            loss_scale[0] = select(finite, grown, halved);
+            loss_scale[1] = select(finite && !grows, good, 0.0f32);
+        }
+    }
+}
+
+#[cube(launch)]
+fn adamw_kernel<G: Float, R: Float>(
+    weights: &Sequence<OwnedTensor<f32>>,
+    gradients: &Sequence<OwnedTensor<G>>,
+    firsts: &Sequence<usize>,
+    starts: &Sequence<usize>,
+    kept: &Sequence<f32>,
+    factor: &Tensor<f32>,
+    new: &mut Tensor<f32>,
+    means: &mut Tensor<f32>,
+    squares: &mut Tensor<f32>,
+    averages: &mut Tensor<f32>,
+    copies: &mut Tensor<R>,
+    beta_1: f32,
+    beta_2: f32,
+    mean_rate: f32,
+    square_factor: f32,
+    epsilon: f32,
+    ema: f32,
+    #[comptime] copied: bool,
+    #[define(G, R)] _types: [ElemType; 2],
+) {
+    let cube = CUBE_POS_X as usize;
+    let (factor, usable) = (factor[0], factor[1] > 0.0f32);
+    #[unroll]
+    for number in 0..weights.len() {
+        let (weight, first) = (weights.index(number), *firsts.index(number));
+        if cube >= first && (cube - first) * 8192 < weight.len() {
+            let start = (cube - first) * 8192 + UNIT_POS as usize;
+            let gradient = gradients.index(number);
+            let (place, keep) = (*starts.index(number), *kept.index(number));
+            for round in 0..32 {
+                let at = start + round * 256;
+                if at < weight.len() {
+                    let to = place + at;
+                    let old = weight[at];
+                    let mut moved = old;
+                    if usable {
+                        let slope = f32::cast_from(gradient[at]) * factor;
+                        let mean = beta_1 * means[to] + (1.0f32 - beta_1) * slope;
+                        let square = beta_2 * squares[to] + (1.0f32 - beta_2) * slope * slope;
+                        let size = square.sqrt() * square_factor + epsilon;
+                        moved = old * keep - mean_rate * mean / size;
+                        means[to] = mean;
+                        squares[to] = square;
+                        averages[to] = ema * averages[to] + (1.0f32 - ema) * moved;
+                    }
+                    new[to] = moved;
+                    if copied {
+                        copies[to] = R::cast_from(moved);
+                    }
+                }
+            }
+        }
+    }
+}
