@@ -9,7 +9,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/environment.sh
 
-steps=(tools words format lints documentation supply_chain tests browser)
+steps=(tools words format lints documentation supply_chain advisories tests browser)
 
 tools() {
     install_debian cc build-essential
@@ -43,8 +43,19 @@ supply_chain() {
     # The fuzz targets have a lock file of their own, which nothing else checks.
     cargo fetch --locked --quiet --manifest-path fuzz/Cargo.toml
     # Advisories need a database from the network; licences, bans and sources do not.
+    # `tandem licenses` prints this list.
+    python3 scripts/notices.py --check
     # Warnings about two versions of a crate are left out: `cargo deny check bans` shows them.
     cargo deny --offline --log-level error check licenses bans sources
+}
+
+# Known vulnerabilities. The database is a git repository of its own, which not every network reaches.
+advisories() {
+    if cargo deny --log-level error fetch db 2>/dev/null; then
+        cargo deny --offline --log-level error check advisories
+    else
+        not_tested "advisories: the database cannot be fetched here; \`cargo deny check advisories\` where it can"
+    fi
 }
 
 tests() { cargo nextest run --cargo-profile release --locked --workspace; }
@@ -59,8 +70,10 @@ for step in "$@"; do
         ;;
     esac
 done
+begin_list
 for step in "$@"; do
     printf '\n== %s\n' "${step//_/ }" >&2
     "$step"
 done
 printf '\nall checks passed: %s\n' "$*" >&2
+end_list

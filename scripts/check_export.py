@@ -4,13 +4,15 @@
 
 The graph must pass the checker of the `onnx` package, with its shapes inferred; lengths must be free; the same text must
 give different noise in two calls and the same length; padding and decomposed letters must not change the result; and
-Piper's library must play a voice that has a Piper configuration beside it.
+Piper's library must play a voice that has a Piper configuration beside it; every symbol that its espeak-ng writes for the
+sentences of the demo corpus must have an id, and variants of one symbol must sound alike.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+import unicodedata
 from pathlib import Path
 
 import numpy
@@ -87,11 +89,30 @@ def check_letters(session: Voice, voice: "piper.PiperVoice", letters: dict[str, 
     assert small == capital
 
 
+def check_espeak(path: Path, voice: "piper.PiperVoice", ids: dict[str, list[int]]) -> None:
+    """What Piper itself sends, and that the graph reads it as the symbols of the voice."""
+    sentences = Path(__file__).parent / "demo_corpus" / f"{voice.config.espeak_voice.split('-')[0]}.txt"
+    texts = [line.split("|")[0] for line in sentences.read_text(encoding="utf-8").splitlines()]
+    sent = {symbol for text in texts for phonemes in voice.phonemize(text) for symbol in phonemes}
+    missing = sorted(sent - set(ids))
+    assert len(sent) > 20 and not missing, f"espeak-ng writes {missing}"
+    session = Voice(path)
+    pairs = {"en-us": [("wˈɜːɾɚɹ ʌvðə", "wˈɝtɚ əv ðə"), ("bˈʌʔn̩", "bˈʌtən")], "fa": [("dˈoːrɑn", "dowrɑn")]}
+    for espeak, own in pairs[voice.config.espeak_voice]:
+        found = []
+        for text in (espeak, own):
+            decomposed = unicodedata.normalize("NFD", text)
+            found.append(session.run([*ids["^"], *(id for c in decomposed for id in ids[c]), *ids["$"]])[0])
+        assert found[0].shape == found[1].shape and numpy.abs(found[0] - found[1]).max() < 1e-4, espeak
+
+
 def check_piper(path: Path) -> None:
     config = json.loads(Path(f"{path}.json").read_text(encoding="utf-8"))
     voice = piper.PiperVoice.load(path)
     if config["phoneme_type"] == "text":
         check_letters(Voice(path), voice, config["phoneme_id_map"])
+    else:
+        check_espeak(path, voice, config["phoneme_id_map"])
     chunks = list(voice.synthesize("Good morning.", include_alignments=True))
     assert len(chunks) == 1 and chunks[0].sample_rate == config["audio"]["sample_rate"]
     alignments = chunks[0].phoneme_alignments

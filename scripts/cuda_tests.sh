@@ -12,16 +12,19 @@
 #   scripts/cuda_tests.sh cards              every kernel of a training step checked for every other card (sm_75 to sm_90)
 #
 # CUDA_STAND_IN_CARDS names the cards (tools/cuda-stand-in/README.md; default: two RTX 4090).
-# Where root or packages are missing, it says what was not tested, and ends with 0; with STRICT=1, with 1.
+# Where root or packages are missing, it says what was skipped, and ends with 77; with STRICT=1, with 1.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/sid_system.sh
 stand_in_dir="${XDG_CACHE_HOME:-$HOME/.cache}/tandem/cuda-stand-in"
 limit=${LIMIT:-1200}
 
-not_tested() {
-    echo "NOT TESTED: $1" >&2
+# skip WHAT: ends the script, which tested nothing or only the tools.
+skip() {
+    not_tested "$1"
+    echo "skipped: $1" >&2
     [ "${STRICT:-}" != 1 ] || exit 1
+    exit 77
 }
 
 # get_nvcc: NVIDIA's ptxas and libdevice, from its Python package. They are not free to pass on: downloaded into the
@@ -49,7 +52,10 @@ make_stand_in() {
             gcc -O2 -Wall -Wextra -Werror -shared -fPIC -fvisibility=hidden -DSTAND_IN_VERSION=$version \
                 -o "$0/draft.so" tools/cuda-stand-in/*.c
             mv "$0/draft.so" "$0/drivers/${version%0??}.$((version % 1000 / 10))/libcuda.so.1"
-        done' "$stand_in_dir"
+        done
+        mkdir -p "$0/nccl"
+        gcc -O2 -Wall -Wextra -Werror -shared -fPIC -fvisibility=hidden -o "$0/nccl/libnccl.so" tools/cuda-stand-in/nccl/nccl.c
+        ' "$stand_in_dir"
 }
 
 # build FEATURE: the program and the GPU tests, from one set of dependencies; prints the path of the tests. The system
@@ -86,7 +92,7 @@ test_cuda() {
 }
 
 # Launches of a step of the smallest voice, with a tenth of room.
-launch_limit=610
+launch_limit=325
 
 # count_launches [FLAG...]: kernels are compiled and checked, and not computed. The calls are kept for
 # scripts/kernel_report.sh.
@@ -107,7 +113,7 @@ test_launches() {
 test_runs() {
     local began=$SECONDS
     mkdir -p "$stand_in_dir/store"
-    on_cuda TANDEM_TEST_STORE="$stand_in_dir/store" -- python3 tools/cuda-stand-in/test_runs.py "$tandem" "$@"
+    on_cuda TANDEM_TEST_STORE="$stand_in_dir/store" CUDA_STAND_IN_NCCL="$stand_in_dir/nccl" -- python3 tools/cuda-stand-in/test_runs.py "$tandem" "$@"
     echo "cuda: runs took $((SECONDS - began)) s" >&2
 }
 
@@ -160,11 +166,10 @@ case $what in tools | all | ci) test_tools ;; esac
 mkdir -p "$stand_in_dir"
 export SID_BIND="$stand_in_dir"
 if ! make_sid; then
-    not_tested "cuda and vulkan: no Debian sid system"
-    exit 0
+    skip "cuda and vulkan: no Debian sid system"
 fi
 if [ "$what" != vulkan ]; then
-    get_nvcc || { not_tested "cuda: the Python package nvidia-cuda-nvcc-cu12 (ptxas, libdevice) is not available"; exit 0; }
+    get_nvcc || skip "cuda: the Python package nvidia-cuda-nvcc-cu12 (ptxas, libdevice) is not available"
     make_stand_in
 fi
 # One command after the other: within `a && b` the shell does not end at a failed command of `a`.

@@ -4,6 +4,30 @@
 # With INSTALL=check in the environment the install functions change nothing. They check instead that the package
 # exists, whether or not it is installed; `scripts/fresh_machine.sh --cheap` uses this.
 
+# not_tested WHAT: says what could not be tested, and adds it to the list that check.sh and CI show at their end.
+not_tested() {
+    echo "NOT TESTED: $1" >&2
+    [ -z "${TANDEM_NOT_TESTED:-}" ] || echo "NOT TESTED: $1" >>"$TANDEM_NOT_TESTED"
+}
+
+# begin_list: begins the list of what was not tested, unless a caller has one.
+begin_list() {
+    [ -z "${TANDEM_NOT_TESTED:-}" ] || return 0
+    TANDEM_NOT_TESTED="$(mktemp)"
+    export TANDEM_NOT_TESTED
+    list_is_ours=1
+}
+
+# end_list: shows the list, and how long it is, where it was begun here.
+end_list() {
+    [ "${list_is_ours:-}" = 1 ] || return 0
+    local count
+    count=$(sort -u "$TANDEM_NOT_TESTED" | wc -l)
+    sort -u "$TANDEM_NOT_TESTED" >&2
+    printf '%s could not be tested here\n' "$count" >&2
+    rm -f "$TANDEM_NOT_TESTED"
+}
+
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/tandem/target}"
 tools_dir="${XDG_CACHE_HOME:-$HOME/.cache}/tandem/tools"
 export PATH="$PATH:$tools_dir/bin"

@@ -9,6 +9,7 @@ cd "$(dirname "$0")/.."
 . scripts/environment.sh
 install_debian cc build-essential
 install_debian python3 python3 python3-venv
+install_debian espeak-ng espeak-ng
 venv="${XDG_CACHE_HOME:-$HOME/.cache}/tandem/export-venv"
 if ! "$venv/bin/python" -c 'import numpy, onnx, onnxruntime, piper' 2>/dev/null; then
     python3 -m venv "$venv"

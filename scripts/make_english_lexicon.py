@@ -6,7 +6,7 @@ packed_lexicon.rs. Of several pronunciations the first is kept; those that depen
 are in homographs.rs. Needs Python alone and gives the same bytes every time.
 
     npm pack cmu-pronouncing-dictionary@3.0.0 && tar xzf cmu-pronouncing-dictionary-3.0.0.tgz
-    scripts/make_english_lexicon.py package/index.js crates/tandem-data/pronunciation/english.lexicon
+    scripts/make_english_lexicon.py package/index.js crates/tandem-text/pronunciation/english.lexicon
 
 The file is a hash table: `LEX1`, the number of buckets, the offset of every bucket and of the end,
 then the entries of each bucket: length and letters of a word, length and codes of its phones.

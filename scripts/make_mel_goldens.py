@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Writes the golden files of crates/tandem-data/tests/mel_goldens.rs with librosa.
+"""Writes the golden files of crates/tandem-audio/tests/mel_goldens.rs with librosa.
 
 Needs librosa 0.11 (pip install librosa==0.11.0). Run from the root of the repository; writes
-crates/tandem-data/tests/goldens/NAME.pcm.npy (16-bit samples) and NAME.mel.npy (float32,
+crates/tandem-audio/tests/goldens/NAME.pcm.npy (16-bit samples) and NAME.mel.npy (float32,
 [frames, bands]). The settings are those of MelConfig::SPEECH_22K.
 """
 
@@ -12,7 +12,7 @@ import librosa
 import numpy as np
 
 RATE = 22050
-OUT = pathlib.Path("crates/tandem-data/tests/goldens")
+OUT = pathlib.Path("crates/tandem-audio/tests/goldens")
 
 
 def log_mel(pcm):

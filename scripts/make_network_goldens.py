@@ -162,11 +162,11 @@ def velocity_of(point, time, prior, hidden, condition):
     modulation = linear("decoder.time", time_features(time), width)
     modulation = silu(modulation + linear("decoder.condition", condition, width))
     for number in range(CONFIG["decoder_blocks"]):
-        x = block(f"decoder.blocks.{number}", x, steer)
-    frames = linear("decoder.leave", last_film("decoder.steer", x, steer), frame)
+        x = block(f"decoder.blocks.{number}", x, modulation)
+    frames = linear("decoder.output", last_film("decoder.film", x, modulation), frame)
     # Noise is as wide as a frame and is removed by a separate gain.
-    quieten = linear("decoder.quieten", steer, CONFIG["bands"]) + 0.5
-    return frames.reshape(-1, CONFIG["bands"]) - (point - prior) * quieten
+    noise_scale = linear("decoder.noise_scale", modulation, CONFIG["bands"]) + 0.5
+    return frames.reshape(-1, CONFIG["bands"]) - (point - prior) * noise_scale
 
 
 def utterance(number, row):
@@ -183,9 +183,9 @@ def utterance(number, row):
     condition = condition_of(voice, row["language"])
     hidden, prior = encode_text(row["symbols"], condition)
     guesses = durations_of(hidden)
-    # Padding frames belong to the first symbol.
+    # Padding frames belong to the last symbol.
     spoken = np.repeat(np.arange(len(counts)), counts)
-    path = np.concatenate([spoken, np.zeros(whole - frames, int)])
+    path = np.concatenate([spoken, np.full(whole - frames, len(counts) - 1)])
     expanded = prior[path]
     start = expanded + noise
     way = mel - start

@@ -14,8 +14,8 @@ export MIRIFLAGS="-Zmiri-disable-isolation"
 export PROPTEST_CASES="${PROPTEST_CASES:-4}"
 # Miri has these CPU features only if they are enabled at compile time.
 export RUSTFLAGS="-C target-feature=+avx2,+fma,+avx512f"
-for tests in audio::mel::lanes audio::mel::padding audio::mel::tests::a_few_samples \
-    cache::text_entry cache::fingerprint::tests::moving; do
+for tests in tandem-audio::mel::lanes tandem-audio::mel::padding tandem-audio::mel::tests::a_few_samples \
+    tandem-data::cache::text_entry tandem-disk::fingerprint; do
     echo "== $tests" >&2
-    cargo "+$toolchain" miri test --quiet -p tandem-data --lib -- "$tests" 2>&1 | grep -E "^test result|panicked|error|FAILED"
+    cargo "+$toolchain" miri test --quiet -p "${tests%%::*}" --lib -- "${tests#*::}" 2>&1 | grep -E "^test result|panicked|error|FAILED"
 done

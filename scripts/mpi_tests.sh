@@ -24,5 +24,5 @@ if [ "$(id -u)" -eq 0 ] && ip netns add "$probe" 2>/dev/null && ip netns exec "$
     TANDEM=$CARGO_TARGET_DIR/release/tandem bash scripts/mpi_campaign.sh 2
 else
     ip netns del "$probe" 2>/dev/null || true
-    echo "not tested: cut links between two machines (scripts/mpi_campaign.sh); network namespaces need root" >&2
+    not_tested "cut links between two machines (scripts/mpi_campaign.sh): network namespaces need root"
 fi

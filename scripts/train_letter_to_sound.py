@@ -6,7 +6,7 @@ letter_to_sound.rs, and its error rates on the held-out tenth of the words, on s
 Needs Python alone, takes about five minutes, and gives the same bytes every time.
 
     npm pack cmu-pronouncing-dictionary@3.0.0 && tar xzf cmu-pronouncing-dictionary-3.0.0.tgz
-    scripts/train_letter_to_sound.py package/index.js crates/tandem-data/pronunciation/english.letters
+    scripts/train_letter_to_sound.py package/index.js crates/tandem-text/pronunciation/english.letters
 
 The model is a joint n-gram model: each letter gives zero to two phones, and a word is a sequence of
 such pairs. Letters and phones are aligned by hard EM; n-grams are smoothed as by Kneser and Ney with
