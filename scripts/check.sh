@@ -44,7 +44,7 @@ supply_chain() {
     cargo fetch --locked --quiet --manifest-path fuzz/Cargo.toml
     # Advisories need a database from the network; licences, bans and sources do not.
     # `tandem licenses` prints this list.
-    python3 scripts/notices.py --check
+    python3 xtask/generators/notices.py --check
     # Warnings about two versions of a crate are left out: `cargo deny check bans` shows them.
     cargo deny --offline --log-level error check licenses bans sources
 }
@@ -60,7 +60,7 @@ advisories() {
 
 tests() { cargo nextest run --cargo-profile release --locked --workspace; }
 
-browser() { bash scripts/browser_tests.sh; }
+browser() { bash xtask/tests/browser_tests.sh; }
 
 [ $# -gt 0 ] || set -- "${steps[@]}"
 for step in "$@"; do

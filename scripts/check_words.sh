@@ -30,6 +30,9 @@ whoever = any caller
 readers\.safetensors = aligner_snapshots.safetensors
 (taken|takes?|took)[ _]up[ _]again = resumed, resume
 (goes|go|went|gone|going)[ _]on(?! (to )?the\b) = continues, continue
+doorways?|farewells? = listener, goodbye message
+outlets? = emitter
+signs?[ _]of[ _]life = heartbeat
 comes[ _]to(?! (a|an|the) (stop|end|halt)\b) = reaches, reach
 '
 
@@ -37,7 +40,7 @@ comes[ _]to(?! (a|an|the) (stop|end|halt)\b) = reaches, reach
 allowed='
 crates/tandem/demo-corpus/*.csv | shelf | a sentence of the demo corpus
 crates/tandem/demo-corpus/*.tsv | shelf | a word of the demo corpus
-scripts/demo_corpus/en.txt | shelf | a sentence of the demo corpus
+xtask/generators/demo_corpus/en.txt | shelf | a sentence of the demo corpus
 '
 
 # This file lists the words; the changelog describes old versions in their own words.
@@ -94,7 +97,7 @@ expect 1 'is taken up again'
 expect 0 'lessen, examine, EXAMPLE, goes on the page'
 rm -f "$sample"
 
-list=(crates docs scripts fuzz/src fuzz/fuzz_targets .ci ':(glob)*.md' ':(glob)*.toml')
+list=(crates docs scripts xtask fuzz/src fuzz/fuzz_targets .ci ':(glob)*.md' ':(glob)*.toml')
 for file in "${skipped[@]}"; do
     list+=(":!$file")
 done

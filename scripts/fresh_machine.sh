@@ -53,7 +53,7 @@ report() {
 check_programs() {
     local program missing=0
     for program in $(git grep -ohP 'Command::new\("\K[a-z][a-z0-9_-]*(?="\))' -- 'crates/*/tests/*' | sort -u); do
-        ! grep -qE "^ *install_debian $program " scripts/*.sh || continue
+        ! grep -qE "^ *install_debian $program " scripts/*.sh xtask/*/*.sh || continue
         ! dpkg-query -S "*/bin/$program" 2>/dev/null | sed -nE '/^diversion/d; s/: .*//p' | tr -d , | xargs -r dpkg-query -W -f '${Essential}\n' |
             grep -q yes || continue
         echo "error: tests start \`$program\`, which a minimal Debian may not have; add an \`install_debian\` line" >&2
@@ -67,7 +67,7 @@ git clone --quiet --no-hardlinks . "$fresh/clone"
 failed=0
 if [ "${1:-}" = --cheap ]; then
     check_programs || failed=1
-    for script in scripts/*.sh .ci/run; do
+    for script in scripts/*.sh xtask/*/*.sh .ci/run; do
         in_fresh bash -n "$script" || failed=1
     done
     # Building cargo-deny takes minutes: the one of this machine is used, and installed where it is missing.
@@ -75,7 +75,7 @@ if [ "${1:-}" = --cheap ]; then
     ln -s "$(command -v cargo-deny)" "$fresh/bin/cargo-deny"
     mode=(INSTALL=check)
     report "every install line of the scripts" bash -euc ". scripts/environment.sh
-        $(sed -nE 's/^ *(install_(debian|debian_file|tool|component) [^"]*)$/\1 || exit/p' scripts/*.sh | sort -u)" || failed=1
+        $(sed -nE 's/^ *(install_(debian|debian_file|tool|component) [^"]*)$/\1 || exit/p' scripts/*.sh xtask/*/*.sh | sort -u)" || failed=1
     report "supply chain" bash scripts/check.sh supply_chain || failed=1
 else
     report "bash scripts/demo.sh" bash scripts/demo.sh || failed=1

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Whole runs of `tandem train` on two stand-in cards: test_runs.py TANDEM [TEST...]
 
-scripts/cuda_tests.sh sets the variables of the driver. Data work is on card 0 and the model on card 1. The runs share
+xtask/tests/cuda_tests.sh sets the variables of the driver. Data work is on card 0 and the model on card 1. The runs share
 one store of tuned kernels. Nothing here depends on how long anything took: overlap is read from the order in the driver's log.
 """
 import json

@@ -1,4 +1,4 @@
-//! Every mel kernel against the output of librosa, computed by `scripts/make_mel_goldens.py`.
+//! Every mel kernel against the output of librosa, computed by `xtask/generators/make_mel_goldens.py`.
 //!
 //! The files contain the samples as well, so that nothing depends on two implementations of sine.
 

@@ -1,7 +1,7 @@
 //! Two GPUs without a GPU: the data side on one device, the model on another.
 //!
-//! `scripts/gpu_tests.sh` runs them with feature `wgpu` on two software Vulkan devices,
-//! `scripts/cuda_tests.sh` with `cuda` on two devices of the stand-in driver and with `vulkan` on a newer Mesa.
+//! `xtask/tests/gpu_tests.sh` runs them with feature `wgpu` on two software Vulkan devices,
+//! `xtask/tests/cuda_tests.sh` with `cuda` on two devices of the stand-in driver and with `vulkan` on a newer Mesa.
 //! Nothing is skipped without them. Kernels are compiled for each new shape, so shapes are tiny.
 
 #![allow(clippy::print_stderr, reason = "the figures are shown with `--nocapture`")]
@@ -480,7 +480,8 @@ fn drivers_since_cuda_12_0_work_and_older_ones_are_refused() {
             assert!(refused.hint().unwrap().starts_with("install driver 525"), "{refused:?}");
         }
         _ => {
-            let drivers = env::var("CUDA_STAND_IN_DRIVERS").expect("scripts/cuda_tests.sh sets it");
+            let drivers =
+                env::var("CUDA_STAND_IN_DRIVERS").expect("xtask/tests/cuda_tests.sh sets it");
             for version in ["12.0", "11.8"] {
                 let directory = format!("{drivers}/{version}");
                 let driver =

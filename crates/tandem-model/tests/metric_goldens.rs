@@ -1,4 +1,4 @@
-//! The metrics against NumPy, SciPy and librosa (`scripts/make_metric_goldens.py`).
+//! The metrics against NumPy, SciPy and librosa (`xtask/generators/make_metric_goldens.py`).
 
 use serde::Deserialize;
 use std::path::Path;

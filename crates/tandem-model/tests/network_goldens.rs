@@ -1,4 +1,4 @@
-//! The network against NumPy (`scripts/make_network_goldens.py`), part by part and as losses.
+//! The network against NumPy (`xtask/generators/make_network_goldens.py`), part by part and as losses.
 //!
 //! The reference computes every utterance alone, in 64 bits; here both are one padded batch, in 32 bits.
 //! So the test covers the maths, the names of the weights, and that padding has no influence.

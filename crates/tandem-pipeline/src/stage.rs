@@ -1,7 +1,7 @@
 //! The trait of one processing stage between the source and the consumer.
 //!
 //! In: an item. Out: any number of items through an [`Emitter`]. A stage knows no thread, queue
-//! or clock; the runner adds all three, so a test calls `step` with a `Vec` as outlet.
+//! or clock; the runner adds all three, so a test calls `step` with a `Vec` as emitter.
 //! Next: [`crate::route`], which connects stages.
 
 use crate::payload::Payload;

@@ -101,7 +101,7 @@ impl<S: Stage> Worker<S> {
         context.meter.begin(ticket);
         context.slow.wait(context.stage);
         let (queue, slot, pushed) = (&*self.output, &mut self.slot, false);
-        let mut out = StepOutlet { queue, input, slot, source: &mut source, context, pushed };
+        let mut out = StepEmitter { queue, input, slot, source: &mut source, context, pushed };
         let outcome = catch_unwind(AssertUnwindSafe(|| stage.step(body, &mut out)));
         let pushed = out.pushed;
         let done = context.conclude(ticket, outcome)?;
@@ -138,7 +138,7 @@ impl<S: Stage> Worker<S> {
             context.meter.begin(None);
             let (queue, slot, pushed) = (&*self.output, &mut self.slot, false);
             let source = &mut None;
-            let mut out = StepOutlet { queue, input: number, slot, source, context, pushed };
+            let mut out = StepEmitter { queue, input: number, slot, source, context, pushed };
             let outcome = catch_unwind(AssertUnwindSafe(|| stage.finish(&mut out)));
             context.conclude(None, outcome)?;
         }
@@ -162,8 +162,8 @@ fn leave<T: Payload>(output: &Queue<T>, end: Result<(), Stopped>) {
     }
 }
 
-/// The outlet of one step.
-struct StepOutlet<'a, T> {
+/// The emitter of one step.
+struct StepEmitter<'a, T> {
     queue: &'a Queue<T>,
     input: u64,
     slot: &'a mut Option<QueueSlot>,
@@ -172,7 +172,7 @@ struct StepOutlet<'a, T> {
     pushed: bool,
 }
 
-impl<T: Payload> Emitter<T> for StepOutlet<'_, T> {
+impl<T: Payload> Emitter<T> for StepEmitter<'_, T> {
     fn push(&mut self, item: T) -> Result<(), StageError> {
         self.pushed = true;
         // Before the consumer can take the item.

@@ -1,6 +1,6 @@
 """What the tests share: a corpus, a program, a trained voice.
 
-TANDEM names the program `tandem`; tests that need it are skipped without it. `scripts/python_tests.sh` sets it.
+TANDEM names the program `tandem`; tests that need it are skipped without it. `xtask/tests/python_tests.sh` sets it.
 """
 
 from __future__ import annotations

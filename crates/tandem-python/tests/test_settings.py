@@ -215,7 +215,7 @@ def test_an_epoch_is_a_number_from_zero(make_loader: Any, epoch: Any) -> None:
 
 
 def test_the_generated_classes_are_those_of_this_program() -> None:
-    script = Path(__file__).resolve().parents[3] / "scripts/make_python_settings.py"
+    script = Path(__file__).resolve().parents[3] / "xtask/generators/make_python_settings.py"
     if not script.exists():
         pytest.skip("not in the source tree")
     spec = importlib.util.spec_from_file_location("make_python_settings", script)
@@ -224,4 +224,4 @@ def test_the_generated_classes_are_those_of_this_program() -> None:
     spec.loader.exec_module(module)
     written = Path(tandem.__file__).with_name("settings.py").read_text(encoding="utf-8")
     made = module.source(json.loads(_native.settings_reference()), _native.data_keys())
-    assert made == written, "run scripts/make_python_settings.py"
+    assert made == written, "run xtask/generators/make_python_settings.py"

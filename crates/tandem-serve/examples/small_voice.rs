@@ -1,6 +1,6 @@
 //! Serves a small untrained voice until standard input ends, for tests of clients without a checkpoint.
 //!
-//! `cargo run --release -p tandem-serve --example small_voice`, or `scripts/serve_load.py --url URL`.
+//! `cargo run --release -p tandem-serve --example small_voice`, or `xtask/campaigns/serve_load.py --url URL`.
 
 #[path = "../tests/support/mod.rs"]
 mod support;

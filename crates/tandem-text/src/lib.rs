@@ -33,7 +33,7 @@ pub use language::{Language, Level, Script};
 pub use memo::Memo;
 pub use pronounce::Pronounce;
 pub use pronunciation::{Pronunciation, SymbolSource, Uncertain, WordCounts};
-#[doc(hidden)] // for scripts/train_persian_reading.py
+#[doc(hidden)] // for xtask/generators/train_persian_reading.py
 pub use pronunciation::{persian_parts, persian_tags, replace_persian_model};
 pub use symbols::{SymbolId, SymbolTable, TABLE_VERSION, Transcript, ZWNJ};
 pub use words::{Sentence, Word};

@@ -1,4 +1,4 @@
-//! Writes a run's log with known contents, for `scripts/check_tensorboard.py` to read back: a run
+//! Writes a run's log with known contents, for `xtask/tests/check_tensorboard.py` to read back: a run
 //! that was killed after step 100, and one that resumes from the checkpoint of step 60.
 //!
 //! `cargo run --release -p tandem-train --example write_run_log DIRECTORY`

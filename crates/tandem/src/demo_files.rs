@@ -16,7 +16,7 @@ use xxhash_rust::xxh3::Xxh3;
 /// 150 recordings; its README.md says where they come from.
 static CORPUS: DemoFiles =
     DemoFiles { name: "demo-corpus", files: include_dir!("$CARGO_MANIFEST_DIR/demo-corpus") };
-/// A neural vocoder trained on them by `scripts/train_demo_vocoder.sh`.
+/// A neural vocoder trained on them by `xtask/generators/train_demo_vocoder.sh`.
 static VOCODER: DemoFiles =
     DemoFiles { name: "demo-vocoder", files: include_dir!("$CARGO_MANIFEST_DIR/demo-vocoder") };
 

@@ -1,6 +1,6 @@
 //! Licences and notices of everything that is part of the program: printed by `tandem licenses`, and part of the wheel.
 //!
-//! The list of crates is written by `scripts/notices.py`, which `scripts/check.sh` runs with `--check`.
+//! The list of crates is written by `xtask/generators/notices.py`, which `scripts/check.sh` runs with `--check`.
 
 /// Must be shown wherever the English pronunciations are passed on.
 const CMU_DICTIONARY: &str = include_str!("../../tandem-text/pronunciation/LICENSE-CMUDICT");
@@ -61,7 +61,7 @@ mod tests {
             let mut columns = row.split('\t');
             let (name, version) = (columns.next().unwrap(), columns.next().unwrap());
             let entry = format!("name = \"{name}\"\nversion = \"{version}\"\n");
-            assert!(lock.contains(&entry), "{name} {version}: run scripts/notices.py");
+            assert!(lock.contains(&entry), "{name} {version}: run xtask/generators/notices.py");
         }
         assert!(CRATES.lines().count() > 300);
     }

@@ -1,6 +1,6 @@
 //! The pages in a real browser: loading, updates, audio playback, and reconnection after a restart.
 //!
-//! Needs Chromium, so every test here is ignored by default: `scripts/browser_tests.sh` installs it and
+//! Needs Chromium, so every test here is ignored by default: `xtask/tests/browser_tests.sh` installs it and
 //! runs them. Without Chromium they fail.
 
 mod browser_support;
@@ -56,7 +56,7 @@ fn append(path: &Path, text: &str) {
 const LAST_STEP: &str = "document.querySelector('.facts div:nth-child(2) dd').textContent";
 
 #[test]
-#[ignore = "needs Chromium: scripts/browser_tests.sh"]
+#[ignore = "needs Chromium: xtask/tests/browser_tests.sh"]
 fn the_live_page_loads_updates_plays_and_survives_a_restart() {
     let dir = TestDir::new();
     half_a_run(&dir);
@@ -120,7 +120,7 @@ fn the_live_page_loads_updates_plays_and_survives_a_restart() {
 }
 
 #[test]
-#[ignore = "needs Chromium: scripts/browser_tests.sh"]
+#[ignore = "needs Chromium: xtask/tests/browser_tests.sh"]
 fn pages_fit_a_phone_in_both_languages_and_load_nothing_from_the_network() {
     let dir = TestDir::new();
     fs::create_dir_all(dir.path("run")).expect("created");
@@ -158,7 +158,7 @@ fn pages_fit_a_phone_in_both_languages_and_load_nothing_from_the_network() {
 }
 
 #[test]
-#[ignore = "needs Chromium: scripts/browser_tests.sh"]
+#[ignore = "needs Chromium: xtask/tests/browser_tests.sh"]
 fn a_page_of_another_origin_cannot_read_the_run() {
     let dir = TestDir::new();
     half_a_run(&dir);
@@ -192,7 +192,7 @@ fn serve(dir: &TestDir) -> (Serving, String) {
 const STATE: &str = "document.documentElement.dataset.state";
 
 #[test]
-#[ignore = "needs Chromium: scripts/browser_tests.sh"]
+#[ignore = "needs Chromium: xtask/tests/browser_tests.sh"]
 fn the_speech_page_speaks_in_both_languages() {
     let dir = dir_with_voice();
     let (_server, url) = serve(&dir);
@@ -239,7 +239,7 @@ fn the_speech_page_speaks_in_both_languages() {
 }
 
 #[test]
-#[ignore = "needs Chromium: scripts/browser_tests.sh"]
+#[ignore = "needs Chromium: xtask/tests/browser_tests.sh"]
 fn a_page_of_another_origin_cannot_make_the_server_speak() {
     let dir = dir_with_voice();
     let (server, url) = serve(&dir);

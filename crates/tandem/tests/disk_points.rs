@@ -1,5 +1,5 @@
 //! The real program with a fault at one of its disk operations: SIGKILL before it, or an error as from a
-//! full or a broken disk. Random operations by default, whose seed is printed; all of them with `scripts/disk_points.sh`.
+//! full or a broken disk. Random operations by default, whose seed is printed; all of them with `xtask/tests/disk_points.sh`.
 
 mod support;
 

@@ -363,10 +363,10 @@ fn is_source(path: &Path) -> bool {
         .is_some_and(|ending| ["rs", "py", "sh", "tsv", "md"].iter().any(|known| ending == *known))
 }
 
-/// Every source file below `crates` and `scripts`.
+/// Every source file below `crates`, `scripts` and `xtask`.
 fn source_files() -> Vec<PathBuf> {
     let mut found = Vec::new();
-    let mut folders = vec![root().join("crates"), root().join("scripts")];
+    let mut folders = vec![root().join("crates"), root().join("scripts"), root().join("xtask")];
     while let Some(folder) = folders.pop() {
         let (inner, files): (Vec<_>, Vec<_>) =
             entries(&folder).into_iter().partition(|path| path.is_dir());

@@ -1,5 +1,5 @@
 //! `tandem train` while its files are deleted, truncated, replaced, stalled and renamed, the disk is full, and the
-//! process is stopped, killed and resumed. `scripts/fault_campaign.sh N` injects N faults; the test suite a few.
+//! process is stopped, killed and resumed. `xtask/campaigns/fault_campaign.sh N` injects N faults; the test suite a few.
 //!
 //! Each run must make progress, or end with a documented exit code and a checkpoint that resumes. A run
 //! that ends is compared with an undisturbed run that skipped the same rows: weights, EMA, optimizer

@@ -1,5 +1,5 @@
 //! The fuzz targets without a fuzzer: the checked-in inputs, and thousands of mutations of them from fixed
-//! seeds. `scripts/fuzz.sh` runs the same targets with coverage feedback.
+//! seeds. `xtask/tests/fuzz.sh` runs the same targets with coverage feedback.
 
 #[path = "../../../fuzz/src/mutate.rs"]
 mod mutate;
@@ -11,7 +11,7 @@ use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
-/// The longest input; `scripts/fuzz.sh` has the same limit.
+/// The longest input; `xtask/tests/fuzz.sh` has the same limit.
 const LONGEST: usize = 65_536;
 
 fn corpus(name: &str) -> Vec<(PathBuf, Vec<u8>)> {

@@ -2,7 +2,7 @@
 //!
 //! In: the tables of `hostile_support`. Each case runs the program with 6 GB of address space and a time limit. Whatever it is
 //! given, it ends by itself with an exit code of at most 3, without a panic, and an error says what to do (`hint:`).
-//! A random part by default, with its seed printed; all cases with `scripts/hostile.sh`.
+//! A random part by default, with its seed printed; all cases with `xtask/campaigns/hostile.sh`.
 
 mod hostile_support;
 mod support;
@@ -155,7 +155,7 @@ fn some_hostile_cases_end_well() {
 }
 
 #[test]
-#[ignore = "takes minutes: scripts/hostile.sh"]
+#[ignore = "takes minutes: xtask/campaigns/hostile.sh"]
 fn all_hostile_cases_end_well() {
     let all = cases();
     assert!(all.len() >= 300, "only {} cases", all.len());

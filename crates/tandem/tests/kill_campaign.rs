@@ -1,5 +1,5 @@
 //! `tandem train` killed repeatedly: no checkpoint is lost, and the result equals that of an
-//! undisturbed run. `scripts/kill_campaign.sh` does the same a hundred times.
+//! undisturbed run. `xtask/campaigns/kill_campaign.sh` does the same a hundred times.
 
 mod support;
 

@@ -1,4 +1,4 @@
-//! The real program under the real `mpirun`, on this machine: `scripts/mpi_tests.sh` builds it with MPI and
+//! The real program under the real `mpirun`, on this machine: `xtask/tests/mpi_tests.sh` builds it with MPI and
 //! runs these tests. `TANDEM_MPI_KILLS=50` makes a campaign of the kills.
 
 #![cfg(feature = "mpi")]

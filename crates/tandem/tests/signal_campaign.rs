@@ -1,5 +1,5 @@
 //! SIGTERM at random times during training: exit code 3 within 30 s, and a checkpoint of the last step.
-//! `scripts/signal_campaign.sh` does the same a hundred times.
+//! `xtask/campaigns/signal_campaign.sh` does the same a hundred times.
 
 mod support;
 

@@ -156,7 +156,7 @@ fn signals_shorter_than_the_padding_match_the_reference() {
 }
 
 /// Little enough for Miri, which runs the vector kernels instruction by instruction
-/// (`scripts/miri.sh`); it has no arithmetic of AVX-512.
+/// (`xtask/tests/miri.sh`); it has no arithmetic of AVX-512.
 #[test]
 fn a_few_samples_are_the_same_under_every_kernel() {
     let signal = noise(12, 300);

@@ -90,7 +90,7 @@ pub fn delay_work(delays: &CStr, seed: u64) -> bool {
 }
 
 /// Writes the costs of every launch during `work` into the log of the stand-in driver, for
-/// `scripts/kernel_report.sh`. On another driver it only does the work.
+/// `xtask/measurements/kernel_report.sh`. On another driver it only does the work.
 pub fn with_costs<T>(work: impl FnOnce() -> T) -> T {
     let count = |on: c_int| {
         // SAFETY: the function of modules.c takes one number and returns nothing.

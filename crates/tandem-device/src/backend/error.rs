@@ -88,7 +88,7 @@ impl Hint for DeviceError {
             Self::OpenOtherwise { .. } => None,
             Self::NotCounted => Some(
                 "the stand-in for NVIDIA's driver counts them, without a card: \
-                 `scripts/cuda_tests.sh launches`; on a card, NVIDIA's `nsys profile --trace=cuda` does"
+                 `xtask/tests/cuda_tests.sh launches`; on a card, NVIDIA's `nsys profile --trace=cuda` does"
                     .into(),
             ),
             Self::Broke { .. } => Some(

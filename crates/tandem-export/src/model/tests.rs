@@ -1,5 +1,5 @@
 //! The graphs of a small untrained voice: complete, in order, with the names that callers use. That they compute the
-//! same as the voice is tested with ONNX Runtime by `scripts/export_tests.sh`.
+//! same as the voice is tested with ONNX Runtime by `xtask/tests/export_tests.sh`.
 
 use super::*;
 use crate::description::description;

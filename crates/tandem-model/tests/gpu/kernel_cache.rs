@@ -20,7 +20,7 @@ fn tuning_is_kept_for_exactly_these_cards_driver_and_precision() {
     }
     let _alone = crate::alone();
     let directory = tempfile::tempdir().unwrap();
-    let drivers = env::var("CUDA_STAND_IN_DRIVERS").expect("scripts/cuda_tests.sh sets it");
+    let drivers = env::var("CUDA_STAND_IN_DRIVERS").expect("xtask/tests/cuda_tests.sh sets it");
     let older = format!("{drivers}/12.0");
     let start = |variables: &[(&str, &str)]| {
         let kept = [(DIRECTORY, directory.path().to_str().unwrap())];

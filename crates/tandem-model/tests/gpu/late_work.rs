@@ -35,7 +35,10 @@ struct Late;
 impl Late {
     fn start(seed: u64) -> Late {
         let delays = c"launch=60us,copy=400us,set=300us,event=150us,free=300us";
-        assert!(delay_work(delays, seed), "scripts/cuda_tests.sh runs this on the stand-in driver");
+        assert!(
+            delay_work(delays, seed),
+            "xtask/tests/cuda_tests.sh runs this on the stand-in driver"
+        );
         Late
     }
 }

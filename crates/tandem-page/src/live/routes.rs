@@ -91,7 +91,7 @@ async fn sample(
 
 /// The shortest time between two updates, and the interval of keep-alive lines.
 const UPDATE_EVERY: Duration = Duration::from_secs(1);
-const SIGN_OF_LIFE: Duration = Duration::from_secs(5);
+const HEARTBEAT: Duration = Duration::from_secs(5);
 
 /// Sends changes until the client disconnects or the page closes.
 async fn events(
@@ -102,7 +102,7 @@ async fn events(
     let newest = board.subscribe();
     let client = Client { board, newest, lang, sent: Sent::default(), began: false };
     // A failed write of a keep-alive line shows that the client has disconnected.
-    let alive = KeepAlive::new().interval(SIGN_OF_LIFE).text("still here");
+    let alive = KeepAlive::new().interval(HEARTBEAT).text("still here");
     Sse::new(stream::unfold(client, Client::next)).keep_alive(alive)
 }
 
@@ -124,7 +124,7 @@ impl Client {
             if self.began {
                 tokio::time::sleep(UPDATE_EVERY).await;
                 let changed = self.newest.changed();
-                let waited = tokio::time::timeout(SIGN_OF_LIFE - UPDATE_EVERY, changed).await;
+                let waited = tokio::time::timeout(HEARTBEAT - UPDATE_EVERY, changed).await;
                 if let Ok(Err(_)) = waited {
                     return None;
                 }

@@ -1,6 +1,6 @@
 """The settings of Tandem as typed classes.
 
-Written by ``scripts/make_python_settings.py``; do not edit: a test compares the two.
+Written by ``xtask/generators/make_python_settings.py``; do not edit: a test compares the two.
 
 The names are the keys of the configuration file. A field that is ``None`` keeps its default. Every class checks
 its values like the command line when it is created, and again with ``validate()``; ``to_toml()`` gives a file for

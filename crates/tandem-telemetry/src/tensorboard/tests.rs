@@ -1,5 +1,5 @@
 //! Files are read back record by record, checksums and all. That TensorBoard itself reads them was
-//! checked with `scripts/check_tensorboard.py`, which says with which versions.
+//! checked with `xtask/tests/check_tensorboard.py`, which says with which versions.
 
 use super::framing::masked;
 use super::*;

@@ -1,7 +1,7 @@
 //! Letters or a word: `U C L A`, `NATO`.
 //!
 //! In: a word in capitals. Out: how it is said. The dictionary decides first; for others the weights of
-//! `english.acronyms`, one per pair of letters, which `scripts/train_acronyms.py` trains. Their sum is above zero for a word.
+//! `english.acronyms`, one per pair of letters, which `xtask/generators/train_acronyms.py` trains. Their sum is above zero for a word.
 
 use super::super::pronunciation::{ListedAs, listed_english};
 

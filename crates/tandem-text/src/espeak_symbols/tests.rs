@@ -5,8 +5,8 @@ use crate::{FrontEnd, Pronunciation, TextConfig};
 
 const BOTH: [Language; 2] = [Language::English, Language::Persian];
 const WORDS_AND_SENTENCES: &str = include_str!("../../tests/goldens/english_pronunciation.tsv");
-const ENGLISH_SENTENCES: &str = include_str!("../../../../scripts/demo_corpus/en.txt");
-const PERSIAN_SENTENCES: &str = include_str!("../../../../scripts/demo_corpus/fa.txt");
+const ENGLISH_SENTENCES: &str = include_str!("../../../../xtask/generators/demo_corpus/en.txt");
+const PERSIAN_SENTENCES: &str = include_str!("../../../../xtask/generators/demo_corpus/fa.txt");
 const PERSIAN_WORDS: &str = include_str!("../../pronunciation/persian.tsv");
 
 #[track_caller]

@@ -1,7 +1,7 @@
 //! Guesses the phones of a word from its letters.
 //!
 //! In: a word of the letters `a` to `z`. Out: its phones, for any such word. The model is a joint n-gram
-//! model (each letter gives zero to two phones) that `scripts/train_letter_to_sound.py` trains and
+//! model (each letter gives zero to two phones) that `xtask/generators/train_letter_to_sound.py` trains and
 //! measures. All costs are whole numbers, so every machine finds the same phones.
 
 use super::arpabet::Phone;

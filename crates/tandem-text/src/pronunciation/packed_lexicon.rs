@@ -1,4 +1,4 @@
-//! The CMU Pronouncing Dictionary, packed by `scripts/make_english_lexicon.py`.
+//! The CMU Pronouncing Dictionary, packed by `xtask/generators/make_english_lexicon.py`.
 //!
 //! In: a word in lower case. Out: its phones. The table is part of the program: nothing is read,
 //! unpacked or allocated, and a lookup compares about four words. Licence: `LICENSE-CMUDICT` beside the file.

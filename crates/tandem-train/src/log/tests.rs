@@ -1,4 +1,4 @@
-//! The tests search the event file for bytes. `scripts/check_tensorboard.py` checks that TensorBoard
+//! The tests search the event file for bytes. `xtask/tests/check_tensorboard.py` checks that TensorBoard
 //! reads it.
 
 use super::*;

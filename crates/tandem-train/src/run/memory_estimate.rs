@@ -1,7 +1,7 @@
 //! The peak of memory of a run, computed from settings and corpus before anything large is allocated.
 //!
 //! In: [`MemoryPlan`]. Out: [`MemoryEstimate`], or the error that names the largest batch that fits. The figures are
-//! fitted to measured peaks on the CPU by `scripts/memory_grid.py`, which prints predicted and measured peaks.
+//! fitted to measured peaks on the CPU by `xtask/measurements/memory_grid.py`, which prints predicted and measured peaks.
 
 use crate::TrainError;
 use crate::feed::buffers::Buffers;

@@ -26,7 +26,7 @@ impl Browser {
             let version = Command::new(name).arg("--version").output();
             version.is_ok_and(|output| output.status.success())
         });
-        let program = program.expect("no Chromium: scripts/browser_tests.sh installs it");
+        let program = program.expect("no Chromium: xtask/tests/browser_tests.sh installs it");
         // The browser reads commands from file descriptor 3 and writes answers to 4.
         let line = format!(
             "exec {program} --headless --no-sandbox --disable-gpu --disable-dev-shm-usage \

@@ -62,7 +62,7 @@ fn the_samples_of_a_mel_have_the_same_mel() {
 
 #[test]
 fn phases_fit_magnitudes_as_well_as_with_librosa() {
-    // Of `scripts/make_vocoder_goldens.py`: librosa.griffinlim, 32 iterations, momentum 0.99,
+    // Of `xtask/generators/make_vocoder_goldens.py`: librosa.griffinlim, 32 iterations, momentum 0.99,
     // the better of zero and random initial phases.
     for (name, librosa) in LIBROSA {
         let samples = clip(name);

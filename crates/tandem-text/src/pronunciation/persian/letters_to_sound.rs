@@ -1,7 +1,7 @@
 //! Guesses the phonemes of a Persian word from its letters.
 //!
 //! In: a word. Out: IPA for every letter that the model knows; other characters have no sound. A linear model decides
-//! letter by letter, from the letters around it and the sounds before it; `scripts/train_persian_reading.py` trains it.
+//! letter by letter, from the letters around it and the sounds before it; `xtask/generators/train_persian_reading.py` trains it.
 
 use super::model::{self, Feature, Model, Value};
 

@@ -1,4 +1,4 @@
-//! The trained tables of Persian reading, packed by `scripts/train_persian_reading.py`.
+//! The trained tables of Persian reading, packed by `xtask/generators/train_persian_reading.py`.
 //!
 //! In: a word, or the hash of a feature. Out: its learned phonemes, or weights. The tables are part of the program and
 //! are read in place. Sections of the file: words, sounds of each letter, weights of letters, weights of the ezafe.

@@ -1,7 +1,7 @@
 //! Where the ezafe follows a word: a linear model over the sentence.
 //!
 //! In: the parts of a sentence with their classes. Out: for each, whether an ezafe follows it. The weights are trained by
-//! `scripts/train_persian_reading.py`; the best sequence of all decisions is found, not the best decision of each.
+//! `xtask/generators/train_persian_reading.py`; the best sequence of all decisions is found, not the best decision of each.
 
 use super::model::{self, Feature, Value, Weights};
 use std::sync::LazyLock;

@@ -40,7 +40,7 @@ pub struct Args {
     /// Exit code 1 above so many launches per step
     #[arg(long, value_name = "N")]
     max_launches: Option<u64>,
-    /// Log what each launch of one more step costs, for scripts/kernel_report.sh
+    /// Log what each launch of one more step costs, for xtask/measurements/kernel_report.sh
     #[arg(long)]
     costs: bool,
     #[command(flatten)]
@@ -52,7 +52,7 @@ pub struct Args {
 
 const EXAMPLES: &str = "\
 Examples:
-  scripts/cuda_tests.sh launches --model-size small
+  xtask/tests/cuda_tests.sh launches --model-size small
   tandem bench launches --backend cuda --data-gpu 0 --model-gpu 1 --max-launches 2000";
 
 #[derive(Serialize)]
