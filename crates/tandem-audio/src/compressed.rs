@@ -6,7 +6,7 @@
 //! May panic on crafted files: the caller runs it inside [`tandem_units::panic_guard::catch_panic`].
 
 use super::config::check_layout;
-use super::sniff::Kind;
+use super::sniff::AudioFormat;
 use super::vorbis_setup::check_setup;
 use super::{AudioConfig, AudioError};
 use std::io::{Cursor, ErrorKind};
@@ -40,7 +40,7 @@ impl CompressedReader {
     /// Decodes everything to mono, full scale at 1.0, and replaces the contents of `mono`.
     pub fn decode(
         &mut self,
-        kind: Kind,
+        kind: AudioFormat,
         bytes: &[u8],
         limits: &AudioConfig,
         mono: &mut Vec<f32>,
@@ -103,7 +103,7 @@ impl CompressedReader {
 }
 
 impl<'a> Stream<'a> {
-    fn open(kind: Kind, bytes: &'a [u8]) -> Result<Self, AudioError> {
+    fn open(kind: AudioFormat, bytes: &'a [u8]) -> Result<Self, AudioError> {
         let reader = open_reader(kind, bytes).map_err(header_error)?;
         let track = reader.default_track(TrackType::Audio).ok_or(AudioError::NotAudio)?;
         let unknown = || AudioError::Unsupported { format: "the codec in this container".into() };
@@ -140,20 +140,20 @@ impl<'a> Stream<'a> {
     }
 }
 
-fn open_reader(kind: Kind, bytes: &[u8]) -> Result<Box<dyn FormatReader + '_>, Error> {
+fn open_reader(kind: AudioFormat, bytes: &[u8]) -> Result<Box<dyn FormatReader + '_>, Error> {
     let options = FormatOptions::default();
     // Without a length tag, the length of an MP3 would be estimated from a seekable source, and the
     // sound would be cut at the estimate. FLAC needs no seeking either; Ogg seeks to its last page.
     let source: Box<dyn MediaSource + '_> = match kind {
-        Kind::Flac | Kind::Mp3 => Box::new(ReadOnlySource::new(Cursor::new(bytes))),
-        Kind::Wav | Kind::Ogg => Box::new(Cursor::new(bytes)),
+        AudioFormat::Flac | AudioFormat::Mp3 => Box::new(ReadOnlySource::new(Cursor::new(bytes))),
+        AudioFormat::Wav | AudioFormat::Ogg => Box::new(Cursor::new(bytes)),
     };
     let stream = MediaSourceStream::new(source, Default::default());
     Ok(match kind {
-        Kind::Wav => Box::new(WavReader::try_new(stream, options)?),
-        Kind::Flac => Box::new(FlacReader::try_new(stream, options)?),
-        Kind::Mp3 => Box::new(MpaReader::try_new(stream, options)?),
-        Kind::Ogg => Box::new(OggReader::try_new(stream, options)?),
+        AudioFormat::Wav => Box::new(WavReader::try_new(stream, options)?),
+        AudioFormat::Flac => Box::new(FlacReader::try_new(stream, options)?),
+        AudioFormat::Mp3 => Box::new(MpaReader::try_new(stream, options)?),
+        AudioFormat::Ogg => Box::new(OggReader::try_new(stream, options)?),
     })
 }
 

@@ -10,7 +10,7 @@ use super::config::peak;
 use super::flac::FlacReader;
 use super::loudness::Loudness;
 use super::resample::Resampler;
-use super::sniff::{Kind, sniff};
+use super::sniff::{AudioFormat, sniff};
 use super::wav::{Encoding, WavFile};
 use super::{AudioConfig, AudioError, Sound};
 use tandem_units::SampleRate;
@@ -109,7 +109,7 @@ impl Decoder {
         hint: Option<&str>,
     ) -> Result<Output<'a>, AudioError> {
         let (kind, body) = sniff(bytes, hint)?;
-        let wav = if kind == Kind::Wav { WavFile::parse(body)? } else { None };
+        let wav = if kind == AudioFormat::Wav { WavFile::parse(body)? } else { None };
         let rate = match wav {
             Some(file) => {
                 self.config.check_length(file.frames() as u64, file.rate)?;
@@ -121,7 +121,7 @@ impl Decoder {
                 file.rate
             }
             None => {
-                if kind == Kind::Flac
+                if kind == AudioFormat::Flac
                     && let Some(rate) =
                         self.flac.decode(body, &self.config, &mut self.sixteen_bit)?
                 {

@@ -17,7 +17,7 @@ const BITS: usize = 16;
 
 /// Whether more parts follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum BlockPosition {
     More,
     Last,
 }
@@ -36,13 +36,13 @@ impl FlacStream {
     }
 
     /// The bytes of the frames that are complete. Errors are those of the library.
-    pub fn encode(&mut self, levels: &[i32], place: Place) -> Result<Vec<u8>, String> {
+    pub fn encode(&mut self, levels: &[i32], place: BlockPosition) -> Result<Vec<u8>, String> {
         let failed = |error: &dyn std::fmt::Debug| format!("cannot encode FLAC: {error:?}");
         let config =
             config::Encoder::default().into_verified().map_err(|(_, error)| failed(&error))?;
         let first = !std::mem::replace(&mut self.began, true);
         let mut sink = ByteSink::new();
-        if first && place == Place::Last {
+        if first && place == BlockPosition::Last {
             // All of it is known: with length and checksum.
             let source = MemSource::from_samples(levels, 1, BITS, self.rate);
             let stream = flacenc::encode_with_fixed_block_size(&config, source, BLOCK);
@@ -63,7 +63,7 @@ impl FlacStream {
         }
         self.waiting.extend_from_slice(levels);
         let whole = self.waiting.len() / BLOCK * BLOCK;
-        let end = if place == Place::Last { self.waiting.len() } else { whole };
+        let end = if place == BlockPosition::Last { self.waiting.len() } else { whole };
         let ready: Vec<i32> = self.waiting.drain(..end).collect();
         for block in ready.chunks(BLOCK) {
             self.frame(block, &config, &info, &mut sink).map_err(|error| failed(&error))?;
@@ -95,7 +95,7 @@ pub fn flac_file(sound: Sound<'_>, rate: SampleRate) -> Result<Vec<u8>, String> 
         Sound::I16(samples) => samples.iter().map(|sample| i32::from(*sample)).collect(),
         Sound::F32(samples) => samples.iter().map(rounded).collect(),
     };
-    FlacStream::new(rate).encode(&levels, Place::Last)
+    FlacStream::new(rate).encode(&levels, BlockPosition::Last)
 }
 
 #[cfg(test)]

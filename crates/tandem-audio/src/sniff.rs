@@ -7,7 +7,7 @@ use super::AudioError;
 
 /// The detected format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum AudioFormat {
     /// RIFF or RF64 with a WAVE form.
     Wav,
     Flac,
@@ -18,29 +18,32 @@ pub enum Kind {
 
 /// The format, and the bytes from its start. Leading tags are skipped, so that a picture in them is
 /// never parsed.
-pub fn sniff<'a>(bytes: &'a [u8], hint: Option<&str>) -> Result<(Kind, &'a [u8]), AudioError> {
+pub fn sniff<'a>(
+    bytes: &'a [u8],
+    hint: Option<&str>,
+) -> Result<(AudioFormat, &'a [u8]), AudioError> {
     if bytes.is_empty() {
         return Err(AudioError::EmptyFile);
     }
     let body = after_tags(bytes);
     let kind = match body {
-        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'A', b'V', b'E', ..] => Kind::Wav,
-        [b'R', b'F', b'6', b'4', _, _, _, _, b'W', b'A', b'V', b'E', ..] => Kind::Wav,
-        [b'f', b'L', b'a', b'C', ..] => Kind::Flac,
-        [b'O', b'g', b'g', b'S', ..] => Kind::Ogg,
-        _ if known_but_unread(body).is_none() && starts_mpeg_frame(body) => Kind::Mp3,
+        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'A', b'V', b'E', ..] => AudioFormat::Wav,
+        [b'R', b'F', b'6', b'4', _, _, _, _, b'W', b'A', b'V', b'E', ..] => AudioFormat::Wav,
+        [b'f', b'L', b'a', b'C', ..] => AudioFormat::Flac,
+        [b'O', b'g', b'g', b'S', ..] => AudioFormat::Ogg,
+        _ if known_but_unread(body).is_none() && starts_mpeg_frame(body) => AudioFormat::Mp3,
         _ => return other(body, hint),
     };
     Ok((kind, body))
 }
 
 /// The extension matters only for an MP3 stream with junk before its first frame.
-fn other<'a>(body: &'a [u8], hint: Option<&str>) -> Result<(Kind, &'a [u8]), AudioError> {
+fn other<'a>(body: &'a [u8], hint: Option<&str>) -> Result<(AudioFormat, &'a [u8]), AudioError> {
     if let Some(format) = known_but_unread(body) {
         return Err(AudioError::Unsupported { format: format.into() });
     }
     match hint {
-        Some(name) if name.eq_ignore_ascii_case("mp3") => Ok((Kind::Mp3, body)),
+        Some(name) if name.eq_ignore_ascii_case("mp3") => Ok((AudioFormat::Mp3, body)),
         _ => Err(AudioError::NotAudio),
     }
 }
@@ -90,17 +93,17 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(bytes: &[u8], hint: Option<&str>, expected: Result<Kind, &str>) {
+    fn check(bytes: &[u8], hint: Option<&str>, expected: Result<AudioFormat, &str>) {
         let found = sniff(bytes, hint).map(|(kind, _)| kind).map_err(|error| error.to_string());
         assert_eq!(found, expected.map_err(str::to_owned));
     }
 
     #[test]
     fn content_decides_despite_a_wrong_extension() {
-        check(b"fLaC....", Some("wav"), Ok(Kind::Flac));
-        check(b"RIFF....WAVEfmt ", Some("mp3"), Ok(Kind::Wav));
-        check(b"OggS....", None, Ok(Kind::Ogg));
-        check(&[0xFF, 0xFB, 0x90, 0x64], Some("ogg"), Ok(Kind::Mp3));
+        check(b"fLaC....", Some("wav"), Ok(AudioFormat::Flac));
+        check(b"RIFF....WAVEfmt ", Some("mp3"), Ok(AudioFormat::Wav));
+        check(b"OggS....", None, Ok(AudioFormat::Ogg));
+        check(&[0xFF, 0xFB, 0x90, 0x64], Some("ogg"), Ok(AudioFormat::Mp3));
         check(b"RIFF....AVI LIST", Some("wav"), Err("the content is not audio in a known format"));
         check(b"<html>", Some("wav"), Err("the content is not audio in a known format"));
         check(b"\0\0\0\x20ftypM4A ", Some("mp3"), Err("MP4/M4A is not supported"));
@@ -113,7 +116,7 @@ mod tests {
         bytes.extend([0xAA; 130]);
         bytes.extend(b"fLaC");
         let (kind, body) = sniff(&bytes, None).unwrap();
-        assert_eq!((kind, body), (Kind::Flac, &b"fLaC"[..]));
+        assert_eq!((kind, body), (AudioFormat::Flac, &b"fLaC"[..]));
         check(
             b"ID3\x04\0\0\x7f\x7f\x7f\x7f",
             None,

@@ -7,7 +7,7 @@
 use crate::error::ClusterError;
 use crate::identity::Identity;
 use crate::service::{Ending, Service};
-use crate::shared::{Pending, Shared};
+use crate::shared::{Pending, ServiceCalls};
 use crate::transport::{Call, Reply, Transport};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -44,7 +44,7 @@ pub struct Cluster(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    shared: Arc<Shared>,
+    shared: Arc<ServiceCalls>,
     /// The communication thread sees when the last one is gone.
     handle: Arc<()>,
     rank: usize,
@@ -145,7 +145,7 @@ impl Cluster {
             };
             let (rank, ranks) = (transport.rank(), transport.ranks());
             let warning = transport.warning();
-            let shared = Arc::new(Shared::new(Service::new(Box::new(transport), options)));
+            let shared = Arc::new(ServiceCalls::new(Service::new(Box::new(transport), options)));
             if tell.send(Ok((shared.clone(), rank, ranks, warning))).is_ok() {
                 shared.run(&handles);
             }

@@ -23,7 +23,7 @@ pub(crate) trait Link {
     /// The memory is valid and not changed until the request is over.
     unsafe fn send(
         &mut self,
-        kind: Kind,
+        kind: MessageKind,
         from: *const f32,
         count: usize,
     ) -> Result<Self::Request, TransportError>;
@@ -49,7 +49,7 @@ pub(crate) trait Link {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum MessageKind {
     /// Values of the sender, for the other rank to add.
     Values,
     /// The sum of both ranks.
@@ -177,7 +177,7 @@ impl<L: Link> Exchanges<L> {
                     // is written there before that.
                     let request = unsafe {
                         let from = sum.values.as_ptr().add(other.start);
-                        self.link.send(Kind::Values, from, other.len())?
+                        self.link.send(MessageKind::Values, from, other.len())?
                     };
                     self.outgoing.push_back((Piece { id, range: other }, request));
                     sum.open += 1;
@@ -208,7 +208,7 @@ impl<L: Link> Exchanges<L> {
         let own = &mut sum.values[piece.range.clone()];
         self.link.add(request, own);
         // SAFETY: the range is inside of a vector that is kept until the request is over. It is not changed again.
-        let request = unsafe { self.link.send(Kind::Sum, own.as_ptr(), own.len())? };
+        let request = unsafe { self.link.send(MessageKind::Sum, own.as_ptr(), own.len())? };
         self.sent_back.push_back((piece, request));
         Ok(1)
     }

@@ -9,10 +9,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Connects the ranks.
 #[derive(Clone, Default)]
-pub struct Hub(Arc<Mutex<State>>);
+pub struct Hub(Arc<Mutex<HubState>>);
 
 #[derive(Default)]
-struct State {
+struct HubState {
     ranks: usize,
     cut: Vec<usize>,
     /// What each rank gave to the collective calls that are under way, by their number.
@@ -25,7 +25,7 @@ struct State {
 
 impl Hub {
     pub fn new(ranks: usize) -> Hub {
-        Hub(Arc::new(Mutex::new(State { ranks, ..State::default() })))
+        Hub(Arc::new(Mutex::new(HubState { ranks, ..HubState::default() })))
     }
 
     pub fn transport(&self, rank: usize) -> InProcess {
@@ -42,7 +42,7 @@ impl Hub {
         self.state().under_way.get(&rank).is_some_and(|calls| *calls > 0)
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, HubState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 /// The longest sleep of the communication thread.
 const IDLE: Duration = Duration::from_millis(10);
 
-pub(crate) struct Shared {
+pub(crate) struct ServiceCalls {
     service: Mutex<Service>,
     /// Threads that want the service. The communication thread leaves it to them.
     wanted: AtomicUsize,
@@ -27,7 +27,7 @@ pub(crate) struct Shared {
 
 /// A call that was started.
 pub(crate) struct Pending {
-    shared: Arc<Shared>,
+    shared: Arc<ServiceCalls>,
     answer: Receiver<Result<Reply, ClusterError>>,
 }
 
@@ -47,10 +47,10 @@ impl Pending {
 }
 
 /// Keeps the communication thread away from the service.
-struct Wanted<'a>(&'a Shared);
+struct Wanted<'a>(&'a ServiceCalls);
 
 impl<'a> Wanted<'a> {
-    fn new(shared: &'a Shared) -> Wanted<'a> {
+    fn new(shared: &'a ServiceCalls) -> Wanted<'a> {
         shared.wanted.fetch_add(1, Ordering::SeqCst);
         Wanted(shared)
     }
@@ -68,7 +68,7 @@ impl Drop for Wanted<'_> {
 }
 
 /// After the communication thread nobody answers, also where it ended by a panic.
-struct Ended<'a>(&'a Shared);
+struct Ended<'a>(&'a ServiceCalls);
 
 impl Drop for Ended<'_> {
     fn drop(&mut self) {
@@ -76,9 +76,9 @@ impl Drop for Ended<'_> {
     }
 }
 
-impl Shared {
-    pub(crate) fn new(service: Service) -> Shared {
-        Shared {
+impl ServiceCalls {
+    pub(crate) fn new(service: Service) -> ServiceCalls {
+        ServiceCalls {
             service: Mutex::new(service),
             wanted: AtomicUsize::new(0),
             left: AtomicBool::new(false),
@@ -86,7 +86,7 @@ impl Shared {
         }
     }
 
-    pub(crate) fn begin(self: &Arc<Shared>, call: Call) -> Pending {
+    pub(crate) fn begin(self: &Arc<ServiceCalls>, call: Call) -> Pending {
         let (reply, answer) = sync_channel(1);
         self.with(|service| service.start(call, reply));
         Pending { shared: self.clone(), answer }
@@ -194,8 +194,8 @@ impl Shared {
     }
 }
 
-impl std::fmt::Debug for Shared {
+impl std::fmt::Debug for ServiceCalls {
     fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        to.debug_struct("Shared").finish_non_exhaustive()
+        to.debug_struct("ServiceCalls").finish_non_exhaustive()
     }
 }

@@ -6,7 +6,7 @@
 //! written and how many were taken. Nothing here waits: a message without a free slot is copied when its sender asks for
 //! it again. Rank 0 creates the memory as a file in `/dev/shm`, both ranks open it, and then its name is removed.
 
-use crate::exchange::{Kind, Link, UNDER_WAY, add};
+use crate::exchange::{Link, MessageKind, UNDER_WAY, add};
 use crate::transport::TransportError;
 use memmap2::MmapRaw;
 use std::cell::UnsafeCell;
@@ -68,7 +68,7 @@ struct Receiving {
 
 /// The number of a message among those of its kind and direction.
 pub(crate) enum Request {
-    Send { kind: Kind, number: u64 },
+    Send { kind: MessageKind, number: u64 },
     Values { number: u64, count: usize },
     Sum { number: u64, to: *mut f32, count: usize },
 }
@@ -103,7 +103,7 @@ impl SharedLink {
     }
 
     /// Copies what waits to free slots.
-    fn fill_slots(&mut self, kind: Kind) {
+    fn fill_slots(&mut self, kind: MessageKind) {
         let ring = &rings(&self.memory, self.rank).by_kind[kind as usize];
         let sending = &mut self.sending[kind as usize];
         let mut written = sending.started - sending.waiting.len() as u64;
@@ -119,12 +119,17 @@ impl SharedLink {
     }
 
     /// What the other rank sends. This rank changes no more of it than the counter of what it took.
-    fn incoming(&self, kind: Kind) -> &Ring {
+    fn incoming(&self, kind: MessageKind) -> &Ring {
         &rings(&self.memory, 1 - self.rank).by_kind[kind as usize]
     }
 
     /// Whether message `number` was written. An error if it has another length than this rank expects.
-    fn has_arrived(&self, kind: Kind, number: u64, count: usize) -> Result<bool, TransportError> {
+    fn has_arrived(
+        &self,
+        kind: MessageKind,
+        number: u64,
+        count: usize,
+    ) -> Result<bool, TransportError> {
         let ring = self.incoming(kind);
         if number >= ring.written.get() {
             return Ok(false);
@@ -140,7 +145,7 @@ impl SharedLink {
     }
 
     /// The slot of message `number` was read: the other rank may use it again.
-    fn release(&mut self, kind: Kind, number: u64) {
+    fn release(&mut self, kind: MessageKind, number: u64) {
         self.receiving[kind as usize].taken = number + 1;
         self.incoming(kind).taken.set(number + 1);
     }
@@ -152,7 +157,7 @@ impl Link for SharedLink {
 
     unsafe fn send(
         &mut self,
-        kind: Kind,
+        kind: MessageKind,
         from: *const f32,
         count: usize,
     ) -> Result<Request, TransportError> {
@@ -171,14 +176,14 @@ impl Link for SharedLink {
         count: usize,
     ) -> Result<Request, TransportError> {
         assert!(count <= SLOT, "a message of {count} values");
-        let receiving = &mut self.receiving[Kind::Sum as usize];
+        let receiving = &mut self.receiving[MessageKind::Sum as usize];
         receiving.started += 1;
         Ok(Request::Sum { number: receiving.started - 1, to, count })
     }
 
     fn receive_values(&mut self, count: usize) -> Result<Option<Request>, TransportError> {
         assert!(count <= SLOT, "a message of {count} values");
-        let receiving = &mut self.receiving[Kind::Values as usize];
+        let receiving = &mut self.receiving[MessageKind::Values as usize];
         if receiving.started - receiving.taken >= UNDER_WAY as u64 {
             return Ok(None);
         }
@@ -193,15 +198,17 @@ impl Link for SharedLink {
                 let sending = &self.sending[kind as usize];
                 number < sending.started - sending.waiting.len() as u64
             }
-            Request::Values { number, count } => self.has_arrived(Kind::Values, number, count)?,
+            Request::Values { number, count } => {
+                self.has_arrived(MessageKind::Values, number, count)?
+            }
             Request::Sum { number, to, count } => {
-                let has_arrived = self.has_arrived(Kind::Sum, number, count)?;
-                if has_arrived && number == self.receiving[Kind::Sum as usize].taken {
-                    let slot = self.incoming(Kind::Sum).slot(number);
+                let has_arrived = self.has_arrived(MessageKind::Sum, number, count)?;
+                if has_arrived && number == self.receiving[MessageKind::Sum as usize].taken {
+                    let slot = self.incoming(MessageKind::Sum).slot(number);
                     // SAFETY: the slot is written and not used again before it is released; the receiver keeps its
                     // memory until this request is over.
                     unsafe { std::ptr::copy_nonoverlapping(slot, to, count) };
-                    self.release(Kind::Sum, number);
+                    self.release(MessageKind::Sum, number);
                 }
                 has_arrived
             }
@@ -210,10 +217,10 @@ impl Link for SharedLink {
 
     fn add(&mut self, request: Request, to: &mut [f32]) {
         let Request::Values { number, count } = request else { return };
-        let slot = self.incoming(Kind::Values).slot(number);
+        let slot = self.incoming(MessageKind::Values).slot(number);
         // SAFETY: the slot has room for `count` values, is written, and is not used again before it is released.
         add(to, unsafe { std::slice::from_raw_parts(slot, count) });
-        self.release(Kind::Values, number);
+        self.release(MessageKind::Values, number);
     }
 }
 

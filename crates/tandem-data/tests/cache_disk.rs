@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tandem_data::DataError;
 use tandem_data::cache::{Cache, CachedText, Draft, EntryBuffer, NewRow, Record};
 use tandem_disk::directory_lock::{Attempt, DirectoryLock};
-use tandem_disk::power_loss::{Recorder, State};
+use tandem_disk::power_loss::{DiskAfterCut, Recorder};
 
 const EIO: i32 = 5;
 const ENOSPC: i32 = 28;
@@ -122,7 +122,7 @@ fn a_power_cut_leaves_the_old_cache_or_the_new_one_whole() {
 }
 
 #[track_caller]
-fn check(dir: &Path, state: &State, times: &[Vec<Clip>], done: usize) {
+fn check(dir: &Path, state: &DiskAfterCut, times: &[Vec<Clip>], done: usize) {
     let said = format!("after {} changes, {}", state.after, state.how);
     match open(dir) {
         Some(cache) => {

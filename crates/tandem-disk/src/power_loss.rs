@@ -1,7 +1,7 @@
 //! What a power cut may leave of a list of changes.
 //!
 //! In: the changes of a directory, recorded by a [`Recorder`] while a program runs. Out: the
-//! [`State`]s worth testing, to be written to a real disk and read by the program under test.
+//! [`DiskAfterCut`]s worth testing, to be written to a real disk and read by the program under test.
 //!
 //! The modelled disk guarantees less than any file system in use:
 //!
@@ -62,7 +62,7 @@ pub struct Changes {
 
 /// What a power cut may leave.
 #[derive(Debug)]
-pub struct State {
+pub struct DiskAfterCut {
     /// How many of the changes that [`Recorder::count`] counts came before the cut.
     pub after: usize,
     /// The fates of the unsafe changes, for messages.
@@ -98,7 +98,7 @@ impl Recorder {
 
 impl Changes {
     /// Every state worth testing, each once; `random` random combinations at every cut.
-    pub fn states(&self, random: u64) -> Vec<State> {
+    pub fn states(&self, random: u64) -> Vec<DiskAfterCut> {
         let mut disk = Disk::of(&self.before);
         let mut seen = HashSet::new();
         let mut states = Vec::new();
@@ -111,7 +111,7 @@ impl Changes {
                 let mut hash = DefaultHasher::new();
                 (&tree, after).hash(&mut hash);
                 if seen.insert(hash.finish()) {
-                    states.push(State { after, how, tree });
+                    states.push(DiskAfterCut { after, how, tree });
                 }
             }
         }
@@ -119,7 +119,7 @@ impl Changes {
     }
 }
 
-impl State {
+impl DiskAfterCut {
     /// Writes the state to the disk and replaces what is at `root`.
     pub fn put(&self, root: &Path) -> io::Result<()> {
         if root.exists() {

@@ -68,10 +68,10 @@ pub(crate) fn before_read(access: &Access<'_>) -> io::Result<()> {
 
 struct Hooks<H> {
     any: AtomicBool,
-    entries: RwLock<Vec<Entry<H>>>,
+    entries: RwLock<Vec<WatchEntry<H>>>,
 }
 
-struct Entry<H> {
+struct WatchEntry<H> {
     number: u64,
     root: PathBuf,
     hook: H,
@@ -91,7 +91,7 @@ impl<H: Clone> Hooks<H> {
     fn add(&self, root: &Path, hook: H) -> Watch {
         let number = NEXT_NUMBER.fetch_add(1, Ordering::Relaxed);
         let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
-        entries.push(Entry { number, root: root.to_path_buf(), hook });
+        entries.push(WatchEntry { number, root: root.to_path_buf(), hook });
         self.any.store(true, Ordering::Relaxed);
         Watch { number }
     }

@@ -17,7 +17,7 @@ use std::rc::Rc;
 const SHARED: usize = 16;
 
 #[derive(Default)]
-struct State {
+struct GraphContents {
     proto: GraphProto,
     names: usize,
     /// Small constants by type, shape and bytes.
@@ -26,7 +26,7 @@ struct State {
 
 /// A graph under construction.
 pub struct Graph {
-    state: RefCell<State>,
+    state: RefCell<GraphContents>,
     /// In front of every name, so that a body does not hide a name of the graph around it.
     prefix: String,
 }

@@ -92,9 +92,9 @@ impl Pack {
         let size = self.size();
         #[cfg(feature = "any-gpu")]
         if let Some(device) = gpu::device_of(device) {
-            return Upload { size, place: Place::Gpu(gpu::Buffer::upload(self, device)) };
+            return Upload { size, place: UploadMemory::Gpu(gpu::Buffer::upload(self, device)) };
         }
-        Upload { size, place: Place::Host(self.on_host(device)) }
+        Upload { size, place: UploadMemory::Host(self.on_host(device)) }
     }
 
     fn begin(&mut self) -> usize {
@@ -134,11 +134,11 @@ impl Pack {
 #[derive(Clone, Debug)]
 pub struct Upload {
     size: Bytes,
-    place: Place,
+    place: UploadMemory,
 }
 
 #[derive(Clone, Debug)]
-enum Place {
+enum UploadMemory {
     Host(Vec<Array>),
     #[cfg(feature = "any-gpu")]
     Gpu(gpu::Buffer),
@@ -153,9 +153,9 @@ impl Upload {
     /// The arrays in the order in which they were packed, as tensors of this thread. Waits for nothing.
     pub fn tensors(&self) -> Arrays {
         let arrays = match &self.place {
-            Place::Host(arrays) => arrays.clone(),
+            UploadMemory::Host(arrays) => arrays.clone(),
             #[cfg(feature = "any-gpu")]
-            Place::Gpu(buffer) => buffer.tensors(),
+            UploadMemory::Gpu(buffer) => buffer.tensors(),
         };
         Arrays(arrays.into_iter())
     }

@@ -113,14 +113,14 @@ pub enum Action {
 /// Turns measurements into actions.
 pub struct Controller {
     limits: Limits,
-    state: State,
+    state: Trial,
     // Failed attempts in a row: each doubles the pause after it.
     failures: u32,
     // Parameters whose last change failed: others are tried first.
     refused: Vec<Parameter>,
 }
 
-enum State {
+enum Trial {
     Watching { pause: u32 },
     // The first interval after a change includes items from before it, and is not judged.
     Settling { change: Change, before: f64 },
@@ -133,23 +133,23 @@ const LONGEST_PAUSE: u32 = 32;
 
 impl Controller {
     pub fn new(limits: Limits) -> Controller {
-        Controller { limits, state: State::Watching { pause: 0 }, failures: 0, refused: vec![] }
+        Controller { limits, state: Trial::Watching { pause: 0 }, failures: 0, refused: vec![] }
     }
 
     /// Decides after an interval. The caller applies the action before the next one.
     pub fn decide(&mut self, measured: &Measurement) -> Action {
         let rate = measured.items as f64 / measured.over.as_secs_f64().max(1e-9);
         match self.state {
-            State::Watching { pause: 0 } => self.consider(measured, rate),
-            State::Watching { pause } => {
-                self.state = State::Watching { pause: pause - 1 };
+            Trial::Watching { pause: 0 } => self.consider(measured, rate),
+            Trial::Watching { pause } => {
+                self.state = Trial::Watching { pause: pause - 1 };
                 Action::Nothing
             }
-            State::Settling { change, before } => {
-                self.state = State::Judging { change, before };
+            Trial::Settling { change, before } => {
+                self.state = Trial::Judging { change, before };
                 Action::Nothing
             }
-            State::Judging { change, before } => self.judge(change, before, rate),
+            Trial::Judging { change, before } => self.judge(change, before, rate),
         }
     }
 
@@ -159,10 +159,10 @@ impl Controller {
         }
         let Some((change, why)) = self.choose(measured) else {
             self.refused.clear();
-            self.state = State::Watching { pause: self.pause() };
+            self.state = Trial::Watching { pause: self.pause() };
             return Action::Nothing;
         };
-        self.state = State::Settling { change, before };
+        self.state = Trial::Settling { change, before };
         Action::Try { change, before, why }
     }
 
@@ -170,12 +170,12 @@ impl Controller {
         if after >= before * (1.0 + self.limits.gain) {
             self.failures = 0;
             self.refused.clear();
-            self.state = State::Watching { pause: 0 };
+            self.state = Trial::Watching { pause: 0 };
             return Action::Keep { change, before, after };
         }
         self.failures += 1;
         self.refused.push(change.parameter);
-        self.state = State::Watching { pause: self.pause() };
+        self.state = Trial::Watching { pause: self.pause() };
         Action::Revert { change, before, after }
     }
 

@@ -12,7 +12,7 @@ use tandem_units::Bytes;
 
 /// A limit in bytes that several queues share, such as the memory of one device.
 #[derive(Clone)]
-pub struct Budget(Arc<Shared>);
+pub struct Budget(Arc<BudgetShared>);
 
 /// The run is being stopped: a caller that waits must return.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -23,9 +23,15 @@ impl tandem_units::Hint for Stopped {}
 
 impl Budget {
     pub fn of(limit: Bytes) -> Budget {
-        let state =
-            State { limit: limit.0, used: 0, peak: 0, oversize: 0, waiting: 0, queues: vec![] };
-        Budget(Arc::new(Shared { state: Mutex::new(state), freed: Condvar::new() }))
+        let state = BytesInUse {
+            limit: limit.0,
+            used: 0,
+            peak: 0,
+            oversize: 0,
+            waiting: 0,
+            queues: vec![],
+        };
+        Budget(Arc::new(BudgetShared { state: Mutex::new(state), freed: Condvar::new() }))
     }
 
     pub fn limit(&self) -> Bytes {
@@ -56,12 +62,12 @@ impl Budget {
     }
 }
 
-struct Shared {
-    state: Mutex<State>,
+struct BudgetShared {
+    state: Mutex<BytesInUse>,
     freed: Condvar,
 }
 
-struct State {
+struct BytesInUse {
     limit: u64,
     used: u64,
     peak: u64,
@@ -91,7 +97,7 @@ impl QueueUsage {
 
 /// The part of a budget that one queue uses.
 pub(crate) struct QueueBudget {
-    shared: Arc<Shared>,
+    shared: Arc<BudgetShared>,
     index: usize,
 }
 
@@ -141,7 +147,7 @@ impl QueueBudget {
         Ok(Charge { queue: Arc::clone(self), bytes: size.0, ahead: false })
     }
 
-    fn replace(&self, state: &mut State, input: &mut Option<Charge>) {
+    fn replace(&self, state: &mut BytesInUse, input: &mut Option<Charge>) {
         // An input that is charged to another budget frees nothing in this one.
         let same = |charge: &mut Charge| Arc::ptr_eq(&charge.queue.shared, &self.shared);
         if let Some(charge) = input.take_if(same) {
@@ -178,8 +184,8 @@ impl Drop for QueueBudget {
     }
 }
 
-impl Shared {
-    fn wake(&self, state: MutexGuard<'_, State>) {
+impl BudgetShared {
+    fn wake(&self, state: MutexGuard<'_, BytesInUse>) {
         let waiting = state.waiting;
         drop(state);
         if waiting > 0 {
@@ -188,7 +194,7 @@ impl Shared {
     }
 }
 
-impl State {
+impl BytesInUse {
     /// Whether `size` bytes leave room for one item in every later queue of the route.
     fn fits(&self, index: usize, size: u64) -> bool {
         let route = self.queues[index].route;

@@ -5,14 +5,14 @@
 
 use crate::meter::Reading;
 use crate::queue::Level;
-use crate::run::{Run, RunningStage};
+use crate::run::{PipelineRun, RunningStage};
 use crate::slots::Slots;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// Observes and controls a run, from any thread.
 #[derive(Clone)]
-pub struct Control(pub(crate) Arc<Run>);
+pub struct Control(pub(crate) Arc<PipelineRun>);
 
 /// Totals of a stage, summed over its workers.
 #[derive(Clone, Copy, Debug)]

@@ -64,11 +64,11 @@ pub(crate) struct Pulse {
 }
 
 pub(crate) struct Meter {
-    state: Mutex<State>,
+    state: Mutex<MeterReading>,
     listener: Option<SpanListener>,
 }
 
-struct State {
+struct MeterReading {
     busy: Duration,
     starved: Duration,
     blocked: Duration,
@@ -92,7 +92,7 @@ struct State {
 impl Meter {
     pub(crate) fn new(listener: Option<SpanListener>) -> Meter {
         let zero = Duration::ZERO;
-        let state = State {
+        let state = MeterReading {
             busy: zero,
             starved: zero,
             blocked: zero,
@@ -228,7 +228,7 @@ impl Meter {
     }
 }
 
-impl State {
+impl MeterReading {
     fn turn_to(&mut self, activity: Activity) -> ActivitySpan {
         self.turn_at(Instant::now(), activity)
     }

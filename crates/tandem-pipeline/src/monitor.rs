@@ -9,7 +9,7 @@ use crate::control::{Control, StageTotals};
 use crate::error::PipelineError;
 use crate::meter::Reading;
 use crate::queue::Level;
-use crate::run::{Quit, Run};
+use crate::run::{PipelineRun, Quit};
 use crate::stop::Cause;
 use crate::watchdog::{Alarm, Watch, Watchdog};
 use std::sync::Arc;
@@ -40,7 +40,7 @@ struct Snapshot {
 
 impl Monitor {
     pub(crate) fn new(
-        run: Arc<Run>,
+        run: Arc<PipelineRun>,
         watch: &Watch,
         sample_every: Duration,
         adapt: Option<Limits>,

@@ -8,11 +8,11 @@ use crate::budget::Stopped;
 use crate::sync::{Condvar, Mutex, lock, wait};
 
 pub(crate) struct Permits {
-    state: Mutex<State>,
+    state: Mutex<PermitState>,
     changed: Condvar,
 }
 
-struct State {
+struct PermitState {
     active: usize,
     ended: bool,
     stopped: bool,
@@ -28,7 +28,7 @@ pub(crate) enum Pass {
 
 impl Permits {
     pub(crate) fn new(active: usize) -> Permits {
-        let state = State { active, ended: false, stopped: false };
+        let state = PermitState { active, ended: false, stopped: false };
         Permits { state: Mutex::new(state), changed: Condvar::new() }
     }
 
@@ -37,9 +37,9 @@ impl Permits {
         let mut state = lock(&self.state);
         loop {
             match *state {
-                State { stopped: true, .. } => return Err(Stopped),
-                State { ended: true, .. } => return Ok(Pass::Ended),
-                State { active, .. } if worker < active => return Ok(Pass::Work),
+                PermitState { stopped: true, .. } => return Err(Stopped),
+                PermitState { ended: true, .. } => return Ok(Pass::Ended),
+                PermitState { active, .. } if worker < active => return Ok(Pass::Work),
                 _ => {
                     parking();
                     state = wait(&self.changed, state);

@@ -9,9 +9,9 @@ use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 /// Spare buffers of one kind. Clones share them.
-pub struct Pool<T>(Arc<Shared<T>>);
+pub struct Pool<T>(Arc<PoolShared<T>>);
 
-struct Shared<T> {
+struct PoolShared<T> {
     spare: Mutex<Spare<T>>,
     keep: usize,
     make: Box<dyn Fn() -> T + Send + Sync>,
@@ -32,7 +32,7 @@ impl<T: Send + 'static> Pool<T> {
     /// A pool that keeps at most `keep` spare buffers; further ones are freed.
     pub fn new(keep: usize, make: impl Fn() -> T + Send + Sync + 'static) -> Pool<T> {
         let spare = Mutex::new(Spare { buffers: Vec::with_capacity(keep), created: 0 });
-        Pool(Arc::new(Shared { spare, keep, make: Box::new(make) }))
+        Pool(Arc::new(PoolShared { spare, keep, make: Box::new(make) }))
     }
 
     /// A spare buffer with its old contents, or a new one.

@@ -26,14 +26,14 @@ const WINDOW: usize = 1024;
 /// A queue, and the buffer in which early results wait for their turn.
 pub(crate) struct Queue<T> {
     budget: Arc<QueueBudget>,
-    state: Mutex<State<T>>,
+    state: Mutex<QueueContents<T>>,
     arrived: Condvar,
     room: Condvar,
     turn: Condvar,
 }
 
-struct State<T> {
-    ready: VecDeque<Entry<T>>,
+struct QueueContents<T> {
+    ready: VecDeque<QueueEntry<T>>,
     // Early results; the front belongs to the input whose turn it is.
     early: VecDeque<Early<T>>,
     turn: u64,
@@ -56,7 +56,7 @@ struct Waiting {
 }
 
 struct Early<T> {
-    entries: Vec<Entry<T>>,
+    entries: Vec<QueueEntry<T>>,
     done: bool,
 }
 
@@ -65,7 +65,7 @@ struct Early<T> {
 pub(crate) struct QueueSlot(pub(crate) usize);
 
 /// An item in a queue, or the marker of a skipped one, with its slot and its bytes.
-pub(crate) struct Entry<T> {
+pub(crate) struct QueueEntry<T> {
     /// `None` in a marker.
     pub(crate) body: Option<T>,
     pub(crate) ticket: Option<Ticket>,
@@ -77,7 +77,7 @@ pub(crate) struct Entry<T> {
 /// What [`Queue::take`] found.
 pub(crate) enum Taken<T> {
     /// The next item or marker, and its number in this queue.
-    Item(u64, Entry<T>),
+    Item(u64, QueueEntry<T>),
     /// There are no more; the number of items there were.
     End(u64),
 }
@@ -97,7 +97,7 @@ pub struct Level {
 
 impl<T: Payload> Queue<T> {
     pub(crate) fn new(budget: Arc<QueueBudget>, slots: usize, producers: usize) -> Queue<T> {
-        let state = State {
+        let state = QueueContents {
             ready: VecDeque::new(),
             early: VecDeque::new(),
             turn: 0,
@@ -167,7 +167,7 @@ impl<T: Payload> Queue<T> {
             }
         };
         let Some(slot) = slot.take() else { return Err(Stopped) };
-        self.put(input, Entry { body: Some(body), ticket, charge: Some(charge), slot })
+        self.put(input, QueueEntry { body: Some(body), ticket, charge: Some(charge), slot })
     }
 
     /// Passes on a marker: input number `input` was skipped. Waits for no bytes, and for a slot only
@@ -183,7 +183,7 @@ impl<T: Payload> Queue<T> {
             self.reserve_in_turn(input, slot, waiting)?;
         }
         let Some(slot) = slot.take() else { return Err(Stopped) };
-        self.put(input, Entry { body: None, ticket, charge: None, slot })
+        self.put(input, QueueEntry { body: None, ticket, charge: None, slot })
     }
 
     /// Input number `input` has no further results.
@@ -250,7 +250,7 @@ impl<T: Payload> Queue<T> {
     /// Takes the next item and keeps its slot until [`Queue::release`].
     pub(crate) fn take_and_keep(&self, waiting: &mut dyn FnMut()) -> Result<Taken<T>, Stopped> {
         let (mut state, taken) = self.next(waiting)?;
-        if let Taken::Item(_, entry @ Entry { body: Some(_), .. }) = &taken {
+        if let Taken::Item(_, entry @ QueueEntry { body: Some(_), .. }) = &taken {
             state.show(&entry.slot, SlotState::Training, entry.ticket);
         }
         Ok(taken)
@@ -317,7 +317,7 @@ impl<T: Payload> Queue<T> {
     fn next(
         &self,
         waiting: &mut dyn FnMut(),
-    ) -> Result<(MutexGuard<'_, State<T>>, Taken<T>), Stopped> {
+    ) -> Result<(MutexGuard<'_, QueueContents<T>>, Taken<T>), Stopped> {
         let mut state = lock(&self.state);
         loop {
             if state.stopped {
@@ -371,7 +371,7 @@ impl<T: Payload> Queue<T> {
         }
     }
 
-    fn put(&self, input: u64, mut entry: Entry<T>) -> Result<(), Stopped> {
+    fn put(&self, input: u64, mut entry: QueueEntry<T>) -> Result<(), Stopped> {
         let mut state = lock(&self.state);
         if state.stopped {
             return Err(Stopped);
@@ -391,7 +391,7 @@ impl<T: Payload> Queue<T> {
         Ok(())
     }
 
-    fn wake_for_room(&self, state: MutexGuard<'_, State<T>>) {
+    fn wake_for_room(&self, state: MutexGuard<'_, QueueContents<T>>) {
         let turn = state.waiting.turn > 0;
         let room = state.waiting.room > 0 && state.has_room();
         drop(state);
@@ -404,7 +404,7 @@ impl<T: Payload> Queue<T> {
     }
 }
 
-impl<T> Entry<T> {
+impl<T> QueueEntry<T> {
     fn settle(&mut self) {
         if let Some(charge) = &mut self.charge {
             charge.settle();
@@ -412,7 +412,7 @@ impl<T> Entry<T> {
     }
 }
 
-impl<T> State<T> {
+impl<T> QueueContents<T> {
     fn items_ready(&self) -> usize {
         self.ready.iter().filter(|entry| entry.body.is_some()).count()
     }
@@ -450,7 +450,7 @@ impl<T> State<T> {
         }
     }
 
-    fn deliver(&mut self, entry: Entry<T>) {
+    fn deliver(&mut self, entry: QueueEntry<T>) {
         if entry.body.is_some() {
             self.show(&entry.slot, SlotState::Ready, entry.ticket);
         }

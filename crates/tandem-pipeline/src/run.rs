@@ -49,7 +49,7 @@ pub(crate) struct RunningStage {
 }
 
 /// What all handles of a run share.
-pub(crate) struct Run {
+pub(crate) struct PipelineRun {
     pub(crate) stages: Vec<RunningStage>,
     pub(crate) consumer: &'static str,
     pub(crate) consumer_meter: Arc<Meter>,
@@ -71,7 +71,7 @@ pub(crate) fn start<T: Payload>(
     end.show_in(slots.clone());
     let (stages, bodies): (Vec<_>, Vec<_>) =
         parts.into_iter().map(|part| split(part, &setup.recorder)).unzip();
-    let run = Arc::new(Run {
+    let run = Arc::new(PipelineRun {
         stages,
         consumer: setup.consumer,
         consumer_meter: Arc::new(Meter::new(span_listener(&setup.recorder, setup.consumer, 0))),
@@ -138,7 +138,7 @@ pub(crate) struct Threads {
 impl Threads {
     fn start_all(
         &mut self,
-        run: &Arc<Run>,
+        run: &Arc<PipelineRun>,
         bodies: Vec<Vec<ThreadBody>>,
         setup: &Setup,
     ) -> Result<(), PipelineError> {

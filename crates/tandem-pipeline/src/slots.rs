@@ -25,15 +25,15 @@ pub(crate) type Listener = Box<dyn Fn(usize, Slot) + Send + Sync>;
 
 /// The slots of a running route. Clones show the same slots.
 #[derive(Clone)]
-pub struct Slots(Arc<Shared>);
+pub struct Slots(Arc<SlotsShared>);
 
-struct Shared {
-    state: Mutex<State>,
+struct SlotsShared {
+    state: Mutex<SlotCounts>,
     listener: Listener,
 }
 
 #[derive(Default)]
-struct State {
+struct SlotCounts {
     depth: usize,
     slots: Vec<Slot>,
 }
@@ -42,7 +42,7 @@ const EMPTY: Slot = Slot { state: SlotState::Preparing, ticket: None };
 
 impl Slots {
     pub(crate) fn new(listener: Listener) -> Slots {
-        Slots(Arc::new(Shared { state: Mutex::new(State::default()), listener }))
+        Slots(Arc::new(SlotsShared { state: Mutex::new(SlotCounts::default()), listener }))
     }
 
     pub fn snapshot(&self) -> Vec<Slot> {
@@ -71,7 +71,7 @@ impl Slots {
     }
 }
 
-impl State {
+impl SlotCounts {
     /// A slot beyond the depth is shown until it is empty.
     fn fit(&mut self, at_least: usize) {
         let count = self.depth.max(at_least);

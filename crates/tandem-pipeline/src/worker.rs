@@ -11,7 +11,7 @@ use crate::intervals::Intervals;
 use crate::meter::{Activity, Meter};
 use crate::payload::Payload;
 use crate::permits::{Pass, Permits};
-use crate::queue::{AnyQueue, Entry, Queue, QueueSlot, Taken};
+use crate::queue::{AnyQueue, Queue, QueueEntry, QueueSlot, Taken};
 use crate::slow::Slowdowns;
 use crate::stage::{Emitter, Stage, StageError};
 use crate::stop::{Cause, Stop};
@@ -92,7 +92,12 @@ impl<S: Stage> Worker<S> {
         Ok(pass)
     }
 
-    fn step(&mut self, input: u64, item: Entry<S::In>, context: &Context) -> Result<(), Stopped> {
+    fn step(
+        &mut self,
+        input: u64,
+        item: QueueEntry<S::In>,
+        context: &Context,
+    ) -> Result<(), Stopped> {
         let Some(body) = item.body else {
             return self.pass_marker(input, item.ticket, context);
         };

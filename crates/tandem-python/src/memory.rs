@@ -15,13 +15,13 @@ use tandem_pipeline::Pooled;
 pub struct Memory {
     address: usize,
     shape: Vec<usize>,
-    kind: Kind,
+    kind: ElementKind,
     // Never read: it frees the block.
     _owner: Owner,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub enum Kind {
+pub enum ElementKind {
     F32,
     I32,
 }
@@ -71,12 +71,12 @@ impl BatchMemory {
             _owner: owner.clone(),
         };
         BatchMemory {
-            text_ids: memory(symbols, &[rows, shape.symbols], Kind::I32),
-            text_lengths: memory(symbol_counts, &[rows], Kind::I32),
-            mel: memory(mel, &[rows, shape.frames, bands], Kind::F32),
-            mel_lengths: memory(frame_counts, &[rows], Kind::I32),
-            speaker: memory(speakers, &[rows], Kind::I32),
-            language: memory(languages, &[rows], Kind::I32),
+            text_ids: memory(symbols, &[rows, shape.symbols], ElementKind::I32),
+            text_lengths: memory(symbol_counts, &[rows], ElementKind::I32),
+            mel: memory(mel, &[rows, shape.frames, bands], ElementKind::F32),
+            mel_lengths: memory(frame_counts, &[rows], ElementKind::I32),
+            speaker: memory(speakers, &[rows], ElementKind::I32),
+            language: memory(languages, &[rows], ElementKind::I32),
         }
     }
 }
@@ -86,7 +86,7 @@ impl Memory {
     pub fn of_floats(mut values: Vec<f32>, shape: &[usize]) -> Memory {
         let address = values.as_mut_ptr() as usize;
         let owner = Owner::Floats(Arc::new(Mutex::new(values)));
-        Memory { address, shape: shape.to_vec(), kind: Kind::F32, _owner: owner }
+        Memory { address, shape: shape.to_vec(), kind: ElementKind::F32, _owner: owner }
     }
 }
 
@@ -100,8 +100,8 @@ impl Memory {
         interface.set_item("shape", pyo3::types::PyTuple::new(py, &self.shape)?)?;
         let order = if cfg!(target_endian = "little") { "<" } else { ">" };
         let kind = match self.kind {
-            Kind::F32 => "f4",
-            Kind::I32 => "i4",
+            ElementKind::F32 => "f4",
+            ElementKind::I32 => "i4",
         };
         interface.set_item("typestr", format!("{order}{kind}"))?;
         interface.set_item("data", (self.address, false))?;

@@ -23,10 +23,10 @@ pub struct LoaderRecord {
     // None once the record is complete.
     recording: Option<Recording>,
     recorder: Recorder,
-    place: Place,
+    place: RecordTarget,
 }
 
-enum Place {
+enum RecordTarget {
     Named(PathBuf),
     Temporary(TemporaryFile),
 }
@@ -39,14 +39,14 @@ impl LoaderRecord {
             Some(path) => {
                 let named = || format!("cannot start the run record `{}`", path.display());
                 let recording = Recording::create(&path, header, options).with_context(named)?;
-                (recording, Place::Named(path))
+                (recording, RecordTarget::Named(path))
             }
             None => {
                 let file = tempfile::tempfile().map_err(Failure::foreign);
                 let file = file.context("cannot create a temporary file for the run record")?;
                 let file = TemporaryFile(Arc::new(Mutex::new(file)));
                 let recording = Recording::start(Box::new(file.clone()), header, options)?;
-                (recording, Place::Temporary(file))
+                (recording, RecordTarget::Temporary(file))
             }
         };
         Ok(LoaderRecord { recorder: recording.recorder(), recording: Some(recording), place })
@@ -65,8 +65,8 @@ impl LoaderRecord {
     pub fn save(&self, path: &Path) -> Result<()> {
         self.recorder.sync(SYNC);
         let contents = match &self.place {
-            Place::Named(path) => std::fs::read(path),
-            Place::Temporary(file) => file.contents(),
+            RecordTarget::Named(path) => std::fs::read(path),
+            RecordTarget::Temporary(file) => file.contents(),
         };
         let contents = contents.map_err(Failure::foreign).context("cannot read the run record")?;
         replace_file(path, &contents).map_err(|error| {

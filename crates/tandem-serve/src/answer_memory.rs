@@ -31,7 +31,7 @@ impl AnswerMemory {
             (reserved <= self.total).then_some(reserved)
         };
         self.reserved.fetch_update(Relaxed, Relaxed, more).ok()?;
-        let answer = Answer { untaken: 0, under_way: true };
+        let answer = AnswerBytes { untaken: 0, under_way: true };
         Some(Reservation { memory: self.clone(), answer: Arc::new(Mutex::new(answer)) })
     }
 
@@ -41,7 +41,7 @@ impl AnswerMemory {
 }
 
 #[derive(Debug)]
-struct Answer {
+struct AnswerBytes {
     untaken: u64,
     /// Its worker still adds parts.
     under_way: bool,
@@ -51,7 +51,7 @@ struct Answer {
 #[derive(Debug)]
 pub struct Reservation {
     memory: AnswerMemory,
-    answer: Arc<Mutex<Answer>>,
+    answer: Arc<Mutex<AnswerBytes>>,
 }
 
 impl Reservation {
@@ -87,7 +87,7 @@ impl Drop for Reservation {
 #[derive(Debug)]
 pub struct Held {
     bytes: u64,
-    answer: Arc<Mutex<Answer>>,
+    answer: Arc<Mutex<AnswerBytes>>,
     reserved: Arc<AtomicU64>,
 }
 

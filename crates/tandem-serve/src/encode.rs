@@ -6,8 +6,8 @@
 
 use crate::api_error::ApiError;
 use std::str::FromStr;
+pub use tandem_audio::flac_stream::BlockPosition;
 use tandem_audio::flac_stream::FlacStream;
-pub use tandem_audio::flac_stream::Place;
 use tandem_audio::resample::Resampler;
 use tandem_model::vocoder::wav::wav_bytes;
 use tandem_units::SampleRate;
@@ -68,14 +68,14 @@ impl Encoder {
     }
 
     /// The bytes of the next part.
-    pub fn encode(&mut self, samples: &[f32], place: Place) -> Result<Vec<u8>, ApiError> {
+    pub fn encode(&mut self, samples: &[f32], place: BlockPosition) -> Result<Vec<u8>, ApiError> {
         if samples.iter().any(|sample| !sample.is_finite()) {
             let hint = "use an earlier checkpoint: training has diverged in this one";
             return Err(ApiError::server("the voice gives NaN or infinite samples").with_hint(hint));
         }
         let first = !std::mem::replace(&mut self.began, true);
         match self.format {
-            Format::Wav if first && place == Place::Last => {
+            Format::Wav if first && place == BlockPosition::Last => {
                 let failed = |error: tandem_model::vocoder::wav::WavError| {
                     ApiError::server(error.to_string())
                 };
@@ -135,7 +135,7 @@ mod tests {
     fn encode(format: Format, parts: &[Vec<f32>]) -> Vec<u8> {
         let mut encoder = Encoder::new(format, RATE);
         let last = parts.len() - 1;
-        let place = |number| if number == last { Place::Last } else { Place::More };
+        let place = |number| if number == last { BlockPosition::Last } else { BlockPosition::More };
         let parts = parts.iter().enumerate();
         parts.flat_map(|(number, part)| encoder.encode(part, place(number)).unwrap()).collect()
     }
@@ -192,7 +192,8 @@ mod tests {
 
     #[test]
     fn nan_samples_are_an_error() {
-        let error = Encoder::new(Format::Wav, RATE).encode(&[f32::NAN], Place::Last).unwrap_err();
+        let error =
+            Encoder::new(Format::Wav, RATE).encode(&[f32::NAN], BlockPosition::Last).unwrap_err();
         assert_eq!(error.status.as_u16(), 500);
         assert!(error.hint.unwrap().contains("earlier checkpoint"));
     }

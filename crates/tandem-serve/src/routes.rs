@@ -4,12 +4,12 @@
 //! except the page, its files and `/health` needs the token, where there is one.
 
 use crate::api_error::{ApiError, refuse, wrong_method};
-use crate::encode::Place;
+use crate::encode::BlockPosition;
 use crate::metrics::Stats;
 use crate::page;
 use crate::request::{Offer, SpeechRequest};
 use crate::token::Token;
-use crate::workers::{Part, Parts, Workers};
+use crate::workers::{EncodedPart, Parts, Workers};
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{Path, Query, Request, State};
@@ -139,8 +139,8 @@ async fn synthesize(app: &App, request: SpeechRequest) -> Result<Response, ApiEr
     let kind = [(CONTENT_TYPE, request.format.content_type())];
     let mut parts: Parts = app.workers.submit(request)?;
     let gone = || ApiError::server("the synthesis ended without a result");
-    let first: Part = parts.recv().await.ok_or_else(gone)??;
-    if first.place == Place::Last {
+    let first: EncodedPart = parts.recv().await.ok_or_else(gone)??;
+    if first.place == BlockPosition::Last {
         return Ok((kind, Bytes::from_owner(first)).into_response());
     }
     let rest = ReceiverStream::new(parts).map(|part| match part {

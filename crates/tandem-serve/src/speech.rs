@@ -1,7 +1,7 @@
 //! A checkpoint as a worker: requests to samples, with `tandem-model`.
 
 use crate::api_error::ApiError;
-use crate::encode::Place;
+use crate::encode::BlockPosition;
 use crate::request::SpeechRequest;
 use crate::workers::Speech;
 use std::ops::ControlFlow;
@@ -17,7 +17,7 @@ impl Speech for Synthesizer {
     fn speak(
         &mut self,
         request: &SpeechRequest,
-        part: &mut dyn FnMut(&[f32], Place) -> ControlFlow<()>,
+        part: &mut dyn FnMut(&[f32], BlockPosition) -> ControlFlow<()>,
     ) -> Result<(), ApiError> {
         speak(self, request, part).map(|_| ())
     }
@@ -37,7 +37,7 @@ impl Speech for ReportingSpeech {
     fn speak(
         &mut self,
         request: &SpeechRequest,
-        part: &mut dyn FnMut(&[f32], Place) -> ControlFlow<()>,
+        part: &mut dyn FnMut(&[f32], BlockPosition) -> ControlFlow<()>,
     ) -> Result<(), ApiError> {
         let left_out = speak(&mut self.synthesizer, request, part)?;
         if !left_out.is_empty() {
@@ -51,7 +51,7 @@ impl Speech for ReportingSpeech {
 fn speak(
     synthesizer: &mut Synthesizer,
     request: &SpeechRequest,
-    part: &mut dyn FnMut(&[f32], Place) -> ControlFlow<()>,
+    part: &mut dyn FnMut(&[f32], BlockPosition) -> ControlFlow<()>,
 ) -> Result<Vec<String>, ApiError> {
     let SpeechRequest { text, speaker, options, .. } = request;
     let mut sent = 0;
@@ -59,7 +59,11 @@ fn speak(
         synthesizer.synthesize_by_sentence(text, speaker, options, &mut |speech, all| {
             let fresh = &speech.samples[sent..];
             sent = speech.samples.len();
-            let place = if speech.sentences.len() == all { Place::Last } else { Place::More };
+            let place = if speech.sentences.len() == all {
+                BlockPosition::Last
+            } else {
+                BlockPosition::More
+            };
             part(fresh, place)
         })?;
     Ok(speech.left_out)

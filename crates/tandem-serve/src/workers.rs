@@ -7,7 +7,7 @@
 
 use crate::answer_memory::{AnswerMemory, Held, Reservation};
 use crate::api_error::ApiError;
-use crate::encode::{Encoder, Place};
+use crate::encode::{BlockPosition, Encoder};
 use crate::error::ServeError;
 use crate::metrics::Stats;
 use crate::request::SpeechRequest;
@@ -32,32 +32,32 @@ pub trait Speech: Send + 'static {
     fn speak(
         &mut self,
         request: &SpeechRequest,
-        part: &mut dyn FnMut(&[f32], Place) -> ControlFlow<()>,
+        part: &mut dyn FnMut(&[f32], BlockPosition) -> ControlFlow<()>,
     ) -> Result<(), ApiError>;
 }
 
 /// Bytes of an answer.
 #[derive(Debug)]
-pub struct Part {
+pub struct EncodedPart {
     pub bytes: Vec<u8>,
-    pub place: Place,
+    pub place: BlockPosition,
     /// Gives the bytes back when the connection has sent them.
     pub held: Held,
 }
 
-impl AsRef<[u8]> for Part {
+impl AsRef<[u8]> for EncodedPart {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }
 }
 
 /// What a worker sends: parts, and an error as the last.
-pub type Parts = mpsc::Receiver<Result<Part, ApiError>>;
+pub type Parts = mpsc::Receiver<Result<EncodedPart, ApiError>>;
 
 struct Job {
     request: SpeechRequest,
     arrived: Instant,
-    reply: mpsc::Sender<Result<Part, ApiError>>,
+    reply: mpsc::Sender<Result<EncodedPart, ApiError>>,
 }
 
 /// The queue and its threads.
@@ -201,7 +201,7 @@ fn answer(speech: &mut dyn Speech, job: Job, memory: &AnswerMemory, stats: &Stat
             if reply.is_closed() {
                 return ControlFlow::Break(());
             }
-            if fresh.is_empty() && place == Place::More {
+            if fresh.is_empty() && place == BlockPosition::More {
                 return ControlFlow::Continue(());
             }
             samples += fresh.len();
@@ -211,7 +211,7 @@ fn answer(speech: &mut dyn Speech, job: Job, memory: &AnswerMemory, stats: &Stat
                     return ControlFlow::Break(());
                 }
                 kept.extend_from_slice(fresh);
-                if place == Place::More {
+                if place == BlockPosition::More {
                     return ControlFlow::Continue(());
                 }
             }
@@ -226,9 +226,9 @@ fn answer(speech: &mut dyn Speech, job: Job, memory: &AnswerMemory, stats: &Stat
                         return ControlFlow::Break(());
                     };
                     // There is room for every part of the longest text; no room means no client.
-                    match reply.try_send(Ok(Part { bytes, place, held })) {
+                    match reply.try_send(Ok(EncodedPart { bytes, place, held })) {
                         Ok(()) => {
-                            complete = place != Place::More;
+                            complete = place != BlockPosition::More;
                             ControlFlow::Continue(())
                         }
                         Err(_) => ControlFlow::Break(()),

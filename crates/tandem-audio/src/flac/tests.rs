@@ -4,7 +4,7 @@ use super::frame::Predictor;
 use super::test_stream::{TestStream, below, random_stream, stream_with_a_frame_inside};
 use super::*;
 use crate::compressed::CompressedReader;
-use crate::sniff::Kind;
+use crate::sniff::AudioFormat;
 use flacenc::bitsink::ByteSink;
 use flacenc::component::BitRepr;
 use flacenc::error::Verify;
@@ -33,7 +33,7 @@ fn plainly_decoded(bytes: &[u8]) -> Option<Vec<i16>> {
 
 fn by_symphonia(bytes: &[u8]) -> Result<Vec<f32>, AudioError> {
     let mut out = Vec::new();
-    CompressedReader::default().decode(Kind::Flac, bytes, &limits(), &mut out).map(|_| out)
+    CompressedReader::default().decode(AudioFormat::Flac, bytes, &limits(), &mut out).map(|_| out)
 }
 
 fn floats(samples: &[i16]) -> Vec<f32> {

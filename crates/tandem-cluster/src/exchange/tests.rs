@@ -20,7 +20,7 @@ struct Wire {
 
 struct Message {
     sender: usize,
-    kind: Kind,
+    kind: MessageKind,
     from: *const f32,
     count: usize,
     is_over: bool,
@@ -35,7 +35,7 @@ struct Memory {
 
 enum Request {
     Send(usize),
-    Receive { kind: Kind, number: usize, to: *mut f32, count: usize },
+    Receive { kind: MessageKind, number: usize, to: *mut f32, count: usize },
     Over,
 }
 
@@ -50,7 +50,7 @@ impl Wire {
 }
 
 impl Memory {
-    fn receive(&mut self, kind: Kind, to: *mut f32, count: usize) -> Request {
+    fn receive(&mut self, kind: MessageKind, to: *mut f32, count: usize) -> Request {
         let next = &mut self.wire.borrow_mut().received[self.rank][kind as usize];
         *next += 1;
         Request::Receive { kind, number: *next - 1, to, count }
@@ -63,7 +63,7 @@ impl Link for Memory {
 
     unsafe fn send(
         &mut self,
-        kind: Kind,
+        kind: MessageKind,
         from: *const f32,
         count: usize,
     ) -> Result<Request, TransportError> {
@@ -77,7 +77,7 @@ impl Link for Memory {
         to: *mut f32,
         count: usize,
     ) -> Result<Request, TransportError> {
-        Ok(self.receive(Kind::Sum, to, count))
+        Ok(self.receive(MessageKind::Sum, to, count))
     }
 
     fn receive_values(&mut self, count: usize) -> Result<Option<Request>, TransportError> {
@@ -86,7 +86,7 @@ impl Link for Memory {
         }
         self.values.push_back(vec![0.0; count]);
         let to = self.values.back_mut().unwrap().as_mut_ptr();
-        Ok(Some(self.receive(Kind::Values, to, count)))
+        Ok(Some(self.receive(MessageKind::Values, to, count)))
     }
 
     fn add(&mut self, _: Request, to: &mut [f32]) {

@@ -4,13 +4,13 @@
 //! once, at the start, by both of them.
 
 use super::{TAG, check, communicator, is_over};
-use crate::exchange::{Kind, Link, UNDER_WAY, add};
+use crate::exchange::{Link, MessageKind, UNDER_WAY, add};
 use crate::shared_memory::{self, SharedLink};
 use crate::transport::TransportError;
 use mpi::ffi;
 use std::ffi::c_int;
 
-/// Of [`Kind::Sum`]; [`Kind::Values`] has the usual tag.
+/// Of [`MessageKind::Sum`]; [`MessageKind::Values`] has the usual tag.
 const SUM_TAG: c_int = 2;
 
 /// Memory that both of two ranks have; none if they are on two machines. All ranks call it, and all of them have the
@@ -98,7 +98,7 @@ impl MpiLink {
     /// The memory is valid and not used by anybody else until the request is over.
     unsafe fn receive(
         &self,
-        kind: Kind,
+        kind: MessageKind,
         to: *mut f32,
         count: usize,
     ) -> Result<ffi::MPI_Request, TransportError> {
@@ -120,7 +120,7 @@ impl Link for MpiLink {
 
     unsafe fn send(
         &mut self,
-        kind: Kind,
+        kind: MessageKind,
         from: *const f32,
         count: usize,
     ) -> Result<LinkRequest, TransportError> {
@@ -140,7 +140,7 @@ impl Link for MpiLink {
         count: usize,
     ) -> Result<LinkRequest, TransportError> {
         // SAFETY: the caller keeps the memory.
-        let request = unsafe { self.receive(Kind::Sum, to, count)? };
+        let request = unsafe { self.receive(MessageKind::Sum, to, count)? };
         Ok(LinkRequest { request, slot: 0 })
     }
 
@@ -149,7 +149,7 @@ impl Link for MpiLink {
         // SAFETY: the slot is inside of the scratch memory, which is kept and not resized, and it is free.
         let request = unsafe {
             let to = self.scratch.as_mut_ptr().add(slot);
-            self.receive(Kind::Values, to, count)?
+            self.receive(MessageKind::Values, to, count)?
         };
         Ok(Some(LinkRequest { request, slot }))
     }
@@ -165,10 +165,10 @@ impl Link for MpiLink {
     }
 }
 
-fn tag(kind: Kind) -> c_int {
+fn tag(kind: MessageKind) -> c_int {
     match kind {
-        Kind::Values => TAG,
-        Kind::Sum => SUM_TAG,
+        MessageKind::Values => TAG,
+        MessageKind::Sum => SUM_TAG,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::api_error::ApiError;
-use crate::encode::Place;
+use crate::encode::BlockPosition;
 use crate::request::SpeechRequest;
 use crate::voices::Voices;
 use serde_json::{Value, json};
@@ -26,7 +26,7 @@ impl Speech for Fake {
     fn speak(
         &mut self,
         request: &SpeechRequest,
-        part: &mut dyn FnMut(&[f32], Place) -> ControlFlow<()>,
+        part: &mut dyn FnMut(&[f32], BlockPosition) -> ControlFlow<()>,
     ) -> Result<(), ApiError> {
         if request.text.contains('★') {
             return Err(ApiError::param(
@@ -44,7 +44,11 @@ impl Speech for Fake {
             if sentence.contains("break") {
                 return Err(ApiError::server("broken"));
             }
-            let place = if number + 1 == sentences.len() { Place::Last } else { Place::More };
+            let place = if number + 1 == sentences.len() {
+                BlockPosition::Last
+            } else {
+                BlockPosition::More
+            };
             if part(&[0.1; 2205], place).is_break() {
                 break;
             }
@@ -83,13 +87,13 @@ fn start(queue: usize, token: Option<Token>, limits: Limits) -> Running {
     Running { server, address, turn }
 }
 
-struct Answer {
+struct HttpAnswer {
     status: u16,
     head: String,
     body: Vec<u8>,
 }
 
-impl Answer {
+impl HttpAnswer {
     fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_else(|_| panic!("{}", self.head))
     }
@@ -111,15 +115,15 @@ impl Running {
         stream
     }
 
-    fn ask(&self, request: &str) -> Answer {
+    fn ask(&self, request: &str) -> HttpAnswer {
         read(self.connect(request))
     }
 
-    fn get(&self, path: &str) -> Answer {
+    fn get(&self, path: &str) -> HttpAnswer {
         self.ask(&format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"))
     }
 
-    fn say(&self, changes: Value) -> Answer {
+    fn say(&self, changes: Value) -> HttpAnswer {
         self.ask(&spoken(changes))
     }
 }
@@ -137,12 +141,12 @@ fn spoken(changes: Value) -> String {
     )
 }
 
-fn read(mut stream: TcpStream) -> Answer {
+fn read(mut stream: TcpStream) -> HttpAnswer {
     let mut bytes = Vec::new();
     stream.read_to_end(&mut bytes).unwrap();
     let end = bytes.windows(4).position(|four| four == b"\r\n\r\n").unwrap() + 4;
     let head = String::from_utf8(bytes[..end].to_vec()).unwrap();
-    Answer { status: head[9..12].parse().unwrap(), head, body: bytes[end..].to_vec() }
+    HttpAnswer { status: head[9..12].parse().unwrap(), head, body: bytes[end..].to_vec() }
 }
 
 #[test]

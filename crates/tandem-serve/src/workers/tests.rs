@@ -17,18 +17,18 @@ impl Speech for Told {
     fn speak(
         &mut self,
         request: &SpeechRequest,
-        part: &mut dyn FnMut(&[f32], Place) -> ControlFlow<()>,
+        part: &mut dyn FnMut(&[f32], BlockPosition) -> ControlFlow<()>,
     ) -> Result<(), ApiError> {
         let words = request.text.split(' ').count();
         for number in 1..=words {
-            if part(&[], Place::More).is_break() {
+            if part(&[], BlockPosition::More).is_break() {
                 return Ok(());
             }
             self.0.recv().expect("a turn");
             if request.text == "panic" {
                 panic!("as told");
             }
-            let place = if number == words { Place::Last } else { Place::More };
+            let place = if number == words { BlockPosition::Last } else { BlockPosition::More };
             if part(&[0.1; 22_050], place).is_break() {
                 return Ok(());
             }
@@ -74,16 +74,16 @@ fn parts_arrive_as_they_are_ready_and_together_where_asked() {
     assert!(parts.try_recv().is_err());
     turn.send(()).unwrap();
     let first = parts.blocking_recv().unwrap().unwrap();
-    assert_eq!((first.bytes.len(), first.place), (48_000, Place::More));
+    assert_eq!((first.bytes.len(), first.place), (48_000, BlockPosition::More));
     turn.send(()).unwrap();
     let second = parts.blocking_recv().unwrap().unwrap();
-    assert_eq!((second.bytes.len(), second.place), (48_000, Place::Last));
+    assert_eq!((second.bytes.len(), second.place), (48_000, BlockPosition::Last));
     assert!(parts.blocking_recv().is_none());
     let mut whole = workers.submit(request("one two", false)).unwrap();
     turn.send(()).unwrap();
     turn.send(()).unwrap();
     let all = whole.blocking_recv().unwrap().unwrap();
-    assert_eq!((all.bytes.len(), all.place), (96_000, Place::Last));
+    assert_eq!((all.bytes.len(), all.place), (96_000, BlockPosition::Last));
     wait_until("both are counted", || stats.mean_seconds().is_some());
 }
 
@@ -153,9 +153,9 @@ impl<R: Send + 'static> Speech for ClientLeaves<R> {
     fn speak(
         &mut self,
         _: &SpeechRequest,
-        part: &mut dyn FnMut(&[f32], Place) -> ControlFlow<()>,
+        part: &mut dyn FnMut(&[f32], BlockPosition) -> ControlFlow<()>,
     ) -> Result<(), ApiError> {
-        let _ = part(&[0.1; 22_050], Place::Last);
+        let _ = part(&[0.1; 22_050], BlockPosition::Last);
         self.0 = None;
         Ok(())
     }

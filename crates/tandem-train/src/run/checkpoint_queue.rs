@@ -49,7 +49,7 @@ pub(crate) enum Command {
 
 /// Where an accepted checkpoint is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum QueuePosition {
     First,
     /// The checkpoint of this step is still being written.
     Behind {
@@ -84,7 +84,7 @@ struct Waiting {
 }
 
 impl CheckpointQueue {
-    pub(crate) fn save(&self, save: SaveCommand) -> Result<Place, Refused> {
+    pub(crate) fn save(&self, save: SaveCommand) -> Result<QueuePosition, Refused> {
         let mut waiting = self.waiting();
         let saves = waiting.commands.iter().filter(|waits| matches!(waits, Command::Save(_)));
         match (waiting.ended, saves.count()) {
@@ -93,7 +93,9 @@ impl CheckpointQueue {
             (false, _) => {
                 waiting.commands.push_back(Command::Save(save));
                 self.0.added.notify_one();
-                Ok(waiting.writing.map_or(Place::First, |step| Place::Behind { step }))
+                Ok(waiting
+                    .writing
+                    .map_or(QueuePosition::First, |step| QueuePosition::Behind { step }))
             }
         }
     }
@@ -166,15 +168,15 @@ mod tests {
     #[test]
     fn one_checkpoint_may_wait_behind_the_one_that_is_written() {
         let queue = CheckpointQueue::default();
-        assert!(matches!(queue.save(save(1)), Ok(Place::First)));
+        assert!(matches!(queue.save(save(1)), Ok(QueuePosition::First)));
         assert!(matches!(queue.take(), Command::Save(_)));
         // The writer is at the first one, as when the disk is slow.
-        assert!(matches!(queue.save(save(2)), Ok(Place::Behind { step: 1 })));
+        assert!(matches!(queue.save(save(2)), Ok(QueuePosition::Behind { step: 1 })));
         assert!(matches!(queue.save(save(3)), Err(Refused::Full(_))));
         // What holds no device memory is always accepted.
         queue.add(Command::NotValidated { step: 3 });
         assert!(matches!(queue.take(), Command::Save(_)));
-        assert!(matches!(queue.save(save(4)), Ok(Place::Behind { step: 2 })));
+        assert!(matches!(queue.save(save(4)), Ok(QueuePosition::Behind { step: 2 })));
         assert!(matches!(queue.take(), Command::NotValidated { step: 3 }));
         assert!(matches!(queue.save(save(5)), Err(Refused::Full(_))));
         assert!(matches!(queue.take(), Command::Save(_)));

@@ -9,7 +9,7 @@
 use crate::TrainError;
 pub use crate::run::best_so_far::ScoredBy;
 use crate::run::best_so_far::{BestSoFar, SharedStanding, Standing, Verdict};
-use crate::run::checkpoint_queue::{CheckpointQueue, Command, Place, Refused, SaveCommand};
+use crate::run::checkpoint_queue::{CheckpointQueue, Command, QueuePosition, Refused, SaveCommand};
 use crate::run::join::{ProgressCounter, Stuck, join_within, offer_within, panic_message};
 use crate::run::state::CheckpointSource;
 use std::collections::BTreeMap;
@@ -139,8 +139,8 @@ impl CheckpointWriter {
     ) -> Result<Accepted, TrainError> {
         let step = snapshot.step();
         match self.queue.save(SaveCommand { snapshot: Box::new(snapshot), why, pin }) {
-            Ok(Place::First) => Ok(Accepted::Yes),
-            Ok(Place::Behind { step: before }) => {
+            Ok(QueuePosition::First) => Ok(Accepted::Yes),
+            Ok(QueuePosition::Behind { step: before }) => {
                 if !self.warned.swap(true, Ordering::Relaxed) {
                     self.warn_of_slow_writes(format!(
                         "the checkpoint of step {before} was not written when that of step {step} was due: the disk, or \

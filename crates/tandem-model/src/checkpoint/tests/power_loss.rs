@@ -3,7 +3,7 @@
 
 use super::*;
 use std::collections::HashSet;
-use tandem_disk::power_loss::{Recorder, State};
+use tandem_disk::power_loss::{DiskAfterCut, Recorder};
 
 /// What must survive a power cut after this many changes.
 struct Promise {
@@ -95,7 +95,7 @@ fn the_last_checkpoint_survives_a_power_cut_at_any_moment() {
 #[track_caller]
 fn check(
     directory: &Path,
-    state: &State,
+    state: &DiskAfterCut,
     kept: Option<&Promise>,
     next: Option<&Promise>,
 ) -> Checkpoints {
@@ -131,13 +131,13 @@ fn check(
 }
 
 #[track_caller]
-fn can_continue(checkpoints: &mut Checkpoints, state: &State) {
+fn can_continue(checkpoints: &mut Checkpoints, state: &DiskAfterCut) {
     let when = describe(state);
     let saved = save(checkpoints, 500);
     assert!(saved.tidied.failed.is_empty(), "{when}: {:?}", saved.tidied.failed);
     assert_eq!(checkpoints.load_newest().unwrap().unwrap().contents.step, 500, "{when}");
 }
 
-fn describe(state: &State) -> String {
+fn describe(state: &DiskAfterCut) -> String {
     format!("after {} changes, {}", state.after, state.how)
 }
