@@ -108,8 +108,6 @@ pub enum TrainError {
     #[error("{what} did not end: {why}")]
     BackgroundThread { what: &'static str, why: String },
     /// The temporary file of the mel frames that a voice predicts.
-    #[error("cannot write or read the predicted mel frames in `{}`", directory.display())]
-    PredictedMel { directory: PathBuf, source: std::io::Error },
     /// A list of rows to skip cannot be used.
     #[error("line {line} of `{}` is not a batch number, a row id and a role", path.display())]
     SkipList { path: PathBuf, line: usize },
@@ -301,9 +299,6 @@ impl Hint for TrainError {
             Self::BackgroundThread { .. } => {
                 Some("the device or the disk does not answer; the run can be resumed".into())
             }
-            Self::PredictedMel { .. } => Some(
-                "check its disk, which needs 27 kB for each second of sound, or leave out `--voice`".into(),
-            ),
             Self::SkipList { .. } => {
                 Some("separate the columns by tabs; the role is `utterance` or `reference`".into())
             }

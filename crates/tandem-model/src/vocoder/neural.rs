@@ -7,15 +7,14 @@
 //! 3. Griffin-Lim ([`SEARCH`]) finds phases for these magnitudes, and brings them back to the mel bands, which are known
 //!    exactly.
 //!
-//! Training is in [`segment`], [`losses`] and [`discriminator`]; `tandem-train` runs it. Works on long inputs in pieces, so that memory does
-//! not grow with the network's layers. Uses rayon's threads and no device but the CPU: it is faster than a copy to a GPU.
+//! Training is in [`segment`] and [`losses`]; `tandem-train` runs it. Works on long inputs in pieces, so that memory does not
+//! grow with the network's layers. Uses rayon's threads and no device but the CPU: it is faster than a copy to a GPU.
 
 pub mod config; // sizes
 pub mod envelope; // smooth magnitudes of mel frames
 pub mod network; // ConvNeXt blocks over mel frames
 pub mod segment; // segments of recordings for training
 pub mod losses; // what training lowers
-pub mod discriminator; // what adversarial training adds
 pub mod trained; // a vocoder in a checkpoint
 
 use crate::host_tensor::{floats, host_floats};

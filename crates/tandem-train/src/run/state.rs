@@ -140,7 +140,7 @@ impl CheckpointSource for Snapshot {
         contents.add_document(VOICE, &*self.document)?;
         contents.add_document(STATE, &self.state)?;
         contents.add_document(CONFIG, &self.config)?;
-        add_weights(&mut contents, &TensorNames::MODEL, &self.weights, &self.optimizer)?;
+        add_weights(&mut contents, &self.weights, &self.optimizer)?;
         let aligner_snapshots: Vec<Weight> = self
             .aligner_snapshots
             .iter()
@@ -154,27 +154,14 @@ impl CheckpointSource for Snapshot {
     }
 }
 
-/// The names of a module's tensors in a checkpoint.
-pub(crate) struct TensorNames {
-    pub weights: &'static str,
-    pub ema: &'static str,
-    pub moments: &'static str,
-}
-
-impl TensorNames {
-    /// Those of a voice or a vocoder.
-    pub const MODEL: TensorNames = TensorNames { weights: WEIGHTS, ema: EMA, moments: MOMENTS };
-}
-
-/// Adds weights and the optimizer's state.
+/// Adds weights and the optimizer's state, of a voice or a vocoder.
 pub(crate) fn add_weights(
     contents: &mut Contents,
-    names: &TensorNames,
     weights: &[Weight],
     optimizer: &OptimizerState,
 ) -> Result<(), CheckpointError> {
-    contents.tensors.insert(names.weights.into(), tensor_set(weights)?);
-    contents.tensors.insert(names.ema.into(), tensor_set(&optimizer.ema)?);
+    contents.tensors.insert(WEIGHTS.into(), tensor_set(weights)?);
+    contents.tensors.insert(EMA.into(), tensor_set(&optimizer.ema)?);
     let moments = prefixed("mean", &optimizer.mean).chain(prefixed("square", &optimizer.square));
     let loss_scale = optimizer.loss_scale.iter().map(|values| Weight {
         name: LOSS_SCALE.into(),
@@ -182,7 +169,7 @@ pub(crate) fn add_weights(
         values: values.clone(),
     });
     let moments: Vec<Weight> = moments.chain(loss_scale).collect();
-    contents.tensors.insert(names.moments.into(), tensor_set(&moments)?);
+    contents.tensors.insert(MOMENTS.into(), tensor_set(&moments)?);
     Ok(())
 }
 
@@ -236,12 +223,7 @@ impl Resumed {
         let weights = contents.take_tensors(WEIGHTS)?;
         let voice = with_named(fresh, |name| host_values(&weights, name), &model_device)?;
         let mut optimizer = Optimizer::new(&voice);
-        optimizer.restore(read_optimizer(
-            &mut contents,
-            &TensorNames::MODEL,
-            &voice,
-            &model_device,
-        )?);
+        optimizer.restore(read_optimizer(&mut contents, &voice, &model_device)?);
         let aligner_snapshots = read_aligner_snapshots(
             &contents.take_tensors(ALIGNER_SNAPSHOTS)?,
             &voice,
@@ -258,11 +240,10 @@ impl Resumed {
 /// The optimizer's state of a module with these weights.
 pub(crate) fn read_optimizer<M: Module>(
     contents: &mut Contents,
-    names: &TensorNames,
     module: &M,
     device: &Device,
 ) -> Result<OptimizerState, TrainError> {
-    let (ema, moments) = (contents.take_tensors(names.ema)?, contents.take_tensors(names.moments)?);
+    let (ema, moments) = (contents.take_tensors(EMA)?, contents.take_tensors(MOMENTS)?);
     let weights = weights_of(module);
     let read = |set: &TensorSet, prefix: &str| -> Result<Vec<Weight>, TrainError> {
         let one = |Weight { name, shape, .. }: &Weight| {

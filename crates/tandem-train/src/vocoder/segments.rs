@@ -10,7 +10,6 @@ use crate::feed::schedule::{Planned, Tickets};
 use crate::feed::{FeedSettings, Rows};
 use crate::prepare::Prepared;
 use crate::run::background::priority_on;
-use crate::vocoder::predicted_mel::PredictedMel;
 use std::path::Path;
 use std::sync::Arc;
 use tandem_data::batch::{HostBatch, Position};
@@ -79,8 +78,6 @@ pub struct CutSegments {
     /// Samples from one frame to the next.
     hop: usize,
     seed: Seed,
-    /// Used in half of the segments.
-    predicted: Option<Arc<PredictedMel>>,
 }
 
 impl CutSegments {
@@ -99,12 +96,7 @@ impl CutSegments {
         let cutter = SegmentCutter::new(&document.config, &document.mel, document.scale)?;
         let seed = feed.batch.seed.derive(SEGMENTS);
         let hop = document.mel.hop.0;
-        Ok(CutSegments { load, rows: rows.clone(), cutter, hop, seed, predicted: None })
-    }
-
-    /// Takes predicted mel frames in half of the segments; they must be of the same rows.
-    pub fn with_predicted(self, predicted: Option<Arc<PredictedMel>>) -> CutSegments {
-        CutSegments { predicted, ..self }
+        Ok(CutSegments { load, rows: rows.clone(), cutter, hop, seed })
     }
 
     /// Appends a segment of a row. A row that cannot be read is skipped.
@@ -122,15 +114,7 @@ impl CutSegments {
         let places = frames.saturating_sub(SEGMENT_FRAMES) + 1;
         // Between two frames, too: a recording then has a new segment each time.
         let start = (seed.0 % (places * self.hop) as u64) as usize;
-        let predicted = match &self.predicted {
-            Some(predicted) if seed.derive(1).0.is_multiple_of(2) => {
-                predicted.frames(row, start / self.hop, SEGMENT_FRAMES).map_err(StageError::stop)?
-            }
-            _ => None,
-        };
-        // Predicted frames are those of whole hops.
-        let start = if predicted.is_some() { start - start % self.hop } else { start };
-        self.cutter.cut(&samples, start, predicted, batch).map_err(StageError::stop)
+        self.cutter.cut(&samples, start, batch).map_err(StageError::stop)
     }
 }
 
@@ -199,7 +183,6 @@ pub struct SegmentRoute<'a> {
     pub feed: &'a FeedSettings,
     pub devices: &'a OpenDevices,
     pub document: &'a VocoderDocument,
-    pub predicted: &'a Option<Arc<PredictedMel>>,
     pub recorder: &'a Recorder,
     pub cancel: &'a CancelToken,
     /// Called when a stage or the consumer does not end; without it the consumer is not watched.
@@ -221,11 +204,9 @@ impl SegmentRoute<'_> {
             CutSegments::new(self.prepared, &rows, self.document, feed, self.recorder)?;
             let (prepared, document) = (self.prepared.clone(), self.document.clone());
             let (feed, recorder) = (feed.clone(), self.recorder.clone());
-            let predicted = self.predicted.clone();
             move || {
                 CutSegments::new(&prepared, &rows, &document, &feed, &recorder)
                     .expect("the same settings were accepted above")
-                    .with_predicted(predicted.clone())
             }
         };
         let depth = feed.depth.max(feed.workers + 1);

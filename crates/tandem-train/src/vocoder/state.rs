@@ -9,12 +9,10 @@ use crate::feed::mel_scale::measure_mel_scale;
 use crate::prepare::Prepared;
 use crate::run::plan::total_steps;
 use crate::run::state::{
-    CONFIG, CheckpointSource, RunState, STATE, TensorNames, add_weights, corpus_facts,
-    read_optimizer,
+    CONFIG, CheckpointSource, RunState, STATE, add_weights, corpus_facts, read_optimizer,
 };
 use crate::run::step::learning_rate;
 use crate::train_settings::{OptimizerSettings, TrainSettings};
-use crate::vocoder::adversary::{AdversarialLosses, Adversary, AdversarySnapshot};
 use std::sync::Arc;
 use tandem_data::batch::Position;
 use tandem_device::placement::OpenDevices;
@@ -39,8 +37,6 @@ pub struct VocoderTrainState {
     /// With gradients.
     pub network: VocoderNetwork,
     pub optimizer: Optimizer,
-    /// Only with adversarial training.
-    pub adversary: Option<Adversary>,
     /// Completed steps, those without a batch included.
     pub step: u64,
     settings: OptimizerSettings,
@@ -55,9 +51,8 @@ pub struct VocoderTrainState {
 
 /// What a step gave: means over its segments, still on the device.
 pub struct VocoderStep {
-    /// All values, in the order of [`VocoderStep::names`].
+    /// All values, in the order of [`VocoderStep::NAMES`].
     pub values: Tensor<1>,
-    is_adversarial: bool,
     /// The learning rate.
     pub rate: f64,
     pub segments: usize,
@@ -65,26 +60,15 @@ pub struct VocoderStep {
 
 impl VocoderStep {
     /// The losses; the norm of the mean gradient, non-finite where the step changed nothing.
-    pub fn names(&self) -> &'static [&'static str] {
-        const NAMES: [&str; 6] =
-            ["total", "convergence", "magnitude", "generator", "discriminator", "gradient"];
-        const PLAIN: [&str; 4] = ["total", "convergence", "magnitude", "gradient"];
-        if self.is_adversarial { &NAMES } else { &PLAIN }
-    }
+    pub const NAMES: [&str; 4] = ["total", "convergence", "magnitude", "gradient"];
 }
 
 impl VocoderTrainState {
     /// Adds the gradients of a batch to those of this step.
     pub fn accumulate_gradients(&mut self, batch: &DeviceSegments) {
         let inputs = batch.autodiff();
-        let predicted = log_magnitudes(&self.network, &inputs);
-        let losses = losses(predicted.clone(), &inputs);
-        let total = match &mut self.adversary {
-            Some(adversary) => losses.total() + adversary.loss(predicted, inputs.truth),
-            None => losses.total(),
-        };
-        let gradients = total.backward();
-        self.gradients.add(&self.network, gradients, batch.segments);
+        let losses = losses(log_magnitudes(&self.network, &inputs), &inputs);
+        self.gradients.add(&self.network, losses.total().backward(), batch.segments);
         let losses = losses.inner();
         self.losses = Some(match self.losses.take() {
             Some(before) => before + losses,
@@ -107,16 +91,10 @@ impl VocoderTrainState {
         let moved = self.optimizer.step_in(&mut self.network, gradients, &settings);
         let share = 1.0 / segments.max(1) as f32;
         let losses = sums * share;
-        let adversary = self.adversary.as_mut();
-        let adversarial = adversary.and_then(|adversary| adversary.optimizer_step(&settings));
         (self.step, self.half_changed) = (step, false);
-        let mut values = vec![losses.total(), losses.convergence, losses.magnitude];
-        let is_adversarial = adversarial.is_some();
-        if let Some(AdversarialLosses { generator, discriminator }) = adversarial {
-            values.extend([generator, discriminator]);
-        }
-        values.push(moved.gradient_norm);
-        Some(VocoderStep { values: Tensor::cat(values, 0), is_adversarial, rate, segments })
+        let values =
+            vec![losses.total(), losses.convergence, losses.magnitude, moved.gradient_norm];
+        Some(VocoderStep { values: Tensor::cat(values, 0), rate, segments })
     }
 
     /// Whether weights and optimizers are those of a complete step. A checkpoint of anything else would be worthless.
@@ -156,8 +134,6 @@ pub struct VocoderStart {
     pub document: Arc<VocoderDocument>,
     /// Newer checkpoints that are damaged, each in a sentence.
     pub damaged: Vec<String>,
-    /// The settings that a resumed run was saved with ([`VocoderSnapshot::config`]).
-    pub saved_config: Option<serde_json::Value>,
 }
 
 /// What a run is started with.
@@ -166,8 +142,6 @@ pub struct VocoderInputs<'a> {
     pub feed: &'a FeedSettings,
     pub settings: &'a TrainSettings,
     pub size: VocoderSize,
-    /// Weight of the adversarial loss; zero: none.
-    pub adversarial: f32,
     pub devices: &'a OpenDevices,
     pub checkpoints: &'a Checkpoints,
     pub cancel: &'a CancelToken,
@@ -189,16 +163,10 @@ impl VocoderInputs<'_> {
         let optimizer = Optimizer::new(&network);
         let position = Position::start(self.feed.batch.seed);
         Ok(VocoderStart {
-            train_state: self.train_state(
-                network,
-                optimizer,
-                self.adversary(&document.config),
-                0,
-            )?,
+            train_state: self.train_state(network, optimizer, 0)?,
             state: RunState::new(self.prepared, self.feed, self.settings, position),
             document: Arc::new(document),
             damaged: Vec::new(),
-            saved_config: None,
         })
     }
 
@@ -212,26 +180,19 @@ impl VocoderInputs<'_> {
         };
         let document = read_document(&contents, &path).map_err(VocoderError::from)?;
         let state: RunState = contents.document(STATE)?;
-        let saved_config = Some(contents.document(CONFIG)?);
         self.compare(&document, &state, contents.step)?;
         let device = &self.devices.model;
         let weights = contents.take_tensors(WEIGHTS)?;
         let initial = self.initial(&document.config);
         let network = with_named(initial, |name| host_values(&weights, name), device)?;
         let mut optimizer = Optimizer::new(&network);
-        optimizer.restore(read_optimizer(&mut contents, &TensorNames::MODEL, &network, device)?);
-        // A run that was trained without one so far gets a new one.
-        let adversary = match self.adversary(&document.config) {
-            Some(new) if Adversary::is_in(&contents) => Some(new.restored(&mut contents, device)?),
-            new => new,
-        };
+        optimizer.restore(read_optimizer(&mut contents, &network, device)?);
         let now = RunState::new(self.prepared, self.feed, self.settings, state.position);
         Ok(VocoderStart {
-            train_state: self.train_state(network, optimizer, adversary, contents.step)?,
+            train_state: self.train_state(network, optimizer, contents.step)?,
             state: RunState { settings: now.settings, ..state },
             document: Arc::new(document),
             damaged: passed_over.iter().map(ToString::to_string).collect(),
-            saved_config,
         })
     }
 
@@ -240,23 +201,15 @@ impl VocoderInputs<'_> {
         VocoderNetwork::new(config, self.settings.seed, &device)
     }
 
-    fn adversary(&self, config: &VocoderConfig) -> Option<Adversary> {
-        let device = self.devices.model.clone().autodiff();
-        let new = || Adversary::new(config, self.settings.seed, self.adversarial, &device);
-        (self.adversarial > 0.0).then(new)
-    }
-
     fn train_state(
         &self,
         network: VocoderNetwork,
         optimizer: Optimizer,
-        adversary: Option<Adversary>,
         step: u64,
     ) -> Result<VocoderTrainState, TrainError> {
         Ok(VocoderTrainState {
             network,
             optimizer,
-            adversary,
             step,
             settings: self.settings.optimizer.clone(),
             ema_decay: self.settings.ema_decay,
@@ -306,11 +259,10 @@ pub struct VocoderSnapshot {
     pub step: u64,
     pub state: RunState,
     pub document: Arc<VocoderDocument>,
-    /// All settings, for people and for comparison.
+    /// All settings, for people.
     pub config: serde_json::Value,
     weights: Vec<Weight>,
     optimizer: OptimizerState,
-    adversary: Option<AdversarySnapshot>,
 }
 
 impl VocoderSnapshot {
@@ -327,7 +279,6 @@ impl VocoderSnapshot {
             config,
             weights: weights_of(&train_state.network),
             optimizer: train_state.optimizer.state(),
-            adversary: train_state.adversary.as_ref().map(Adversary::snapshot),
         }
     }
 }
@@ -342,10 +293,7 @@ impl CheckpointSource for VocoderSnapshot {
         contents.add_document(VOCODER, &*self.document)?;
         contents.add_document(STATE, &self.state)?;
         contents.add_document(CONFIG, &self.config)?;
-        add_weights(&mut contents, &TensorNames::MODEL, &self.weights, &self.optimizer)?;
-        if let Some(adversary) = &self.adversary {
-            adversary.add_to(&mut contents)?;
-        }
+        add_weights(&mut contents, &self.weights, &self.optimizer)?;
         Ok(contents)
     }
 }

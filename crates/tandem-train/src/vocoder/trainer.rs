@@ -20,7 +20,6 @@ use crate::run::schedule::{AfterStep, StepSchedule};
 use crate::run::state::{RunState, validation_rows};
 use crate::run::trainer::unfinished_step;
 use crate::train_settings::TrainSettings;
-use crate::vocoder::predicted_mel::PredictedMel;
 use crate::vocoder::segments::{SegmentRoute, TransferredSegments};
 use crate::vocoder::state::{VocoderSnapshot, VocoderStart, VocoderStep, VocoderTrainState};
 use crate::vocoder::validation::{Synthesized, VocoderValidation};
@@ -47,8 +46,6 @@ pub struct VocoderJob {
     pub config: serde_json::Value,
     pub devices: OpenDevices,
     pub checkpoints: Checkpoints,
-    /// Mel frames of a voice, for half of the segments.
-    pub predicted: Option<Arc<PredictedMel>>,
     /// Maximum wait for the slots to fill before the first step.
     pub start_delay: Duration,
     pub log: LogSender,
@@ -92,7 +89,6 @@ struct VocoderTrainer {
     settings: TrainSettings,
     config: serde_json::Value,
     devices: OpenDevices,
-    predicted: Option<Arc<PredictedMel>>,
     start_delay: Duration,
     log: LogSender,
     recorder: Recorder,
@@ -136,7 +132,6 @@ impl VocoderTrainer {
             settings: job.settings,
             config: job.config,
             devices: job.devices,
-            predicted: job.predicted,
             start_delay: job.start_delay,
             log: job.log,
             losses: LossReader::start(job.recorder.clone())?,
@@ -168,7 +163,6 @@ impl VocoderTrainer {
             feed: &feed,
             devices: &self.devices,
             document: &self.document,
-            predicted: &self.predicted,
             recorder: &self.recorder,
             cancel: &self.cancel,
             on_frozen: self.on_frozen.clone(),
@@ -290,7 +284,7 @@ impl VocoderTrainer {
 
     fn report(&mut self, ticket: Ticket, metrics: VocoderStep, took: Duration, waited: Duration) {
         let step = self.train_state.step;
-        let mut losses = self.losses.promise(step, metrics.names(), metrics.values);
+        let mut losses = self.losses.promise(step, &VocoderStep::NAMES, metrics.values);
         losses.push(Loss { name: "rate".into(), value: Pending::known(metrics.rate as f32) });
         let scalars = losses.iter().map(|loss| Loss {
             name: format!("train/{}", loss.name).into(),

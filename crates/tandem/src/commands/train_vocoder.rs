@@ -3,34 +3,30 @@
 //! In: flags and configuration. Out: checkpoints, the run record, messages on stderr, and the report on stdout. The corpus
 //! is prepared as for `tandem train`. Next: `tandem_train::vocoder::trainer`.
 
-use crate::commands::analyze::alignments::config_of_run;
 use crate::commands::train::OutputOptions;
 use crate::corpus_args::{BatchArgs, CorpusArgs, at_least_one};
 use crate::data_report::{data_event, note_data, prepare_corpus, unread_rows};
 use crate::device_args::{DeviceArgs, PlaceArgs};
 use crate::exit::ExitStatus;
-use crate::failure::{Advised, Context, Result};
+use crate::failure::{Context, Result};
 use crate::frozen_run::end_frozen_run;
 use crate::interrupt::cancel_on_signals;
 use crate::page_args::PageArgs;
 use crate::printer::Printer;
 use crate::progress::{Plan, TrainProgress};
-use crate::speaking_args::{damaged_checkpoint, warn_of_substitute};
+use crate::speaking_args::damaged_checkpoint;
 use crate::train_args::TrainArgs;
 use crate::train_plan::{TrainPlan, effective_config};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use tandem_data::corpus::Split;
-use tandem_device::backend::guarded;
 use tandem_device::inventory::Inventory;
 use tandem_device::placement::{DeviceSettings, MelOn, OpenDevices, Placement};
 use tandem_device::sampler::{Sampler, placed_gpus, standard_sources};
 use tandem_disk::replace_file::replace_file;
 use tandem_model::Module;
 use tandem_model::checkpoint::{Checkpoints, Keep};
-use tandem_model::trained_voice::TrainedVoice;
 use tandem_model::vocoder::neural::config::VocoderSize;
 use tandem_page::PageListener;
 use tandem_page::follow::Follower;
@@ -42,12 +38,10 @@ use tandem_telemetry::report::Report;
 use tandem_telemetry::run_parts::new_part;
 use tandem_telemetry::{Recorder, Rules};
 use tandem_train::feed::Rows;
-use tandem_train::feed::align::corpus_fit::CorpusFit;
 use tandem_train::feed::row_failures::RowFailures;
 use tandem_train::log::{RunLog, RunLogSettings};
 use tandem_train::run::job::Ending;
 use tandem_train::train_settings::{OptimizerSettings, TrainSettings};
-use tandem_train::vocoder::predicted_mel::PredictedMel;
 use tandem_train::vocoder::state::{VocoderInputs, VocoderStart};
 use tandem_train::vocoder::trainer::{VocoderJob, VocoderOutcome, train_vocoder};
 use tandem_train::{FeedSettings, Prepared, total_steps};
@@ -57,12 +51,10 @@ Examples:
   tandem train-vocoder --train-data demo --max-steps 1000
   tandem train-vocoder --train-data my-corpus --size small --checkpoint-dir runs/vocoder
   tandem train-vocoder --train-data my-corpus --checkpoint-dir runs/vocoder --resume
-  tandem train-vocoder --checkpoint-dir runs/vocoder --resume --max-steps 6000 --adversarial 0.05
-  tandem train-vocoder --train-data my-corpus --checkpoint-dir runs/vocoder --voice runs/voice
   tandem attach-vocoder --checkpoint runs/voice --vocoder runs/vocoder
 
-Each step uses a segment of 0.74 seconds of every recording in the batch. Text is used with `--voice` only. Ctrl-C finishes the current
-step, writes a checkpoint and exits with code 3. The `[train]` section of a configuration file belongs to `tandem train`
+Each step uses a segment of 0.74 seconds of every recording in the batch. Text is not used. Ctrl-C finishes the current step,
+writes a checkpoint and exits with code 3. The `[train]` section of a configuration file belongs to `tandem train`
 and is not read.";
 
 #[derive(clap::Args)]
@@ -80,14 +72,6 @@ pub struct Args {
     /// Peak learning rate
     #[arg(long, value_name = "RATE", default_value_t = 0.002, allow_hyphen_values = true)]
     lr: f64,
-    /// Weight of an adversarial loss, for example 0.05: frames that a discriminator cannot tell from recorded ones. Takes
-    /// longer per step, and is best added with `--resume` to a vocoder that was trained without it
-    #[arg(long, value_name = "WEIGHT", default_value_t = 0.0, value_parser = weight, allow_hyphen_values = true)]
-    adversarial: f32,
-    /// Voice whose mel frames half of the segments are synthesized from: a run or checkpoint of `tandem train`, on the same
-    /// corpus. They are predicted before the first step, also after `--resume`
-    #[arg(long, value_name = "RUN")]
-    voice: Option<PathBuf>,
     /// Steps between two validations
     #[arg(long, value_name = "N", default_value_t = 250)]
     validate_every: u64,
@@ -126,14 +110,6 @@ pub struct Args {
     dashboard: Option<u16>,
 }
 
-fn weight(text: &str) -> std::result::Result<f32, String> {
-    let weight: f32 = text.parse().map_err(|_| "not a number".to_string())?;
-    match (0.0..=100.0).contains(&weight) {
-        true => Ok(weight),
-        false => Err("expected a number from 0 to 100".into()),
-    }
-}
-
 fn size() -> impl TypedValueParser<Value = VocoderSize> {
     let shown = VocoderSize::ALL.map(|size| PossibleValue::new(size.name()));
     let hidden = PossibleValue::new(VocoderSize::Micro.name()).hide(true);
@@ -146,10 +122,7 @@ fn size() -> impl TypedValueParser<Value = VocoderSize> {
 
 pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     args.page.check()?;
-    let mut plan = resolve(&args, out)?;
-    if let Some(voice) = &args.voice {
-        read_text_like(voice, &mut plan)?;
-    }
+    let plan = resolve(&args, out)?;
     let door =
         args.dashboard.map(PageListener::take).transpose().context("cannot open the live page")?;
     let placement = Placement::decide(&plan.devices, &Inventory::detect())
@@ -161,9 +134,7 @@ pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
         .with_context(|| format!("cannot prepare `{}`", plan.train_data.display()))?;
     note_data("data", &prepared, plan.prepare.workers, out);
     let (prepared, directory) = (Arc::new(prepared), args.checkpoint_dir);
-    let Args { size, adversarial, voice, .. } = args;
-    let run =
-        VocoderRun { plan, directory, placement, devices, prepared, size, adversarial, voice };
+    let run = VocoderRun { plan, directory, placement, devices, prepared, size: args.size };
     run.carry_out(OutputOptions { json: args.json, page: args.page, door }, &cancel, out)
 }
 
@@ -217,18 +188,6 @@ fn without_effect(devices: &mut DeviceSettings) -> Vec<&'static str> {
     keys
 }
 
-/// Sets how text is read to what the voice learned. Its mel frames must be those of the vocoder.
-fn read_text_like(voice: &Path, plan: &mut TrainPlan) -> Result<()> {
-    let of_voice = config_of_run(voice)?.data_settings();
-    if of_voice.mel != plan.data.mel {
-        let fact = format!("the voice `{}` has mel frames of another definition", voice.display());
-        let advice = "use the `[mel]` settings of the voice, or leave out `--voice`";
-        return Err(Advised::new(fact, advice).into());
-    }
-    plan.data.text = of_voice.text;
-    Ok(())
-}
-
 /// A run with open devices and prepared data, before it starts.
 struct VocoderRun {
     plan: TrainPlan,
@@ -237,8 +196,6 @@ struct VocoderRun {
     devices: OpenDevices,
     prepared: Arc<Prepared>,
     size: VocoderSize,
-    adversarial: f32,
-    voice: Option<PathBuf>,
 }
 
 impl VocoderRun {
@@ -257,13 +214,11 @@ impl VocoderRun {
             feed: &feed,
             settings: &self.plan.train,
             size: self.size,
-            adversarial: self.adversarial,
             devices: &self.devices,
             checkpoints: &checkpoints,
             cancel,
         };
         let start = if self.plan.resume { inputs.resume()? } else { inputs.begin()? };
-        let predicted = self.predict_mel(cancel, out)?;
         let unread = unread_rows(&feed.row_failures);
         let config = directory.join("config.toml");
         replace_file(&config, effective_config(&self.plan)?.as_bytes())
@@ -284,11 +239,11 @@ impl VocoderRun {
             recording.recorder().send(warning);
         }
         let damaged = start.damaged.iter().map(|fact| damaged_checkpoint(fact));
-        for text in damaged.chain(self.changes(&start)) {
+        for text in damaged {
             recording.recorder().send(Warning { code: "resume_changed".into(), text });
         }
         let dashboard = output.open_dashboard(&directory, out)?;
-        let outcome = self.train(feed, start, checkpoints, predicted, recording.recorder(), cancel);
+        let outcome = self.train(feed, start, checkpoints, recording.recorder(), cancel);
         let closed = recording.finish();
         progress.done();
         drop(dashboard);
@@ -311,44 +266,6 @@ impl VocoderRun {
         FeedSettings { reference_frames: 0, row_failures, ..feed }
     }
 
-    /// Mel frames of the voice for the training rows, where one is set.
-    fn predict_mel(
-        &self,
-        cancel: &CancelToken,
-        out: &mut Printer,
-    ) -> Result<Option<Arc<PredictedMel>>> {
-        let Some(voice) = &self.voice else { return Ok(None) };
-        let device = &self.devices.model;
-        let trained = guarded("reading the voice", || TrainedVoice::read(voice, device))?
-            .with_context(|| format!("cannot use the voice `{}`", voice.display()))?;
-        warn_of_substitute(&trained, out);
-        let mut corpus = CorpusFit::new(&trained, device, &self.prepared, Split::Train)?;
-        let mut progress = None;
-        let mut watch = |done: usize, all: usize| {
-            let shown = progress.get_or_insert_with(|| out.progress("predicting", all as u64));
-            shown.at(done as u64);
-        };
-        let predicted = PredictedMel::predict(&mut corpus, &self.directory, &mut watch, cancel);
-        if let Some(shown) = progress {
-            shown.done();
-        }
-        let predicted = predicted?;
-        let (count, all) = (predicted.count(), corpus.rows.cache_row.len());
-        if count == 0 {
-            let fact = format!("the voice `{}` could be aligned to no recording", voice.display());
-            let advice = "train the voice for longer, or leave out `--voice`";
-            return Err(Advised::new(fact, advice).into());
-        }
-        out.note(&format!(
-            "mel frames: half of the segments from the voice `{}` (step {}): {count} of {all} rows, mean difference to the \
-             recordings {:.2} (natural logarithms)",
-            voice.display(),
-            trained.step,
-            predicted.difference()
-        ));
-        Ok(Some(Arc::new(predicted)))
-    }
-
     fn describe(&self, start: &VocoderStart) -> String {
         let parameters = start.train_state.network.num_params();
         let from = match start.train_state.step {
@@ -357,38 +274,16 @@ impl VocoderRun {
         };
         let directory = self.directory.display();
         let size = self.size.name();
-        let adversarial = match self.adversarial {
-            0.0 => String::new(),
-            weight => format!(", adversarial loss with weight {weight}"),
-        };
         format!(
-            "vocoder: {size}, {}{adversarial}; {from} in {directory}",
+            "vocoder: {size}, {}; {from} in {directory}",
             crate::counted::parameters(parameters)
         )
-    }
-
-    /// What a resumed run trains on that the run before did not, or the other way round.
-    fn changes(&self, start: &VocoderStart) -> Vec<String> {
-        let Some(saved) = &start.saved_config else { return Vec::new() };
-        let shown = |value: &serde_json::Value| match value {
-            serde_json::Value::Null => "none".to_string(),
-            value => value.to_string(),
-        };
-        let (now, keys) = (self.settings(), ["voice", "adversarial"]);
-        let changed = keys.into_iter().filter(|&key| saved[key] != now[key]);
-        let note = |key| {
-            let (before, now) = (shown(&saved[key]), shown(&now[key]));
-            format!("resumed with a change: `--{key}` was {before}, and is {now} from here on")
-        };
-        changed.map(note).collect()
     }
 
     fn settings(&self) -> serde_json::Value {
         serde_json::json!({
             "command": "train-vocoder",
             "size": self.size,
-            "adversarial": self.adversarial,
-            "voice": self.voice,
             "placement": self.placement,
             "config": self.plan.to_file(),
         })
@@ -399,7 +294,6 @@ impl VocoderRun {
         feed: FeedSettings,
         start: VocoderStart,
         checkpoints: Checkpoints,
-        predicted: Option<Arc<PredictedMel>>,
         recorder: Recorder,
         cancel: &CancelToken,
     ) -> Result<VocoderOutcome> {
@@ -419,7 +313,6 @@ impl VocoderRun {
             config: self.settings(),
             devices: self.devices.clone(),
             checkpoints,
-            predicted,
             start_delay: Duration::from_secs_f64(self.plan.start_delay.0),
             log: log.sender(),
             recorder,

@@ -1,4 +1,4 @@
-//! The losses of the neural vocoder. An adversarial one is in [`super::discriminator`].
+//! The losses of the neural vocoder.
 //!
 //! In: [`DeviceSegments`] and a network. Out: [`VocoderLosses`]: spectral convergence and the difference of log-magnitudes
 //! (Yamamoto, Song and Kim 2020, "Parallel WaveGAN") between the network's magnitudes and the recording's. Every segment

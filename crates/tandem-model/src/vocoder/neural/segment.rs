@@ -81,28 +81,17 @@ impl SegmentCutter {
         })
     }
 
-    /// Appends the segment whose first frame is centred at sample `start`. `predicted` are mel frames to use instead of those
-    /// of the samples; where there are too few of them, silence follows.
+    /// Appends the segment whose first frame is centred at sample `start`.
     pub fn cut(
         &mut self,
         samples: &[f32],
         start: usize,
-        predicted: Option<Vec<f32>>,
         batch: &mut SegmentBatch,
     ) -> Result<(), MelError> {
         let (bands, overlap) = (self.config.bands, self.config.overlap());
         let slice = self.slice(samples, start);
-        let mel = match predicted {
-            Some(mut mel) => {
-                mel.resize(SEGMENT_FRAMES * bands, self.extractor.config().floor.ln());
-                mel
-            }
-            None => {
-                let mel = self.extractor.extract(Sound::F32(&slice))?;
-                mel.values()[overlap * bands..][..SEGMENT_FRAMES * bands].to_vec()
-            }
-        };
-        let mel = mel.as_slice();
+        let mel = self.extractor.extract(Sound::F32(&slice))?;
+        let mel = &mel.values()[overlap * bands..][..SEGMENT_FRAMES * bands];
         batch.segments += 1;
         batch.mel.extend(self.scale.normalised(mel));
         batch.envelope.extend(self.envelope.log_magnitudes(mel));
@@ -209,7 +198,7 @@ mod tests {
         let sound = tone(140.0, 40_000);
         let whole = MelExtractor::new(MEL).unwrap().extract(Sound::F32(&sound)).unwrap();
         let mut batch = SegmentBatch::default();
-        cutter.cut(&sound, 20 * 256, None, &mut batch).unwrap();
+        cutter.cut(&sound, 20 * 256, &mut batch).unwrap();
         assert_eq!((batch.segments, batch.frames()), (1, 64));
         for (found, truth) in batch.mel.iter().zip(&whole.values()[20 * 80..]) {
             assert!((found - (truth + 5.0) / 2.0).abs() < 1e-3, "{found} {truth}");
@@ -230,31 +219,15 @@ mod tests {
     fn a_segment_may_begin_between_two_frames() {
         let sound = tone(140.0, 40_000);
         let (mut later, mut shorter) = (SegmentBatch::default(), SegmentBatch::default());
-        cutter().cut(&sound, 20 * 256 + 100, None, &mut later).unwrap();
-        cutter().cut(&sound[100..], 20 * 256, None, &mut shorter).unwrap();
+        cutter().cut(&sound, 20 * 256 + 100, &mut later).unwrap();
+        cutter().cut(&sound[100..], 20 * 256, &mut shorter).unwrap();
         assert_eq!(later, shorter);
-    }
-
-    #[test]
-    fn predicted_frames_replace_those_of_the_samples_and_nothing_else() {
-        let (mut recorded, mut predicted) = (SegmentBatch::default(), SegmentBatch::default());
-        let sound = tone(140.0, 40_000);
-        cutter().cut(&sound, 20 * 256, None, &mut recorded).unwrap();
-        // Fewer than a segment has.
-        cutter().cut(&sound, 20 * 256, Some(vec![-3.0; 60 * 80]), &mut predicted).unwrap();
-        assert_eq!(predicted.truth, recorded.truth);
-        let normalised = |value: f32| (value + 5.0) / 2.0;
-        let (frames, silence) = predicted.mel.split_at(60 * 80);
-        assert!(frames.iter().all(|&value| value == normalised(-3.0)));
-        assert_eq!(silence.len(), 4 * 80);
-        assert!(silence.iter().all(|&value| value == normalised(MEL.floor.ln())));
-        assert_ne!(predicted.envelope, recorded.envelope);
     }
 
     #[test]
     fn a_short_recording_is_followed_by_silence() {
         let mut batch = SegmentBatch::default();
-        cutter().cut(&tone(140.0, 3000), 0, None, &mut batch).unwrap();
+        cutter().cut(&tone(140.0, 3000), 0, &mut batch).unwrap();
         assert_eq!(batch.truth.len(), 64 * 513);
         assert!(batch.truth[16 * 513..].iter().all(|&value| value == QUIETEST));
         let device = batch.to_device(&Device::flex());

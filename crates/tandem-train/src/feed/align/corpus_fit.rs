@@ -1,7 +1,7 @@
 //! Texts of a prepared corpus, aligned to its recordings by a trained voice.
 //!
 //! In: a voice and the rows of a split. Out: [`TextFit`]. Each text is aligned as in training, with a reference of the same
-//! speaker. One row at a time. Used by [`crate::vocoder::predicted_mel`] and the crate `tandem-eval`.
+//! speaker. One row at a time. Used by the crate `tandem-eval`.
 
 use crate::TrainError;
 use crate::feed::Rows;
