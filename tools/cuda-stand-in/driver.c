@@ -133,6 +133,9 @@ API cuGetErrorName(CUresult result, const char **name) {
     case NOT_READY: *name = "CUDA_ERROR_NOT_READY"; break;
     case LAUNCH_TIMEOUT: *name = "CUDA_ERROR_LAUNCH_TIMEOUT"; break;
     case UNKNOWN: *name = "CUDA_ERROR_UNKNOWN"; break;
+    case NOT_SUPPORTED: *name = "CUDA_ERROR_NOT_SUPPORTED"; break;
+    case CAPTURE_UNSUPPORTED: *name = "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"; break;
+    case CAPTURE_INVALIDATED: *name = "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED"; break;
     case LAUNCH_FAILED: *name = "CUDA_ERROR_LAUNCH_FAILED"; break;
     default: *name = "CUDA_ERROR_OF_THE_STAND_IN"; break;
     }

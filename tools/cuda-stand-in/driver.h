@@ -26,6 +26,7 @@ enum {
     INVALID_CONTEXT = 201,
     INVALID_PTX = 218,
     INVALID_HANDLE = 400,
+    ILLEGAL_STATE = 401,
     ECC_UNCORRECTABLE = 214,
     NOT_FOUND = 500,
     NOT_READY = 600,
@@ -34,6 +35,11 @@ enum {
     LAUNCH_TIMEOUT = 702,
     LAUNCH_FAILED = 719,
     NOT_SUPPORTED = 801,
+    CAPTURE_UNSUPPORTED = 900,
+    CAPTURE_INVALIDATED = 901,
+    CAPTURE_ISOLATION = 905,
+    CAPTURED_EVENT = 907,
+    CAPTURE_WRONG_THREAD = 908,
     UNKNOWN = 999,
 };
 
@@ -87,6 +93,11 @@ typedef enum {
     COUNT_MODULE,
     COUNT_BYTES_TO_DEVICE,
     COUNT_BYTES_TO_HOST,
+    // Launches of graphs; each is one of all launches, too.
+    COUNT_GRAPH,
+    // Only counted for CUDA_STAND_IN_FAIL.
+    COUNT_CAPTURE,
+    COUNT_INSTANTIATE,
     COUNT_KINDS,
 } Count;
 
@@ -116,6 +127,20 @@ void wait_for_all(void);
 int stream_id(const void *handle);
 // In work of a stream: what it took by the clock of the card. It is unknown, so every launch takes the same.
 void advance_clock(double milliseconds);
+
+// Captures (graphs.c).
+
+// Whether a stream keeps its work for a graph instead of running it.
+int is_capturing(const void *stream);
+// Adds work to what a stream captures; takes `argument`.
+CUresult record(const void *stream, WorkKind kind, CUresult (*run)(void *), void *argument);
+// The same for an allocation, which is made at once.
+CUresult record_allocation(const void *stream);
+// A call that may wait for the card or that waits for other work is refused while a stream captures, and spoils the capture.
+// OK where nothing does.
+CUresult unsafe_call(const char *call);
+// The same for a call on a stream that captures, with this result.
+CUresult spoil_capture(const void *stream, const char *call, CUresult result);
 
 // Injected trouble (faults.c).
 

@@ -32,6 +32,9 @@ static void read_rule(const char *text) {
         {"launch", COUNT_LAUNCH, LAUNCH_FAILED},
         {"copy", COUNT_COPY_TO_DEVICE, ECC_UNCORRECTABLE},
         {"lost", COUNT_LAUNCH, UNKNOWN},
+        {"capture", COUNT_CAPTURE, NOT_SUPPORTED},
+        {"graph", COUNT_INSTANTIATE, OUT_OF_MEMORY},
+        {"replay", COUNT_GRAPH, UNKNOWN},
     };
     char what[16], plus[2] = "";
     unsigned long long at;

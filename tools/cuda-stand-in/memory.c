@@ -100,8 +100,15 @@ static CUresult run_free(void *argument) {
     return release(*(CUdeviceptr *)argument);
 }
 
-API cuMemAlloc_v2(CUdeviceptr *pointer, size_t size) { return allocate(pointer, size); }
-API cuMemAllocAsync(CUdeviceptr *pointer, size_t size, void *stream) { return (void)stream, allocate(pointer, size); }
+API cuMemAlloc_v2(CUdeviceptr *pointer, size_t size) {
+    CUresult failure = unsafe_call("cuMemAlloc");
+    return failure ? failure : allocate(pointer, size);
+}
+
+API cuMemAllocAsync(CUdeviceptr *pointer, size_t size, void *stream) {
+    CUresult failure = allocate(pointer, size);
+    return failure || !is_capturing(stream) ? failure : record_allocation(stream);
+}
 
 // Waits for the card, as NVIDIA's does.
 API cuMemFree_v2(CUdeviceptr pointer) {
@@ -111,6 +118,8 @@ API cuMemFree_v2(CUdeviceptr pointer) {
 
 API cuMemFreeAsync(CUdeviceptr pointer, void *stream) {
     CUresult failure = context_failure();
+    // A graph may free only what it allocated.
+    if (!failure && is_capturing(stream)) failure = spoil_capture(stream, "cuMemFreeAsync", INVALID_VALUE);
     CUdeviceptr *argument = failure ? NULL : malloc(sizeof *argument);
     if (!argument) return failure ? failure : OUT_OF_MEMORY;
     *argument = pointer;
@@ -138,6 +147,7 @@ static int is_pinned(const char *start, size_t size) {
 
 API cuMemAllocHost_v2(void **pointer, size_t size) {
     CUresult failure = context_failure();
+    if (!failure) failure = unsafe_call("cuMemAllocHost");
     if (failure) return failure;
     Pinned *made = malloc(sizeof *made);
     if (!made || posix_memalign(pointer, 256, size ? size : 1)) return free(made), OUT_OF_MEMORY;
@@ -185,6 +195,8 @@ typedef struct {
     char *to;
     size_t from_pitch, to_pitch, width, height;
     int host_from, host_to;
+    // Part of a graph, which reads its source at each launch.
+    int kept;
     uint64_t hash;      // of a source on the host, at the call
 } Copy;
 
@@ -204,7 +216,7 @@ static uint64_t hash_of_source(const Copy *copy) {
 
 static CUresult run_copy(void *argument) {
     const Copy *copy = argument;
-    if (copy->host_from && hash_of_source(copy) != copy->hash) {
+    if (copy->host_from && !copy->kept && hash_of_source(copy) != copy->hash) {
         note("changed: the source of a copy of %zu bytes to device %d", copy->width * copy->height, current_context->device);
         fprintf(stderr, "cuda stand-in: the source of a copy of %zu bytes to device %d changed before the copy ran\n",
                 copy->width * copy->height, current_context->device);
@@ -225,15 +237,16 @@ static CUresult copy_async(Copy copy, void *stream) {
     CUresult failure = context_failure();
     if (failure) return failure;
     Count kind = copy.host_to ? COUNT_COPY_TO_HOST : copy.host_from ? COUNT_COPY_TO_DEVICE : COUNT_COPY_ON_DEVICE;
-    count(kind, 1);
-    if (copy.host_to) count(COUNT_BYTES_TO_HOST, copy.width * copy.height);
-    if (copy.host_from) count(COUNT_BYTES_TO_DEVICE, copy.width * copy.height), copy.hash = hash_of_source(&copy);
+    copy.kept = is_capturing(stream);
+    if (!copy.kept) count(kind, 1);
+    if (!copy.kept && copy.host_to) count(COUNT_BYTES_TO_HOST, copy.width * copy.height);
+    if (!copy.kept && copy.host_from) count(COUNT_BYTES_TO_DEVICE, copy.width * copy.height), copy.hash = hash_of_source(&copy);
     Copy *argument = malloc(sizeof *argument);
     if (!argument) return OUT_OF_MEMORY;
     *argument = copy;
     const char *name = copy.host_to ? "to host" : copy.host_from ? "to device" : "on device";
     size_t last = copy.height ? (copy.height - 1) * copy.to_pitch + copy.width : 0;
-    failure = submit(stream, WORK_COPY, name, run_copy, argument, injected(kind));
+    failure = submit(stream, WORK_COPY, name, run_copy, argument, copy.kept ? OK : injected(kind));
     // CUDA returns from a copy to memory that is not page-locked when it is done.
     if (failure || !copy.host_to || is_pinned(copy.to, last)) return failure;
     return wait_for_stream(stream, "a copy to pageable memory");

@@ -204,6 +204,7 @@ static CUresult load(Module **result, const char *ptx) {
 
 API cuModuleLoadData(void **module, const void *image) {
     CUresult failure = context_failure();
+    if (!failure) failure = unsafe_call("cuModuleLoadData");
     if (failure) return failure;
     pthread_mutex_lock(&lock);
     CUresult result = load((Module **)module, image);
@@ -320,8 +321,10 @@ API cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned gr
     if (failure) return failure;
     if (extra) return NOT_SUPPORTED;
     unsigned grid[3] = {grid_x, grid_y, grid_z}, block[3] = {block_x, block_y, block_z};
-    count(COUNT_LAUNCH, 1);
-    note("launch device %d stream %d module %016lx %s grid %u %u %u block %u %u %u shared %u", current_context->device,
+    // A launch that a graph keeps is none.
+    int kept = is_capturing(stream);
+    if (!kept) count(COUNT_LAUNCH, 1);
+    note(kept ? "node device %d stream %d module %016lx %s grid %u %u %u block %u %u %u shared %u" : "launch device %d stream %d module %016lx %s grid %u %u %u block %u %u %u shared %u", current_context->device,
          stream_id(stream), module->hash, module->name, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared);
     if ((failure = check_launch(module, grid, block, shared))) {
         fprintf(stderr, "cuda stand-in: launch of %s fails with %d: grid %u %u %u, block %u %u %u, shared memory %u\n",
@@ -333,5 +336,5 @@ API cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned gr
     launch->module = module, launch->shared = shared, launch->counts_costs = counts_costs;
     memcpy(launch->grid, grid, sizeof grid);
     memcpy(launch->block, block, sizeof block);
-    return submit(stream, WORK_LAUNCH, module->name, run_launch, launch, injected(COUNT_LAUNCH));
+    return submit(stream, WORK_LAUNCH, module->name, run_launch, launch, kept ? OK : injected(COUNT_LAUNCH));
 }

@@ -86,6 +86,16 @@ class Driver:
         """From now on no work of this kind begins, or it begins again."""
         self.library.cuda_stand_in_hold(("launch", "copy", "set", "event", "free").index(kind), int(on))
 
+    def captured(self, stream, work, mode=0):
+        """What `work` gives a stream, as an instantiated graph."""
+        graph, executable = ctypes.c_void_p(), ctypes.c_void_p()
+        self.call("cuStreamBeginCapture_v2", stream, mode)
+        work()
+        self.call("cuStreamEndCapture", stream, ctypes.byref(graph))
+        self.call("cuGraphInstantiateWithFlags", ctypes.byref(executable), graph, ctypes.c_ulonglong(0))
+        self.call("cuGraphDestroy", graph)
+        return executable
+
     def event(self):
         event = ctypes.c_void_p()
         self.call("cuEventCreate", ctypes.byref(event), 0)
@@ -106,9 +116,10 @@ class Driver:
         self.call("cuMemcpyDtoHAsync_v2", values, pointer, ctypes.c_size_t(4 * len(values)), stream)
 
     def counts(self):
-        values = (ctypes.c_uint64 * 9)()
-        self.library.cuda_stand_in_counts(values, 9)
-        return dict(zip(("launch", "to_device", "to_host", "on_device", "sync", "alloc", "module"), values))
+        values = (ctypes.c_uint64 * 10)()
+        self.library.cuda_stand_in_counts(values, 10)
+        names = ("launch", "to_device", "to_host", "on_device", "sync", "alloc", "module", None, None, "graph")
+        return {name: value for name, value in zip(names, values) if name}
 
 
 def log_lines():

@@ -45,6 +45,8 @@ typedef struct {
     Context *context;
     int stream;
     double at;
+    // The stream that captured it, if that was the last record.
+    const void *captured;
 } Event;
 
 const char *const work_names[WORK_KINDS] = {"launch", "copy", "set", "event", "free"};
@@ -222,6 +224,7 @@ static CUresult join_legacy(Stream *stream) {
 
 CUresult submit(void *handle, WorkKind kind, const char *name, CUresult (*run)(void *), void *argument, CUresult failure) {
     Stream *stream;
+    if (is_capturing(handle)) return record(handle, kind, run, argument);
     pthread_mutex_lock(&lock);
     CUresult result = resolve(handle, &stream);
     if (!result) result = join_legacy(stream);
@@ -243,6 +246,8 @@ static void note_sync(const char *why, int device, int stream) {
 
 CUresult wait_for_stream(void *handle, const char *why) {
     Stream *stream;
+    CUresult unsafe = unsafe_call(why);
+    if (unsafe) return unsafe;
     pthread_mutex_lock(&lock);
     CUresult result = resolve(handle, &stream);
     if (!result) {
@@ -266,6 +271,7 @@ static CUresult wait_for_streams(const Context *context) {
 
 CUresult wait_for_context(const char *why) {
     CUresult result = context_failure();
+    if (!result) result = unsafe_call(why);
     if (result) return result;
     note_sync(why, current_context->device, 0);
     result = wait_for_streams(current_context);
@@ -309,6 +315,8 @@ API cuStreamSynchronize(void *stream) { return wait_for_stream(stream, "cuStream
 
 API cuStreamQuery(void *handle) {
     Stream *stream;
+    CUresult unsafe = unsafe_call("cuStreamQuery");
+    if (unsafe) return unsafe;
     pthread_mutex_lock(&lock);
     CUresult result = resolve(handle, &stream);
     if (!result && stream->done < stream->submitted) result = NOT_READY;
@@ -384,7 +392,10 @@ API cuEventDestroy_v2(void *event) {
 API cuEventRecord(void *handle, void *on) {
     Event *event = handle;
     Stream *stream;
+    int captured = is_capturing(on);
     pthread_mutex_lock(&lock);
+    event->captured = captured ? on : NULL;
+    if (captured) return pthread_mutex_unlock(&lock), OK;
     CUresult result = resolve(on, &stream);
     if (!result) result = join_legacy(stream);
     if (!result && event->context != stream->context) result = INVALID_HANDLE;
@@ -403,6 +414,10 @@ API cuStreamWaitEvent(void *on, void *handle, unsigned flags) {
     Event *event = handle;
     Stream *stream;
     (void)flags;
+    // In a capture, a stream is behind its own events. One of outside is no work of the graph, and another stream would be
+    // part of the capture, which this driver lacks.
+    if (is_capturing(on)) return event->captured == on ? OK : spoil_capture(on, "a wait for an event of outside", CAPTURE_ISOLATION);
+    if (event->captured) return spoil_capture(event->captured, "a wait of another stream", NOT_SUPPORTED);
     pthread_mutex_lock(&lock);
     CUresult result = resolve(on, &stream);
     if (!result && event->reached < event->recorded) result = append_moment(stream, event, "wait", run_wait);
@@ -410,8 +425,15 @@ API cuStreamWaitEvent(void *on, void *handle, unsigned flags) {
     return result;
 }
 
+// With a capture: an event of it has no state, and of others none is known.
+static CUresult event_in_capture(const Event *event, const char *call) {
+    return event->captured && is_capturing(event->captured) ? spoil_capture(event->captured, call, CAPTURED_EVENT) : unsafe_call(call);
+}
+
 API cuEventQuery(void *handle) {
     Event *event = handle;
+    CUresult unsafe = event_in_capture(event, "cuEventQuery");
+    if (unsafe) return unsafe;
     pthread_mutex_lock(&lock);
     CUresult result = event->context->failure ? event->context->failure : event->reached < event->recorded ? NOT_READY : OK;
     pthread_mutex_unlock(&lock);
@@ -420,6 +442,8 @@ API cuEventQuery(void *handle) {
 
 API cuEventSynchronize(void *handle) {
     Event *event = handle;
+    CUresult unsafe = event_in_capture(event, "cuEventSynchronize");
+    if (unsafe) return unsafe;
     pthread_mutex_lock(&lock);
     note_sync("cuEventSynchronize", event->context->device, event->stream);
     CUresult late = wait_for_count(&event->reached, event->recorded, event->context->device, event->stream);

@@ -151,6 +151,7 @@ test_vulkan() {
 test_tools() {
     python3 tools/cuda-stand-in/test_emulator.py
     python3 tools/cuda-stand-in/test_streams.py
+    python3 tools/cuda-stand-in/test_graphs.py
     if [ -x "$stand_in_dir/nvcc/bin/ptxas" ]; then
         CUDA_STAND_IN_PTXAS="$stand_in_dir/nvcc/bin/ptxas" python3 tools/cuda-stand-in/test_driver.py
     else

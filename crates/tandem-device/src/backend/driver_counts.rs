@@ -18,12 +18,14 @@ pub struct DriverCounts {
     pub allocations: u64,
     pub bytes_to_device: u64,
     pub bytes_to_host: u64,
+    /// Launches of graphs, which are part of `launches`.
+    pub graphs: u64,
 }
 
 impl DriverCounts {
     /// The counts now; `None` if no driver is loaded, or one that does not count.
     pub fn now() -> Option<DriverCounts> {
-        let mut counts = [0u64; 9];
+        let mut counts = [0u64; 12];
         // SAFETY: the function of driver.c fills at most as many numbers as it is told.
         let known = unsafe {
             let read: extern "C" fn(*mut u64, c_int) -> c_int =
@@ -34,7 +36,8 @@ impl DriverCounts {
         if known as usize != counts.len() {
             return None;
         }
-        let [launches, to_device, to_host, on_device, sync, alloc, _, sent, received] = counts;
+        let [launches, to_device, to_host, on_device, sync, alloc, _, sent, received, graphs, ..] =
+            counts;
         Some(DriverCounts {
             launches,
             copies_to_device: to_device,
@@ -44,6 +47,7 @@ impl DriverCounts {
             allocations: alloc,
             bytes_to_device: sent,
             bytes_to_host: received,
+            graphs,
         })
     }
 }
@@ -61,6 +65,7 @@ impl Sub for DriverCounts {
             allocations: self.allocations - before.allocations,
             bytes_to_device: self.bytes_to_device - before.bytes_to_device,
             bytes_to_host: self.bytes_to_host - before.bytes_to_host,
+            graphs: self.graphs - before.graphs,
         }
     }
 }
