@@ -25,7 +25,7 @@ mod years; // whether 1984 is a year or a quantity
 mod numbers; // number words
 
 use super::folding::push_lower;
-use super::numeral::vulgar;
+use super::numeral::{digits, vulgar};
 use super::scan::{DashMeaning, Scan, letters};
 use super::spoken::Spoken;
 use super::symbols::ZWNJ;
@@ -101,6 +101,10 @@ impl Normalizer<'_> {
                 self.out.quote();
             }
             '-' | '–' | '—' | '−' => self.dash(next),
+            _ if greek(next).is_some() && self.scan.is_alone(next) => {
+                self.scan.skip_char(next);
+                self.out.phrase(greek(next).unwrap_or_default());
+            }
             _ if next.is_alphabetic() => self.word(),
             _ if vulgar(next).is_some() => amounts::number(&mut self.scan, &mut self.out),
             _ => self.sign(next),
@@ -148,6 +152,11 @@ impl Normalizer<'_> {
         let ascii_capital = word.as_bytes()[0].is_ascii_uppercase();
         if ascii_capital && self.try_capitals(word, &ahead) {
             return;
+        }
+        let counted = ahead.rest().strip_prefix(' ').is_some_and(|rest| !digits(rest).is_empty());
+        if counted && matches!(word, "Hwy" | "hwy" | "Rte" | "Rt") {
+            self.scan.skip(word.len());
+            return self.out.phrase(abbreviations::before_number(word).unwrap_or_default());
         }
         if let Some(road) = streets::road_in_address(word, &self.scan) {
             self.scan.skip(word.len());
@@ -414,9 +423,20 @@ impl Normalizer<'_> {
         after.skip_char(sign);
         let digit_next = after.peek().is_some_and(|c| c.is_ascii_digit());
         let between_letters = self.scan.is_between_letters(sign);
+        let inside_name = self.scan.before().is_some_and(char::is_alphanumeric)
+            && after.peek().is_some_and(char::is_alphanumeric);
+        if let Some((words, len)) = arithmetic::power(self.scan.rest()) {
+            self.scan.skip(len);
+            return self.out.phrase(&words);
+        }
         self.scan.skip_char(sign);
         match sign {
             '\'' | '`' => self.out.gap(),
+            '_' if !inside_name => {
+                // Apart, so that reading it again does not find a name.
+                self.out.gap();
+                self.out.unknown(sign);
+            }
             '/' if between_letters => self.out.gap(),
             '¿' | '¡' => self.out.gap(),
             '#' if digit_next => self.out.phrase("number"),
@@ -451,9 +471,36 @@ fn spoken_sign(sign: char) -> Option<&'static str> {
         '≠' => "not equal to",
         '‰' => "per mille",
         '°' => "degrees",
-        '²' => "squared",
-        '³' => "cubed",
+        '√' => "the square root of",
+        '∞' => "infinity",
+        '_' => "underscore",
+        '\\' => "backslash",
         _ => return units::currency(sign).map(|kind| kind.one),
+    })
+}
+
+/// The name of a letter of formulas, small or capital.
+fn greek(letter: char) -> Option<&'static str> {
+    if letter.is_ascii() {
+        return None;
+    }
+    Some(match letter.to_lowercase().next()? {
+        'α' => "alpha",
+        'β' => "beta",
+        'γ' => "gamma",
+        'δ' => "delta",
+        'ε' => "epsilon",
+        'θ' => "theta",
+        'λ' => "lambda",
+        'μ' | 'µ' => "mu",
+        'π' => "pi",
+        'ρ' => "rho",
+        'σ' | 'ς' => "sigma",
+        'τ' => "tau",
+        'φ' => "phi",
+        'ψ' => "psi",
+        'ω' => "omega",
+        _ => return None,
     })
 }
 

@@ -36,14 +36,6 @@ pub enum TextError {
         position: usize,
     },
     /// A digit in a language without number rules.
-    #[error(
-        "the number at character {position} cannot be read: numbers in `{language}` are not supported yet"
-    )]
-    NumbersUnsupported {
-        language: Language,
-        /// Which character of the text, counted from 1.
-        position: usize,
-    },
     /// `[HH AH0 L OW1]` in a text whose symbols are letters.
     #[error(
         "the text has phonemes in brackets, and in `{language}` the symbols of this voice are characters"
@@ -134,7 +126,6 @@ impl TextError {
                 | Self::NothingToSay { .. }
                 | Self::UnknownSymbol { .. }
                 | Self::UnknownPhoneme { .. }
-                | Self::NumbersUnsupported { .. }
                 | Self::PhonemesInCharacters { .. }
                 | Self::TooLong { .. }
                 | Self::UnknownLanguage { .. }
@@ -158,9 +149,6 @@ impl Hint for TextError {
             Self::UnknownPhoneme { .. } => {
                 "write IPA, as in docs/languages.md, or empty the field: the text is read then"
                     .into()
-            }
-            Self::NumbersUnsupported { language, .. } => {
-                format!("write numbers as words: they are not supported yet in `{language}`")
             }
             Self::TooLong { .. } => {
                 "split the recording at a pause, or raise `--max-text-length`".into()

@@ -36,10 +36,8 @@ pub enum Language {
 pub enum Level {
     /// Numbers, dates, times, money, units and abbreviations become words.
     Full,
-    /// Whole numbers, decimals and percentages become words.
+    /// Numbers, percentages, dates, times and money become words.
     Numbers,
-    /// Letters and punctuation only; a digit is an error.
-    Basic,
 }
 
 impl fmt::Display for Level {
@@ -47,7 +45,6 @@ impl fmt::Display for Level {
         f.write_str(match self {
             Self::Full => "full",
             Self::Numbers => "numbers",
-            Self::Basic => "basic",
         })
     }
 }
@@ -202,13 +199,13 @@ impl Language {
 
 /// In the order of [`Language::ALL`].
 static FACTS: [Facts; 15] = {
-    use Level::{Basic, Full, Numbers};
+    use Level::{Full, Numbers};
     use Script::{Arabic, Cyrillic, Latin};
     use whatlang::Lang;
     [
         facts("en", "English", Latin, Full, &["eng"], "en-us", Lang::Eng),
         facts("fa", "Persian", Arabic, Full, PERSIAN_NAMES, "fa", Lang::Pes),
-        facts("ar", "Arabic", Arabic, Basic, &["ara", "العربية"], "ar", Lang::Ara),
+        facts("ar", "Arabic", Arabic, Numbers, &["ara", "العربية"], "ar", Lang::Ara),
         facts("de", "German", Latin, Numbers, &["deu", "ger", "deutsch"], "de", Lang::Deu),
         facts("fr", "French", Latin, Numbers, &["fra", "fre", "français"], "fr-fr", Lang::Fra),
         facts("es", "Spanish", Latin, Numbers, &["spa", "español", "castilian"], "es", Lang::Spa),
@@ -216,10 +213,10 @@ static FACTS: [Facts; 15] = {
         facts("pt", "Portuguese", Latin, Numbers, &["por", "português"], "pt", Lang::Por),
         facts("nl", "Dutch", Latin, Numbers, &["nld", "dut", "nederlands"], "nl", Lang::Nld),
         facts("tr", "Turkish", Latin, Numbers, &["tur", "türkçe"], "tr", Lang::Tur),
-        facts("ru", "Russian", Cyrillic, Basic, &["rus", "русский"], "ru", Lang::Rus),
-        facts("uk", "Ukrainian", Cyrillic, Basic, &["ukr", "українська"], "uk", Lang::Ukr),
-        facts("pl", "Polish", Latin, Basic, &["pol", "polski"], "pl", Lang::Pol),
-        facts("cs", "Czech", Latin, Basic, &["ces", "cze", "čeština"], "cs", Lang::Ces),
+        facts("ru", "Russian", Cyrillic, Numbers, &["rus", "русский"], "ru", Lang::Rus),
+        facts("uk", "Ukrainian", Cyrillic, Numbers, &["ukr", "українська"], "uk", Lang::Ukr),
+        facts("pl", "Polish", Latin, Numbers, &["pol", "polski"], "pl", Lang::Pol),
+        facts("cs", "Czech", Latin, Numbers, &["ces", "cze", "čeština"], "cs", Lang::Ces),
         facts("sv", "Swedish", Latin, Numbers, &["swe", "svenska"], "sv", Lang::Swe),
     ]
 };

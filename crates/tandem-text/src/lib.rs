@@ -14,7 +14,7 @@ mod number_words; // digits as words, from the tables of a language
 mod spoken; // output with correct spaces
 mod english; // English normalisation
 mod persian; // Persian normalisation
-mod other; // other languages: letters and punctuation only
+mod other; // other languages: letters, punctuation, numbers, dates, times and money
 mod words; // sentences to words
 pub mod chat; // Markdown to text that can be spoken
 pub mod sentences; // long texts to sentences, before all of the above
@@ -46,7 +46,7 @@ use std::path::PathBuf;
 use tandem_disk::Fingerprint;
 
 /// Incremented when a text is processed differently than before: old caches are then rebuilt.
-pub const TEXT_VERSION: u32 = 5;
+pub const TEXT_VERSION: u32 = 6;
 
 /// Settings of the text front end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -358,8 +358,8 @@ impl FrontEnd {
         if normalized.is_empty() {
             return Err(nothing());
         }
-        let transcript = Transcript::parse(&normalized, &self.table)
-            .map_err(|error| in_raw_text(error, raw, language))?;
+        let transcript =
+            Transcript::parse(&normalized, &self.table).map_err(|error| in_raw_text(error, raw))?;
         if !normalized.chars().any(char::is_alphabetic) {
             return Err(nothing());
         }
@@ -446,12 +446,9 @@ fn bare(phonemes: &str) -> String {
 }
 
 /// Translates an error in normalised text to the position in the raw text.
-fn in_raw_text(error: TextError, raw: &str, language: Language) -> TextError {
+fn in_raw_text(error: TextError, raw: &str) -> TextError {
     let TextError::UnknownSymbol { symbol, .. } = error else { return error };
     let position = folding::locate(raw, symbol);
-    if symbol.is_ascii_digit() && language.level() == Level::Basic {
-        return TextError::NumbersUnsupported { language, position };
-    }
     TextError::UnknownSymbol { symbol, position }
 }
 

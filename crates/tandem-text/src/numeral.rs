@@ -76,7 +76,7 @@ fn whole(text: &str) -> (Cow<'_, str>, usize) {
 
 /// A separator and exactly three digits.
 fn group(text: &str) -> Option<(&str, usize)> {
-    let mark = text.chars().next().filter(|c| matches!(c, ',' | '٬'))?;
+    let mark = text.chars().next().filter(|c| matches!(c, ',' | '٬' | '\''))?;
     let group = digits(&text[mark.len_utf8()..]);
     (group.len() == 3).then_some((group, mark.len_utf8() + 3))
 }

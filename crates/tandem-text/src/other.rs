@@ -1,9 +1,17 @@
-//! Normalisation of languages below level Full: lower case, one kind of quote and dash, numbers where there are rules.
+//! Normalisation of languages below level Full: lower case, one kind of quote and dash, numbers as words.
 //!
-//! In: folded text. Out: letters and the shared punctuation. Other signs stay in the text, and digits at level Basic, because
-//! there are no rules for them; the caller reports the first one.
+//! In: folded text. Out: letters and the shared punctuation. Other signs stay in the text, because there are no rules for
+//! them; the caller reports the first one.
 
-mod numbers; // digits as words, in eight languages
+mod dates; // 5. März, 05.03.2024, «в 1984 году»
+mod clock; // 15:30, 15h30
+mod ordinals; // 1er, «5-й»
+mod money; // 5,50 €
+mod numbers; // 1.234,5 and 20 %
+mod noun; // the gender of what is counted
+mod cardinals; // whole numbers as words
+mod slavic; // their words in Russian, Ukrainian, Polish and Czech
+mod arabic; // and in Arabic
 
 use super::DiacriticsPolicy;
 use super::folding::push_lower;
@@ -21,7 +29,9 @@ pub fn normalize(folded: &str, language: Language, policy: DiacriticsPolicy) -> 
     let mut out = Spoken::with_capacity(lower.len());
     while let Some(next) = scan.peek() {
         let may_be_number = next.is_ascii_digit() || matches!(next, '-' | '−');
-        if may_be_number && number(&mut scan, &mut out, language) {
+        if may_be_number && number(&mut scan, &mut out, language)
+            || may_be_money(next, &scan) && amount(&mut scan, &mut out, language)
+        {
             continue;
         }
         if next == '.' {
@@ -44,6 +54,12 @@ pub fn normalize(folded: &str, language: Language, policy: DiacriticsPolicy) -> 
             '¿' | '¡' => out.open(next),
             '"' => out.quote(),
             '\'' if inside => out.letters().push('\''),
+            '\'' if before.is_some_and(char::is_alphabetic)
+                && scan.peek().is_some_and(|c| c.is_ascii_digit())
+                && matches!(language, Language::French | Language::Italian) =>
+            {
+                out.elision();
+            }
             '\'' | '`' => out.gap(),
             '-' if inside => out.hyphen(),
             '-' if before.is_some_and(char::is_alphabetic) => out.gap(),
@@ -69,21 +85,48 @@ fn lower_case(folded: &str, language: Language, policy: DiacriticsPolicy) -> Str
     if lower.chars().any(is_combining_mark) { lower.nfc().collect() } else { lower }
 }
 
-/// A number with its sign, in a language with rules for them.
+/// A number with its sign.
 fn number(scan: &mut Scan<'_>, out: &mut Spoken, language: Language) -> bool {
     let text = scan.rest();
-    let digits = text.trim_start_matches(['-', '−']);
+    let digits = text.strip_prefix(['-', '−']).unwrap_or(text);
     let signed = digits.len() < text.len();
     let free = scan.before().is_none_or(|c| c.is_whitespace() || c == '(');
     if !digits.starts_with(|c: char| c.is_ascii_digit()) || signed && !free {
         return false;
     }
-    let Some((words, len)) = numbers::read(digits, language) else { return false };
-    if let Some(minus) = numbers::minus(language).filter(|_| signed) {
-        out.number(minus);
+    let before = if free { scan.word_before() } else { "" };
+    let (words, len) = dates::read(digits, language, before)
+        .or_else(|| clock::read(digits, language, before))
+        .or_else(|| ordinals::read(digits, language))
+        .or_else(|| money::read(digits, language))
+        .unwrap_or_else(|| numbers::read(digits, language, before));
+    if signed {
+        out.number(numbers::minus(language));
     }
     out.number(&words);
     scan.skip(text.len() - digits.len() + len);
+    true
+}
+
+/// Whether a sign of money may begin here: `€`, `R$`, `US$`.
+fn may_be_money(next: char, scan: &Scan<'_>) -> bool {
+    let letter = || {
+        let rest = scan.rest();
+        (rest.starts_with("r$") || rest.starts_with("us$"))
+            && !scan.before().is_some_and(char::is_alphabetic)
+    };
+    matches!(next, '€' | '$' | '£' | '₽' | '₴' | '₺' | '﷼') || matches!(next, 'r' | 'u') && letter()
+}
+
+/// Money with its sign before it, or a sign alone.
+fn amount(scan: &mut Scan<'_>, out: &mut Spoken, language: Language) -> bool {
+    let text = scan.rest();
+    let Some((words, len)) = money::read(text, language).or_else(|| money::name(text, language))
+    else {
+        return false;
+    };
+    out.number(&words);
+    scan.skip(len);
     true
 }
 
@@ -97,6 +140,7 @@ fn dots(scan: &mut Scan<'_>, out: &mut Spoken) {
 #[cfg(test)]
 mod tests {
     use super::super::folding::fold;
+    use super::super::language::Level;
     use super::*;
 
     #[track_caller]
@@ -133,8 +177,46 @@ mod tests {
             "En 1984, il a 2,5 kilos",
             "en mille neuf cent quatre-vingt-quatre, il a deux virgule cinq kilos",
         );
-        check(Language::Spanish, "¿Tienes 21 años?", "¿tienes veintiuno años?");
+        check(Language::Spanish, "¿Tienes 21 años?", "¿tienes veintiún años?");
         check(Language::Turkish, "%", "%");
+    }
+
+    /// Digits that the scans look at, for each byte of a text.
+    #[test]
+    fn long_runs_of_numbers_and_signs_are_read_in_linear_time() {
+        use super::super::numeral::LOOKED_AT;
+        let units = [
+            "1",
+            "1.",
+            "1 ",
+            "1-",
+            "1:",
+            "12:30 ",
+            "1/",
+            "$1",
+            "€ ",
+            "1 €",
+            "1h",
+            "1º",
+            "-",
+            "'1",
+            "2024 г. ",
+            "5 марта ",
+            "01.",
+            "r$",
+            "1 000 ",
+            "1.000",
+            "5 mio ",
+        ];
+        for language in Language::ALL.into_iter().filter(|of| of.level() == Level::Numbers) {
+            for unit in units {
+                let text = unit.repeat(500);
+                LOOKED_AT.with(|count| count.set(0));
+                std::hint::black_box(normalize(&text, language, DiacriticsPolicy::Strip));
+                let looked_at = LOOKED_AT.with(std::cell::Cell::get);
+                assert!(looked_at <= 100 * text.len(), "{language} {unit}: {looked_at}");
+            }
+        }
     }
 
     #[test]

@@ -114,6 +114,12 @@ impl<'a> Scan<'a> {
         self.before().is_some_and(char::is_alphabetic) && after.is_some_and(char::is_alphabetic)
     }
 
+    /// Whether no letter is beside `letter`, which is next.
+    pub fn is_alone(&self, letter: char) -> bool {
+        let after = self.rest()[letter.len_utf8()..].chars().next();
+        ![self.before(), after].into_iter().flatten().any(char::is_alphabetic)
+    }
+
     /// The next run of letters; moves past it.
     pub fn take_letters(&mut self) -> &'a str {
         let run = letters(self.rest());

@@ -142,6 +142,12 @@ impl Spoken {
         }
     }
 
+    /// The apostrophe of an article before digits: `l'undici`.
+    pub fn elision(&mut self) {
+        self.out.push('\'');
+        self.last = Last::Hyphen;
+    }
+
     /// A pause that is asked for: none is needed after a mark.
     pub fn pause(&mut self) {
         if self.last != Last::Close {

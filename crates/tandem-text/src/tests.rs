@@ -74,18 +74,6 @@ fn the_position_of_a_symbol_is_that_in_the_raw_text() {
 }
 
 #[test]
-fn digits_need_number_rules() {
-    let config = TextConfig { languages: vec![Language::Czech], ..TextConfig::default() };
-    let front_end = FrontEnd::new(&config).unwrap();
-    let error = front_end.read("Mám tady 3 jablka", None).unwrap_err();
-    let message =
-        "the number at character 10 cannot be read: numbers in `cs` are not supported yet";
-    assert_eq!(error.to_string(), message);
-    assert!(error.hint().unwrap().contains("write numbers as words"));
-    assert_eq!(front_end.read("Mám tři jablka", None).unwrap().normalized, "mám tři jablka");
-}
-
-#[test]
 fn a_language_outside_the_settings_is_refused_with_the_flag_to_add() {
     let error = front_end().read("Hallo", Some(Language::German)).unwrap_err();
     assert!(error.to_string().contains("marked `de`"), "{error}");
@@ -306,7 +294,7 @@ proptest! {
                 prop_assert_eq!(shown, reading.phonemes.unwrap_or(reading.normalized));
                 prop_assert!(reading.transcript.len() <= 200 + Transcript::EDGES);
             }
-            Err(TextError::UnknownSymbol { position, .. } | TextError::NumbersUnsupported { position, .. }) => {
+            Err(TextError::UnknownSymbol { position, .. }) => {
                 prop_assert!((1..=raw.chars().count()).contains(&position));
             }
             Err(error) => prop_assert!(!error.stops_the_run()),

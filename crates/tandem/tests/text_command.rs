@@ -87,11 +87,12 @@ fn a_language_may_be_given_by_name() {
     normalised  hallo
     symbols     7: <begin>=288 h=24 a=17 l=28 l=28 o=31 <end>=289
     ");
-    insta::assert_snapshot!(text(&["Mám tady 3", "--lang", "cs"]), @r"
-    exit 1
-    text        Mám tady 3
-    refused     the number at character 10 cannot be read: numbers in `cs` are not supported yet
-    hint        write numbers as words: they are not supported yet in `cs`
+    insta::assert_snapshot!(text(&["Ich habe 3 Katzen", "--lang", "de"]), @r"
+    exit 0
+    text        Ich habe 3 Katzen
+    language    de (German, as given)
+    normalised  ich habe drei katzen
+    symbols     22: <begin>=288 i=25 c=19 h=24 _=1 h=24 a=17 b=18 e=21 _=1 d=20 r=34 e=21 i=25 _=1 k=27 a=17 t=36 z=42 e=21 n=30 <end>=289
     ");
     insta::assert_snapshot!(text(&["x", "--lang", "klingon"]), @r"
     exit 2
@@ -214,19 +215,19 @@ fn languages_are_listed() {
      tag  language    script    symbols            level    what is read
      en   English     Latin     built-in phonemes  full     words, numbers, times, money, units, abbreviations
      fa   Persian     Arabic    built-in phonemes  full     words, numbers, times, money, units, abbreviations
-     ar   Arabic      Arabic    characters         basic    words; write numbers and signs as words
-     de   German      Latin     characters         numbers  words, numbers, decimals, percentages
-     fr   French      Latin     characters         numbers  words, numbers, decimals, percentages
-     es   Spanish     Latin     characters         numbers  words, numbers, decimals, percentages
-     it   Italian     Latin     characters         numbers  words, numbers, decimals, percentages
-     pt   Portuguese  Latin     characters         numbers  words, numbers, decimals, percentages
-     nl   Dutch       Latin     characters         numbers  words, numbers, decimals, percentages
-     tr   Turkish     Latin     characters         numbers  words, numbers, decimals, percentages
-     ru   Russian     Cyrillic  characters         basic    words; write numbers and signs as words
-     uk   Ukrainian   Cyrillic  characters         basic    words; write numbers and signs as words
-     pl   Polish      Latin     characters         basic    words; write numbers and signs as words
-     cs   Czech       Latin     characters         basic    words; write numbers and signs as words
-     sv   Swedish     Latin     characters         numbers  words, numbers, decimals, percentages
+     ar   Arabic      Arabic    characters         numbers  words, numbers, percentages, dates, times, money
+     de   German      Latin     characters         numbers  words, numbers, percentages, dates, times, money
+     fr   French      Latin     characters         numbers  words, numbers, percentages, dates, times, money
+     es   Spanish     Latin     characters         numbers  words, numbers, percentages, dates, times, money
+     it   Italian     Latin     characters         numbers  words, numbers, percentages, dates, times, money
+     pt   Portuguese  Latin     characters         numbers  words, numbers, percentages, dates, times, money
+     nl   Dutch       Latin     characters         numbers  words, numbers, percentages, dates, times, money
+     tr   Turkish     Latin     characters         numbers  words, numbers, percentages, dates, times, money
+     ru   Russian     Cyrillic  characters         numbers  words, numbers, percentages, dates, times, money
+     uk   Ukrainian   Cyrillic  characters         numbers  words, numbers, percentages, dates, times, money
+     pl   Polish      Latin     characters         numbers  words, numbers, percentages, dates, times, money
+     cs   Czech       Latin     characters         numbers  words, numbers, percentages, dates, times, money
+     sv   Swedish     Latin     characters         numbers  words, numbers, percentages, dates, times, money
     ");
 }
 

@@ -36,6 +36,14 @@ pub fn dotted(word: &str) -> Option<(&'static str, Dot)> {
         "sr" => ("senior", Dot::AtEnd),
         "dept" => ("department", Dot::AtEnd),
         "approx" => ("approximately", Dot::Never),
+        "univ" => ("university", Dot::AtEnd),
+        "assn" => ("association", Dot::AtEnd),
+        "govt" => ("government", Dot::AtEnd),
+        "intl" => ("international", Dot::AtEnd),
+        "natl" => ("national", Dot::AtEnd),
+        "asst" => ("assistant", Dot::Never),
+        "esq" => ("esquire", Dot::AtEnd),
+        "mfg" => ("manufacturing", Dot::AtEnd),
         _ if capital => return title(lower),
         _ => return None,
     };
@@ -103,6 +111,10 @@ pub fn before_number(word: &str) -> Option<&'static str> {
         "sec" => "section",
         "art" => "article",
         "est" => "established",
+        "max" => "maximum",
+        "min" => "minimum",
+        "avg" => "average",
+        "rt" => "route",
         "ca" => "circa",
         "tel" => "telephone",
         "ext" => "extension",
@@ -140,7 +152,8 @@ pub fn initials(letters: &str) -> Option<&'static str> {
 const SPELLED: &[&str] = &[
     "AI", "API", "ATM", "CEO", "CIA", "EU", "FAQ", "FBI", "GPU", "CPU", "IBM", "ID", "IQ", "MIT",
     "NBA", "PIN", "TV", "UK", "UN", "UNHCR", "USA", "US", "USSR", "URL", "USB", "UFO", "IRA",
-    "UAE", "EST", "EDT", "UTC", "CET", "EET", "OK", "GDP",
+    "UAE", "EST", "EDT", "UTC", "CET", "EET", "OK", "GDP", "LED", "SEO", "SAP", "COO", "ROI",
+    "SEC", "DEA", "UPS", "AKA", "FYI", "EIN", "ETA",
 ];
 
 /// Whole words with signs or mixed case: the text they take and how they are said.
@@ -153,6 +166,10 @@ pub fn mixed(text: &str) -> Option<(&'static str, usize)> {
         ("w/", "with"),
         ("C#", "c sharp"),
         ("F#", "f sharp"),
+        ("WWII", "world war two"),
+        ("WWI", "world war one"),
+        ("iOS", "i o s"),
+        ("aka", "a k a"),
         ("C++", "c plus plus"),
     ];
     let (spelling, words) = WORDS.iter().find(|(spelling, _)| text.starts_with(spelling))?;

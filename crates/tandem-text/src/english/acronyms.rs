@@ -21,11 +21,22 @@ const INTERJECTIONS: &[&str] = &[
     "YAY", "YEP", "YUP", "WOW", "OOPS",
 ];
 
+/// Words of two letters that are written in capitals for emphasis.
+const TWO_LETTER_WORDS: &[&str] = &[
+    "AM", "AN", "AS", "AT", "BE", "BY", "DO", "GO", "HE", "HI", "IF", "IN", "IS", "IT", "ME", "MY",
+    "NO", "OF", "OH", "ON", "OR", "SO", "TO", "UP", "US", "WE", "MA", "PA", "AD", "OX", "AH", "EH",
+    "HA", "HO", "YO", "LO", "AX",
+];
+
 /// Whether the letters of `word`, all capitals, are said one by one.
 pub fn is_spelled(word: &str) -> bool {
     let capitals = word.len() >= 2 && word.bytes().all(|b| b.is_ascii_uppercase());
     if !capitals || is_interjection(word) {
         return false;
+    }
+    // `LA` and `ED` are in the dictionary, but hardly ever written so as words.
+    if word.len() == 2 {
+        return !TWO_LETTER_WORDS.contains(&word);
     }
     let lower = word.to_ascii_lowercase();
     match listed_english(&lower) {

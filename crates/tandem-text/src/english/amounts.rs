@@ -7,10 +7,10 @@
 use super::super::numeral::{Groups, Numeral, digits};
 use super::super::scan::{Scan, letters};
 use super::super::spoken::Spoken;
-use super::arithmetic::try_arithmetic;
-use super::clock::{half_of_day, try_clock};
+use super::arithmetic::{try_arithmetic, try_power};
+use super::clock::{half_of_day, take_zone, try_clock, try_duration};
 use super::codes::{try_ip, try_paragraph, try_phone_word, try_serial};
-use super::dates::{try_day_first, try_numeric_date};
+use super::dates::{month, try_day_first, try_numeric_date};
 use super::fractions::{try_mixed, try_slashed, try_vulgar};
 use super::measures::try_measure;
 use super::numbers::{cardinal, one_by_one, ordinal, plural, value, year};
@@ -26,12 +26,14 @@ pub fn number(scan: &mut Scan<'_>, out: &mut Spoken) {
     let shaped = try_web(scan, out)
         || try_vulgar(scan, out)
         || try_clock(scan, out)
+        || try_duration(scan, out)
         || try_numeric_date(scan, out)
         || try_arithmetic(scan, out)
         || try_phone_word(scan, out)
         || try_phone(scan, out)
         || try_ip(scan, out)
         || try_paragraph(scan, out)
+        || try_power(scan, out)
         || try_serial(scan, out)
         || try_spaced_thousands(scan, out)
         || try_day_first(scan, out)
@@ -50,6 +52,12 @@ fn try_version(scan: &mut Scan<'_>, out: &mut Spoken) -> bool {
         return false;
     }
     scan.skip(groups.len);
+    // `1.000.000`, as in much of Europe.
+    let thousands = groups.parts[1..].iter().all(|part| part.len() == 3);
+    if thousands && groups.parts[0].len() <= 3 && !groups.parts[0].starts_with('0') {
+        out.number(&cardinal(&groups.parts.concat()));
+        return true;
+    }
     let read: Vec<_> = groups.parts.iter().map(|part| cardinal(part)).collect();
     out.number(&read.join(" point "));
     true
@@ -99,7 +107,8 @@ fn plain(scan: &mut Scan<'_>, out: &mut Spoken) {
     scan.skip(numeral.len);
     let read = try_mixed(scan, out, &numeral)
         || try_suffix(scan, out, &numeral, &before)
-        || try_measure(scan, out, &numeral, &before);
+        || !(scan.rest().starts_with('m') && bare_magnitude(scan.rest()).is_some())
+            && try_measure(scan, out, &numeral, &before);
     if !read {
         let words = if let Some((name, len)) = bare_magnitude(scan.rest()) {
             scan.skip(len);
@@ -118,6 +127,7 @@ fn plain(scan: &mut Scan<'_>, out: &mut Spoken) {
         rate(scan, out);
         if let Some(half) = half_of_day(scan) {
             out.number(half);
+            take_zone(scan, out);
         }
         by(scan, out);
     }
@@ -210,6 +220,24 @@ fn try_suffix(
         out.number(&ordinal(&numeral.whole));
         return true;
     }
+    // `2 nd`, as a tokenizer writes it; `2 St` is a street.
+    let apart = letters(rest.strip_prefix(' ').unwrap_or_default());
+    let of_month = || {
+        let of = rest.strip_prefix(" of ").unwrap_or_default();
+        numeral.whole.len() <= 2
+            && before.word_before().eq_ignore_ascii_case("the")
+            && of.starts_with(|c: char| c.is_ascii_uppercase())
+            && month(of).is_some()
+    };
+    if ["nd", "rd", "th"].contains(&apart) && numeral.whole.len() <= 4 {
+        scan.skip(3);
+        out.number(&ordinal(&numeral.whole));
+        return true;
+    }
+    if of_month() {
+        out.number(&ordinal(&numeral.whole));
+        return true;
+    }
     // `1980 s`, as a tokenizer writes it.
     let spaced = numeral.whole.len() == 4 && numeral.whole.ends_with('0') && rest.starts_with(" s");
     let tail = rest.strip_prefix(if spaced { ' ' } else { '\'' }).unwrap_or(rest);
@@ -234,6 +262,11 @@ fn try_suffix(
 /// `4x4` and `4*4`: the sign between two numbers.
 fn by(scan: &mut Scan<'_>, out: &mut Spoken) {
     let rest = scan.rest();
+    // `0x1F`
+    let zero = scan.before_text(2).strip_suffix('0');
+    if zero.is_some_and(|lead| !lead.ends_with(|c: char| c.is_ascii_digit() || c == '.')) {
+        return;
+    }
     if rest.strip_prefix('*').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit())) {
         scan.skip(1);
         return out.number("times");

@@ -1,4 +1,4 @@
-//! Times of day: `3:05 pm`, `15:30`, `7.30pm`, `0800 hours`.
+//! Times of day: `3:05 pm EST`, `15:30`, `7.30pm`, `0800 hours`; durations: `1h 30m`.
 //!
 //! In: a scan before a digit. Out: words, and `to` where a range follows.
 
@@ -32,8 +32,62 @@ pub fn try_clock(scan: &mut Scan<'_>, out: &mut Spoken) -> bool {
     if let Some(half) = half {
         out.number(half);
     }
+    take_zone(scan, out);
     range(scan, out);
     true
+}
+
+/// `8:00 a.m. EST`, `3 pm PT`: the letters of a time zone after a time.
+pub fn take_zone(scan: &mut Scan<'_>, out: &mut Spoken) {
+    let Some(zone) = zone(scan.rest()) else { return };
+    scan.skip(1 + zone.len());
+    for letter in zone.chars() {
+        out.gap();
+        out.letter(letter.to_ascii_lowercase());
+    }
+    out.end_number();
+}
+
+/// The time zone after the space that `text` begins with.
+fn zone(text: &str) -> Option<&str> {
+    const ZONES: &[&str] = &[
+        "ET", "PT", "CT", "MT", "EST", "EDT", "PST", "PDT", "CST", "CDT", "MST", "MDT", "GMT",
+        "UTC", "CET", "CEST", "EET", "EEST", "BST", "IST", "JST", "AEST", "HST", "AKST",
+    ];
+    let word = letters(text.strip_prefix(' ')?);
+    let more = text[1 + word.len()..].starts_with(|c: char| c.is_alphanumeric());
+    (ZONES.contains(&word) && !more).then_some(word)
+}
+
+/// `1h 30m`, `2h15m30s`, `5m 20s`: a length of time in short units.
+pub fn try_duration(scan: &mut Scan<'_>, out: &mut Spoken) -> bool {
+    let text = scan.rest();
+    let mut words: Vec<String> = Vec::new();
+    let mut at = 0;
+    for (spellings, name) in [
+        (&["hrs", "hr", "h"][..], "hour"),
+        (&["mins", "min", "m"][..], "minute"),
+        (&["secs", "sec", "s"][..], "second"),
+    ] {
+        let part = &text[at..];
+        let part = part.strip_prefix(' ').filter(|_| at > 0).unwrap_or(part);
+        let number = digits(part);
+        let spelling = letters(&part[number.len()..]);
+        // `2h15m`: the next number follows at once.
+        let found = !number.is_empty() && number.len() <= 3 && spellings.contains(&spelling);
+        if found {
+            let plural = if number == "1" { "" } else { "s" };
+            words.push(format!("{} {name}{plural}", cardinal(number)));
+            at = text.len() - part.len() + number.len() + spelling.len();
+        }
+    }
+    let whole = !text[at..].starts_with(|c: char| c.is_alphanumeric() || c == '/');
+    let found = words.len() > 1 && whole;
+    if found {
+        scan.skip(at);
+        out.number(&words.join(" "));
+    }
+    found
 }
 
 /// `7.30pm`: British writing, only where `am` or `pm` shows that it is a time.
@@ -93,7 +147,8 @@ pub fn half_of_day(scan: &mut Scan<'_>) -> Option<&'static str> {
     }
     scan.skip(rest.len() - tail.len());
     // The dot of `p.m.` may also end the sentence: then it stays.
-    if dotted && tail.starts_with('.') && !ends_sentence(&tail[1..]) {
+    let followed = |tail: &str| zone(tail).is_some() || !ends_sentence(tail);
+    if dotted && tail.starts_with('.') && followed(&tail[1..]) {
         scan.skip(1);
     }
     Some(half)

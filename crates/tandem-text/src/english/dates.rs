@@ -103,7 +103,9 @@ fn numeric(text: &str, mark: char) -> Option<(String, usize)> {
     }
     let widths = groups.widths();
     let (first, second, third) = (groups.value(0)?, groups.value(1)?, groups.value(2)?);
-    let year_first = widths[0] == 4 && widths[1..].iter().all(|width| *width <= 2) && mark != '.';
+    let year_first = widths[0] == 4
+        && widths[1..].iter().all(|width| *width <= 2)
+        && (mark != '.' || widths[1..] == [2, 2]);
     let short = widths[2] == 2 && (mark == '/' || mark == '-' && widths == [2, 2, 2]);
     let year_last = (widths[2] == 4 || short) && widths[0] <= 2 && widths[1] <= 2;
     let (day, month, in_year, day_first) = match (mark, first, second) {

@@ -17,7 +17,8 @@ pub fn try_slashed(scan: &mut Scan<'_>, out: &mut Spoken) -> bool {
     scan.skip(groups.len);
     if let (2, Some(top), Some(bottom)) = (groups.parts.len(), groups.value(0), groups.value(1)) {
         let known = matches!((top, bottom), (24, 7) | (9, 11));
-        if !known && (top < bottom || bottom == 2) && (2..=100).contains(&bottom) {
+        // `50/50` and `20/20` are no fractions.
+        if !known && top != bottom && (2..=1000).contains(&bottom) && top <= 1000 {
             let words = match take_suffix(scan) {
                 true => parts_by_ordinal(top, bottom),
                 false => fraction(top, bottom),

@@ -40,7 +40,8 @@ pub fn try_measure(
     if try_compound(scan, out, numeral) || try_height(scan, out, numeral) {
         return true;
     }
-    let Some((found, after)) = next_measure(scan, numeral) else { return false };
+    let measure = next_measure(scan, numeral).or_else(|| inches(scan, before));
+    let Some((found, after)) = measure else { return false };
     *scan = after;
     if found.many == "degrees" && degrees_follow(scan) {
         out.number(&value(numeral));
@@ -84,7 +85,7 @@ fn next_measure<'a>(scan: &Scan<'a>, numeral: &Numeral<'_>) -> Option<(Unit, Sca
             Some((kind, len)) => {
                 Unit { one: kind.one.into(), many: kind.many.into(), len, dotted: false }
             }
-            None => unit(text)?,
+            None => temperature(text, numeral).or_else(|| unit(text))?,
         },
     };
     after.skip(gap + found.len);
@@ -92,6 +93,35 @@ fn next_measure<'a>(scan: &Scan<'a>, numeral: &Numeral<'_>) -> Option<(Unit, Sca
         after.skip(1);
     }
     Some((found, after))
+}
+
+/// `5 ft 10 in`: after feet, `in` needs no dot to be inches.
+fn inches<'a>(scan: &Scan<'a>, before: &Scan<'_>) -> Option<(Unit, Scan<'a>)> {
+    let after_feet = matches!(before.word_before(), "ft" | "feet" | "foot");
+    let rest = scan.rest();
+    let text = rest.strip_prefix(' ').unwrap_or(rest);
+    if !after_feet || letters(text) != "in" {
+        return None;
+    }
+    let mut after = *scan;
+    after.skip(rest.len() - text.len() + 2);
+    Some((Unit { one: "inch".into(), many: "inches".into(), len: 2, dotted: false }, after))
+}
+
+/// `98.6 F`: with decimals a letter is a temperature.
+fn temperature(text: &str, numeral: &Numeral<'_>) -> Option<Unit> {
+    let scale = match letters(text) {
+        "F" => "fahrenheit",
+        "C" => "celsius",
+        _ => return None,
+    };
+    let name = format!("degrees {scale}");
+    (!numeral.fraction.is_empty()).then(|| Unit {
+        one: name.clone(),
+        many: name,
+        len: 1,
+        dotted: false,
+    })
 }
 
 /// `50p`, but not `1080p`.

@@ -73,7 +73,15 @@ fn amount<'a>(scan: &mut Scan<'a>) -> Amount<'a> {
             let fraction = digits(cents);
             Numeral { whole: "0".into(), fraction, len: 1 + fraction.len() }
         }
-        None => Numeral::parse(rest),
+        None => {
+            let numeral = Numeral::parse(rest);
+            // `€10,50`
+            let cents = rest[numeral.len..].strip_prefix(',').map_or("", digits);
+            match cents.len() == 2 && numeral.is_plain() {
+                true => Numeral { fraction: cents, len: numeral.len + 3, ..numeral },
+                false => numeral,
+            }
+        }
     };
     scan.skip(numeral.len);
     let magnitude = magnitude(scan.rest()).map(|(name, len)| {

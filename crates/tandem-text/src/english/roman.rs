@@ -17,6 +17,13 @@ pub fn reading(word: &str, scan: &Scan<'_>) -> Option<String> {
     if counted && (word != "I" || is_name_end(after)) {
         return Some(numbers::cardinal(&digits));
     }
+    // `MMXX`, `MCMXC`: no word of so many letters is written by these rules.
+    if word.len() >= 4 && word.bytes().all(|b| b.is_ascii_uppercase()) && value > 39 {
+        return Some(match value {
+            1100..2100 => numbers::year(value),
+            _ => numbers::cardinal(&digits),
+        });
+    }
     // Lower case and long numerals are words too often: `mix`, `vi`, `CD`.
     if !word.bytes().all(|b| matches!(b, b'I' | b'V' | b'X')) || value > 39 {
         return None;
@@ -33,7 +40,8 @@ pub fn reading(word: &str, scan: &Scan<'_>) -> Option<String> {
     if ruler && (word != "I" || is_name_end(after)) {
         return Some(format!("the {}", numbers::ordinal(&digits)));
     }
-    let title = word.len() > 1 && before.starts_with(|c: char| c.is_ascii_uppercase());
+    let long = word.len() >= 3 && word != "XXX";
+    let title = word.len() > 1 && (long || before.starts_with(|c: char| c.is_ascii_uppercase()));
     title.then(|| numbers::cardinal(&digits))
 }
 

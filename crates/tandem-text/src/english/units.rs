@@ -48,16 +48,22 @@ pub fn unit(text: &str) -> Option<Unit> {
     whole.then_some(found)
 }
 
+const PERIODS: &[&str] = &["day", "week", "month", "year", "hour", "minute", "second", "person"];
+
 /// The unit after `per`, in the singular.
 pub fn divisor(text: &str) -> Option<(String, usize)> {
     let short = [("s", "second"), ("h", "hour"), ("d", "day")];
     let single = short.iter().find(|(name, _)| letters(text).eq_ignore_ascii_case(name));
     let (name, len) = match single {
         Some((spelling, name)) => (*name, spelling.len()),
+        None if PERIODS.contains(&letters(text)) => (letters(text), letters(text).len()),
         None => base(text, is_whole).map(|(base, len)| (base.1, len))?,
     };
     match (text[len..].chars().next(), name) {
         (Some('²'), "second") => Some(("second squared".into(), len + 2)),
+        (Some('2'), "second") if !text[len + 1..].starts_with(char::is_alphanumeric) => {
+            Some(("second squared".into(), len + 1))
+        }
         (Some('²'), _) => Some((format!("square {name}"), len + 2)),
         (Some('³'), _) => Some((format!("cubic {name}"), len + 2)),
         _ => Some((name.into(), len)),
@@ -107,6 +113,11 @@ type Base = (&'static str, &'static str, &'static str, Dots);
 #[rustfmt::skip]
 const UNITS: &[Base] = &[
     ("sq. ft", "square foot", "square feet", Allowed),
+    ("sq. mi", "square mile", "square miles", Allowed),
+    ("sq. km", "square kilometer", "square kilometers", Never),
+    ("sq. in", "square inch", "square inches", Allowed),
+    ("sq. m", "square meter", "square meters", Never),
+    ("cu. ft", "cubic foot", "cubic feet", Allowed),
     ("fl. oz", "fluid ounce", "fluid ounces", Allowed),
     ("sq ft", "square foot", "square feet", Allowed),
     ("cu ft", "cubic foot", "cubic feet", Allowed),
@@ -157,6 +168,11 @@ const UNITS: &[Base] = &[
     ("tsp", "teaspoon", "teaspoons", Allowed),
     ("sec", "second", "seconds", Allowed),
     ("min", "minute", "minutes", Allowed),
+    ("mins", "minute", "minutes", Allowed),
+    ("secs", "second", "seconds", Allowed),
+    ("pct", "percent", "percent", Allowed),
+    ("atm", "atmosphere", "atmospheres", Never),
+    ("cal", "calorie", "calories", Never),
     ("hrs", "hour", "hours", Allowed),
     ("yrs", "year", "years", Allowed),
     ("Hz", "hertz", "hertz", Never),
@@ -174,6 +190,20 @@ const UNITS: &[Base] = &[
     ("mL", "milliliter", "milliliters", Never),
     ("cl", "centiliter", "centiliters", Never),
     ("dl", "deciliter", "deciliters", Never),
+    ("dL", "deciliter", "deciliters", Never),
+    ("µL", "microliter", "microliters", Never),
+    ("μL", "microliter", "microliters", Never),
+    ("ug", "microgram", "micrograms", Never),
+    ("kb", "kilobyte", "kilobytes", Never),
+    ("mb", "megabyte", "megabytes", Never),
+    ("gb", "gigabyte", "gigabytes", Never),
+    ("tb", "terabyte", "terabytes", Never),
+    ("PB", "petabyte", "petabytes", Never),
+    ("Gbit", "gigabit", "gigabits", Never),
+    ("Mbit", "megabit", "megabits", Never),
+    ("MPa", "megapascal", "megapascals", Never),
+    ("Ah", "amp hour", "amp hours", Never),
+    ("kt", "knot", "knots", Never),
     ("cc", "c c", "c c", Never),
     ("ha", "hectare", "hectares", Never),
     ("kW", "kilowatt", "kilowatts", Never),
@@ -271,6 +301,18 @@ pub fn code(code: &str) -> Option<Currency> {
         "CNY" => whole("yuan", "yuan"),
         "INR" => whole("rupee", "rupees"),
         "IRR" => whole("rial", "rials"),
+        "BRL" => whole("brazilian real", "brazilian reais"),
+        "MXN" => whole("mexican peso", "mexican pesos"),
+        "KRW" => whole("won", "won"),
+        "RUB" => whole("ruble", "rubles"),
+        "TRY" => whole("lira", "lira"),
+        "SEK" => whole("swedish krona", "swedish kronor"),
+        "NOK" => whole("norwegian krone", "norwegian kroner"),
+        "DKK" => whole("danish krone", "danish kroner"),
+        "PLN" => whole("zloty", "zlotys"),
+        "NZD" => cents("new zealand dollar", "new zealand dollars"),
+        "SGD" => cents("singapore dollar", "singapore dollars"),
+        "HKD" => cents("hong kong dollar", "hong kong dollars"),
         _ => return None,
     })
 }
@@ -284,6 +326,16 @@ pub fn foreign_dollar(prefix: &str) -> Option<Currency> {
         "HK" => cents("hong kong dollar", "hong kong dollars"),
         "NZ" => cents("new zealand dollar", "new zealand dollars"),
         "S" => cents("singapore dollar", "singapore dollars"),
+        "R" => Currency {
+            small_one: "centavo",
+            small_many: "centavos",
+            ..whole("brazilian real", "brazilian reais")
+        },
+        "MX" => Currency {
+            small_one: "centavo",
+            small_many: "centavos",
+            ..whole("mexican peso", "mexican pesos")
+        },
         _ => return None,
     })
 }
@@ -318,10 +370,36 @@ fn is_count(rest: &str) -> bool {
     plural || matches!(next, "people" | "men" | "women" | "children" | "of")
 }
 
+/// Whether what is counted cannot be meters: `1.5m people`.
+pub fn are_people(rest: &str) -> bool {
+    matches!(
+        letters(rest.strip_prefix(' ').unwrap_or_default()),
+        "people"
+            | "users"
+            | "men"
+            | "women"
+            | "children"
+            | "followers"
+            | "subscribers"
+            | "views"
+            | "viewers"
+            | "downloads"
+            | "visitors"
+            | "customers"
+            | "copies"
+            | "jobs"
+            | "votes"
+            | "dollars"
+            | "euros"
+            | "pounds"
+    )
+}
+
 /// `million` in `5M users` and `1.5bn people`, without a currency: `m` would be meters.
 pub fn bare_magnitude(text: &str) -> Option<(&'static str, usize)> {
     match letters(text) {
         "k" | "K" if is_count(&text[1..]) => Some(("thousand", 1)),
+        "m" if are_people(&text[1..]) => Some(("million", 1)),
         "M" | "mn" => Some(("million", letters(text).len())),
         "bn" => Some(("billion", 2)),
         "tn" => Some(("trillion", 2)),

@@ -121,6 +121,7 @@ fn is_abbreviation(word: &str) -> bool {
 fn say(address: &str, out: &mut Spoken) {
     let mut rest = address;
     let mut after_dot = false;
+    let mail = address.contains('@');
     while let Some(c) = rest.chars().next() {
         let word = letters(rest);
         let number = digits(rest);
@@ -134,7 +135,8 @@ fn say(address: &str, out: &mut Spoken) {
                     out.letter(letter);
                 });
                 out.end_number();
-            } else if word.len() > 1
+            } else if !(after_dot && ENDINGS.contains(&lower.as_str()))
+                && word.len() > 1
                 && word.len() <= 5
                 && acronyms::is_spelled(&word.to_ascii_uppercase())
             {
@@ -148,7 +150,7 @@ fn say(address: &str, out: &mut Spoken) {
             number.len()
         } else {
             match c {
-                '-' if rest.len() > 1 => out.hyphen(),
+                '-' if rest.len() > 1 && !mail => out.hyphen(),
                 _ => out.phrase(name_of(c).unwrap_or_default()),
             }
             1

@@ -511,9 +511,9 @@ fn audio_fault(error: &AudioError) -> Fault {
 fn text_fault(error: &TextError) -> Fault {
     let reason = match error {
         TextError::TooLong { .. } => RejectReason::TextTooLong,
-        TextError::UnknownSymbol { .. }
-        | TextError::UnknownPhoneme { .. }
-        | TextError::NumbersUnsupported { .. } => RejectReason::UnknownSymbol,
+        TextError::UnknownSymbol { .. } | TextError::UnknownPhoneme { .. } => {
+            RejectReason::UnknownSymbol
+        }
         TextError::Empty | TextError::NothingToSay { .. } => RejectReason::EmptyText,
         _ => RejectReason::UnknownLanguage,
     };

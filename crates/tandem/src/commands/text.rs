@@ -273,8 +273,7 @@ impl Row {
             level: language.level(),
             read: match language.level() {
                 Level::Full => "words, numbers, times, money, units, abbreviations",
-                Level::Numbers => "words, numbers, decimals, percentages",
-                Level::Basic => "words; write numbers and signs as words",
+                Level::Numbers => "words, numbers, percentages, dates, times, money",
             },
         }
     }
