@@ -19,7 +19,7 @@ use tandem_audio::AudioConfig;
 use tandem_audio::mel::MelConfig;
 use tandem_data::batch::BatchConfig;
 use tandem_data::corpus::CorpusConfig;
-use tandem_insight::myxtts::{convert, is_myxtts};
+use tandem_insight::myxtts::{convert, is_myxtts, keys};
 use tandem_text::TextConfig;
 use tandem_units::Hint;
 
@@ -52,7 +52,8 @@ pub fn config_file(bytes: &[u8]) {
         if let Ok(tree) = format.parse::<Value>(text)
             && is_myxtts(&tree)
         {
-            let _ = convert(&tree, &["en", "fa"]);
+            // Without the keys of training settings, which are declared above Burn.
+            let _ = convert(&tree, &keys::all(&[]), &["en", "fa"]);
         }
         for key in ["batch.batch_size", "num_workers", "data.batch_size"] {
             if let Some((line, column)) = place_of(text, format, key) {

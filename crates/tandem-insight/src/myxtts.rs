@@ -7,7 +7,7 @@
 
 pub mod keys;
 
-use keys::{IDLE_TABLES, KEYS, Key, Kind, Means};
+use keys::{IDLE_TABLES, Key, Kind, Means};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -71,8 +71,9 @@ pub struct WrongType {
     pub expected: &'static str,
 }
 
-/// Turns their settings into ours. `languages` are the tags that can be read here.
-pub fn convert(tree: &Value, languages: &[&str]) -> Result<Conversion, WrongType> {
+/// Turns their settings into ours. `keys` are all that are known ([`keys::all`]), `languages` the tags that can be read
+/// here.
+pub fn convert(tree: &Value, keys: &[Key], languages: &[&str]) -> Result<Conversion, WrongType> {
     let mut done = Conversion::default();
     let Some(root) = tree.as_object() else { return Ok(done) };
     for (table, contents) in root {
@@ -87,7 +88,7 @@ pub fn convert(tree: &Value, languages: &[&str]) -> Result<Conversion, WrongType
         };
         for (name, value) in entries {
             let full = format!("{table}.{name}");
-            match KEYS.iter().find(|key| key.is(table, name)) {
+            match keys.iter().find(|key| key.is(table, name)) {
                 Some(key) => done.take(key, full, value, languages)?,
                 None => done.unknown.push(full),
             }

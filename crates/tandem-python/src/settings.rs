@@ -9,13 +9,12 @@ use serde_json::{Value, json};
 use tandem::advised::Advised;
 use tandem::config::FileConfig;
 use tandem::config::reference::entries;
-use tandem::config::tree::Written;
+use tandem::config::tree::{Written, myxtts_keys};
 use tandem::failure::{Failure, Result};
 use tandem::train_args::TrainArgs;
 use tandem::train_plan::TrainPlan;
 use tandem_device::placement::{DeviceSettings, Mismatch};
 use tandem_insight::myxtts::convert;
-use tandem_insight::myxtts::keys::KEYS;
 use tandem_text::Language;
 
 /// The settings of a run on this corpus, resolved and checked as for `tandem train`.
@@ -80,7 +79,7 @@ pub fn read_settings(py: Python<'_>, path: std::path::PathBuf) -> PyResult<Strin
 pub fn convert_settings(py: Python<'_>, tree: &str) -> PyResult<String> {
     let languages: Vec<&str> = Language::ALL.iter().map(|language| language.tag()).collect();
     let converted = || -> Result<String> {
-        let conversion = convert(&parsed(tree)?, &languages).map_err(|wrong| {
+        let conversion = convert(&parsed(tree)?, &myxtts_keys(), &languages).map_err(|wrong| {
             let fact = format!("`{}` is {}, expected {}", wrong.key, wrong.found, wrong.expected);
             Advised::new(fact, "correct it, or leave it out for the default")
         })?;
@@ -103,6 +102,6 @@ pub fn settings_reference(py: Python<'_>) -> PyResult<String> {
 /// The keys of the table `data` of MyXTTS that have a counterpart: name, expected value, our key.
 #[pyfunction]
 pub fn data_keys() -> Vec<(&'static str, &'static str, &'static str)> {
-    let data = KEYS.iter().filter(|key| key.is("data", key.name));
+    let data = myxtts_keys().into_iter().filter(|key| key.is("data", key.name));
     data.filter_map(|key| Some((key.name, key.expected(), key.counterpart()?))).collect()
 }

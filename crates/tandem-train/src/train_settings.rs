@@ -1,6 +1,7 @@
 //! How a voice is trained. All values are resolved: an `Option` never means "not specified".
 //!
-//! In: flags, environment and files, resolved by the program. Out: plain values for the trainer.
+//! In: flags, environment and files, resolved by the program. Out: plain values for the trainer. A setting is declared
+//! here alone: its flag, variable, key, help, range and documentation follow from the declaration.
 
 use crate::TrainError;
 use crate::judge::Judge;
@@ -10,52 +11,188 @@ use tandem_device::backend::F32Products;
 use tandem_model::Device;
 use tandem_model::network::layers::Compute;
 use tandem_model::network::size::ModelSize;
+use tandem_settings::{OnResume, OutOfRange, Range, SettingValue, ValueKind, settings};
 use tandem_units::Seed;
 
-/// Everything that decides how the model is trained. [`crate::DataSettings`] decides on the data.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct TrainSettings {
-    pub model_size: ModelSize,
-    /// Stop after this many steps; none: after `epochs`.
-    pub max_steps: Option<u64>,
-    /// Stop after this many epochs; none: after `max_steps`.
-    pub epochs: Option<u32>,
-    /// Batches whose gradients are accumulated for one step.
-    pub grad_accum: usize,
-    pub seed: Seed,
-    pub optimizer: OptimizerSettings,
-    pub alignment: AlignmentSettings,
-    /// Decay of the exponential moving average of the weights; 0: no average.
-    pub ema_decay: f64,
-    /// Validations without improvement after which the run stops; none: never.
-    pub patience: Option<u32>,
-    /// A recogniser that listens to validations, as a command or an address; none: nobody listens.
-    pub judge: Option<String>,
-    /// Consecutive steps with NaN or infinite gradients after which the run stops.
-    pub nan_limit: u32,
-    pub precision: Precision,
-    /// Steps between two validations.
-    pub validate_every: u64,
-    /// Steps between two syntheses of samples.
-    pub sample_every: u64,
-    /// Steps between two checkpoints.
-    pub checkpoint_every: u64,
-    /// Checkpoints that are retained, besides the best one.
-    pub keep: usize,
-    /// Directory of checkpoints, samples and the run record; none: a new one for each run.
-    pub checkpoint_dir: Option<PathBuf>,
-    /// The voice to fine-tune; none: new weights.
-    pub from_voice: Option<PathBuf>,
+settings! {
+    /// Everything that decides how the model is trained. [`crate::DataSettings`] decides on the data.
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    #[serde(default, deny_unknown_fields)]
+    pub struct TrainSettings in "train" {
+        /// Model size
+        model_size: ModelSize = ModelSize::Tiny, "--model-size SIZE" {
+            on_resume: OnResume::Compare,
+            myxtts: &["tm.model_size"],
+        }
+        /// Optimizer steps to train; ends training before the epochs are over
+        max_steps: Option<u64> = None, "--max-steps N" {
+            range: Range::AtLeastOne,
+            on_resume: OnResume::Reschedule,
+            myxtts: &["t.max_steps"],
+        }
+        /// Epochs to train
+        epochs: Option<u32> = None, "--epochs N" {
+            range: Range::AtLeastOne,
+            default_in_words: "100 without --max-steps",
+            on_resume: OnResume::Reschedule,
+            myxtts: &["t.epochs", "t.max_epochs"],
+        }
+        /// Batches whose gradients are accumulated for one optimizer step
+        grad_accum: usize = 1, "--grad-accum N" {
+            range: Range::AtLeastOne,
+            on_resume: OnResume::Compare,
+            myxtts: &["td.gradient_accumulation_steps", "t.accumulate_grad_batches"],
+        }
+        /// Random seed of the weights and the noise; the flag sets `batch.seed` too
+        seed: Seed = Seed(0), "" { range: Range::FromZero, on_resume: OnResume::Compare, }
+        /// Decay of the exponential moving average (EMA) of the weights; 0: off
+        ema_decay: f64 = 0.999, "--ema-decay SHARE" {
+            range: Range::BelowOne,
+            on_resume: OnResume::Warn,
+            heading: OPTIMIZER,
+        }
+        /// Validations without improvement after which training stops early; 0: never
+        patience: Option<u32> = None, "--patience N" {
+            range: Range::FromZero,
+            default_in_words: "0",
+            heading: RESULTS,
+            myxtts: &["t.early_stopping_patience"],
+        }
+        /// Recogniser that listens to every validation: a command that gets WAV files and prints a line
+        /// for each, or the address (http://) of an OpenAI-style transcription server. The best checkpoint
+        /// and --patience then follow its character errors; `none`: nobody listens
+        judge: Option<String> = None, "--judge COMMAND|URL" { default_in_words: "none", heading: RESULTS, }
+        /// Consecutive steps with NaN or infinite gradients after which training fails
+        nan_limit: u32 = 20, "--nan-limit N" { range: Range::AtLeastOne, heading: OPTIMIZER, }
+        /// Mixed precision: off, tf32 (an NVIDIA card since Ampere), bf16 or f16; `off` is `f32` in a file
+        precision: Precision = Precision::F32, "--mixed-precision KIND" {
+            default_in_words: "off; without a value: bf16",
+            without_value: Some("bf16"),
+            on_resume: OnResume::Warn,
+        }
+        /// Steps between two validations
+        validate_every: u64 = 500, "--validate-every N" {
+            range: Range::AtLeastOne,
+            heading: RESULTS,
+            myxtts: &["t.val_step", "t.validation_interval"],
+        }
+        /// Steps between two audio samples
+        sample_every: u64 = 1000, "--sample-every N" { range: Range::AtLeastOne, heading: RESULTS, }
+        /// Steps between two checkpoints
+        checkpoint_every: u64 = 500, "--checkpoint-every N" {
+            range: Range::AtLeastOne,
+            heading: RESULTS,
+            myxtts: &["t.save_step", "t.checkpoint_interval", "t.save_interval"],
+        }
+        /// Checkpoints to keep, in addition to the best one
+        keep: usize = 3, "--keep N" { range: Range::AtLeastOne, heading: RESULTS, }
+        /// Run directory for checkpoints, audio samples and the run record
+        checkpoint_dir: Option<PathBuf> = None, "--checkpoint-dir DIR" {
+            default_in_words: "a new directory runs/NAME-N, with a name from corpus, model size and batch size",
+            myxtts: &["tp.checkpoint_dir", "t.checkpoint_path"],
+        }
+        /// Voice to fine-tune: a run directory of `tandem train` (its best checkpoint is used), or a
+        /// checkpoint; size, mel settings and symbols are those of the voice
+        from_voice: Option<PathBuf> = None, "--from VOICE" { on_resume: OnResume::Compare, }
+        table optimizer: OptimizerSettings;
+        table alignment: AlignmentSettings;
+    }
 }
 
-/// Defaults of a run that starts from a trained voice. Its weights are good already: a high rate would destroy them, and
-/// they align the corpus better than a flat start.
-pub mod fine_tuning {
-    pub const LR: f64 = 3e-4;
-    pub const WARMUP_STEPS: u64 = 50;
-    pub const FLAT_START: u64 = 0;
+settings! {
+    /// AdamW with linear warm-up and cosine decay.
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    #[serde(default, deny_unknown_fields)]
+    pub struct OptimizerSettings in "train.optimizer" {
+        /// Peak learning rate; for size tiny 0.002
+        lr: f64 = 1e-3, "--lr RATE" {
+            range: Range::AboveZero,
+            fine_tuning: Some("0.0003"),
+            on_resume: OnResume::Warn,
+            heading: OPTIMIZER,
+            myxtts: &["t.learning_rate"],
+        }
+        /// Final learning rate, as a share of the peak
+        final_lr: f64 = 0.05, "--final-lr SHARE" {
+            range: Range::Share,
+            on_resume: OnResume::Warn,
+            heading: OPTIMIZER,
+            myxtts: &["t.min_learning_rate"],
+        }
+        /// Warm-up steps until the peak learning rate
+        warmup_steps: u64 = 100, "--warmup-steps N" {
+            range: Range::FromZero,
+            fine_tuning: Some("50"),
+            on_resume: OnResume::Warn,
+            heading: OPTIMIZER,
+            myxtts: &["t.warmup_steps"],
+        }
+        /// Weight decay
+        weight_decay: f64 = 0.01, "--weight-decay SHARE" {
+            range: Range::FromZero,
+            on_resume: OnResume::Warn,
+            heading: OPTIMIZER,
+            myxtts: &["t.weight_decay"],
+        }
+        /// AdamW decay rate of the mean gradient
+        beta1: f64 = 0.9, "" {
+            range: Range::BelowOne,
+            on_resume: OnResume::Warn,
+            myxtts: &["t.beta1"],
+        }
+        /// AdamW decay rate of the mean squared gradient
+        beta2: f64 = 0.98, "" {
+            range: Range::BelowOne,
+            on_resume: OnResume::Warn,
+            myxtts: &["t.beta2"],
+        }
+        /// AdamW epsilon, which avoids a division by zero
+        epsilon: f64 = 1e-8, "" {
+            range: Range::AboveZero,
+            on_resume: OnResume::Warn,
+            myxtts: &["t.eps"],
+        }
+        /// Gradient clipping: largest norm; 0: off
+        clip: f64 = 1.0, "--clip NORM" {
+            range: Range::FromZero,
+            on_resume: OnResume::Warn,
+            heading: OPTIMIZER,
+            myxtts: &["t.gradient_clip_norm", "t.gradient_clip_val"],
+        }
+    }
 }
+
+settings! {
+    /// Alignment runs ahead of the step, with the weights of a fixed earlier step.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(default, deny_unknown_fields)]
+    pub struct AlignmentSettings in "train.alignment" {
+        /// Steps between two weight snapshots of the aligner
+        every: u64 = 10, "--align-every N" {
+            range: Range::AtLeastOne,
+            on_resume: OnResume::Warn,
+            heading: ALIGNMENT,
+        }
+        /// Steps between a snapshot and the first step that uses it
+        lag: u64 = 10, "--align-lag N" {
+            range: Range::FromZero,
+            on_resume: OnResume::Warn,
+            heading: ALIGNMENT,
+        }
+        /// Steps at the start that use flat-start alignments instead of the model's
+        flat_start: u64 = 300, "--align-flat-start N" {
+            range: Range::FromZero,
+            fine_tuning: Some("0"),
+            on_resume: OnResume::Warn,
+            heading: ALIGNMENT,
+        }
+    }
+}
+
+/// Parts of the help of `tandem train`.
+const OPTIMIZER: &str = "Optimizer";
+const ALIGNMENT: &str = "Alignment";
+const RESULTS: &str = "Validation and checkpoints";
 
 /// The peak learning rate of a new voice of this size, where none is configured. That of `tiny` was chosen by word errors
 /// (docs/training.md) and is a quarter of a rate that diverges. Larger voices were not measured.
@@ -66,43 +203,17 @@ pub fn usual_lr(size: ModelSize) -> f64 {
     }
 }
 
-/// AdamW with linear warm-up and cosine decay.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct OptimizerSettings {
-    /// Peak learning rate.
-    pub lr: f64,
-    /// Final learning rate, as a share of the peak.
-    pub final_lr: f64,
-    /// Steps until the peak learning rate.
-    pub warmup_steps: u64,
-    pub weight_decay: f64,
-    /// Decay of the first moment.
-    pub beta1: f64,
-    /// Decay of the second moment.
-    pub beta2: f64,
-    pub epsilon: f64,
-    /// Maximum norm of the gradient over all weights; 0: no clipping.
-    pub clip: f64,
-}
-
-/// Alignment runs ahead of the step, with the weights of a fixed earlier step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct AlignmentSettings {
-    /// Steps between two snapshots of the text encoder.
-    pub every: u64,
-    /// Age of a snapshot, in steps, at the first step that uses it.
-    pub lag: u64,
-    /// Steps at the start that are aligned by the flat start: see `tandem_model::alignment::flat_start`.
-    pub flat_start: u64,
-}
-
 impl AlignmentSettings {
     /// Steps whose batches can be aligned before the first step of a run that continues after `step` steps. Later
     /// ones need weights that no step has made yet.
     pub fn steps_ahead(&self, step: u64) -> u64 {
         self.lag.max(self.flat_start.saturating_sub(step)).max(1)
+    }
+
+    /// The step of the snapshot that aligns the batch of `step`. Steps are counted from 0.
+    pub fn snapshot_for(&self, step: u64) -> u64 {
+        let every = self.every.max(1);
+        step.saturating_sub(self.lag) / every * every
     }
 }
 
@@ -119,6 +230,25 @@ pub enum Precision {
     Bf16,
     /// Half floats in the blocks, losses scaled dynamically.
     F16,
+}
+
+impl SettingValue for Precision {
+    const KIND: ValueKind = ValueKind::Word;
+    const WORDS: &'static [&'static str] = &["off", "tf32", "bf16", "f16"];
+
+    fn parse(text: &str) -> Result<Precision, String> {
+        match text {
+            "off" => Ok(Precision::F32),
+            "tf32" => Ok(Precision::Tf32),
+            "bf16" => Ok(Precision::Bf16),
+            "f16" => Ok(Precision::F16),
+            _ => Err(format!("expected {}", Precision::WORDS.join(", "))),
+        }
+    }
+
+    fn text(&self) -> String {
+        format!("{self:?}").to_lowercase()
+    }
 }
 
 impl Precision {
@@ -147,132 +277,19 @@ impl Precision {
     }
 }
 
-impl Default for TrainSettings {
-    fn default() -> TrainSettings {
-        TrainSettings {
-            model_size: ModelSize::Tiny,
-            max_steps: None,
-            epochs: None,
-            grad_accum: 1,
-            seed: Seed(0),
-            optimizer: OptimizerSettings::default(),
-            alignment: AlignmentSettings::default(),
-            ema_decay: 0.999,
-            patience: None,
-            judge: None,
-            nan_limit: 20,
-            precision: Precision::F32,
-            validate_every: 500,
-            sample_every: 1000,
-            checkpoint_every: 500,
-            keep: 3,
-            checkpoint_dir: None,
-            from_voice: None,
-        }
-    }
-}
-
 /// Epochs where neither epochs nor steps are configured.
 pub const USUAL_EPOCHS: u32 = 100;
 
 impl TrainSettings {
     /// Fails where a value is out of range, before any work is done.
     pub fn validate(&self) -> Result<(), TrainError> {
-        let counts = [
-            ("train.epochs", "--epochs", self.epochs.map_or(1, u64::from)),
-            ("train.max_steps", "--max-steps", self.max_steps.unwrap_or(1)),
-            ("train.grad_accum", "--grad-accum", self.grad_accum as u64),
-            ("train.patience", "--patience", self.patience.map_or(1, u64::from)),
-            ("train.nan_limit", "--nan-limit", u64::from(self.nan_limit)),
-            ("train.validate_every", "--validate-every", self.validate_every),
-            ("train.sample_every", "--sample-every", self.sample_every),
-            ("train.checkpoint_every", "--checkpoint-every", self.checkpoint_every),
-            ("train.keep", "--keep", self.keep as u64),
-            ("train.alignment.every", "--align-every", self.alignment.every),
-        ];
-        for (key, flag, count) in counts {
-            Range::AtLeastOne.check(key, Some(flag), count as f64)?;
-        }
-        if let Some(judge) = &self.judge {
-            Judge::parse(judge)?;
-        }
-        let rates = &self.optimizer;
-        let values = [
-            ("train.ema_decay", Some("--ema-decay"), self.ema_decay, Range::BelowOne),
-            ("train.optimizer.lr", Some("--lr"), rates.lr, Range::AboveZero),
-            ("train.optimizer.final_lr", Some("--final-lr"), rates.final_lr, Range::Share),
-            (
-                "train.optimizer.weight_decay",
-                Some("--weight-decay"),
-                rates.weight_decay,
-                Range::FromZero,
-            ),
-            ("train.optimizer.clip", Some("--clip"), rates.clip, Range::FromZero),
-            ("train.optimizer.beta1", None, rates.beta1, Range::BelowOne),
-            ("train.optimizer.beta2", None, rates.beta2, Range::BelowOne),
-            ("train.optimizer.epsilon", None, rates.epsilon, Range::AboveZero),
-        ];
-        values.into_iter().try_for_each(|(key, flag, value, range)| range.check(key, flag, value))
-    }
-}
-
-#[derive(Clone, Copy)]
-enum Range {
-    AtLeastOne,
-    AboveZero,
-    FromZero,
-    Share,
-    BelowOne,
-}
-
-impl Range {
-    fn check(
-        self,
-        key: &'static str,
-        flag: Option<&'static str>,
-        value: f64,
-    ) -> Result<(), TrainError> {
-        // NaN and infinity are outside every range.
-        let (is_in_range, expected) = match self {
-            Range::AtLeastOne => (value >= 1.0, "1 or more"),
-            Range::AboveZero => (value > 0.0, "a number above 0"),
-            Range::FromZero => (value >= 0.0, "0 or more"),
-            Range::Share => ((0.0..=1.0).contains(&value), "a share from 0 to 1"),
-            Range::BelowOne => ((0.0..1.0).contains(&value), "0 or more, and less than 1"),
-        };
-        if is_in_range && value.is_finite() {
-            return Ok(());
-        }
-        Err(TrainError::BadSetting { key, flag, value: value.to_string(), expected })
-    }
-}
-
-impl Default for OptimizerSettings {
-    fn default() -> OptimizerSettings {
-        OptimizerSettings {
-            lr: 1e-3,
-            final_lr: 0.05,
-            warmup_steps: 100,
-            weight_decay: 0.01,
-            beta1: 0.9,
-            beta2: 0.98,
-            epsilon: 1e-8,
-            clip: 1.0,
-        }
-    }
-}
-
-impl Default for AlignmentSettings {
-    fn default() -> AlignmentSettings {
-        AlignmentSettings { every: 10, lag: 10, flat_start: 300 }
-    }
-}
-
-impl AlignmentSettings {
-    /// The step of the snapshot that aligns the batch of `step`. Steps are counted from 0.
-    pub fn snapshot_for(&self, step: u64) -> u64 {
-        let every = self.every.max(1);
-        step.saturating_sub(self.lag) / every * every
+        tandem_settings::check(self).map_err(|OutOfRange { setting, value }| {
+            let (key, flag, expected) =
+                (setting.key, setting.long_flag(), setting.range.expected());
+            TrainError::BadSetting { key, flag, value, expected }
+        })?;
+        self.judge.as_deref().map(Judge::parse).transpose()?;
+        Ok(())
     }
 }
 

@@ -7,6 +7,7 @@ use crate::config::FileConfig;
 use crate::demo_files;
 use crate::failure::Result;
 use crate::printer::Printer;
+use crate::setting_flags::{OfBatches, OfLengths, SettingFlags, resolved};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -19,7 +20,6 @@ use tandem_train::feed::buffers::{BufferRequest, Buffers};
 use tandem_train::prepare::check_workers;
 use tandem_train::prepare::row::{ChangeCheck, Features};
 use tandem_train::{DataSettings, PrepareOptions};
-use tandem_units::Seed;
 
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct CorpusArgs {
@@ -57,12 +57,8 @@ pub struct CorpusArgs {
     pub keep_diacritics: Option<bool>,
     #[command(flatten)]
     pub layout: LayoutArgs,
-    /// Longest text in symbols [default: 200]
-    #[arg(long, value_name = "N", env = "TANDEM_MAX_TEXT_LENGTH")]
-    pub max_text_length: Option<usize>,
-    /// Longest recording in mel frames [default: 800]
-    #[arg(long, value_name = "N", env = "TANDEM_MAX_MEL_FRAMES")]
-    pub max_mel_frames: Option<usize>,
+    #[command(flatten)]
+    pub lengths: SettingFlags<OfLengths>,
     #[command(flatten)]
     pub audio: AudioArgs,
     /// Worker threads that load and prepare data [default: one per core]
@@ -218,12 +214,8 @@ fn stall_timeout() -> clap::builder::RangedU64ValueParser {
 
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct BatchArgs {
-    /// Utterances in a batch, at most [default: 16]
-    #[arg(long, value_name = "N", env = "TANDEM_BATCH_SIZE")]
-    pub batch_size: Option<usize>,
-    /// Padded mel frames in a batch, at most [default: batch size times longest recording]
-    #[arg(long, value_name = "N", env = "TANDEM_FRAME_BUDGET")]
-    pub frame_budget: Option<usize>,
+    #[command(flatten)]
+    pub settings: SettingFlags<OfBatches>,
     /// Batches that may wait for the model, including the one in training [default: from
     /// --buffer-size if given, else max(2, min(8, 64 / batch size)), at least 3]
     #[arg(
@@ -234,9 +226,6 @@ pub struct BatchArgs {
         value_parser = at_least_one
     )]
     pub prefetch_buffer_size: Option<usize>,
-    /// Random seed [default: 0]
-    #[arg(long, value_name = "N", env = "TANDEM_SEED")]
-    pub seed: Option<u64>,
 }
 
 impl BatchSettings {
@@ -281,6 +270,8 @@ impl CorpusArgs {
 
     /// The same with a configuration file that is already read.
     pub fn resolve_over(&self, file: FileConfig, corpus: &Path) -> Result<CorpusSettings> {
+        let batch = resolved(file.batch, &file.set_keys, &self.lengths.typed)?;
+        let file = FileConfig { batch, ..file };
         let mut data = file.data_settings();
         if !self.languages.is_empty() {
             data.text.languages = self.languages.clone();
@@ -293,8 +284,6 @@ impl CorpusArgs {
             _ => data.text.diacritics,
         };
         data.text.lexicon = self.lexicon.clone().or(data.text.lexicon);
-        data.text.max_symbols = self.max_text_length.unwrap_or(data.text.max_symbols);
-        data.max_mel_frames = self.max_mel_frames.unwrap_or(data.max_mel_frames);
         data.audio = self.audio.resolve_over(data.audio);
         data.corpus = self.layout.resolve_over(data.corpus);
         let defaults = PrepareOptions::default();
@@ -324,14 +313,9 @@ impl BatchArgs {
         corpus: &CorpusSettings,
         samples: Option<usize>,
     ) -> Result<BatchSettings> {
-        let mut batch = corpus.file.batch.clone();
-        batch.batch_size = self.batch_size.unwrap_or(batch.batch_size);
-        batch.frame_budget = self.frame_budget.or(batch.frame_budget);
-        batch.seed = self.seed.map(Seed).unwrap_or(batch.seed);
-        batch.max_mel_frames = corpus.data.max_mel_frames;
-        batch.max_text_length = corpus.data.text.max_symbols;
-        batch.validate()?;
         let file = &corpus.file;
+        let batch = resolved(file.batch.clone(), &file.set_keys, &self.settings.typed)?;
+        batch.validate()?;
         let buffers = Buffers::decide(&BufferRequest {
             prefetch: self.prefetch_buffer_size.or(file.prefetch_buffer_size),
             samples: samples.or(file.devices.buffer_size),

@@ -13,6 +13,7 @@ mod disk_trouble; // disk errors injected by tests
 mod environment; // misspelt environment variables
 mod named_pipe; // files that would never end
 mod exit; // what the exit code means
+mod help_layers; // `-h` is a screen, `--help` has everything
 mod usage; // errors of the command line, with what to type
 pub mod advised; // an error of the program with its hint
 pub mod failure; // an error, its causes and its hint, as a user sees them
@@ -33,6 +34,7 @@ mod progress; // progress of a training run on stderr
 mod page_args; // flags of commands that write an HTML page
 mod results; // the results template, filled
 mod run_directory; // the directory of a training run
+pub mod setting_flags; // flags of declared settings
 pub mod train_args; // flags of a training run
 pub mod train_plan; // the resolved settings of a training run
 mod train_advice; // advice before a run starts
@@ -41,8 +43,11 @@ mod printer; // results to stdout, messages and progress to stderr
 mod terminal; // whether stdout and stderr reach a terminal
 pub mod speaking_args; // flags of commands that synthesize speech
 
+#[cfg(test)]
+mod flag_walk; // every flag of a run changes its settings, or is refused
+
 use crate::failure::Result;
-use clap::{CommandFactory, Parser};
+use clap::{CommandFactory, FromArgMatches, Parser};
 use commands::Command;
 use disk_trouble::InjectedFailure;
 use etcetera::BaseStrategy;
@@ -81,7 +86,9 @@ Exit codes: 0 success, 1 a check failed, 2 error, 3 stopped by the user.";
 pub fn main() -> ExitCode {
     set_library_paths();
     let mut out = Printer::new();
-    let cli = match Cli::try_parse() {
+    let program = help_layers::layered(Cli::command(), std::env::args_os());
+    let cli = program.try_get_matches().and_then(|found| Cli::from_arg_matches(&found));
+    let cli = match cli {
         Ok(cli) => cli,
         Err(usage) => return exit::from_usage(&usage, &Cli::command(), &mut out),
     };

@@ -4,10 +4,10 @@
 //! that each of them becomes the bottleneck in turn; a prediction adds the known delay to the costs
 //! measured without it.
 
-use crate::corpus_args::BatchArgs;
 use crate::failure::Result;
 use crate::printer::Printer;
 use crate::profiling::{ProfilingArgs, STAGES, Session};
+use crate::setting_flags::declared;
 use std::time::Duration;
 use tandem_insight::measured::{Measured, Phase};
 use tandem_insight::plan_check::Tried;
@@ -32,7 +32,9 @@ impl Grid {
         let stages = STAGES.iter().filter(|stage| **stage != "align");
         for &batch in &self.batches {
             let mut args = self.args.clone();
-            args.batch = BatchArgs { batch_size: Some(batch), ..args.batch };
+            let batch_size = declared("batch.batch_size").expect("a declared setting");
+            let typed = args.batch.settings.typed.clone();
+            args.batch.settings = typed.with(batch_size, batch.to_string()).into();
             let session = Session::open(&args, cancel, out)?;
             for stage in stages.clone() {
                 self.slowed(&session, batch, stage, &mut tried, out)?;

@@ -11,7 +11,8 @@ use crate::failure::{Context, Result, is_cancelled};
 use crate::length_report::too_long;
 use crate::memory_check::fit_to_corpus;
 use crate::printer::{Printer, Progress};
-use crate::train_args::{TrainArgs, VoiceArgs};
+use crate::setting_flags::{OfEveryRun, SettingFlags, declared};
+use crate::train_args::TrainArgs;
 use crate::train_plan::TrainPlan;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -40,7 +41,7 @@ pub struct ProfilingArgs {
     #[arg(long, value_name = "CORPUS", env = "TANDEM_TRAIN_DATA")]
     pub train_data: Option<PathBuf>,
     #[command(flatten)]
-    pub voice: VoiceArgs,
+    pub settings: SettingFlags<OfEveryRun>,
     /// Measured steps of each run
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u64).range(3..=1_000_000))]
     pub num_steps: u64,
@@ -75,12 +76,13 @@ fn slow_stage(text: &str) -> Result<(String, Duration), String> {
 }
 
 impl ProfilingArgs {
-    fn plan(&self, out: &mut Printer) -> Result<TrainPlan> {
+    pub fn plan(&self, out: &mut Printer) -> Result<TrainPlan> {
+        let steps = (self.num_steps + self.skip_steps).to_string();
+        let max_steps = declared("train.max_steps").expect("a declared setting");
         let unnamed = self.train_data.is_none() && self.corpus.config.is_none();
         TrainArgs {
             train_data: self.train_data.clone().or_else(|| unnamed.then(|| "demo".into())),
-            voice: self.voice.clone(),
-            max_steps: Some(self.num_steps + self.skip_steps),
+            settings: self.settings.typed.clone().with(max_steps, steps).into(),
             no_adapt: true,
             corpus: self.corpus.clone(),
             batch: self.batch.clone(),

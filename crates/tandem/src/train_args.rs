@@ -1,46 +1,25 @@
-//! Flags of a training run and how they are resolved: flag, then environment, then configuration
-//! file, then default.
+//! Flags of a training run and how they are resolved.
 //!
 //! In: [`TrainArgs`], which clap fills from flags and environment. Out: [`TrainPlan`], in which
-//! nothing is left open. Devices are checked later, by `Placement::decide`.
+//! nothing is left open. Training settings are declared in `tandem_train::train_settings`; which value counts is decided
+//! by `tandem_settings::resolve`. Devices are checked later, by `Placement::decide`.
 
 use crate::config::FileConfig;
 use crate::corpus_args::{BatchArgs, CorpusArgs, switch};
 use crate::device_args::DeviceArgs;
 use crate::failure::{Advised, Context, Result};
 use crate::printer::Printer;
+use crate::setting_flags::{OfTraining, SettingFlags, refused};
 use crate::train_plan::TrainPlan;
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use std::path::PathBuf;
 use tandem_device::placement::DeviceSettings;
-use tandem_model::network::size::ModelSize;
+use tandem_settings::{SettingTable, Start, resolve};
 use tandem_train::run::fine_tune::SourceVoice;
-use tandem_train::train_settings::{Precision, TrainSettings, USUAL_EPOCHS, fine_tuning, usual_lr};
-use tandem_units::{Seconds, Seed};
+use tandem_train::train_settings::{TrainSettings, USUAL_EPOCHS, usual_lr};
+use tandem_units::Seconds;
 
 /// Default of the longest wait for the first batches.
 const START_DELAY: Seconds = Seconds(2.0);
-
-/// Flags of every command that runs the trainer.
-#[derive(Clone, Debug, Default, clap::Args)]
-pub struct VoiceArgs {
-    /// Model size [default: tiny]
-    #[arg(long, value_name = "SIZE", env = "TANDEM_MODEL_SIZE", value_parser = model_size())]
-    pub model_size: Option<ModelSize>,
-    /// Batches whose gradients are accumulated for one optimizer step [default: 1]
-    #[arg(long, value_name = "N", env = "TANDEM_GRAD_ACCUM")]
-    pub grad_accum: Option<usize>,
-    /// Mixed precision: off, tf32, bf16 or f16 [default: off; without a value: bf16]
-    #[arg(
-        long,
-        value_name = "KIND",
-        env = "TANDEM_MIXED_PRECISION",
-        num_args = 0..=1,
-        default_missing_value = "bf16",
-        value_parser = precision()
-    )]
-    pub mixed_precision: Option<Precision>,
-}
 
 /// Flags of a training run.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -53,72 +32,7 @@ pub struct TrainArgs {
     #[arg(long, value_name = "CORPUS", env = "TANDEM_VAL_DATA")]
     pub val_data: Option<PathBuf>,
     #[command(flatten)]
-    pub voice: VoiceArgs,
-    /// Epochs to train [default: 100 without --max-steps]
-    #[arg(long, value_name = "N", env = "TANDEM_EPOCHS")]
-    pub epochs: Option<u32>,
-    /// Optimizer steps to train; ends training before the epochs are over
-    #[arg(long, value_name = "N", env = "TANDEM_MAX_STEPS")]
-    pub max_steps: Option<u64>,
-    /// Peak learning rate; for size tiny 0.002, with --from 0.0003 [default: 0.001]
-    #[arg(long, value_name = "RATE", env = "TANDEM_LR", allow_hyphen_values = true)]
-    pub lr: Option<f64>,
-    /// Final learning rate, as a share of the peak [default: 0.05]
-    #[arg(long, value_name = "SHARE", env = "TANDEM_FINAL_LR", allow_hyphen_values = true)]
-    pub final_lr: Option<f64>,
-    /// Warm-up steps until the peak learning rate; with --from 50 [default: 100]
-    #[arg(long, value_name = "N", env = "TANDEM_WARMUP_STEPS")]
-    pub warmup_steps: Option<u64>,
-    /// Weight decay [default: 0.01]
-    #[arg(long, value_name = "SHARE", env = "TANDEM_WEIGHT_DECAY", allow_hyphen_values = true)]
-    pub weight_decay: Option<f64>,
-    /// Gradient clipping: largest norm; 0: off [default: 1]
-    #[arg(long, value_name = "NORM", env = "TANDEM_CLIP", allow_hyphen_values = true)]
-    pub clip: Option<f64>,
-    /// Decay of the exponential moving average (EMA) of the weights; 0: off [default: 0.999]
-    #[arg(long, value_name = "SHARE", env = "TANDEM_EMA_DECAY", allow_hyphen_values = true)]
-    pub ema_decay: Option<f64>,
-    /// Validations without improvement after which training stops early; 0: never [default: 0]
-    #[arg(long, value_name = "N", env = "TANDEM_PATIENCE")]
-    pub patience: Option<u32>,
-    /// Recogniser that listens to every validation: a command that gets WAV files and prints a line
-    /// for each, or the address (http://) of an OpenAI-style transcription server. The best checkpoint
-    /// and --patience then follow its character errors; `none`: nobody listens [default: none]
-    #[arg(long, value_name = "COMMAND|URL", env = "TANDEM_JUDGE")]
-    pub judge: Option<String>,
-    /// Consecutive steps with NaN or infinite gradients after which training fails [default: 20]
-    #[arg(long, value_name = "N", env = "TANDEM_NAN_LIMIT")]
-    pub nan_limit: Option<u32>,
-    /// Steps between two weight snapshots of the aligner [default: 10]
-    #[arg(long, value_name = "N", env = "TANDEM_ALIGN_EVERY")]
-    pub align_every: Option<u64>,
-    /// Steps between a snapshot and the first step that uses it [default: 10]
-    #[arg(long, value_name = "N", env = "TANDEM_ALIGN_LAG")]
-    pub align_lag: Option<u64>,
-    /// Steps at the start that use flat-start alignments instead of the model's; with --from 0
-    /// [default: 300]
-    #[arg(long, value_name = "N", env = "TANDEM_ALIGN_FLAT_START")]
-    pub align_flat_start: Option<u64>,
-    /// Steps between two validations [default: 500]
-    #[arg(long, value_name = "N", env = "TANDEM_VALIDATE_EVERY")]
-    pub validate_every: Option<u64>,
-    /// Steps between two audio samples [default: 1000]
-    #[arg(long, value_name = "N", env = "TANDEM_SAMPLE_EVERY")]
-    pub sample_every: Option<u64>,
-    /// Steps between two checkpoints [default: 500]
-    #[arg(long, value_name = "N", env = "TANDEM_CHECKPOINT_EVERY")]
-    pub checkpoint_every: Option<u64>,
-    /// Checkpoints to keep, in addition to the best one [default: 3]
-    #[arg(long, value_name = "N", env = "TANDEM_KEEP")]
-    pub keep: Option<usize>,
-    /// Run directory for checkpoints, audio samples and the run record [default: a new directory
-    /// runs/NAME-N, with a name from corpus, model size and batch size]
-    #[arg(long, value_name = "DIR", env = "TANDEM_CHECKPOINT_DIR")]
-    pub checkpoint_dir: Option<PathBuf>,
-    /// Voice to fine-tune: a run directory of `tandem train` (its best checkpoint is used), or a
-    /// checkpoint; size, mel settings and symbols are those of the voice
-    #[arg(long, value_name = "VOICE", env = "TANDEM_FROM")]
-    pub from: Option<PathBuf>,
+    pub settings: SettingFlags<OfTraining>,
     /// Resume from the latest checkpoint in the run directory [without --checkpoint-dir: in the
     /// newest one below runs]
     #[arg(long)]
@@ -176,7 +90,7 @@ impl TrainArgs {
         let file = &corpus.file;
         let batches = self.batch.resolve(&corpus, self.devices.buffer_size)?;
         corpus.data.mel.validate()?;
-        let (train, notes) = self.train_settings(&file.train);
+        let (train, notes) = self.train_settings(file)?;
         train.validate()?;
         let devices = self.devices.resolve(&file.devices)?;
         let devices = DeviceSettings { products: train.precision.products(), ..devices };
@@ -197,31 +111,46 @@ impl TrainArgs {
         })
     }
 
-    /// Settings of the voice to fine-tune, where the file does not set them. A file that names the voice and its size is
-    /// the `config.toml` of a run: it has all of them, and the voice may have been moved away since.
-    fn with_voice_settings(&self, mut file: FileConfig) -> Result<FileConfig> {
-        file.train.from_voice = self.from.clone().or(file.train.from_voice);
-        let set = file.set_keys.clone();
-        let train = &mut file.train;
-        let Some(from) = train.from_voice.clone() else {
-            if !set.contains("train.optimizer.lr") {
-                train.optimizer.lr = usual_lr(self.voice.model_size.unwrap_or(train.model_size));
-            }
-            return Ok(file);
+    /// The training settings, and notes about defaults that were chosen. The file has those of the voice to fine-tune.
+    fn train_settings(&self, file: &FileConfig) -> Result<(TrainSettings, Vec<String>)> {
+        let typed = &self.settings.typed;
+        let start = match file.train.from_voice.is_some() {
+            true => Start::FineTuning,
+            false => Start::NewWeights,
         };
-        if !set.contains("train.optimizer.lr") {
-            train.optimizer.lr = fine_tuning::LR;
+        let is_in_file = |key: &str| file.set_keys.contains(key);
+        let mut train = resolve(file.train.clone(), &is_in_file, typed, start).map_err(refused)?;
+        const LR: &str = "train.optimizer.lr";
+        if start == Start::NewWeights && typed.get(LR).is_none() && !is_in_file(LR) {
+            train.optimizer.lr = usual_lr(train.model_size);
         }
-        if !set.contains("train.optimizer.warmup_steps") {
-            train.optimizer.warmup_steps = fine_tuning::WARMUP_STEPS;
+        // One flag for the seeds of both tables.
+        if let Some(seed) = self.batch.settings.typed.get("batch.seed") {
+            train.set("train.seed", seed).map_err(refused)?;
         }
-        if !set.contains("train.alignment.flat_start") {
-            train.alignment.flat_start = fine_tuning::FLAT_START;
+        train.patience = train.patience.filter(|count| *count > 0);
+        train.judge = train.judge.filter(|judge| judge != "none");
+        let mut notes = Vec::new();
+        if train.epochs.is_none() && train.max_steps.is_none() {
+            train.epochs = Some(USUAL_EPOCHS);
+            notes.push(format!(
+                "neither `--epochs` nor `--max-steps` is given: training for {USUAL_EPOCHS} epochs"
+            ));
         }
+        Ok((train, notes))
+    }
+
+    /// The file with the settings of the voice to fine-tune, where it does not set them. A file that names the voice and
+    /// its size is the `config.toml` of a run: it has all of them, and the voice may have been moved away since.
+    fn with_voice_settings(&self, mut file: FileConfig) -> Result<FileConfig> {
+        let typed = self.settings.typed.get("train.from_voice").map(PathBuf::from);
+        file.train.from_voice = typed.or(file.train.from_voice);
+        let Some(from) = &file.train.from_voice else { return Ok(file) };
+        let set = &file.set_keys;
         if set.contains("train.from_voice") && set.contains("train.model_size") {
             return Ok(file);
         }
-        let voice = SourceVoice::read_document(&from)
+        let voice = SourceVoice::read_document(from)
             .with_context(|| format!("cannot fine-tune `{}`", from.display()))?;
         if !set.contains("train.model_size") {
             file.train.model_size = voice.size;
@@ -242,42 +171,6 @@ impl TrainArgs {
         Ok(file)
     }
 
-    /// The training settings, and notes about defaults that were chosen.
-    fn train_settings(&self, file: &TrainSettings) -> (TrainSettings, Vec<String>) {
-        let mut train = file.clone();
-        set(&mut train.model_size, self.voice.model_size);
-        train.epochs = self.epochs.or(train.epochs);
-        train.max_steps = self.max_steps.or(train.max_steps);
-        set(&mut train.grad_accum, self.voice.grad_accum);
-        set(&mut train.seed, self.batch.seed.map(Seed));
-        set(&mut train.optimizer.lr, self.lr);
-        set(&mut train.optimizer.final_lr, self.final_lr);
-        set(&mut train.optimizer.warmup_steps, self.warmup_steps);
-        set(&mut train.optimizer.weight_decay, self.weight_decay);
-        set(&mut train.optimizer.clip, self.clip);
-        set(&mut train.ema_decay, self.ema_decay);
-        train.patience = self.patience.or(train.patience).filter(|count| *count > 0);
-        train.judge = self.judge.clone().or(train.judge).filter(|judge| judge != "none");
-        set(&mut train.nan_limit, self.nan_limit);
-        set(&mut train.precision, self.voice.mixed_precision);
-        set(&mut train.alignment.every, self.align_every);
-        set(&mut train.alignment.lag, self.align_lag);
-        set(&mut train.alignment.flat_start, self.align_flat_start);
-        set(&mut train.validate_every, self.validate_every);
-        set(&mut train.sample_every, self.sample_every);
-        set(&mut train.checkpoint_every, self.checkpoint_every);
-        set(&mut train.keep, self.keep);
-        train.checkpoint_dir = self.checkpoint_dir.clone().or(train.checkpoint_dir);
-        let mut notes = Vec::new();
-        if train.epochs.is_none() && train.max_steps.is_none() {
-            train.epochs = Some(USUAL_EPOCHS);
-            notes.push(format!(
-                "neither `--epochs` nor `--max-steps` is given: training for {USUAL_EPOCHS} epochs"
-            ));
-        }
-        (train, notes)
-    }
-
     fn start_delay(&self, file: Option<f64>) -> Result<Seconds, Advised> {
         let delay = self.model_start_delay.or(file).map_or(START_DELAY, Seconds);
         // Longer than any start, and within the range of `Duration`.
@@ -290,31 +183,6 @@ impl TrainArgs {
             "correct `--model-start-delay`, or remove it for the default of 2 s",
         ))
     }
-}
-
-fn set<T>(setting: &mut T, typed: Option<T>) {
-    if let Some(typed) = typed {
-        *setting = typed;
-    }
-}
-
-pub(crate) fn model_size() -> impl TypedValueParser<Value = ModelSize> {
-    let shown = ModelSize::ALL.map(|size| PossibleValue::new(size.name()));
-    let hidden = PossibleValue::new(ModelSize::Micro.name()).hide(true);
-    PossibleValuesParser::new(shown.into_iter().chain([hidden])).map(|name| {
-        let of_name = |size: &ModelSize| size.name() == name;
-        let mut sizes = ModelSize::ALL.into_iter().chain([ModelSize::Micro]);
-        sizes.find(of_name).unwrap_or_default()
-    })
-}
-
-fn precision() -> impl TypedValueParser<Value = Precision> {
-    PossibleValuesParser::new(["off", "tf32", "bf16", "f16"]).map(|name| match name.as_str() {
-        "tf32" => Precision::Tf32,
-        "bf16" => Precision::Bf16,
-        "f16" => Precision::F16,
-        _ => Precision::F32,
-    })
 }
 
 #[cfg(test)]

@@ -3,44 +3,51 @@
 //! In: settings from the user. Out: [`BatchConfig`], or a [`BatchError`] with a hint.
 
 use serde::{Deserialize, Serialize};
+use tandem_settings::{Range, settings};
 use tandem_units::{Hint, Seed};
 
 /// The most padded lengths a user may list: each one needs another set of compiled kernels.
 pub(super) const MOST_EDGES: usize = 64;
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct BatchConfig {
-    /// The most utterances in a batch.
-    pub batch_size: usize,
-    /// The most frames in a batch, with padding. Unset: `batch_size * max_mel_frames`, so that the
-    /// batch size alone decides.
-    pub frame_budget: Option<usize>,
-    /// Utterances with more mel frames are left out.
-    pub max_mel_frames: usize,
-    /// Utterances with more symbols are left out.
-    pub max_text_length: usize,
-    /// The most padded lengths. The lengths themselves are fitted to the corpus.
-    pub max_buckets: usize,
-    /// Explicit padded lengths: increasing, ending at `max_mel_frames`. Unset: fitted.
-    pub bucket_edges: Option<Vec<usize>>,
-    /// The seed of the order of every epoch.
-    pub seed: Seed,
-}
-
-impl Default for BatchConfig {
-    fn default() -> Self {
-        Self {
-            batch_size: 16,
-            frame_budget: None,
-            max_mel_frames: 800,
-            max_text_length: 200,
-            max_buckets: 8,
-            bucket_edges: None,
-            seed: Seed(0),
+settings! {
+    #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(default, deny_unknown_fields)]
+    pub struct BatchConfig in "batch" {
+        /// Utterances in a batch, at most
+        batch_size: usize = 16, "--batch-size N" {
+            range: Range::AtLeastOne,
+            heading: BATCHES,
+            myxtts: &["dt.batch_size"],
         }
+        /// Padded mel frames in a batch, at most
+        frame_budget: Option<usize> = None, "--frame-budget N" {
+            default_in_words: "batch size times longest recording",
+            heading: BATCHES,
+        }
+        /// Longest recording in mel frames
+        max_mel_frames: usize = 800, "--max-mel-frames N" {
+            range: Range::AtLeastOne,
+            heading: CORPUS,
+            myxtts: &["d.max_mel_frames"],
+        }
+        /// Longest text in symbols
+        max_text_length: usize = 200, "--max-text-length N" {
+            range: Range::AtLeastOne,
+            heading: CORPUS,
+            myxtts: &["dm.max_text_length"],
+        }
+        /// Maximum number of length buckets; their lengths are fitted to the corpus
+        max_buckets: usize = 8, "" {}
+        /// Bucket lengths in frames, ascending, ending at `max_mel_frames`
+        bucket_edges: Option<Vec<usize>> = None, "" {}
+        /// Random seed of the batch order; the flag sets `train.seed` too
+        seed: Seed = Seed(0), "--seed N" { range: Range::FromZero, heading: BATCHES }
     }
 }
+
+/// Parts of the help.
+const BATCHES: &str = "Batches";
+const CORPUS: &str = "Corpus";
 
 impl BatchConfig {
     /// Checks the settings before any work is done.

@@ -1,8 +1,12 @@
 //! The keys of a MyXTTS file and their equivalents here. Names only: none of that program's code.
+//!
+//! A declared setting states the keys that mean it ([`Setting::myxtts`]); [`KEYS`] has all others.
 
 use Kind::{Any, Count, Number, Switch, Tags, Text};
 use Means::{Always, Is, Nothing};
+use tandem_settings::Setting;
 
+#[derive(Clone, Copy)]
 pub struct Key {
     /// The tables it may stand in, by first letter: `d`ata, `t`raining, `m`odel, `p`aths.
     tables: &'static str,
@@ -95,8 +99,22 @@ const STYLE: &str = "style comes from the reference, without style tokens";
 const PARALLEL: &str =
     "one device trains; a second one takes data work: `devices.data_gpu`, `devices.model_gpu`";
 
-/// Every key that is known.
-pub const KEYS: &[Key] = &[
+/// Every key that is known: those of declared settings, and all others.
+pub fn all(declared: &[&'static Setting]) -> Vec<Key> {
+    let of = |setting: &'static Setting| {
+        let kind = match setting.kind {
+            tandem_settings::ValueKind::Count => Count,
+            tandem_settings::ValueKind::Number => Number,
+            _ => Text,
+        };
+        let split = setting.myxtts.iter().filter_map(|theirs| theirs.split_once('.'));
+        split.map(move |(tables, name)| key(tables, name, kind, Is(setting.key)))
+    };
+    KEYS.iter().copied().chain(declared.iter().copied().flat_map(of)).collect()
+}
+
+/// Keys without a declared setting, and `mixed_precision`: a switch there, a word here.
+const KEYS: &[Key] = &[
     // Loading.
     key("d", "use_tf_native_loading", Switch, Always(NATIVE)),
     key("d", "prefetch_to_gpu", Switch, Always(AHEAD)),
@@ -114,9 +132,6 @@ pub const KEYS: &[Key] = &[
     key("d", "shuffle_buffer_multiplier", Number, Nothing("every epoch is shuffled whole")),
     key("d", "preprocessing_mode", Text, Is("cache_dataset")),
     // Batches.
-    key("dt", "batch_size", Count, Is("batch.batch_size")),
-    key("d", "max_mel_frames", Count, Is("batch.max_mel_frames")),
-    key("dm", "max_text_length", Count, Is("batch.max_text_length")),
     key("dt", "static_shapes", Switch, Is("devices.enable_static_shapes")),
     key("dt", "enable_static_shapes", Switch, Is("devices.enable_static_shapes")),
     key("dt", "pad_to_fixed_length", Switch, Is("devices.enable_static_shapes")),
@@ -196,22 +211,6 @@ pub const KEYS: &[Key] = &[
     key("d", "min_audio_length", Number, Is("audio.min_length")),
     key("d", "reference_audio_length", Number, Nothing(VOICE)),
     // Training.
-    key("t", "epochs", Count, Is("train.epochs")),
-    key("t", "max_steps", Count, Is("train.max_steps")),
-    key("t", "learning_rate", Number, Is("train.optimizer.lr")),
-    key("t", "min_learning_rate", Number, Is("train.optimizer.final_lr")),
-    key("t", "warmup_steps", Count, Is("train.optimizer.warmup_steps")),
-    key("t", "weight_decay", Number, Is("train.optimizer.weight_decay")),
-    key("t", "gradient_clip_norm", Number, Is("train.optimizer.clip")),
-    key("t", "gradient_accumulation_steps", Count, Is("train.grad_accum")),
-    key("t", "beta1", Number, Is("train.optimizer.beta1")),
-    key("t", "beta2", Number, Is("train.optimizer.beta2")),
-    key("t", "eps", Number, Is("train.optimizer.epsilon")),
-    key("t", "early_stopping_patience", Count, Is("train.patience")),
-    key("t", "save_step", Count, Is("train.checkpoint_every")),
-    key("t", "val_step", Count, Is("train.validate_every")),
-    key("t", "checkpoint_dir", Text, Is("train.checkpoint_dir")),
-    key("tm", "model_size", Text, Is("train.model_size")),
     key("t", "optimizer", Text, Nothing("always AdamW")),
     key("t", "scheduler", Text, Nothing(SCHEDULE)),
     key("t", "scheduler_params", Any, Nothing(SCHEDULE)),
@@ -312,7 +311,6 @@ pub const KEYS: &[Key] = &[
     key("d", "win_length", Count, Is("mel.window")),
     key("dm", "fmin", Number, Is("mel.low")),
     key("dm", "fmax", Number, Is("mel.high")),
-    key("d", "gradient_accumulation_steps", Count, Is("train.grad_accum")),
     key("d", "async_data_loading", Switch, Always(OVERLAP)),
     key("d", "sort_by_length", Switch, Always("always: batches have rows of similar length")),
     key("d", "enable_data_validation", Switch, Always("always: every row is checked")),
@@ -327,15 +325,8 @@ pub const KEYS: &[Key] = &[
     key("d", "min_text_length", Count, Nothing("short texts are used too")),
     key("t", "num_workers", Count, Is("num_workers")),
     key("t", "enable_mixed_precision", Switch, Is("train.precision")),
-    key("t", "checkpoint_path", Text, Is("train.checkpoint_dir")),
-    key("t", "checkpoint_interval", Count, Is("train.checkpoint_every")),
-    key("t", "save_interval", Count, Is("train.checkpoint_every")),
-    key("t", "validation_interval", Count, Is("train.validate_every")),
     key("t", "evaluation_interval", Count, Nothing("`train.validate_every` counts steps")),
     key("t", "enable_automatic_evaluation", Switch, Nothing("`tandem evaluate` does that")),
-    key("t", "max_epochs", Count, Is("train.epochs")),
-    key("t", "accumulate_grad_batches", Count, Is("train.grad_accum")),
-    key("t", "gradient_clip_val", Number, Is("train.optimizer.clip")),
     key("t", "log_interval", Count, Nothing("every step is in the record; a line comes every 100")),
     key("t", "tensorboard_log_dir", Text, Nothing("TensorBoard files are in the run directory")),
     key("t", "restart_period", Count, Nothing(SCHEDULE)),
@@ -407,7 +398,6 @@ pub const KEYS: &[Key] = &[
     key("m", "gst_num_heads", Count, Nothing(STYLE)),
     // Places.
     key("p", "cache_dir", Text, Is("cache_dir")),
-    key("p", "checkpoint_dir", Text, Is("train.checkpoint_dir")),
     key("p", "log_dir", Text, Nothing("logs are in the run directory")),
 ];
 

@@ -2,11 +2,18 @@
 
 use super::*;
 use proptest::prelude::*;
+use std::sync::LazyLock;
+use tandem_data::batch::BatchConfig;
+use tandem_settings::SettingTable;
+use tandem_train::train_settings::TrainSettings;
 
 const TAGS: [&str; 3] = ["en", "fa", "de"];
 
+static KEYS: LazyLock<Vec<Key>> =
+    LazyLock::new(|| keys::all(&[BatchConfig::settings(), TrainSettings::settings()].concat()));
+
 fn converted(tree: Value) -> Conversion {
-    convert(&tree, &TAGS).unwrap()
+    convert(&tree, &KEYS, &TAGS).unwrap()
 }
 
 #[track_caller]
@@ -102,7 +109,7 @@ fn switches_of_what_is_always_so_say_so() {
 
 #[test]
 fn wrong_types_and_unknown_keys_are_named() {
-    let wrong = |tree| convert(&tree, &TAGS).unwrap_err();
+    let wrong = |tree| convert(&tree, &KEYS, &TAGS).unwrap_err();
     let found = wrong(json!({"data": {"batch_size": "many"}}));
     assert_eq!(
         (found.key.as_str(), found.found.as_str()),
@@ -146,7 +153,7 @@ proptest! {
         let key = &KEYS[key];
         for table in TABLES.iter().filter(|table| key.is(table, key.name)) {
             let tree = json!({*table: {key.name: value.clone()}});
-            if let Ok(found) = convert(&tree, &TAGS) {
+            if let Ok(found) = convert(&tree, &KEYS, &TAGS) {
                 prop_assert!(found.unknown.is_empty());
                 prop_assert_eq!(found.meanings.len(), usize::from(!value.is_null()));
             }

@@ -3,6 +3,7 @@
 //! In: a name. Out: [`VoiceConfig`], from which every module takes its widths.
 
 use serde::{Deserialize, Serialize};
+use tandem_settings::{SettingValue, ValueKind};
 use tandem_units::Bytes;
 
 /// The number of parameters, by name.
@@ -36,6 +37,22 @@ impl ModelSize {
             ModelSize::Big => "big",
             ModelSize::Micro => "micro",
         }
+    }
+}
+
+impl SettingValue for ModelSize {
+    const KIND: ValueKind = ValueKind::Word;
+    const WORDS: &'static [&'static str] = &["tiny", "small", "normal", "big"];
+    const HIDDEN_WORDS: &'static [&'static str] = &["micro"];
+
+    fn parse(text: &str) -> Result<ModelSize, String> {
+        let mut sizes = ModelSize::ALL.into_iter().chain([ModelSize::Micro]);
+        let expected = || format!("expected {}", ModelSize::WORDS.join(", "));
+        sizes.find(|size| size.name() == text).ok_or_else(expected)
+    }
+
+    fn text(&self) -> String {
+        self.name().to_string()
     }
 }
 

@@ -23,7 +23,7 @@ class OptimizerConfig(Table):
 
     _place: ClassVar[str] = "train.optimizer"
 
-    #: Peak learning rate; for size tiny 0.002, with --from 0.0003. Allowed: above 0. Default: ``0.001``.
+    #: Peak learning rate; for size tiny 0.002; with --from 0.0003. Allowed: above 0. Default: ``0.001``.
     lr: Optional[float] = None
     #: Final learning rate, as a share of the peak. Allowed: 0 to 1. Default: ``0.05``.
     final_lr: Optional[float] = None
@@ -244,8 +244,8 @@ class TrainConfig(Table):
     #: Consecutive steps with NaN or infinite gradients after which training fails. Allowed: 1 or more. Default:
     #: ``20``.
     nan_limit: Optional[int] = None
-    #: Floating-point format of the model; ``off`` of the flag is ``f32``; ``tf32`` needs an NVIDIA card since
-    #: Ampere. Default: ``"f32"``.
+    #: Mixed precision: off, tf32 (an NVIDIA card since Ampere), bf16 or f16; ``off`` is ``f32`` in a file.
+    #: Default: ``"f32"``.
     precision: Optional[Literal["f32", "tf32", "bf16", "f16"]] = None
     #: Steps between two validations. Allowed: 1 or more. Default: ``500``.
     validate_every: Optional[int] = None

@@ -15,7 +15,6 @@ use crate::run::plan::total_steps;
 use crate::run::state::{CorpusFacts, Resumed, RunState, STATE, corpus_facts};
 use crate::run::step::TrainState;
 use crate::train_settings::TrainSettings;
-use std::fmt::Display;
 use std::path::Path;
 use std::sync::Arc;
 use tandem_data::batch::Position;
@@ -24,6 +23,7 @@ use tandem_model::Module;
 use tandem_model::checkpoint::{Checkpoints, Loaded, Parts, load_newest};
 use tandem_model::network::voice::Voice;
 use tandem_model::trained_voice::{VoiceDocument, read_document};
+use tandem_settings::{Difference, OnResume, changes};
 use tandem_units::Epoch;
 
 /// Whether a run may continue although its corpus or batch plan changed.
@@ -240,36 +240,12 @@ fn setting_changes(
     step: u64,
     total: u64,
 ) -> Vec<String> {
-    let (old, new) = (&before.optimizer, &now.optimizer);
-    let (old_align, new_align) = (&before.alignment, &now.alignment);
-    let precision = |settings: &TrainSettings| format!("{:?}", settings.precision).to_lowercase();
-    let number = |value: f64| value.to_string();
-    let count = |value: u64| value.to_string();
-    let limit = |value: Option<u64>| value.map_or("unset".to_string(), |value| value.to_string());
-    let rows = [
-        ("--lr", number(old.lr), number(new.lr)),
-        ("--final-lr", number(old.final_lr), number(new.final_lr)),
-        ("--warmup-steps", count(old.warmup_steps), count(new.warmup_steps)),
-        ("--weight-decay", number(old.weight_decay), number(new.weight_decay)),
-        ("--clip", number(old.clip), number(new.clip)),
-        ("train.optimizer.beta1", number(old.beta1), number(new.beta1)),
-        ("train.optimizer.beta2", number(old.beta2), number(new.beta2)),
-        ("train.optimizer.epsilon", number(old.epsilon), number(new.epsilon)),
-        ("--ema-decay", number(before.ema_decay), number(now.ema_decay)),
-        ("--mixed-precision", precision(before), precision(now)),
-        ("--align-every", count(old_align.every), count(new_align.every)),
-        ("--align-lag", count(old_align.lag), count(new_align.lag)),
-        ("--align-flat-start", count(old_align.flat_start), count(new_align.flat_start)),
-    ];
-    let mut notes: Vec<String> = rows
-        .into_iter()
-        .filter(|(_, before, now)| before != now)
-        .map(|(flag, before, now)| changed(flag, &before, &now, step))
-        .collect();
-    let length = |settings: &TrainSettings| {
-        (limit(settings.max_steps), limit(settings.epochs.map(u64::from)))
+    let said = |Difference { setting, before, now }| {
+        format!("`{}` was {before} and is {now} from step {step} on", setting.shown_name())
     };
-    if length(before) != length(now) {
+    let mut notes: Vec<String> =
+        changes(before, now, OnResume::Warn).into_iter().map(said).collect();
+    if !changes(before, now, OnResume::Reschedule).is_empty() {
         notes.push(format!(
             "`--max-steps` or `--epochs` changed: the learning rate follows a schedule of {total} steps \
              from step {step} on"
@@ -306,10 +282,6 @@ fn effective_batch_change(
     Some(format!(
         "{from} became {to}: a step takes {new} batches instead of {old} from step {step} on; {way_out}"
     ))
-}
-
-fn changed(flag: &str, before: &dyn Display, now: &dyn Display, step: u64) -> String {
-    format!("`{flag}` was {before} and is {now} from step {step} on")
 }
 
 #[cfg(test)]

@@ -37,10 +37,10 @@ Examples:
   tandem analyze --alignments run                 transcripts that do not fit their recordings
   tandem analyze --alignments run --held-out --top 50
 
-The consumer waits --step-time for each batch, like a model of that speed; everything else is measured
+The consumer waits --step-time for each batch, like a model of that speed; everything else is measured \
 with the code of training. Exit code 1: a setting should be changed.
 
-With --alignments nothing is timed: the best checkpoint of a training run lays every text over its
+With --alignments nothing is timed: the best checkpoint of a training run lays every text over its \
 recording, and rows whose text does not explain what is heard come first.";
 
 #[derive(clap::Args)]
@@ -49,12 +49,6 @@ pub struct Args {
     /// Corpus directory, a manifest in one, or `demo` [default: demo, or the run's own with
     /// --alignments]
     corpus: Option<PathBuf>,
-    #[command(flatten)]
-    alignments: AlignmentArgs,
-    #[command(flatten)]
-    settings: CorpusArgs,
-    #[command(flatten)]
-    batch: BatchArgs,
     /// Time of the model for one batch, in milliseconds
     #[arg(long, value_name = "MS", default_value_t = 50.0)]
     step_time: f64,
@@ -70,11 +64,18 @@ pub struct Args {
     /// Adapt workers and pipeline depth, and print the final values
     #[arg(long)]
     adapt: bool,
+    #[command(flatten, next_help_heading = "Transcripts")]
+    alignments: AlignmentArgs,
+    #[command(flatten, next_help_heading = "Corpus")]
+    pub(crate) settings: CorpusArgs,
+    #[command(flatten, next_help_heading = "Batches")]
+    pub(crate) batch: BatchArgs,
+    // The flags after it are in the same part of the help.
+    #[command(flatten, next_help_heading = "Output")]
+    page: PageArgs,
     /// Write the run record to a new file, for `tandem report`
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
-    #[command(flatten)]
-    page: PageArgs,
     /// Print as JSON
     #[arg(long)]
     json: bool,

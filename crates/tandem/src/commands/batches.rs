@@ -7,6 +7,7 @@ use crate::failure::{Context, Result};
 use crate::interrupt::cancel_on_signals;
 use crate::memory_check::fit_batches;
 use crate::printer::Printer;
+use crate::setting_flags::{OfBatches, SettingFlags};
 use serde::Serialize;
 use std::path::PathBuf;
 use tandem_data::batch::{BatchShape, Batches, EpochPlan};
@@ -27,11 +28,7 @@ The order depends only on seed, epoch and lengths, not on the number of workers.
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     /// Corpus directory, a manifest in one, or `demo`
-    corpus: PathBuf,
-    #[command(flatten)]
-    settings: CorpusArgs,
-    #[command(flatten)]
-    batch: BatchArgs,
+    pub(crate) corpus: PathBuf,
     /// Epoch to show, counted from 0
     #[arg(long, value_name = "N", default_value_t = 0)]
     epoch: u32,
@@ -44,6 +41,10 @@ pub struct Args {
     /// Print as JSON
     #[arg(long)]
     json: bool,
+    #[command(flatten, next_help_heading = "Corpus")]
+    pub(crate) settings: CorpusArgs,
+    #[command(flatten)]
+    pub(crate) batch: SettingFlags<OfBatches>,
 }
 
 #[derive(Serialize)]
@@ -65,7 +66,8 @@ struct Batch<'a> {
 
 pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     let settings = args.settings.resolve(&args.corpus, out)?;
-    let batch = args.batch.resolve(&settings, None)?;
+    let batch = BatchArgs { settings: args.batch, prefetch_buffer_size: None };
+    let batch = batch.resolve(&settings, None)?;
     let cancel = cancel_on_signals()?;
     let CorpusSettings { corpus, data, prepare, .. } = &settings;
     let prepared = prepare_corpus(corpus, data, prepare, &cancel, out)

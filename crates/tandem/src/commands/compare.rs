@@ -43,8 +43,8 @@ Examples:
   tandem compare baseline.log optimized.log      output of `tandem train ... > baseline.log 2>&1`
   tandem compare runs/before runs/after --json
 
-The first step of each run is left out, as in `tandem report`. A difference counts if its 99 %
-confidence interval excludes zero and it is large enough to matter. A log is followed to the record
+The first step of each run is left out, as in `tandem report`. A difference counts if its 99 % \
+confidence interval excludes zero and it is large enough to matter. A log is followed to the record \
 that it names; where that is gone, its printed figures are compared. Exit code 1: B is worse.";
 
 pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {

@@ -27,8 +27,8 @@ const EXAMPLES: &str = "\
 Example:
   tandem demo
 
-Prepares the built-in corpus, trains the tiny voice on it for some minutes on the CPU, reports the
-bottleneck, and synthesizes one English and one Persian sentence. The vocoder was trained before, on
+Prepares the built-in corpus, trains the tiny voice on it for some minutes on the CPU, reports the \
+bottleneck, and synthesizes one English and one Persian sentence. The vocoder was trained before, on \
 the same corpus. Ctrl-C is safe: run the same command again to continue.";
 
 /// Sentences that are not in the corpus.

@@ -22,11 +22,11 @@ pub struct Args {
     /// override it
     #[arg(long, value_name = "FILE", env = "TANDEM_CONFIG")]
     pub config: Option<PathBuf>,
-    #[command(flatten)]
-    pub devices: DeviceArgs,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+    #[command(flatten)]
+    pub devices: DeviceArgs,
 }
 
 const EXAMPLES: &str = "\

@@ -65,7 +65,7 @@ Examples:
   tandem doctor --results runs/first -o results.md     the results template, filled
   tandem doctor --results runs/first --lang fa --quick
 
-Your home directory, user name and host name are replaced, and values that look like secrets. Look
+Your home directory, user name and host name are replaced, and values that look like secrets. Look \
 through it before you share it.";
 
 /// A section of the report.

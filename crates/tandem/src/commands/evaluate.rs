@@ -19,8 +19,8 @@ Examples:
   tandem evaluate --checkpoint run --corpus corpora/ljspeech --limit 50
   tandem evaluate --checkpoint run --corpus corpora/ljspeech --json > scores.json
 
-Columns: distortion is the mel-cepstral distortion in dB after dynamic time warping, lower is better;
-baseline is that of the mean frame; below is how much lower than the baseline the voice is. Exit code 1:
+Columns: distortion is the mel-cepstral distortion in dB after dynamic time warping, lower is better; \
+baseline is that of the mean frame; below is how much lower than the baseline the voice is. Exit code 1: \
 the voice is not better than the baseline.";
 
 #[derive(clap::Args)]

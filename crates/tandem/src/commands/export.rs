@@ -35,9 +35,9 @@ Examples:
   tandem export --checkpoint run --format onnx --reference me.wav --language en -o voices
   tandem export --checkpoint run --format piper -o voices --check --python venv/bin/python
 
-The graph contains the whole path from symbols to samples. A voice without a neural vocoder is exported with the
-iterations of Griffin-Lim in the graph. `--check` runs the graph with ONNX Runtime and compares it with `tandem synth`;
-it needs a Python with the packages `onnxruntime` and `numpy`. With espeak-ng installed, it also checks that every symbol
+The graph contains the whole path from symbols to samples. A voice without a neural vocoder is exported with the \
+iterations of Griffin-Lim in the graph. `--check` runs the graph with ONNX Runtime and compares it with `tandem synth`; \
+it needs a Python with the packages `onnxruntime` and `numpy`. With espeak-ng installed, it also checks that every symbol \
 Piper sends is one that the voice was trained on.";
 
 #[derive(clap::Args)]

@@ -40,7 +40,7 @@ Examples:
   tandem import nemo/train.jsonl corpora/nemo --recordings-dir /data/recordings
   tandem import corpora/home corpora/home-clean --licence CC-BY-4.0 --origin \"recorded at home\"
 
-SOURCE is only read. Ctrl-C loses nothing: the same command continues where it stopped. No file is
+SOURCE is only read. Ctrl-C loses nothing: the same command continues where it stopped. No file is \
 overwritten. Rows that are parts of long recordings are cut.";
 
 #[derive(clap::Args)]

@@ -28,24 +28,24 @@ Examples:
   tandem prepare demo --json
   mpirun -np 4 tandem prepare corpora/ljspeech           four ranks, one cache; a build with MPI
 
-The next start reads the cache; only changed rows are computed again. Changed settings use a cache
+The next start reads the cache; only changed rows are computed again. Changed settings use a cache \
 of their own. Ctrl-C loses nothing: the next start continues where this one stopped.";
 
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     /// Corpus directory, a manifest in one, or `demo`
-    corpus: PathBuf,
-    #[command(flatten)]
-    settings: CorpusArgs,
+    pub(crate) corpus: PathBuf,
     /// Compare the contents of every file instead of its size and modification time
     #[arg(long)]
     verify: bool,
-    #[command(flatten)]
-    ranks: RankArgs,
     /// Print the summary as JSON
     #[arg(long)]
     json: bool,
+    #[command(flatten, next_help_heading = "Corpus")]
+    pub(crate) settings: CorpusArgs,
+    #[command(flatten)]
+    ranks: RankArgs,
 }
 
 pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {

@@ -20,23 +20,24 @@ Examples:
   tandem profile --record profiles/first && tandem plan profiles/first
   tandem profile --html profile.html --lang fa
 
-The trainer runs with these settings, with cached features, with batches from memory (model only) and
-without a model (data only); checkpoints are not saved. Exit code 1: the data pipeline is the
+The trainer runs with these settings, with cached features, with batches from memory (model only) and \
+without a model (data only); checkpoints are not saved. Exit code 1: the data pipeline is the \
 bottleneck.";
 
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     #[command(flatten)]
-    profiling: ProfilingArgs,
+    pub(crate) profiling: ProfilingArgs,
+    // The flags after it are in the same part of the help.
+    #[command(flatten, next_help_heading = "Output")]
+    page: PageArgs,
     /// Try every recommendation, and print its measured gain next to the predicted one
     #[arg(long)]
     apply: bool,
     /// Save the records of all runs, and the result as `profile.json`, in this directory
     #[arg(long, value_name = "DIR")]
     record: Option<PathBuf>,
-    #[command(flatten)]
-    page: PageArgs,
     /// Print as JSON
     #[arg(long)]
     json: bool,

@@ -199,7 +199,7 @@ mod tests {
         let lr = &under("train.optimizer.lr", entries()).unwrap()[0];
         assert_eq!(
             whole(lr),
-            "train.optimizer.lr\n  Peak learning rate; for size tiny 0.002, with --from 0.0003\n  type      number\n  \
+            "train.optimizer.lr\n  Peak learning rate; for size tiny 0.002; with --from 0.0003\n  type      number\n  \
              allowed   above 0\n  default   0.001\n  flag      --lr\n  variable  TANDEM_LR"
         );
     }

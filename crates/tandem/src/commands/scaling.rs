@@ -60,7 +60,7 @@ Examples:
   tandem scaling --sweep 8,12,16,20,24,28,32 --train-data my_corpus --plot scaling.png
   tandem scaling --sweep 8,16 --steps 50 -- --model-size small --cache-dataset
 
-A sweep starts a fresh process for each batch size, smallest first, and stops at the first that does
+A sweep starts a fresh process for each batch size, smallest first, and stops at the first that does \
 not fit into memory. The knee is the smallest size with 95 % of the best throughput.";
 
 #[derive(Serialize)]

@@ -28,7 +28,7 @@ Examples:
   curl http://127.0.0.1:7880/v1/audio/speech -H 'Content-Type: application/json' \\
     -d '{\"model\":\"run\",\"voice\":\"default\",\"input\":\"Good morning.\"}' -o hello.wav
 
-Clients of OpenAI's API work with base_url http://127.0.0.1:7880/v1. Sentences are sent as they are ready.
+Clients of OpenAI's API work with base_url http://127.0.0.1:7880/v1. Sentences are sent as they are ready. \
 Ctrl-C completes running requests and exits with 0; with 3 if some did not finish within `--grace`.";
 
 /// Reports about texts that may wait for their line in the log.

@@ -62,10 +62,10 @@ use tandem_train::{FeedSettings, Prepared};
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     #[command(flatten)]
-    train: TrainArgs,
+    pub(crate) train: TrainArgs,
     /// With `--resume`: accept a changed corpus or changed batch settings; training continues at the
     /// next epoch
-    #[arg(long)]
+    #[arg(long, help_heading = "Training")]
     allow_changes: bool,
     /// Batch at which the model device is lost, for tests
     #[arg(long, value_name = "N", hide = true)]
@@ -82,11 +82,12 @@ pub struct Args {
     sys: Option<PathBuf>,
     #[command(flatten)]
     ranks: RankArgs,
+    // The flags after it are in the same part of the help.
+    #[command(flatten, next_help_heading = "Output")]
+    page: PageArgs,
     /// Print the report as JSON
     #[arg(long)]
     json: bool,
-    #[command(flatten)]
-    page: PageArgs,
     /// Serve a live page of the run on this machine
     #[arg(long, value_name = "PORT", num_args = 0..=1, default_missing_value = "7878")]
     dashboard: Option<u16>,

@@ -53,8 +53,8 @@ Examples:
   tandem train-vocoder --train-data my-corpus --checkpoint-dir runs/vocoder --resume
   tandem attach-vocoder --checkpoint runs/voice --vocoder runs/vocoder
 
-Each step uses a segment of 0.74 seconds of every recording in the batch. Text is not used. Ctrl-C finishes the current step,
-writes a checkpoint and exits with code 3. The `[train]` section of a configuration file belongs to `tandem train`
+Each step uses a segment of 0.74 seconds of every recording in the batch. Text is not used. Ctrl-C finishes the current \
+step, writes a checkpoint and exits with code 3. The `[train]` section of a configuration file belongs to `tandem train` \
 and is not read.";
 
 #[derive(clap::Args)]
@@ -100,11 +100,12 @@ pub struct Args {
     buffer_size: Option<usize>,
     #[command(flatten)]
     places: PlaceArgs,
+    // The flags after it are in the same part of the help.
+    #[command(flatten, next_help_heading = "Output")]
+    page: PageArgs,
     /// Print the report as JSON
     #[arg(long)]
     json: bool,
-    #[command(flatten)]
-    page: PageArgs,
     /// Serve a live page of the run on this machine
     #[arg(long, value_name = "PORT", num_args = 0..=1, default_missing_value = "7878")]
     dashboard: Option<u16>,
@@ -139,7 +140,7 @@ pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
 }
 
 /// The settings of a training run, with those of the vocoder.
-fn resolve(args: &Args, out: &mut Printer) -> Result<TrainPlan> {
+pub(crate) fn resolve(args: &Args, out: &mut Printer) -> Result<TrainPlan> {
     let shared = TrainArgs {
         train_data: args.train_data.clone(),
         corpus: args.corpus.clone(),

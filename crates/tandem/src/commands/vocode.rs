@@ -22,7 +22,7 @@ Examples:
   tandem vocode mel.npy -o copy.wav --vocoder griffin-lim    without a network
   tandem vocode mel.npy -o copy.wav --vocoder run --json     through the vocoder of a voice
 
-The input: float32 or float64, shape [frames, bands], natural logarithms of mel magnitudes as `tandem features` writes
+The input: float32 or float64, shape [frames, bands], natural logarithms of mel magnitudes as `tandem features` writes \
 them (22,050 Hz, 80 bands, hop 256, Slaney scale and norm, floor 1e-5).";
 
 /// The largest file that is read: more than ten hours of frames.

@@ -32,7 +32,7 @@ Examples:
   tandem watch runs/first --port 0 --lang fa
   tandem watch runs/first --tui           in the terminal, for example over SSH
 
-The page can be opened only on this machine. From another machine: ssh -L 7878:127.0.0.1:7878 HOST.
+The page can be opened only on this machine. From another machine: ssh -L 7878:127.0.0.1:7878 HOST. \
 Prometheus reads the same port at /metrics. Ctrl-C closes the page and does not affect the run.";
 
 /// Shows the run until Ctrl-C.

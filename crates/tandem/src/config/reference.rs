@@ -3,16 +3,18 @@
 //! In: the definitions of the program. Out: [`Entry`]s in the order of the structs. Keys and types
 //! come from the errors that the parser gives for a wrong value, defaults are serialized, bounds are
 //! probed with the checks of a run, and flags, variables and descriptions come from `tandem train`.
-//! Only keys without a flag are described here. Reads no file.
+//! Declared settings (`tandem_settings`) state all of it themselves. Reads no file.
 
 mod bounds; // which values the checks accept
 
 use super::FileConfig;
 use super::tree::RENAMED;
 use crate::Cli;
+use crate::setting_flags::declared;
 use clap::{Arg, CommandFactory};
 use serde::Serialize;
 use serde_json::{Value, json};
+use tandem_settings::{Range, Setting};
 
 /// One key of the configuration file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -56,19 +58,15 @@ pub fn entries() -> Vec<Entry> {
 }
 
 /// Keys whose flag has another name, or which the flag of that name does not set.
-const FLAGS: [(&str, Option<&str>); 8] = [
+const FLAGS: [(&str, Option<&str>); 4] = [
+    ("train.seed", Some("batch.seed")),
     ("corpus.seed", None),
     ("text.diacritics", Some("keep_diacritics")),
     ("text.max_symbols", None),
-    ("train.precision", Some("mixed_precision")),
-    ("train.from_voice", Some("from")),
-    ("train.alignment.every", Some("align_every")),
-    ("train.alignment.lag", Some("align_lag")),
-    ("train.alignment.flat_start", Some("align_flat_start")),
 ];
 
 /// Descriptions of keys without a flag, or whose flag describes something else.
-const HELP: [(&str, &str); 26] = [
+const HELP: [(&str, &str); 18] = [
     ("corpus.text_column", "Column with the spoken text, if a row has both"),
     (
         "corpus.eval_share",
@@ -93,20 +91,6 @@ const HELP: [(&str, &str); 26] = [
         "audio.min_peak",
         "Peak level, as a share of full scale, below which a recording counts as silent",
     ),
-    (
-        "batch.max_buckets",
-        "Maximum number of length buckets; their lengths are fitted to the corpus",
-    ),
-    ("batch.bucket_edges", "Bucket lengths in frames, ascending, ending at `max_mel_frames`"),
-    ("train.seed", "Random seed of the weights and the noise; the flag sets `batch.seed` too"),
-    ("batch.seed", "Random seed of the batch order; the flag sets `train.seed` too"),
-    (
-        "train.precision",
-        "Floating-point format of the model; `off` of the flag is `f32`; `tf32` needs an NVIDIA card since Ampere",
-    ),
-    ("train.optimizer.beta1", "AdamW decay rate of the mean gradient"),
-    ("train.optimizer.beta2", "AdamW decay rate of the mean squared gradient"),
-    ("train.optimizer.epsilon", "AdamW epsilon, which avoids a division by zero"),
 ];
 
 fn describe(table: String, name: String, flags: &[&Arg], defaults: &Value) -> Entry {
@@ -114,7 +98,9 @@ fn describe(table: String, name: String, flags: &[&Arg], defaults: &Value) -> En
     let flag = flag_of(&key, &name, flags);
     let text = flag.and_then(|flag| flag.get_help()).map(ToString::to_string).unwrap_or_default();
     let (said, usual) = split_default(&text);
-    let own = HELP.iter().find(|(known, _)| *known == key).map(|(_, help)| *help);
+    let declared = declared(&key);
+    let own = HELP.iter().find(|(known, _)| *known == key).map(|(_, help)| help.to_string());
+    let own = declared.map(Setting::meaning).or(own);
     let at = key.split('.').try_fold(defaults, |at, name| at.get(name)).unwrap_or(&Value::Null);
     let (kind, words) = kind_of(&key, |value| value);
     let default = match (at, usual) {
@@ -125,14 +111,17 @@ fn describe(table: String, name: String, flags: &[&Arg], defaults: &Value) -> En
     };
     let numbers = matches!(kind.as_str(), "number" | "whole number");
     let allowed = match words.as_slice() {
-        [] if numbers => bounds::of(&key, &kind),
+        [] if numbers => match declared.map(|setting| setting.range) {
+            Some(range) if range != Range::Any => range.allowed().to_string(),
+            _ => bounds::of(&key, &kind),
+        },
         [] => words_of(flag).join(", "),
         words => words.join(", "),
     };
     Entry {
         flag: flag.and_then(|flag| flag.get_long()).map(|long| format!("--{long}")),
         variable: flag.and_then(|flag| Some(flag.get_env()?.to_string_lossy().into_owned())),
-        help: own.unwrap_or(said).to_string(),
+        help: own.unwrap_or_else(|| said.to_string()),
         table,
         name,
         kind,
@@ -142,6 +131,10 @@ fn describe(table: String, name: String, flags: &[&Arg], defaults: &Value) -> En
 }
 
 fn flag_of<'a>(key: &str, name: &str, flags: &[&'a Arg]) -> Option<&'a Arg> {
+    // A declared setting's flag is known by its key.
+    if let Some(flag) = flags.iter().find(|flag| flag.get_id() == key) {
+        return Some(flag);
+    }
     let other = FLAGS.iter().find(|(known, _)| *known == key).map(|(_, flag)| *flag);
     let id = other.unwrap_or(Some(name))?;
     flags.iter().find(|flag| flag.get_id() == id).copied()

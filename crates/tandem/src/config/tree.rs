@@ -9,9 +9,10 @@ use super::place::place_of;
 use super::set_keys::SetKeys;
 use super::{FileConfig, read_text};
 use crate::failure::{Advised, Context, Failure, Result};
+use crate::setting_flags::all_declared;
 use serde_json::Value;
 use std::path::Path;
-use tandem_insight::myxtts::keys::KEYS;
+use tandem_insight::myxtts::keys::{self, Key};
 use tandem_insight::myxtts::{Became, Conversion, TABLES, convert, is_myxtts};
 use tandem_insight::readiness::Place;
 use tandem_text::Language;
@@ -132,7 +133,7 @@ impl Theirs<'_> {
     fn read(&self) -> Result<(FileConfig, Conversion), Advised> {
         let languages: Vec<&str> = Language::ALL.iter().map(|language| language.tag()).collect();
         let correct = "correct that line, or remove it for the default";
-        let conversion = convert(&self.tree, &languages).map_err(|wrong| {
+        let conversion = convert(&self.tree, &myxtts_keys(), &languages).map_err(|wrong| {
             let fact = format!("`{}` is {}, expected {}", wrong.key, wrong.found, wrong.expected);
             self.fault(&wrong.key, &fact, correct)
         })?;
@@ -202,8 +203,13 @@ fn closest<'a>(wrong: &str, candidates: impl Iterator<Item = &'a str>) -> Vec<&'
     found.into_iter().take(3).map(|(_, name)| name).collect()
 }
 
+/// All keys of MyXTTS that are known.
+pub fn myxtts_keys() -> Vec<Key> {
+    keys::all(&all_declared())
+}
+
 fn keys_of(table: &str) -> impl Iterator<Item = &'static str> {
-    KEYS.iter().filter(move |key| key.is(table, key.name)).map(|key| key.name)
+    myxtts_keys().into_iter().filter(move |key| key.is(table, key.name)).map(|key| key.name)
 }
 
 /// The values that differ from the defaults.

@@ -4,24 +4,28 @@ use super::*;
 use crate::corpus_args::{AudioArgs, LayoutArgs};
 use crate::device_args::PlaceArgs;
 use crate::failure::{Result, explain};
+use crate::setting_flags::declared;
 use crate::train_plan::effective_config;
 use clap::{CommandFactory, Parser};
 use proptest::prelude::*;
+use std::ffi::OsString;
 use std::process::Command;
 use tandem_data::corpus::Layout;
 use tandem_device::backend::{BackendChoice, F32Products};
 use tandem_device::placement::MelOn;
+use tandem_settings::{Range, Setting, SettingTable, Typed, ValueKind};
 use tandem_text::{Language, Pronunciation};
 use tandem_train::feed::buffers::{Buffers, DepthSource};
+use tandem_train::train_settings::Precision;
 
 #[derive(Parser)]
-struct Typed {
+struct Line {
     #[command(flatten)]
     args: TrainArgs,
 }
 
 fn typed(flags: &[&str]) -> Result<TrainArgs, clap::Error> {
-    Typed::try_parse_from(["train"].iter().chain(flags)).map(|typed| typed.args)
+    Line::try_parse_from(["train"].iter().chain(flags)).map(|typed| typed.args)
 }
 
 /// The plan for these flags.
@@ -48,7 +52,7 @@ fn refused(flags: &[&str]) -> String {
 
 #[test]
 fn clap_accepts_the_definitions() {
-    Typed::command().debug_assert();
+    Line::command().debug_assert();
 }
 
 #[test]
@@ -328,6 +332,10 @@ struct CorpusAndBatch {
     budget: Option<usize>,
 }
 
+fn by_key(key: &str) -> &'static Setting {
+    declared(key).expect(key)
+}
+
 prop_compose! {
     fn layout_args()(
         layout in prop::option::of(prop::sample::select(Layout::ALL.to_vec())),
@@ -361,12 +369,20 @@ prop_compose! {
         let corpus = CorpusArgs {
             config: None,
             languages, pronunciation, lexicon, keep_diacritics, layout,
-            max_text_length: Some(lengths.symbols),
-            max_mel_frames: Some(lengths.frames),
+            lengths: Typed::default()
+                .with(by_key("batch.max_text_length"), lengths.symbols.to_string())
+                .with(by_key("batch.max_mel_frames"), lengths.frames.to_string())
+                .into(),
             audio, num_workers, cache_dataset, cache_dir, max_rejected, stall_timeout,
         };
-        let frame_budget = lengths.budget;
-        (corpus, BatchArgs { batch_size, frame_budget, prefetch_buffer_size, seed })
+        let numbers = [
+            ("batch.batch_size", batch_size.map(|size| size.to_string())),
+            ("batch.frame_budget", lengths.budget.map(|budget| budget.to_string())),
+            ("batch.seed", seed.map(|seed| seed.to_string())),
+        ];
+        let numbers = numbers.into_iter().filter_map(|(key, text)| Some((by_key(key), text?)));
+        let typed = numbers.fold(Typed::default(), |all, (setting, text)| all.with(setting, text));
+        (corpus, BatchArgs { settings: typed.into(), prefetch_buffer_size })
     }
 }
 
@@ -398,40 +414,52 @@ prop_compose! {
     }
 }
 
+/// Any value that a declared setting accepts.
+fn value_of(setting: &'static Setting) -> BoxedStrategy<OsString> {
+    let number = |numbers: std::ops::Range<f64>| numbers.prop_map(|n| n.to_string().into()).boxed();
+    match (setting.kind, setting.range) {
+        (ValueKind::Word, _) => {
+            prop::sample::select(setting.words).prop_map(OsString::from).boxed()
+        }
+        (ValueKind::Path, _) => path().prop_map(OsString::from).boxed(),
+        (ValueKind::Text, _) => "[a-z]{1,8}( -[a-z])?".prop_map(OsString::from).boxed(),
+        (ValueKind::Number, Range::AboveZero) => number(1e-300..10.0),
+        (ValueKind::Number, Range::FromZero) => number(0.0..100.0),
+        (ValueKind::Number, _) => number(0.0..1.0),
+        (ValueKind::Count, range) => any::<u64>()
+            .prop_map(move |count| {
+                let count = count.max(u64::from(range == Range::AtLeastOne));
+                let fits = (setting.accepts)(&count.to_string()).is_ok();
+                if fits { count } else { count % 1000 + 1 }.to_string().into()
+            })
+            .boxed(),
+    }
+}
+
+/// Any command line of declared settings.
+fn setting_flags() -> impl Strategy<Value = SettingFlags<OfTraining>> {
+    // `--from` needs a voice on the disk; tests/fine_tune_command.rs has one.
+    let typed = |setting: &&Setting| setting.long_flag().is_some_and(|flag| flag != "--from");
+    let one = |setting| prop::option::of(value_of(setting).prop_map(move |text| (setting, text)));
+    let all: Vec<_> = TrainSettings::settings().into_iter().filter(typed).map(one).collect();
+    all.prop_map(|values| {
+        let values = values.into_iter().flatten();
+        values.fold(Typed::default(), |all, (setting, text)| all.with(setting, text)).into()
+    })
+}
+
 prop_compose! {
     fn train_args()(
         (corpus, batch) in data_args(),
         (train_data, val_data) in (path(), prop::option::of(path())),
-        model_size in prop::option::of(prop::sample::select(ModelSize::ALL.to_vec())),
-        (epochs, max_steps) in (prop::option::of(1u32..), prop::option::of(1u64..)),
-        grad_accum in prop::option::of(1usize..100),
-        rates in (1e-300f64..10.0, 0.0f64..=1.0, 0.0f64..1.0, 0.0f64..100.0, 0.0f64..1.0),
-        (warmup_steps, align_lag, align_flat_start) in any::<(Option<u64>, Option<u64>, Option<u64>)>(),
-        (patience, nan_limit) in (any::<Option<u32>>(), prop::option::of(1u32..)),
-        mixed_precision in prop::option::of(prop::sample::select(
-            vec![Precision::F32, Precision::Tf32, Precision::Bf16, Precision::F16])),
-        every in prop::option::of((1u64.., 1u64.., 1u64.., 1u64..)),
-        keep in prop::option::of(1usize..),
-        judge in prop::option::of("[a-z]{1,8}( -[a-z])?"),
-        checkpoint_dir in prop::option::of(path()),
+        settings in setting_flags(),
         model_start_delay in prop::option::of(0.0f64..86_400.0),
         (adapt, no_adapt, resume) in any::<(Option<bool>, bool, bool)>(),
         devices in device_args(),
     ) -> TrainArgs {
-        let (lr, final_lr, weight_decay, clip, ema_decay) = rates;
         TrainArgs {
-            train_data: Some(train_data), val_data, epochs, max_steps,
-            voice: VoiceArgs { model_size, grad_accum, mixed_precision },
-            lr: Some(lr), final_lr: Some(final_lr), warmup_steps,
-            weight_decay: Some(weight_decay), clip: Some(clip), ema_decay: Some(ema_decay),
-            patience, judge, nan_limit,
-            align_every: every.map(|every| every.0), align_lag, align_flat_start,
-            validate_every: every.map(|every| every.1),
-            sample_every: every.map(|every| every.2),
-            checkpoint_every: every.map(|every| every.3),
-            keep, checkpoint_dir, resume, model_start_delay, adapt, no_adapt, corpus, batch, devices,
-            // Needs a voice on the disk; tests/fine_tune_command.rs has one.
-            from: None,
+            train_data: Some(train_data), val_data, settings, resume, model_start_delay, adapt,
+            no_adapt, corpus, batch, devices,
         }
     }
 }

@@ -25,11 +25,15 @@ use tandem_train::run::state::CONFIG;
 
 /// Flags of `--alignments`.
 #[derive(Clone, Debug, clap::Args)]
-#[command(next_help_heading = "Transcripts")]
 pub struct AlignmentArgs {
     /// Rank transcripts by how badly they fit their recordings, aligned by this run directory or
     /// checkpoint
-    #[arg(long, value_name = "RUN")]
+    #[arg(
+        long,
+        value_name = "RUN",
+        // Nothing is timed then, and there is no page.
+        conflicts_with_all = ["step_time", "sample", "batches", "model_start_delay", "adapt", "record", "html"]
+    )]
     pub alignments: Option<PathBuf>,
     /// Rank held-out rows instead of training rows
     #[arg(long, requires = "alignments")]
@@ -43,7 +47,7 @@ pub struct AlignmentArgs {
     )]
     limit: Option<u32>,
     /// Rows to show; --json has all
-    #[arg(long, value_name = "N", default_value_t = 20)]
+    #[arg(long, value_name = "N", default_value_t = 20, requires = "alignments")]
     top: usize,
 }
 

@@ -8,7 +8,7 @@ use crate::device_args::PlaceArgs;
 use crate::exit::ExitStatus;
 use crate::failure::{Result, ensure};
 use crate::printer::Printer;
-use crate::train_args::model_size;
+use crate::setting_flags::words;
 use serde::Serialize;
 use tandem_data::batch::BatchShape;
 use tandem_device::backend::{Backend, DeviceError, kernel_report};
@@ -23,7 +23,7 @@ use tandem_train::train_settings::TrainSettings;
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     /// Model size
-    #[arg(long, value_name = "SIZE", default_value = "tiny", value_parser = model_size())]
+    #[arg(long, value_name = "SIZE", default_value = "tiny", value_parser = words::<ModelSize>())]
     model_size: ModelSize,
     /// Utterances of a batch
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = at_least_one)]

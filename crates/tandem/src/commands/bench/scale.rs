@@ -12,7 +12,7 @@ use crate::exit::ExitStatus;
 use crate::failure::{Failure, Result, ensure};
 use crate::printer::Printer;
 use crate::ranks::{self, RankArgs};
-use crate::train_args::model_size;
+use crate::setting_flags::words;
 use std::time::Instant;
 use tandem_cluster::Cluster;
 use tandem_data::batch::BatchShape;
@@ -35,7 +35,7 @@ use tandem_units::Seed;
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     /// Model size
-    #[arg(long, value_name = "SIZE", default_value = "tiny", value_parser = model_size())]
+    #[arg(long, value_name = "SIZE", default_value = "tiny", value_parser = words::<ModelSize>())]
     model_size: ModelSize,
     /// Utterances of a batch
     #[arg(long, value_name = "N", default_value_t = 8)]
