@@ -100,7 +100,7 @@ settings! {
 }
 
 settings! {
-    /// AdamW with linear warm-up and cosine decay.
+    /// AdamW with linear warm-up, a hold at the peak if wanted, and cosine decay.
     #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
     #[serde(default, deny_unknown_fields)]
     pub struct OptimizerSettings in "train.optimizer" {
@@ -126,6 +126,12 @@ settings! {
             on_resume: OnResume::Warn,
             heading: OPTIMIZER,
             myxtts: &["t.warmup_steps"],
+        }
+        /// Steps at the peak learning rate between warm-up and decay
+        hold_steps: u64 = 0, "--hold-steps N" {
+            range: Range::FromZero,
+            on_resume: OnResume::Warn,
+            heading: OPTIMIZER,
         }
         /// Weight decay
         weight_decay: f64 = 0.01, "--weight-decay SHARE" {

@@ -29,6 +29,8 @@ class OptimizerConfig(Table):
     final_lr: Optional[float] = None
     #: Warm-up steps until the peak learning rate; with --from 50. Allowed: 0 or more. Default: ``100``.
     warmup_steps: Optional[int] = None
+    #: Steps at the peak learning rate between warm-up and decay. Allowed: 0 or more. Default: ``0``.
+    hold_steps: Optional[int] = None
     #: Weight decay. Allowed: 0 or more. Default: ``0.01``.
     weight_decay: Optional[float] = None
     #: AdamW decay rate of the mean gradient. Allowed: 0 up to, not including, 1. Default: ``0.9``.

@@ -298,6 +298,7 @@ mod tests {
                 lr: 0.5,
                 final_lr: 0.5,
                 warmup_steps: 7,
+                hold_steps: 8,
                 weight_decay: 0.5,
                 beta1: 0.5,
                 beta2: 0.5,
@@ -310,7 +311,7 @@ mod tests {
             ..TrainSettings::default()
         };
         let notes = setting_changes(&before, &now, 40, 100);
-        assert_eq!(notes.len(), 14, "{notes:#?}");
+        assert_eq!(notes.len(), 15, "{notes:#?}");
         assert_eq!(notes[0], "`--lr` was 0.001 and is 0.5 from step 40 on");
         assert!(setting_changes(&before, &before, 40, 100).is_empty());
         // Not named: what changes no weight.

@@ -150,14 +150,15 @@ impl TrainState {
     }
 }
 
-/// Rises evenly to the highest rate, then falls along half a cosine.
+/// Rises evenly to the highest rate, stays there for `hold_steps`, then falls along half a cosine.
 pub fn learning_rate(settings: &OptimizerSettings, step: u64, total_steps: u64) -> f64 {
     let warm = (step + 1) as f64 / settings.warmup_steps.max(1) as f64;
     if warm < 1.0 {
         return settings.lr * warm;
     }
-    let after = step.saturating_sub(settings.warmup_steps) as f64;
-    let whole = total_steps.saturating_sub(settings.warmup_steps).max(1) as f64;
+    let falls_from = settings.warmup_steps.saturating_add(settings.hold_steps);
+    let after = step.saturating_sub(falls_from) as f64;
+    let whole = total_steps.saturating_sub(falls_from).max(1) as f64;
     let cosine = 0.5 + 0.5 * (std::f64::consts::PI * (after / whole).min(1.0)).cos();
     settings.lr * (settings.final_lr + (1.0 - settings.final_lr) * cosine)
 }
@@ -176,5 +177,23 @@ mod tests {
         assert!((rate(60) - 0.55).abs() < 1e-12);
         assert!((rate(110) - 0.1).abs() < 1e-12);
         assert!((rate(1000) - 0.1).abs() < 1e-12);
+    }
+
+    #[test]
+    fn the_rate_stays_at_its_peak_for_the_steps_of_the_hold() {
+        let settings = OptimizerSettings {
+            warmup_steps: 10,
+            hold_steps: 50,
+            lr: 1.0,
+            final_lr: 0.1,
+            ..Default::default()
+        };
+        let rate = |step| learning_rate(&settings, step, 160);
+        assert_eq!([9, 10, 30, 60].map(rate), [1.0; 4]);
+        assert!(rate(4) < 1.0 && rate(61) < 1.0);
+        assert!((rate(110) - 0.55).abs() < 1e-12, "half-way between hold and end");
+        assert!((rate(160) - 0.1).abs() < 1e-12);
+        let endless = OptimizerSettings { hold_steps: u64::MAX, ..settings };
+        assert_eq!(learning_rate(&endless, 159, 160), 1.0);
     }
 }

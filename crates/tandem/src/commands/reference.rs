@@ -186,7 +186,7 @@ mod tests {
     #[test]
     fn keys_are_found_by_table_and_name_and_misspelt_ones_are_corrected() {
         let found = |wanted: &str| under(wanted, entries());
-        assert_eq!(found("train.optimizer").unwrap().len(), 8);
+        assert_eq!(found("train.optimizer").unwrap().len(), 9);
         assert_eq!(found("batch.batch_size").unwrap().len(), 1);
         let hint = |wanted| found(wanted).unwrap_err().hint().unwrap();
         assert_eq!(hint("batchsize"), "did you mean `batch.batch_size`?");
