@@ -3,8 +3,8 @@
 
   xtask/measurements/memory_grid.py CORPUS... [--tandem PROGRAM] [--sizes tiny,small] [--batches 2,16,64]
 
-Each cell trains for one epoch, so that the largest batch occurs, with checkpoints and validations, reads the prediction that `train`
-prints ("needs about ..."), and compares it with the peak that the system counted for the process. Exit code 1: a
+Each cell trains until every queue was full several times (80 utterances, and 8 steps at least), with a checkpoint and a validation every
+second step, reads the prediction that `train` prints ("needs about ..."), and compares it with the peak that the system counted for the process. Exit code 1: a
 prediction is below the measured peak, or more than --above percent over it. Needs Linux and Python 3.8, no packages.
 """
 
@@ -30,7 +30,7 @@ def peak(command):
 def measured(arguments, corpus, size, batch):
     with tempfile.TemporaryDirectory() as run:
         command = [arguments.tandem, "train", "--train-data", corpus, "--checkpoint-dir", run]
-        command += ["--model-size", size, "--batch-size", str(batch), "--epochs", "1"]
+        command += ["--model-size", size, "--batch-size", str(batch), "--max-steps", str(max(8, 80 // int(batch)))]
         command += ["--validate-every", "2", "--checkpoint-every", "2"]
         status, text, used = peak(command)
     found = re.search(r"largest batch (\S+ x \S+) frames.* needs about ([0-9.]+) (KiB|MiB|GiB)", text)

@@ -64,7 +64,6 @@ mod tests {
     use super::*;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicU32, Ordering};
-    use std::time::{Duration, Instant};
     use tandem_disk::AccessKind;
     use tandem_units::Hint;
 
@@ -166,9 +165,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("clip.wav");
         rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::RUSR).unwrap();
-        let start = Instant::now();
+        // Nobody writes to it: a read that waited would not return.
         let error = FileReader::default().read(&path, &AudioConfig::default()).unwrap_err();
-        assert!(start.elapsed() < Duration::from_secs(5));
         let AudioError::Read { source, .. } = &error else { panic!("{error}") };
         assert_eq!(source.to_string(), "it is not a regular file");
         assert!(error.hint().is_some());

@@ -15,6 +15,9 @@ use tandem_telemetry::event::{DeviceRole, DeviceSample, RunHeader};
 use tandem_telemetry::{Recording, Summary};
 use tandem_units::Bytes;
 
+/// Only a sampler that hangs takes longer.
+const PATIENCE: Duration = Duration::from_secs(300);
+
 fn recording() -> Recording {
     Recording::in_memory(RunHeader::now("test", "0", serde_json::json!({}))).unwrap().0
 }
@@ -65,7 +68,7 @@ fn sampled(source: Fake, until: impl Fn() -> bool) -> Summary {
     let recording = recording();
     let every = Duration::from_millis(1);
     let handle = Sampler::start(vec![Box::new(source)], recording.recorder(), every).unwrap();
-    let limit = Instant::now() + Duration::from_secs(10);
+    let limit = Instant::now() + PATIENCE;
     while !until() && Instant::now() < limit {
         std::thread::sleep(Duration::from_millis(1));
     }
@@ -109,7 +112,7 @@ fn ending_waits_neither_for_the_next_sample_nor_for_a_driver_that_hangs() {
         }
         let start = Instant::now();
         drop(handle);
-        assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
+        assert!(start.elapsed() < PATIENCE, "{:?}", start.elapsed());
     }
 }
 
@@ -300,7 +303,7 @@ fn a_run_without_known_gpus_has_host_samples_and_a_warning() {
     let every = Duration::from_millis(1);
     let handle = Sampler::start(standard_sources(&[other]), recording.recorder(), every).unwrap();
     let host = |name: &'static str| (DeviceRole::Host, name.into());
-    let limit = Instant::now() + Duration::from_secs(10);
+    let limit = Instant::now() + PATIENCE;
     let looked = || {
         let devices = recording.recorder().summary().devices;
         devices.contains_key(&host("process")) && devices.contains_key(&host("machine"))
@@ -369,7 +372,7 @@ fn a_machine_without_the_nvidia_library_gets_an_error() {
     let recording = recording();
     let every = Duration::from_secs(3600);
     let handle = Sampler::start(vec![Box::new(source)], recording.recorder(), every).unwrap();
-    let limit = Instant::now() + Duration::from_secs(10);
+    let limit = Instant::now() + PATIENCE;
     while recording.recorder().summary().warnings.is_empty() && Instant::now() < limit {
         std::thread::sleep(Duration::from_millis(5));
     }
@@ -387,7 +390,7 @@ fn the_newest_sample_of_a_device_can_be_read_during_a_run() {
     let handle = Sampler::start(vec![Box::new(fake)], recording.recorder(), every).unwrap();
     let latest = handle.latest();
     let began = Instant::now();
-    while latest.all().is_empty() && began.elapsed() < Duration::from_secs(30) {
+    while latest.all().is_empty() && began.elapsed() < Duration::from_secs(60) {
         std::thread::sleep(Duration::from_millis(1));
     }
     let samples = latest.all();

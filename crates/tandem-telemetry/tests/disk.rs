@@ -51,7 +51,7 @@ fn done(steps: u64) -> Final {
 }
 
 fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
-    for _ in 0..2000 {
+    for _ in 0..24_000 {
         if condition() {
             return;
         }

@@ -79,7 +79,7 @@ fn a_late_loss_holds_back_later_steps_but_no_other_event() {
 }
 
 fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
-    for _ in 0..2000 {
+    for _ in 0..24_000 {
         if condition() {
             return;
         }

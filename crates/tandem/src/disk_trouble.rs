@@ -12,7 +12,7 @@
 //!
 //! A change is named like `write run/run.jsonl`, a read like `open wavs/a.wav` (`stat`, `list`,
 //! `open` or `read`; `open *` is any file). `NAME#3` is the third operation of that name, `NAME#1-2`
-//! the first two, `NAME#1-` all of them. Without a number it is the first.
+//! the first two, `NAME#1-` all of them. Without a number it is the first. A failure is announced on stderr when it happens.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -23,6 +23,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tandem_disk::Watch;
 
+/// Announces a failure; the name of the operation follows.
+const HAPPENED: &str = "disk trouble: ";
 const EIO: i32 = 5;
 const ENOSPC: i32 = 28;
 
@@ -132,7 +134,12 @@ fn failing(trouble: DiskFailure, target: Target) -> impl Fn(&str) -> io::Result<
     move |name: &str| {
         let concerned = target.is_named(name)
             && (target.first..=target.last).contains(&(seen.fetch_add(1, Ordering::Relaxed) + 1));
-        if concerned { trouble.happen() } else { Ok(()) }
+        if !concerned {
+            return Ok(());
+        }
+        // Which operations a run reaches depends on time; a test must know whether the failure happened.
+        let _ = io::stderr().write_all(format!("{HAPPENED}{name}\n").as_bytes());
+        trouble.happen()
     }
 }
 

@@ -21,7 +21,7 @@ pub fn explain_usage(error: &clap::Error, program: &Command, typed: &[String]) -
     let (fact, rest) = text.split_once("\n\n").unwrap_or((text, ""));
     let (mut fact, mut hint) = (plain_numbers(fact.trim_start_matches("error: ")), own_hint);
     if let Some(refused) = Refused::find(error, &command, typed) {
-        (fact, hint) = (refused.fact(), Some(refused.hint(&command)));
+        (fact, hint) = (refused.fact(), Some(refused.hint(&command, typed)));
     }
     let hint = hint.or_else(|| suggestion(error, &command)).unwrap_or_else(|| command.help());
     let usage = rest.lines().find(|line| line.starts_with("Usage:"));
@@ -72,12 +72,30 @@ impl CommandOfLine<'_> {
             named && flag.get_action().takes_values()
         })
     }
+
+    /// The first flag that must be typed and was not.
+    fn missing_flag(&self, typed: &[String]) -> Option<&str> {
+        let is_typed = |long: &str, short: Option<char>| {
+            let long = format!("--{long}");
+            let short = short.map(|short| format!("-{short}"));
+            typed.iter().any(|word| {
+                word.split('=').next() == Some(long.as_str())
+                    || short.as_deref() == Some(word.as_str())
+            })
+        };
+        let mut flags = self.command.get_arguments().filter(|flag| flag.is_required_set());
+        flags.find_map(|flag| flag.get_long().filter(|long| !is_typed(long, flag.get_short())))
+    }
 }
 
-/// A value that begins with a dash where none may.
-struct Refused {
-    flag: Option<String>,
-    value: String,
+/// A word that no flag and no place of the command takes.
+enum Refused {
+    /// A value that begins with a dash, after a flag that takes a value.
+    Value { flag: String, value: String },
+    /// A text that begins with a dash.
+    Dashed(String),
+    /// A word without a dash.
+    Word(String),
 }
 
 impl Refused {
@@ -88,42 +106,52 @@ impl Refused {
         let Some(ContextValue::String(named)) = error.get(ContextKind::InvalidArg) else {
             return None;
         };
+        if !named.starts_with('-') {
+            return Some(Refused::Word(named.clone()));
+        }
         // Of `-5 degrees`, clap names `-5` alone.
         let at = typed.iter().position(|word| word.starts_with(named.as_str()))?;
         let value = typed[at].clone();
-        let flag = typed[..at].last().filter(|word| command.takes_value(word)).cloned();
-        let no_flag = value[1..].starts_with(|c: char| c.is_numeric()) || value.contains(' ');
-        (flag.is_some() || no_flag).then_some(Refused { flag, value })
-    }
-
-    fn is_number(&self) -> bool {
-        self.value.parse::<f64>().is_ok()
+        if let Some(flag) = typed[..at].last().filter(|word| command.takes_value(word)) {
+            return Some(Refused::Value { flag: flag.clone(), value });
+        }
+        let no_flag = value.chars().nth(1).is_some_and(char::is_numeric) || value.contains(' ');
+        no_flag.then_some(Refused::Dashed(value))
     }
 
     fn fact(&self) -> String {
-        let Refused { flag, value } = self;
-        match flag {
-            Some(flag) if self.is_number() => format!("`{flag}` cannot be negative: `{value}`"),
-            Some(flag) => format!("`{flag}` has no value: `{value}` begins with a dash"),
-            None => format!("`{value}` begins with a dash, as a flag does"),
+        match self {
+            Refused::Value { flag, value } if is_number(value) => {
+                format!("`{flag}` cannot be negative: `{value}`")
+            }
+            Refused::Value { flag, value } => {
+                format!("`{flag}` has no value: `{value}` begins with a dash")
+            }
+            Refused::Dashed(value) => format!("`{value}` begins with a dash, as a flag does"),
+            Refused::Word(value) => format!("`{value}` is one word too many"),
         }
     }
 
-    fn hint(&self, command: &CommandOfLine) -> String {
-        let Refused { flag, value } = self;
-        match flag {
-            Some(flag) if self.is_number() => {
-                format!(
-                    "type a number of 0 or more; `{} --help` shows what {flag} takes",
-                    command.name
-                )
+    fn hint(&self, command: &CommandOfLine, typed: &[String]) -> String {
+        let name = &command.name;
+        match self {
+            Refused::Value { flag, value } if is_number(value) => {
+                format!("type a number of 0 or more; `{name} --help` shows what {flag} takes")
             }
-            Some(flag) => format!(
+            Refused::Value { flag, value } => format!(
                 "type a value after {flag}; where it begins with a dash, write {flag}='{value}'"
             ),
-            None => format!("put `--` before it: {} -- '{value}'", command.name),
+            Refused::Dashed(value) => format!("put `--` before it: {name} -- '{value}'"),
+            Refused::Word(value) => match command.missing_flag(typed) {
+                Some(flag) => format!("put the flag before it: {name} --{flag} '{value}'"),
+                None => format!("put a text or path with spaces in quotes; {}", command.help()),
+            },
         }
     }
+}
+
+fn is_number(value: &str) -> bool {
+    value.parse::<f64>().is_ok()
 }
 
 /// What clap thinks was meant.
@@ -187,6 +215,17 @@ mod tests {
         check(&["train", "--seed", "-1"], &["`--seed` cannot be negative"]);
         check(&["text", "-5 degrees"], &["begins with a dash", "tandem text -- '-5 degrees'"]);
         check(&["train", "--train-data", "--json"], &["a value"]);
+    }
+
+    #[test]
+    fn a_word_without_a_flag_is_named_in_any_script() {
+        check(&["serve", "run"], &["`run` is one word too many", "serve --checkpoint 'run'"]);
+        check(&["serve", "سلام"], &["`سلام` is one word too many", "--checkpoint 'سلام'"]);
+        check(&["serve", "m13"], &["--checkpoint 'm13'"]);
+        check(&["serve", ""], &["`` is one word too many"]);
+        let two_words = ["synth", "--checkpoint=run", "-o", "a.wav", "--text", "two", "words"];
+        check(&two_words, &["`words` is one word too many", "in quotes"]);
+        check(&["train", "-ش"], &["-ش"]);
     }
 
     #[test]

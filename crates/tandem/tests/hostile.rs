@@ -21,7 +21,7 @@ use support::random::SmallRng;
 /// Address space of each program, in KiB.
 const ADDRESSES: u64 = 6 * 1024 * 1024;
 /// A program that runs for longer hangs.
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_secs(300);
 /// Cases of a usual test run.
 const SOME: usize = 48;
 

@@ -10,7 +10,8 @@ use support::runs::{RandomDelay, SMALL_STEPS, lines, newest, parts};
 use support::{TestDir, signal};
 
 const SIGNALS: usize = 4;
-const WITHIN: Duration = Duration::from_secs(30);
+/// A program that takes longer hangs; the speed of the machine must not decide.
+const WITHIN: Duration = Duration::from_secs(300);
 
 const TRAIN: [&str; 9] = [
     "--model-size",
@@ -38,7 +39,7 @@ fn a_signal_at_any_time_leaves_a_checkpoint_of_the_last_step() {
         let began = Instant::now();
         while !run.is_dir() || parts(&run).len() <= sent_before {
             assert!(child.try_wait().expect("asked").is_none(), "it ended by itself");
-            assert!(began.elapsed() < Duration::from_secs(120), "the run does not start");
+            assert!(began.elapsed() < Duration::from_secs(600), "the run does not start");
             std::thread::sleep(Duration::from_millis(5));
         }
         std::thread::sleep(delay.up_to(1500));

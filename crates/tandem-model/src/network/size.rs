@@ -57,9 +57,9 @@ impl SettingValue for ModelSize {
 }
 
 /// Floats kept for each channel of a block.
-const PER_CHANNEL: usize = 13;
+const PER_CHANNEL: usize = 14;
 /// Floats kept for each band of a mel frame.
-const PER_BAND: usize = 24;
+const PER_BAND: usize = 12;
 
 /// The dimensions of a voice.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -104,7 +104,7 @@ impl VoiceConfig {
             * (block(self.decoder_width) + 8 * self.decoder_width * self.decoder_width);
         let tables = (self.symbols + self.languages + 8 * self.bands) * self.text_width;
         let heads = 8 * self.bands * self.decoder_width
-            + 12 * self.text_width * self.text_width
+            + 20 * self.text_width * self.text_width
             + 4 * self.decoder_width * self.decoder_width;
         text + decoder + tables + heads
     }

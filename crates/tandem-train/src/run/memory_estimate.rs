@@ -14,12 +14,17 @@ use tandem_device::placement::MemoryLimits;
 use tandem_model::network::size::VoiceConfig;
 use tandem_units::Bytes;
 
-/// The program with its tables, libraries, validation set and what validations and samples take beside a step.
-const PROGRAM: Bytes = Bytes::mib(350);
-/// Copies of the weights while training: weights, moments, average, gradients, validation and the last checkpoint.
-const MODEL_COPIES: u64 = 14;
-/// Copies of the weights in the snapshots of checkpoints that are written during training.
-const SNAPSHOT_COPIES: u64 = 8;
+/// The program with its tables, libraries, threads and validation set.
+const PROGRAM: Bytes = Bytes::mib(212);
+/// Copies of the weights while training: weights, gradients, two moments, average, and that of a validation.
+const TRAINED_COPIES: u64 = 6;
+/// Copies in the snapshots of checkpoints that are written during training: those that training has replaced since, the
+/// values read from them, and the bytes of the files.
+const SNAPSHOT_COPIES: u64 = 10;
+/// Those of them that are on the model's device.
+const SNAPSHOT_COPIES_ON_DEVICE: u64 = 4;
+/// What validations and samples compute beside a step: floats for each channel of each block of the decoder.
+const BACKGROUND: u64 = 50_000;
 /// Stack, decoder and heap of a worker, without its batch.
 const WORKER: Bytes = Bytes::mib(10);
 /// Pages that the allocator cannot use again, in percent.
@@ -58,8 +63,10 @@ pub struct MemoryEstimate {
     pub loading: Bytes,
     /// Batches on the model's device.
     pub batches: Bytes,
-    /// Weights, optimizer and checkpoints in flight.
+    /// Weights, optimizer, validation and checkpoints in flight.
     pub model: Bytes,
+    /// The part of it that is on the model's device.
+    model_on_device: Bytes,
     pub activations: Bytes,
     on_host: bool,
 }
@@ -67,8 +74,11 @@ pub struct MemoryEstimate {
 impl MemoryEstimate {
     /// The peak in host memory.
     pub fn host(&self) -> Bytes {
-        let device = self.batches + self.model + self.activations;
-        let parts = self.loading + if self.on_host { device } else { Bytes(self.model.0 / 2) };
+        let model = match self.on_host {
+            true => self.batches + self.model + self.activations,
+            false => Bytes(self.model.0 - self.model_on_device.0),
+        };
+        let parts = self.loading + model;
         PROGRAM + Bytes(parts.0 + parts.0 * FRAGMENTATION / 100)
     }
 }
@@ -113,13 +123,19 @@ impl MemoryPlan<'_> {
             loading,
             batches: Bytes(0),
             model: Bytes(0),
+            model_on_device: Bytes(0),
             activations: Bytes(0),
             on_host: true,
         };
         if let Some(model) = &self.model {
-            let copies = MODEL_COPIES + if model.snapshots { SNAPSHOT_COPIES } else { 0 };
+            let VoiceConfig { decoder_blocks, decoder_width, .. } = model.config;
+            let copies = |count: u64| Bytes(count * 4 * model.config.parameters() as u64);
+            let background = Bytes(4 * BACKGROUND * (decoder_blocks * decoder_width) as u64);
+            let snapshots = |count: u64| copies(if model.snapshots { count } else { 0 });
+            let trained = copies(TRAINED_COPIES);
             estimate.batches = limited(self.buffers.depth, on_device);
-            estimate.model = Bytes(copies * 4 * model.config.parameters() as u64);
+            estimate.model = trained + snapshots(SNAPSHOT_COPIES) + background;
+            estimate.model_on_device = trained + snapshots(SNAPSHOT_COPIES_ON_DEVICE);
             estimate.activations =
                 model.config.activations(shape.rows, shape.frames, shape.symbols);
             estimate.on_host = model.on_host;
@@ -166,7 +182,7 @@ impl MemoryPlan<'_> {
         };
         let model = self.model.as_ref();
         let one_batch = Bytes(estimate.batches.0 / self.buffers.depth.max(1) as u64);
-        let training = Bytes(estimate.model.0 / 2) + estimate.activations;
+        let training = estimate.model_on_device + estimate.activations;
         let budgets = model.and_then(|model| model.limits).and_then(|limits| {
             side(Side::Data, one_batch, limits.data).or(side(Side::Model, training, limits.model))
         });

@@ -401,14 +401,17 @@ impl Trainer {
             // Others read losses and weights: from here on they find them without running anything of the next step.
             flush(device);
             metrics
-        })?;
-        let metrics = metrics.map_err(lost_rank)?;
+        });
+        // Also where the flush failed: a checkpoint of this step must not train its batches again.
+        if self.train_state.step == step {
+            self.saved.state.position = self.schedule.resume_position();
+            self.saved.state.next_batch = self.schedule.next_batch();
+        }
+        let metrics = metrics?.map_err(lost_rank)?;
         let took = std::mem::replace(&mut self.last_step_at, Instant::now()).elapsed();
         if let Some(interval) = self.ranks.as_mut().and_then(|ranks| ranks.after_step(step, took)) {
             self.recorder.send(interval);
         }
-        self.saved.state.position = self.schedule.resume_position();
-        self.saved.state.next_batch = self.schedule.next_batch();
         match metrics {
             Some(metrics) => self.report(ticket, metrics, took),
             None => {

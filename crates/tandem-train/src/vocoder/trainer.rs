@@ -255,11 +255,15 @@ impl VocoderTrainer {
             let metrics = state.optimizer_step(step);
             flush(device);
             metrics
-        })?;
+        });
+        // Also where the flush failed: a checkpoint of this step must not train its batches again.
+        if self.train_state.step == step {
+            self.state.position = self.schedule.resume_position();
+            self.state.next_batch = self.schedule.next_batch();
+        }
+        let metrics = metrics?;
         let took = std::mem::replace(&mut self.last_step_at, Instant::now()).elapsed();
         self.steps_done += 1;
-        self.state.position = self.schedule.resume_position();
-        self.state.next_batch = self.schedule.next_batch();
         match metrics {
             Some(metrics) => self.report(ticket, metrics, took, waited),
             None => self.recorder.send(EmptyStep { step, ticket }),

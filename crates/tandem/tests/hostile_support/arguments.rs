@@ -154,6 +154,7 @@ pub fn cases() -> Vec<Case> {
     for command in COMMANDS {
         all.push(Case::of(&[command, "--no-such-flag"]));
         all.push(Case::of(&[command, "one", "two", "three", "four"]));
+        all.push(Case::of(&[command, "\u{633}\u{644}\u{627}\u{645}", "-\u{634}", ""]));
     }
     all.extend(texts());
     all.extend(variables());

@@ -23,6 +23,11 @@ pub fn changes(dir: &TestDir, args: &[&str]) -> Vec<String> {
     text.lines().map(name).collect()
 }
 
+/// Whether the command reached the operation at which its fault was to happen.
+pub fn happened(output: &CommandOutput) -> bool {
+    output.err.contains("disk trouble: ")
+}
+
 /// Runs the command with a fault at one disk operation.
 pub fn trouble(dir: &TestDir, args: &[&str], what: &str, change: &str) -> CommandOutput {
     dir.run(&[args, &["--disk-trouble", &format!("{what}:{change}")]].concat())
