@@ -46,6 +46,12 @@ impl LossScale {
         self.factor().into_scalar()
     }
 
+    /// Both values. Waits for the device.
+    #[cfg(feature = "any-gpu")]
+    pub(crate) fn values(&self) -> Vec<f32> {
+        self.state.clone().try_into_vec_as().expect("a scale in 32 bits")
+    }
+
     /// The state after a step, computed on the host.
     pub(crate) fn after(self, gradients: Gradients) -> LossScale {
         let device = self.state.device();

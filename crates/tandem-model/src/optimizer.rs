@@ -6,6 +6,8 @@
 
 #[cfg(feature = "any-gpu")]
 mod joined; // the state on a GPU
+#[cfg(feature = "any-gpu")]
+mod in_place; // the same for CUDA graphs: nothing moves
 
 use crate::gradients::GradientSum;
 use crate::loss_scale::{Gradients, LossScale};
@@ -13,6 +15,8 @@ use crate::network::ops::adamw::{self, AdamW, Moments};
 use crate::weights::{Weight, weights_of, with_weights, without_values};
 use burn::module::Module;
 use burn::tensor::{DType, Device, Tensor};
+#[cfg(feature = "any-gpu")]
+use in_place::Fixed;
 #[cfg(feature = "any-gpu")]
 use joined::Joined;
 
@@ -41,6 +45,9 @@ pub struct Optimizer {
     /// On a GPU after the first step: the state of all weights that have a gradient.
     #[cfg(feature = "any-gpu")]
     joined: Option<Joined>,
+    /// The same, where weights and state are changed in place.
+    #[cfg(feature = "any-gpu")]
+    fixed: Option<Fixed>,
     /// The factor of the losses; `None` for one.
     loss_scale: Option<LossScale>,
 }
@@ -73,6 +80,8 @@ impl Optimizer {
             slots: slots.collect(),
             #[cfg(feature = "any-gpu")]
             joined: None,
+            #[cfg(feature = "any-gpu")]
+            fixed: None,
             loss_scale: None,
         }
     }
@@ -112,6 +121,12 @@ impl Optimizer {
         gradients: GradientSum,
         settings: &StepSettings,
     ) -> StepResult {
+        #[cfg(feature = "any-gpu")]
+        if let Some(result) =
+            self.try_step_in_place(module, gradients.tensors(), gradients.utterances, settings)
+        {
+            return result;
+        }
         let stays = module.clone();
         let stays = if on_host(module) { without_values(stays) } else { stays };
         let moved = std::mem::replace(module, stays);
@@ -143,7 +158,7 @@ impl Optimizer {
         settings: &StepSettings,
         copies: Option<&[DType]>,
     ) -> (M, Vec<Tensor<1>>, StepResult) {
-        let share = 1.0 / gradients.utterances.max(1) as f64;
+        let share = share(gradients.utterances);
         let weights: Vec<Tensor<1>> =
             weights_of(&module).into_iter().map(|weight| weight.values).collect();
         let (module, (updated, rounded, norm)) = if on_host(&module) {
@@ -239,7 +254,7 @@ impl Optimizer {
     /// Joins the state of the weights that have a gradient; the others keep theirs.
     #[cfg(feature = "any-gpu")]
     fn join(&mut self, gradients: &[Option<Tensor<1>>], device: &Device) -> Joined {
-        let all: Vec<Moments<1>> = (0..self.slots.len()).map(|at| self.moments(at)).collect();
+        let all = self.all_moments();
         self.joined = None;
         let mut trained = Vec::new();
         for (at, (slot, moments)) in self.slots.iter_mut().zip(all).enumerate() {
@@ -254,35 +269,54 @@ impl Optimizer {
         Joined::new(trained, device)
     }
 
-    /// The state of a weight, wherever it is.
-    fn moments(&self, at: usize) -> Moments<1> {
-        let own = self.slots[at].moments.clone();
+    /// The state of all weights, wherever it is.
+    fn all_moments(&self) -> Vec<Moments<1>> {
         #[cfg(feature = "any-gpu")]
-        let own = own.or_else(|| self.joined.as_ref()?.moments(at));
-        own.expect("every weight has a state")
+        let copied = self.fixed.as_ref().map(Fixed::copied);
+        #[cfg(feature = "any-gpu")]
+        let joined = copied.as_ref().or(self.joined.as_ref());
+        let all = self.slots.iter().map(|slot| slot.moments.clone());
+        #[cfg(feature = "any-gpu")]
+        let all = all.enumerate().map(|(at, own)| own.or_else(|| joined?.moments(at)));
+        all.map(|moments| moments.expect("every weight has a state")).collect()
     }
 
     /// A module with the moving averages of the weights.
     pub fn averaged<M: Module>(&self, module: &M) -> M {
-        let means = (0..self.slots.len()).map(|at| self.moments(at).ema).collect();
+        let means = self.all_moments().into_iter().map(|moments| moments.ema).collect();
         with_weights(module.valid(), means)
+    }
+
+    /// The weights of a module as no later step changes them.
+    pub fn copied<M: Module>(&self, module: &M) -> M {
+        #[cfg(feature = "any-gpu")]
+        return self.copied_from_place(module);
+        #[cfg(not(feature = "any-gpu"))]
+        module.clone()
     }
 
     /// The state as named tensors, under the names of the weights.
     pub fn state(&self) -> OptimizerState {
-        let part = |pick: fn(Moments<1>) -> Tensor<1>| {
-            let weight = |(at, slot): (usize, &Slot)| Weight {
+        let all = self.all_moments();
+        let part = |pick: fn(&Moments<1>) -> &Tensor<1>| {
+            let weight = |(slot, moments): (&Slot, &Moments<1>)| Weight {
                 name: slot.name.clone(),
                 shape: slot.shape.clone(),
-                values: pick(self.moments(at)),
+                values: pick(moments).clone(),
             };
-            self.slots.iter().enumerate().map(weight).collect()
+            self.slots.iter().zip(&all).map(weight).collect()
         };
-        let loss_scale = self.loss_scale.as_ref().map(LossScale::state);
+        let loss_scale = self.loss_scale.clone();
+        #[cfg(feature = "any-gpu")]
+        let loss_scale = match &self.fixed {
+            Some(fixed) => fixed.copied_loss_scale(),
+            None => loss_scale,
+        };
+        let loss_scale = loss_scale.as_ref().map(LossScale::state);
         OptimizerState {
-            mean: part(|m| m.mean),
-            square: part(|m| m.square),
-            ema: part(|m| m.ema),
+            mean: part(|m| &m.mean),
+            square: part(|m| &m.square),
+            ema: part(|m| &m.ema),
             loss_scale,
         }
     }
@@ -295,6 +329,7 @@ impl Optimizer {
         #[cfg(feature = "any-gpu")]
         {
             self.joined = None;
+            self.fixed = None;
         }
         for (slot, ((mean, square), ema)) in self.slots.iter_mut().zip(parts) {
             let (mean, square, ema) = (mean.values, square.values, ema.values);
@@ -314,6 +349,11 @@ pub struct OptimizerState {
     pub ema: Vec<Weight>,
     /// The scale of the losses and the good steps since it changed, `[2]`; only with half floats.
     pub loss_scale: Option<Tensor<1>>,
+}
+
+/// The factor that makes a mean of a sum over so many utterances.
+fn share(utterances: usize) -> f64 {
+    1.0 / utterances.max(1) as f64
 }
 
 /// The types of the weights.

@@ -134,6 +134,25 @@ impl UploadedBatch {
         self.arrays.size()
     }
 
+    /// A copy on the GPU in memory of this thread, which stays where it is; `None` in host memory.
+    #[cfg(feature = "any-gpu")]
+    pub(crate) fn for_this_thread(&self) -> Option<UploadedBatch> {
+        Some(UploadedBatch { arrays: self.arrays.for_this_thread()?, ..self.clone() })
+    }
+
+    /// Whether all arrays have the shapes of those of another batch.
+    #[cfg(feature = "any-gpu")]
+    pub fn has_shape_of(&self, other: &UploadedBatch) -> bool {
+        self.arrays.has_shapes_of(&other.arrays)
+    }
+
+    /// Takes over the arrays of another batch of the same shape. Lengths on the host stay those of before: kernels of a GPU
+    /// read those of the arrays.
+    #[cfg(feature = "any-gpu")]
+    pub(crate) fn fill(&self, from: &UploadedBatch) {
+        self.arrays.fill(&from.arrays);
+    }
+
     /// Its tensors, for the calling thread. Waits for nothing.
     pub fn tensors(&self) -> DeviceBatch {
         // In the order of `AlignedBatch::pack`.

@@ -10,7 +10,7 @@
 mod gpu;
 
 #[cfg(feature = "any-gpu")]
-pub(crate) use gpu::flush as flush_gpu;
+pub(crate) use gpu::{device_of as gpu_of, flush as flush_gpu};
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use tandem_units::Bytes;
@@ -27,7 +27,7 @@ pub struct Pack {
 }
 
 /// Where an array is.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct PackedArray {
     start: usize,
     shape: Vec<usize>,
@@ -148,6 +148,32 @@ impl Upload {
     /// Its device memory.
     pub fn size(&self) -> Bytes {
         self.size
+    }
+
+    /// A copy on the GPU in memory of this thread, which stays where it is while [`Upload::fill`] fills it again; `None` in
+    /// host memory.
+    #[cfg(feature = "any-gpu")]
+    pub fn for_this_thread(&self) -> Option<Upload> {
+        let UploadMemory::Gpu(buffer) = &self.place else { return None };
+        Some(Upload { size: self.size, place: UploadMemory::Gpu(buffer.for_this_thread()) })
+    }
+
+    /// Whether both have the same arrays on a GPU, except for their values.
+    #[cfg(feature = "any-gpu")]
+    pub fn has_shapes_of(&self, other: &Upload) -> bool {
+        match (&self.place, &other.place) {
+            (UploadMemory::Gpu(own), UploadMemory::Gpu(other)) => own.has_shapes_of(other),
+            _ => false,
+        }
+    }
+
+    /// Takes over the arrays of another upload, which must have the same shapes, on the same GPU. Waits for nothing.
+    #[cfg(feature = "any-gpu")]
+    pub fn fill(&self, from: &Upload) {
+        match (&self.place, &from.place) {
+            (UploadMemory::Gpu(own), UploadMemory::Gpu(from)) => own.fill(from),
+            _ => panic!("uploads in host memory are not filled again"),
+        }
     }
 
     /// The arrays in the order in which they were packed, as tensors of this thread. Waits for nothing.

@@ -156,6 +156,34 @@ impl ModuleMapper for Clear {
     }
 }
 
+/// The module with these parts of a GPU's memory as weights, in the same order and in their shapes; it keeps the others.
+#[cfg(feature = "any-gpu")]
+pub(crate) fn with_parts<M: Module>(module: M, parts: Vec<Option<Part>>) -> M {
+    module.map(&mut PutParts { parts: parts.into_iter() })
+}
+
+#[cfg(feature = "any-gpu")]
+type Part = burn::backend::tensor::FloatTensor<burn::backend::Cube>;
+
+#[cfg(feature = "any-gpu")]
+struct PutParts {
+    parts: std::vec::IntoIter<Option<Part>>,
+}
+
+#[cfg(feature = "any-gpu")]
+impl ModuleMapper for PutParts {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        let Some(part) = self.parts.next().expect("fewer parts than the module has weights") else {
+            return param;
+        };
+        param.map(|old| {
+            let trained = old.is_require_grad();
+            let new = Tensor::<D>::from_primitive::<burn::backend::Cube>(part);
+            if old.is_autodiff() { new.autodiff().set_require_grad(trained) } else { new }
+        })
+    }
+}
+
 struct Replace {
     weights: std::vec::IntoIter<Tensor<1>>,
 }

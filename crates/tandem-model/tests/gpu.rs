@@ -16,6 +16,8 @@ mod gpu {
     pub mod optimizer;
     pub mod own_kernels;
     pub mod real_voice;
+    #[cfg(feature = "cuda")]
+    pub mod step_graph;
 }
 
 use burn::tensor::{Device, Int, Tensor, TensorData};

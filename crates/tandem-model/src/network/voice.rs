@@ -50,6 +50,13 @@ impl Losses {
         self.prior.clone() + self.duration.clone() + self.flow.clone()
     }
 
+    /// Their sum and each of them, times this share: `[1]` each.
+    pub fn means(&self, share: Tensor<1>) -> [Tensor<1>; 4] {
+        let [prior, duration, flow] =
+            [&self.prior, &self.duration, &self.flow].map(|loss| loss.clone() * share.clone());
+        [prior.clone() + duration.clone() + flow.clone(), prior, duration, flow]
+    }
+
     /// The values without the autodiff graph.
     pub fn inner(self) -> Losses {
         Losses {

@@ -6,7 +6,7 @@
 use super::StepSettings;
 use crate::loss_scale::LossScale;
 use crate::network::ops::adamw::Moments;
-use crate::network::ops::gpu::adamw::{Place, Step};
+use crate::network::ops::gpu::adamw::{InPlace, Place, Step};
 use burn::tensor::{DType, Device, Tensor};
 
 /// The state of all weights that have a gradient.
@@ -33,10 +33,8 @@ impl Joined {
         let lengths = weights.iter().map(|(_, _, moments)| moments.mean.dims()[0]);
         let (places, length) = Place::all(lengths);
         let join = |part: fn(&Moments<1>) -> &Tensor<1>| {
-            let joined = Tensor::<1>::zeros([length], device);
-            weights.iter().zip(&places).fold(joined, |joined, ((_, _, moments), place)| {
-                joined.slice_assign(place.start..place.start + place.length, part(moments).clone())
-            })
+            let parts = weights.iter().map(|(_, _, moments)| part(moments).clone());
+            joined(parts, &places, length, device)
         };
         let moments = Moments {
             mean: join(|moments| &moments.mean),
@@ -49,6 +47,37 @@ impl Joined {
             places,
             moments: Some(moments),
         }
+    }
+
+    /// The same weights, with their values joined like their state, to be changed where they are. Also a copy of them in a
+    /// type.
+    pub(super) fn in_place(
+        &self,
+        weights: &[Tensor<1>],
+        loss_scale: Option<Tensor<1>>,
+        copies: Option<DType>,
+    ) -> InPlace {
+        let moments = self.moments.clone().expect("the state is there between steps");
+        let length = moments.mean.dims()[0];
+        let values = self.weights.iter().map(|member| weights[member.number].clone());
+        let values = joined(values, &self.places, length, &moments.mean.device());
+        InPlace::new(&self.places, values, moments, loss_scale, copies)
+    }
+
+    /// The same weights with another state.
+    pub(super) fn with_moments(&self, moments: Option<Moments<1>>) -> Joined {
+        Joined { moments, ..self.clone() }
+    }
+
+    /// The numbers of the weights among all weights of the module.
+    pub(super) fn numbers(&self) -> impl Iterator<Item = usize> + '_ {
+        self.weights.iter().map(|member| member.number)
+    }
+
+    /// The step with these settings.
+    pub(super) fn settings(&self, share: f64, settings: &StepSettings) -> Step {
+        let of_each = self.weights.iter().map(|member| settings.for_tensor(member.dimensions, 1.0));
+        Step::new(&self.places, of_each.collect(), share as f32, settings.clip as f32)
     }
 
     /// Whether exactly these weights are joined.
@@ -69,9 +98,7 @@ impl Joined {
         scale: &mut Option<LossScale>,
         copies: Option<DType>,
     ) -> (Vec<Option<Tensor<1>>>, Tensor<1>) {
-        let of_each = self.weights.iter().map(|member| settings.for_tensor(member.dimensions, 1.0));
-        let step = Step::new(&self.places, of_each.collect(), share as f32, settings.clip as f32)
-            .copied_to(copies);
+        let step = self.settings(share, settings).copied_to(copies);
         let old = self.weights.iter().map(|member| weights[member.number].clone()).collect();
         let gradients = gradients.into_iter().flatten().collect();
         let moments = self.moments.take().expect("the state is there between steps");
@@ -96,4 +123,17 @@ impl Joined {
         let Moments { mean, square, ema } = moments;
         Some(Moments { mean: part(mean), square: part(square), ema: part(ema) })
     }
+}
+
+/// Values at their places in one buffer.
+fn joined(
+    parts: impl Iterator<Item = Tensor<1>>,
+    places: &[Place],
+    length: usize,
+    device: &Device,
+) -> Tensor<1> {
+    let joined = Tensor::<1>::zeros([length], device);
+    parts.zip(places).fold(joined, |joined, (part, place)| {
+        joined.slice_assign(place.start..place.start + place.length, part)
+    })
 }

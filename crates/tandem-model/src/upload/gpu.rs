@@ -12,6 +12,8 @@ use burn::backend::fusion::{FusionBackend, FusionRuntime};
 use burn::backend::tensor::FloatTensor;
 use burn::backend::{Cube, DispatchDevice};
 use burn::tensor::{DType, Device, Shape, TensorData};
+use burn_cubecl::cubecl; // the name that the macro `cube` expands to
+use burn_cubecl::cubecl::prelude::*;
 use burn_cubecl::tensor::CubeTensor;
 use burn_cubecl::{CubeBackend, CubeDevice};
 use std::sync::Arc;
@@ -21,7 +23,7 @@ type Runtime = <CubeBackend as FusionBackend>::FusionRuntime;
 type Handles = HandleContainer<<Runtime as FusionRuntime>::FusionHandle>;
 
 /// The GPU behind a device.
-pub(super) fn device_of(device: &Device) -> Option<CubeDevice> {
+pub(crate) fn device_of(device: &Device) -> Option<CubeDevice> {
     match device.as_dispatch() {
         DispatchDevice::Cube(device) => Some(device.clone()),
         DispatchDevice::Autodiff(inner) => match &**inner {
@@ -94,11 +96,49 @@ impl Buffer {
         made.into_iter().zip(&*self.arrays).map(array).collect()
     }
 
+    /// A copy in memory of this thread, which [`Buffer::fill`] can fill again.
+    pub(super) fn for_this_thread(&self) -> Buffer {
+        Buffer { values: self.values.copy(), arrays: self.arrays.clone() }
+    }
+
+    /// Whether both have the same arrays, except for their values.
+    pub(super) fn has_shapes_of(&self, other: &Buffer) -> bool {
+        *self.arrays == *other.arrays && self.values.device == other.values.device
+    }
+
+    /// Takes over the values of another buffer with the same arrays.
+    pub(super) fn fill(&self, from: &Buffer) {
+        assert!(self.has_shapes_of(from), "arrays of other shapes");
+        let values = self.values.meta.num_elements();
+        copy_kernel::launch(
+            &self.values.client,
+            CubeCount::Static(values.div_ceil(COPIED_BY_CUBE) as u32, 1, 1),
+            CubeDim::new_1d(256),
+            from.values.clone().into_tensor_arg(),
+            self.values.clone().into_tensor_arg(),
+        );
+    }
+
     /// The values in memory of the stream that runs this.
     fn own_copy(&self) -> CubeTensor {
         match self.values.handle.stream == StreamId::current() {
             true => self.values.clone(),
             false => self.values.copy(),
+        }
+    }
+}
+
+/// Values that a cube copies.
+const COPIED_BY_CUBE: usize = 8 * 256;
+
+/// Copies bits: some are those of integers.
+#[cube(launch)]
+fn copy_kernel(from: &Tensor<u32>, to: &mut Tensor<u32>) {
+    let start = CUBE_POS_X as usize * 2048 + UNIT_POS as usize;
+    for round in 0..8 {
+        let at = start + round * 256;
+        if at < from.len() {
+            to[at] = from[at];
         }
     }
 }

@@ -6,6 +6,7 @@
 //! the same launches read gradients of 16 bits, write a rounded copy of each weight, and keep the scale of the losses.
 //! Nothing is read back.
 
+mod in_place; // the same, with weights that never move
 mod kernels;
 
 use super::super::adamw::{AdamW, Moments};
@@ -18,6 +19,13 @@ use burn::backend::{Cube, TensorMetadata};
 use burn::tensor::{DType, Shape, Tensor};
 use burn_cubecl::CubeBackend;
 use std::sync::Arc;
+
+pub(crate) use in_place::InPlace;
+
+/// The number of [`Step::values`], and the places of two of them.
+const VALUES: usize = 6;
+const DECAYED: usize = 4;
+const NOT_DECAYED: usize = 5;
 
 /// A part of a buffer is used without a copy where it starts at a multiple of so many values: 512 bytes of 16 bits each,
 /// the alignment of CUDA.
@@ -78,6 +86,17 @@ impl Step {
     /// Also writes a copy of each weight in this type.
     pub(crate) fn copied_to(self, copies: Option<DType>) -> Step {
         Step { copies, ..self }
+    }
+
+    /// What differs from step to step. Kernels read it from memory of the device, so that a CUDA graph can be launched for
+    /// each step: the share; rate, factor of squares and decay of the average; what decay leaves of a weight, and all of it.
+    fn values(&self) -> [f32; VALUES] {
+        let all = self.settings[0];
+        let (mean_rate, square_factor) = all.corrections();
+        let decay = self.settings.iter().fold(0.0, |most: f32, own| most.max(own.decay));
+        let two = self.settings.iter().all(|own| own.decay == 0.0 || own.decay == decay);
+        assert!(two, "weights decay alike, or not at all");
+        [self.share, mean_rate, square_factor, all.ema, 1.0 - all.rate * decay, 1.0]
     }
 
     /// Updates weights, state and the scale of the losses, if there is one. A norm that is not finite changes only the scale.

@@ -4,9 +4,9 @@
 //! added in a fixed order.
 
 use super::super::buffers::{dense, element, empty, empty_of};
-use super::{ALIGNMENT, Place, Step};
+use super::{ALIGNMENT, DECAYED, NOT_DECAYED, Place, Step, VALUES};
 use crate::loss_scale::{GOOD_STEPS, LARGEST, SMALLEST};
-use burn::tensor::{DType, Shape};
+use burn::tensor::{Bytes, DType, Shape};
 use burn_cubecl::cubecl; // the name that the macro `cube` expands to
 use burn_cubecl::cubecl::ir::ElemType;
 use burn_cubecl::cubecl::prelude::*;
@@ -28,32 +28,80 @@ pub(super) fn step(inputs: Vec<CubeTensor>, step: &Step) -> Vec<CubeTensor> {
     let weights: Vec<CubeTensor> = inputs.by_ref().take(count).map(dense).collect();
     let gradients: Vec<CubeTensor> = inputs.by_ref().take(count).map(dense).collect();
     let state: Vec<CubeTensor> = inputs.map(changeable).collect();
-    let (norm, factor) = norm(&gradients, state.get(3), step);
     let shape = state[0].meta.shape().clone();
     let new = empty(&state[0], shape.clone());
-    let copies = match step.copies {
-        Some(dtype) => empty_of(&new, shape, dtype),
-        // The kernel takes a tensor there in any case.
-        None => empty(&new, Shape::new([1])),
-    };
-    let bindings = bindings(&new);
+    let copies = step.copies.map(|dtype| empty_of(&new, shape, dtype));
+    let values = empty(&new, Shape::new([VALUES]));
+    write_values(&values, step);
+    let buffers = Buffers { new, state, copies, values };
+    let norm = launch(Old::Weights(&weights), gradients, &buffers, step);
+    let moved = step.places.iter().map(|place| part(&buffers.new, *place));
+    let copied = buffers.copies.iter();
+    let copied = copied.flat_map(|copies| step.places.iter().map(|place| part(copies, *place)));
+    moved.chain(copied).chain(buffers.state.iter().cloned()).chain([norm]).collect()
+}
+
+/// The launches of a step that changes weights where they are; returns the norm. The values of the step must have been
+/// [written](write_values).
+pub(super) fn step_in_place(
+    gradients: Vec<CubeTensor>,
+    buffers: &Buffers,
+    step: &Step,
+) -> CubeTensor {
+    launch(Old::InPlace, gradients.into_iter().map(dense).collect(), buffers, step)
+}
+
+/// What a step writes, and the values that differ from step to step.
+#[derive(Clone, Debug)]
+pub(super) struct Buffers {
+    /// Weights.
+    pub(super) new: CubeTensor,
+    /// Means, squares, averages; the scale of the losses, if there is one.
+    pub(super) state: Vec<CubeTensor>,
+    pub(super) copies: Option<CubeTensor>,
+    /// [`Step::values`].
+    pub(super) values: CubeTensor,
+}
+
+/// Where the weights before a step are.
+#[derive(Clone, Copy)]
+enum Old<'a> {
+    Weights(&'a [CubeTensor]),
+    /// In the buffer that the step writes.
+    InPlace,
+}
+
+/// Writes the values of a step into their buffer, behind what this thread has entered so far.
+pub(super) fn write_values(buffer: &CubeTensor, step: &Step) {
+    buffer.client.write(&buffer.handle, Bytes::from_elems(step.values().to_vec()));
+}
+
+fn launch(old: Old<'_>, gradients: Vec<CubeTensor>, buffers: &Buffers, step: &Step) -> CubeTensor {
+    let Buffers { new, state, values, .. } = buffers;
+    let (norm, factor) = norm(&gradients, state.get(3), values, step);
+    // The kernel takes a tensor there in any case.
+    let copies = buffers.copies.clone().unwrap_or_else(|| empty(new, Shape::new([1])));
+    let bindings = bindings(new);
     let each = (bindings.saturating_sub(OTHER_BUFFERS) / 2).clamp(1, MOST_AT_ONCE / 2);
     for some in by_type(&gradients).iter().flat_map(|numbers| numbers.chunks(each)) {
-        let weights = some.iter().map(|&number| weights[number].clone().into_tensor_arg());
+        let weights: Vec<CubeTensor> = match old {
+            Old::Weights(weights) => some.iter().map(|&at| weights[at].clone()).collect(),
+            Old::InPlace => Vec::new(),
+        };
         let gradients: Vec<CubeTensor> =
             some.iter().map(|&number| gradients[number].clone()).collect();
         let settings = some.iter().map(|&number| step.settings[number]);
         let all = step.settings[some[0]];
-        let (mean_rate, square_factor) = all.corrections();
         adamw_kernel::launch(
             &new.client.clone(),
             CubeCount::Static(chunks(&gradients).sum::<usize>() as u32, 1, 1),
             CubeDim::new_1d(UNITS as u32),
-            weights.collect(),
+            weights.into_iter().map(CubeTensor::into_tensor_arg).collect(),
             gradients.iter().map(|gradient| gradient.clone().into_tensor_arg()).collect(),
             firsts(&gradients).collect(),
             some.iter().map(|&number| step.places[number].start).collect(),
-            settings.map(|own| 1.0 - own.rate * own.decay).collect(),
+            settings.map(|own| if own.decay > 0.0 { DECAYED } else { NOT_DECAYED }).collect(),
+            values.clone().into_tensor_arg(),
             factor.clone().into_tensor_arg(),
             new.clone().into_tensor_arg(),
             state[0].clone().into_tensor_arg(),
@@ -62,17 +110,13 @@ pub(super) fn step(inputs: Vec<CubeTensor>, step: &Step) -> Vec<CubeTensor> {
             copies.clone().into_tensor_arg(),
             all.beta_1,
             all.beta_2,
-            mean_rate,
-            square_factor,
             all.epsilon,
-            all.ema,
-            step.copies.is_some(),
+            matches!(old, Old::InPlace),
+            buffers.copies.is_some(),
             [element(&gradients[0]), element(&copies)],
         );
     }
-    let moved = step.places.iter().map(|place| part(&new, *place));
-    let copied = step.copies.iter().flat_map(|_| &*step.places).map(|place| part(&copies, *place));
-    moved.chain(copied).chain(state).chain([norm]).collect()
+    norm
 }
 
 /// The numbers of the gradients of each type: a launch takes only one.
@@ -91,6 +135,7 @@ fn by_type(gradients: &[CubeTensor]) -> Vec<Vec<usize>> {
 fn norm(
     gradients: &[CubeTensor],
     loss_scale: Option<&CubeTensor>,
+    values: &CubeTensor,
     step: &Step,
 ) -> (CubeTensor, CubeTensor) {
     let like = &gradients[0];
@@ -126,7 +171,7 @@ fn norm(
         norm.clone().into_tensor_arg(),
         factor.clone().into_tensor_arg(),
         loss_scale.into_tensor_arg(),
-        step.share,
+        values.clone().into_tensor_arg(),
         step.clip,
         [SMALLEST, LARGEST, GOOD_STEPS].into_iter().collect(),
         scaled,
@@ -161,14 +206,23 @@ fn changeable(tensor: CubeTensor) -> CubeTensor {
 
 /// A weight as a part of a buffer, without a copy. Its memory includes the gap to the next one, so that both ends are
 /// aligned.
-fn part(buffer: &CubeTensor, Place { start, length }: Place) -> CubeTensor {
+pub(super) fn part(buffer: &CubeTensor, place: Place) -> CubeTensor {
+    part_of_shape(buffer, place, Shape::new([place.length]))
+}
+
+/// The same in a shape of its own.
+pub(super) fn part_of_shape(
+    buffer: &CubeTensor,
+    Place { start, length }: Place,
+    shape: Shape,
+) -> CubeTensor {
     let end = start + length.next_multiple_of(ALIGNMENT);
     let bytes = |values: usize| (values * buffer.dtype.size()) as u64;
     let handle = buffer.handle.clone().offset_start(bytes(start));
     CubeTensor::new_contiguous(
         buffer.client.clone(),
         buffer.device.clone(),
-        Shape::new([length]),
+        shape,
         handle.offset_end(bytes(buffer.meta.num_elements() - end)),
         buffer.dtype,
     )
@@ -224,7 +278,7 @@ fn norm_kernel(
     norm: &mut Tensor<f32>,
     factor: &mut Tensor<f32>,
     loss_scale: &mut Tensor<f32>,
-    share: f32,
+    values: &Tensor<f32>,
     clip: f32,
     limits: &Sequence<f32>,
     #[comptime] scaled: bool,
@@ -237,7 +291,7 @@ fn norm_kernel(
     }
     let sum = sum_of_cube(sum);
     if UNIT_POS == 0 {
-        let mut share = share;
+        let mut share = values[0];
         if scaled {
             share /= loss_scale[0];
         }
@@ -271,7 +325,8 @@ fn adamw_kernel<G: Float, R: Float>(
     gradients: &Sequence<OwnedTensor<G>>,
     firsts: &Sequence<usize>,
     starts: &Sequence<usize>,
-    kept: &Sequence<f32>,
+    kept: &Sequence<usize>,
+    values: &Tensor<f32>,
     factor: &Tensor<f32>,
     new: &mut Tensor<f32>,
     means: &mut Tensor<f32>,
@@ -280,27 +335,25 @@ fn adamw_kernel<G: Float, R: Float>(
     copies: &mut Tensor<R>,
     beta_1: f32,
     beta_2: f32,
-    mean_rate: f32,
-    square_factor: f32,
     epsilon: f32,
-    ema: f32,
+    #[comptime] in_place: bool,
     #[comptime] copied: bool,
     #[define(G, R)] _types: [ElemType; 2],
 ) {
     let cube = CUBE_POS_X as usize;
     let (factor, usable) = (factor[0], factor[1] > 0.0f32);
+    let (mean_rate, square_factor, ema) = (values[1], values[2], values[3]);
     #[unroll]
-    for number in 0..weights.len() {
-        let (weight, first) = (weights.index(number), *firsts.index(number));
-        if cube >= first && (cube - first) * 8192 < weight.len() {
+    for number in 0..gradients.len() {
+        let (gradient, first) = (gradients.index(number), *firsts.index(number));
+        if cube >= first && (cube - first) * 8192 < gradient.len() {
             let start = (cube - first) * 8192 + UNIT_POS as usize;
-            let gradient = gradients.index(number);
-            let (place, keep) = (*starts.index(number), *kept.index(number));
+            let (place, keep) = (*starts.index(number), values[*kept.index(number)]);
             for round in 0..32 {
                 let at = start + round * 256;
-                if at < weight.len() {
+                if at < gradient.len() {
                     let to = place + at;
-                    let old = weight[at];
+                    let old = if in_place { new[to] } else { weights.index(number)[at] };
                     let mut moved = old;
                     if usable {
                         let slope = f32::cast_from(gradient[at]) * factor;
