@@ -126,6 +126,8 @@ pub struct Placement {
     pub data: FoundDevice,
     /// Where weights, gradients and optimizer state are, and every step runs.
     pub model: FoundDevice,
+    /// GPUs of this backend in the machine.
+    pub gpus: usize,
     /// Budgets of both devices; `None` without isolation.
     pub limits: Option<MemoryLimits>,
     /// How batches are padded.
@@ -176,7 +178,8 @@ impl Placement {
         let limits = MemoryLimits::decide(asked.isolation, &data, &model)?;
         let warning = found.link(data.id, model.id).and_then(|link| link.warning());
         let DeviceSettings { shapes, products, .. } = *asked;
-        Ok(Placement { mode, data, model, limits, shapes, products, warning })
+        let gpus = gpus.len();
+        Ok(Placement { mode, data, model, gpus, limits, shapes, products, warning })
     }
 
     /// Opens both. The data device computes mel frames, for which TF32 is not enough: it has full products

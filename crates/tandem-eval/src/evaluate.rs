@@ -5,6 +5,7 @@
 //! speaker, never the recording it is compared with. Writes nothing, starts no thread.
 
 mod error;
+pub mod in_words; // the result in one sentence
 mod scorer;
 mod word_timings;
 

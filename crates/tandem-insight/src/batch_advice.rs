@@ -64,7 +64,7 @@ pub struct MemoryAdvice {
     pub total: Option<Bytes>,
     /// What each further utterance of a batch takes, measured; none where sizes did not differ.
     pub per_utterance: Option<Bytes>,
-    /// The largest batch that fits, extrapolated.
+    /// The largest batch that is known to fit, extrapolated at most to four times the largest measured one.
     pub largest: Option<usize>,
     /// What to type, where there is a budget to set.
     pub flag: Option<String>,
@@ -163,10 +163,12 @@ fn memory(subject: &Subject, as_is: &Measured, points: &[BatchPoint]) -> Option<
     let total = memory_total(as_is, device);
     let per_utterance = slope(subject.batch_size, points);
     let widest = points.last().map_or(subject.batch_size, |point| point.batch_size);
-    let largest = total.zip(per_utterance).map(|(total, each)| {
+    let fits = total.zip(per_utterance).map(|(total, each)| {
         let room = (USABLE * total.0 as f64 - peak.0 as f64).max(0.0) / each.0.max(1) as f64;
-        (subject.batch_size + room as usize).min((FARTHEST * widest as f64) as usize)
+        subject.batch_size + room as usize
     });
+    let farthest = (FARTHEST * widest as f64) as usize;
+    let largest = fits.map(|fits| fits.min(farthest));
     // The process has no budget: other programs share the machine's memory.
     let flag = (subject.sharing != Sharing::Cpu).then(|| {
         let wanted = (1.1 * peak.0 as f64) as u64;
@@ -180,7 +182,12 @@ fn memory(subject: &Subject, as_is: &Measured, points: &[BatchPoint]) -> Option<
         said += &format!("; each further utterance takes {each}");
     }
     if let Some(largest) = largest {
-        said += &format!("; batches up to about {largest} fit (extrapolated)");
+        said += &match fits > Some(largest) {
+            true => {
+                format!("; batches of {largest} fit with room (larger ones are not extrapolated)")
+            }
+            false => format!("; batches up to about {largest} fit (extrapolated)"),
+        };
     }
     if let Some(flag) = &flag {
         said += &format!("; `{flag}` is enough for this batch size");
@@ -247,6 +254,9 @@ mod tests {
         assert!(
             memory.flag.is_none()
                 && memory.sentence.starts_with("process used 400.0 MiB of 16.0 GiB")
+                && memory.sentence.contains("batches of 16 fit with room"),
+            "{}",
+            memory.sentence
         );
     }
 

@@ -10,12 +10,11 @@ mod measures;
 
 use crate::bootstrap::{Draws, Interval};
 use crate::measured_run::MeasuredRun;
-use crate::profile_verdict::percent;
 use crate::run_source::RunSource;
 use measures::Pair;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
-use tandem_units::Hint;
+use tandem_units::{Hint, percent, signed_percent};
 
 /// What counts as a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -326,10 +325,6 @@ impl Row {
     fn change(&self) -> Option<f64> {
         if self.measure.is_share() { Some(self.b - self.a) } else { Some(self.ratio? - 1.0) }
     }
-}
-
-fn signed_percent(share: f64) -> String {
-    format!("{:+.1} %", 100.0 * share)
 }
 
 fn points(share: f64) -> String {

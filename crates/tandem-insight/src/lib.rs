@@ -6,7 +6,7 @@
 pub mod measured; // a record of one run -> what each batch cost in each phase
 pub mod predict; // measured costs, other workers and depth -> predicted step time
 pub mod profile; // several runs of one setting -> the profile
-mod profile_rules; // against the promised thresholds
+mod profile_rules; // which of the promised thresholds a run violates
 mod profile_verdict; // the bottleneck, in one sentence
 pub mod batch_advice; // batch size and memory, from runs of several sizes
 mod recommend; // recommended changes, by predicted gain
@@ -20,7 +20,6 @@ pub mod plan_past; // predictions against finished runs
 pub mod measured_run; // what a record says about pace and devices, step by step
 pub mod run_log; // what a run printed
 pub mod run_source; // a run by its record, its directory or its output
-pub mod median; // the median of measurements
 pub mod bootstrap; // confidence intervals for correlated series
 pub mod compare; // whether two runs differ
 pub mod readiness; // whether settings are ready for a run

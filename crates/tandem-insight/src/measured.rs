@@ -7,6 +7,7 @@
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use tandem_telemetry::crowd::Crowd;
 use tandem_telemetry::event::{DeviceRole, Doing, Event, Span, Step};
 use tandem_telemetry::step_sample::StepTime;
 use tandem_telemetry::{Figures, Nanos, RunRecord, Stats, TelemetryError, Variation, variation};
@@ -44,7 +45,13 @@ impl Phase {
         }
     }
 
-    fn of(stage: &str) -> Option<Phase> {
+    /// Whether the workers of the corpus do it.
+    pub fn shares_workers(self) -> bool {
+        matches!(self, Phase::Load | Phase::Preprocess)
+    }
+
+    /// The phase that a stage of this name is.
+    pub fn of(stage: &str) -> Option<Phase> {
         Phase::ALL.into_iter().find(|phase| phase.name() == stage)
     }
 }
@@ -119,27 +126,14 @@ pub struct Measured {
     pub lasted: f64,
 }
 
-/// A machine busier than this is fully loaded.
-const FULL: f64 = 0.9;
-/// A run with less than this of a fully loaded machine shares it with other programs.
-const WHOLE: f64 = 0.75;
-
 impl Measured {
-    /// A warning where other programs used CPU time that the run needed.
-    pub fn crowded(&self) -> Option<String> {
+    /// Other programs that used CPU time which the run needed.
+    pub fn crowd(&self) -> Option<Crowd> {
         let busy = |name: &str| {
             let device = self.devices.iter().find(|found| found.device == name)?;
             device.utilisation.as_ref().map(|share| share.mean)
         };
-        let (run, machine) = (busy("process")?, busy("machine")?);
-        (machine >= FULL && run <= WHOLE).then(|| {
-            format!(
-                "the machine was {:.0} % busy and this run had {:.0} % of the CPU cores it may use: other \
-                 programs used the rest; profile again when it is idle",
-                100.0 * machine,
-                100.0 * run
-            )
-        })
+        Crowd::of_shares(busy("process")?, busy("machine")?)
     }
 }
 

@@ -10,11 +10,11 @@ pub use crate::plan_error::{Missing, PlanError};
 use crate::predict::{Item, Predicted, Setting, host_floor, items, joined, predict};
 pub use crate::presets::{PRESETS, Preset};
 use crate::profile::{ProfileAnswer, Sharing};
-use crate::profile_verdict::percent;
 use crate::reduce_cost::ReduceCost;
 use serde::{Deserialize, Serialize};
 use tandem_telemetry::event::DeviceRole;
-use tandem_units::{Bytes, Seconds};
+use tandem_telemetry::rules::WORTH_A_SECOND_GPU;
+use tandem_units::{Bytes, Seconds, percent};
 
 /// How devices are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -56,6 +56,8 @@ pub struct PlanQuestion {
     pub batches: Vec<usize>,
     /// What sums of gradients over two ranks cost; `None`: not measured.
     pub reduce: Option<ReduceCost>,
+    /// GPUs of the machine that the plan is for; `None`: not known.
+    pub gpus: Option<usize>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -69,8 +71,11 @@ pub struct PlanRow {
     pub setting: Setting,
     pub predicted: Predicted,
     pub samples_per_second: f64,
-    /// Against the profiled run: 0.1 is a tenth more utterances a second.
+    /// Against the profiled setting, predicted in the same way: 0.1 is a tenth more utterances a second.
     pub gain: f64,
+    /// What limits the step: a stage, or the CPU cores.
+    #[serde(default)]
+    pub limit: String,
     /// Memory of the model's device; `None` where the device does not report it.
     pub memory: Option<Bytes>,
 }
@@ -121,22 +126,21 @@ impl PlanMode {
     }
 }
 
-/// A second GPU is worthwhile from this gain.
-pub const WORTH: f64 = 0.10;
-
 pub fn plan(profiles: &[ProfileAnswer], question: &PlanQuestion) -> Result<PlanAnswer, PlanError> {
     let Some(base) = profiles.first() else { return Err(PlanError::NoProfile) };
-    let own = predict(&items(&base.measured.as_is), base.subject.setting, 0.0);
     let usual = base.measured.as_is.usual_step();
     let measured = utterances(base, base.subject.batch_size) / usual.max(1e-12);
-    let or_usual = |list: &[usize], here: usize, doubled: bool| match (list, doubled) {
-        ([], true) => vec![here, 2 * here],
-        ([], false) => vec![here],
-        (list, _) => list.to_vec(),
+    let own = own_row(base, question)?;
+    let or_usual = |list: &[usize], here: usize, more: Option<usize>| match list {
+        [] => std::iter::once(here).chain(more).collect(),
+        list => list.to_vec(),
     };
-    let workers = or_usual(&question.workers, base.subject.setting.workers, true);
-    let depths = or_usual(&question.depths, base.subject.setting.depth, true);
-    let batches = or_usual(&question.batches, base.subject.batch_size, false);
+    let Setting { workers: here, depth } = base.subject.setting;
+    // More workers than cores only take turns.
+    let more = Some((2 * here).min(base.subject.cores)).filter(|more| *more > here);
+    let workers: Vec<usize> = or_usual(&question.workers, here, more);
+    let depths = or_usual(&question.depths, depth, Some(2 * depth));
+    let batches = or_usual(&question.batches, base.subject.batch_size, None);
     let (mut rows, mut missing) = (Vec::new(), Vec::new());
     let mut lacking_of: Vec<(PlanMode, Missing)> = Vec::new();
     for &mode in &question.modes {
@@ -154,7 +158,7 @@ pub fn plan(profiles: &[ProfileAnswer], question: &PlanQuestion) -> Result<PlanA
             };
             for &workers in &workers {
                 for &depth in &depths {
-                    rows.push(row(&costs, Setting { workers, depth }, measured));
+                    rows.push(row(&costs, Setting { workers, depth }, own.samples_per_second));
                 }
             }
         }
@@ -164,18 +168,18 @@ pub fn plan(profiles: &[ProfileAnswer], question: &PlanQuestion) -> Result<PlanA
         let lacking = missing.into_iter().next();
         return Err(lacking.map_or(PlanError::NoProfile, PlanError::NotMeasured));
     }
-    let (choice, advice) = choose(&rows, base);
+    let (choice, advice) = choose(&rows, base, question.gpus);
     let modes = question.modes.iter().map(|&mode| {
         let lacking = lacking_of.iter().find(|(of, _)| *of == mode);
         let (flags, missing) = (mode.flags().into(), lacking.map(|(_, missing)| missing.clone()));
-        let best = rows.iter().position(|row: &PlanRow| row.mode == mode);
+        let best = best_of(&rows, mode);
         ModeLine { mode, flags, best, measured: is_measured(profiles, mode), missing }
     });
     let modes = modes.collect();
     let card = base.devices.iter().find(|device| device.role == DeviceRole::Model);
     Ok(PlanAnswer {
         measured,
-        own_error: own.step / usual.max(1e-12) - 1.0,
+        own_error: own.predicted.step / usual.max(1e-12) - 1.0,
         choice,
         advice,
         rows,
@@ -195,6 +199,17 @@ fn is_measured(profiles: &[ProfileAnswer], mode: PlanMode) -> bool {
     })
 }
 
+/// The profiled setting, predicted as every other: what gains are measured against.
+fn own_row(base: &ProfileAnswer, question: &PlanQuestion) -> Result<PlanRow, PlanError> {
+    let mode = match base.subject.sharing {
+        Sharing::TwoGpus => PlanMode::Dual,
+        Sharing::Cpu | Sharing::OneGpu => PlanMode::Single,
+    };
+    let costs = costs(std::slice::from_ref(base), mode, base.subject.batch_size, question)
+        .map_err(PlanError::NotMeasured)?;
+    Ok(row(&costs, base.subject.setting, f64::NAN))
+}
+
 /// What a mode's batches cost, and how many utterances a step has.
 struct ModeCosts {
     mode: PlanMode,
@@ -208,7 +223,7 @@ struct ModeCosts {
     cores: usize,
 }
 
-fn row(costs: &ModeCosts, setting: Setting, measured: f64) -> PlanRow {
+fn row(costs: &ModeCosts, setting: Setting, own: f64) -> PlanRow {
     // Every rank has its own workers; more of them than cores share the cores.
     let crowd = (costs.ranks * setting.workers) as f64 / costs.cores.max(1) as f64;
     let crowd = if costs.ranks > 1 { crowd.max(1.0) } else { 1.0 };
@@ -222,9 +237,26 @@ fn row(costs: &ModeCosts, setting: Setting, measured: f64) -> PlanRow {
         setting,
         predicted,
         samples_per_second,
-        gain: samples_per_second / measured.max(1e-12) - 1.0,
+        gain: samples_per_second / own.max(1e-12) - 1.0,
+        limit: limit(&items, setting, costs.floor).into(),
         memory: costs.memory,
     }
+}
+
+/// What needs most of a step on average.
+fn limit(items: &[Item], setting: Setting, floor: f64) -> &'static str {
+    let count = items.len().max(1) as f64;
+    let mean = |cost: fn(&Item) -> f64| items.iter().map(cost).sum::<f64>() / count;
+    let needs = [
+        ("the model", mean(|item| item.train)),
+        ("loading", mean(|item| item.assemble) / setting.workers.max(1) as f64),
+        ("alignment", mean(|item| item.align)),
+        ("the copy", mean(|item| item.transfer)),
+        ("the CPU cores", floor),
+    ];
+    // The first of equal needs: the model.
+    let most = needs.iter().map(|need| need.1).fold(0.0, f64::max);
+    needs.into_iter().find(|need| need.1 >= most).map_or("the model", |need| need.0)
 }
 
 fn costs(
@@ -334,8 +366,23 @@ fn memory(profile: &ProfileAnswer, batch_size: usize) -> Option<Bytes> {
     Some(Bytes((fixed + growing * largest as f64) as u64))
 }
 
-fn choose(rows: &[PlanRow], base: &ProfileAnswer) -> (usize, String) {
-    let best_of = |mode| rows.iter().position(|row| row.mode == mode);
+/// A setting this close to the best one is as good: fewer workers and batches cost less.
+const AS_GOOD: f64 = 0.99;
+
+/// The best row of a mode: the smallest setting that is as good as the first one.
+fn best_of(rows: &[PlanRow], mode: PlanMode) -> Option<usize> {
+    let best = rows.iter().find(|row| row.mode == mode)?;
+    let as_good = rows.iter().enumerate().filter(|(_, row)| {
+        row.mode == mode
+            && row.batch_size == best.batch_size
+            && row.samples_per_second >= AS_GOOD * best.samples_per_second
+    });
+    let smallest = as_good.min_by_key(|(_, row)| (row.setting.workers, row.setting.depth))?;
+    Some(smallest.0)
+}
+
+fn choose(rows: &[PlanRow], base: &ProfileAnswer, gpus: Option<usize>) -> (usize, String) {
+    let best_of = |mode| best_of(rows, mode);
     let flags = |row: &PlanRow| {
         format!(
             "`--batch-size {} --num-workers {} --pipeline-depth {}`",
@@ -358,6 +405,7 @@ fn choose(rows: &[PlanRow], base: &ProfileAnswer) -> (usize, String) {
             format!("use single: {}; a step takes {step}, the model works {busy}", flags(here)),
         );
     };
+    let other = best_of(rows[other].mode).unwrap_or(other);
     let there = &rows[other];
     let more = |row: &PlanRow| row.samples_per_second / here.samples_per_second.max(1e-12) - 1.0;
     let gives = |row: &PlanRow| match more(row) {
@@ -378,12 +426,27 @@ fn choose(rows: &[PlanRow], base: &ProfileAnswer) -> (usize, String) {
         Seconds(here.predicted.low),
         Seconds(here.predicted.high)
     );
-    if more(there) < WORTH {
+    if more(there) < WORTH_A_SECOND_GPU {
         let advice = format!(
             "use single: {device} is not worth it: {used} it gives {} ({interval}), below the {}{instead}; {}",
             gives(there),
-            percent(WORTH),
+            percent(WORTH_A_SECOND_GPU),
             flags(here)
+        );
+        return (single, advice);
+    }
+    // A CPU has no second device beside it, and a machine no second GPU that it does not have.
+    let has_second = base.subject.sharing != Sharing::Cpu && gpus.is_none_or(|gpus| gpus >= 2);
+    if !has_second {
+        let has = match (base.subject.sharing, gpus) {
+            (Sharing::Cpu, _) => "this profile is of a CPU".to_string(),
+            (_, Some(1)) => "this machine has one GPU".to_string(),
+            (_, gpus) => format!("this machine has {} GPUs", gpus.unwrap_or(0)),
+        };
+        let advice = format!(
+            "use single: {}; {has}; {device} {used} would give {} ({interval}){instead}",
+            flags(here),
+            gives(there)
         );
         return (single, advice);
     }

@@ -2,8 +2,8 @@
 //!
 //! In: [`Tried`], a prediction and what the same configuration measured. Out: [`CheckSummary`].
 
-use crate::median::median;
 use serde::{Deserialize, Serialize};
+use tandem_units::median;
 
 /// One configuration, predicted and run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -4,11 +4,11 @@
 //! for its batch size, workers and depth, and the measurement.
 
 use crate::measured_run::MeasuredRun;
-use crate::median::median;
 use crate::plan::{Missing, PlanError, PlanMode, PlanQuestion, plan};
 use crate::profile::{ProfileAnswer, Sharing};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
+use tandem_units::median;
 
 /// Prediction for a finished run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -70,6 +70,7 @@ impl PastRun {
             depths: vec![depth],
             batches: vec![batch_size],
             reduce: None,
+            gpus: None,
         };
         let predicted = plan(profiles, &question)?.rows[0].predicted.step;
         let error = predicted / measured.max(1e-12) - 1.0;

@@ -8,10 +8,13 @@
 use crate::batch_advice::BatchAdvice;
 use crate::measured::{DeviceFigures, Measured, Phase};
 use crate::predict::Setting;
-pub use crate::profile_rules::{ProfileRules, RuleKind, RuleResult};
-pub use crate::profile_verdict::{ProfileCause, ProfileVerdict};
+pub use crate::profile_rules::{RuleKind, RuleResult};
+use crate::profile_verdict::profile_verdict;
 pub use crate::recommend::{Change, Recommendation};
 use serde::{Deserialize, Serialize};
+use tandem_telemetry::crowd::Crowd;
+pub use tandem_telemetry::rules::ProfileRules;
+use tandem_telemetry::verdict::{Cause, Verdict};
 use tandem_telemetry::{Figures, Stats, Variation};
 use tandem_units::{Bytes, Seconds};
 
@@ -218,8 +221,11 @@ pub struct ProfileAnswer {
     pub devices: Vec<DeviceFigures>,
     /// The promised thresholds, and whether they are met.
     pub rules: Vec<RuleResult>,
+    /// Other programs on the machine, where they explain the figures.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub crowd: Option<Crowd>,
     /// The bottleneck.
-    pub verdict: ProfileVerdict,
+    pub verdict: Verdict,
     /// What to change, the largest gain first.
     pub recommendations: Vec<Recommendation>,
     /// Batch size and memory, from short runs of other sizes.
@@ -247,19 +253,20 @@ impl ProfileAnswer {
         rules: &ProfileRules,
     ) -> ProfileAnswer {
         let needs = Needs::of(&runs, subject.setting.workers);
-        let verdict = ProfileVerdict::of(&runs, &needs, &subject, rules);
-        let phases = phases(&runs.as_is, &needs, &verdict);
+        let verdict = profile_verdict(&runs, &needs, &subject, rules);
+        let phases = phases(&runs.as_is, &needs, &subject, &verdict);
         let recommendations = crate::recommend::recommend(&subject, &runs, rules);
         ProfileAnswer {
             format: Self::FORMAT.into(),
             runs: run_figures(&runs),
             devices: runs.as_is.devices.clone(),
-            rules: rules.check(&phases, &runs.as_is),
+            rules: RuleResult::all(rules, &phases, &runs.as_is),
             phases,
             verdict,
             recommendations,
             batch: BatchAdvice::of(&subject, &runs.as_is, &[]),
-            doubts: runs.doubts().into_iter().chain(runs.as_is.crowded()).collect(),
+            crowd: runs.as_is.crowd(),
+            doubts: runs.doubts(),
             overhead: None,
             shapes,
             subject,
@@ -272,6 +279,8 @@ impl ProfileAnswer {
 #[derive(Clone, Debug)]
 pub(crate) struct Needs {
     pub(crate) crews: [(Phase, f64); 4],
+    /// The same for each phase: load and preprocess share their workers.
+    phases: [(Phase, f64); 5],
     /// Time from one batch to the next.
     pub(crate) step: f64,
 }
@@ -290,17 +299,29 @@ impl Needs {
         let (load, preprocess) = (least(Phase::Load), least(Phase::Preprocess));
         // The two share their workers; the crew has the name of the larger one.
         let name = if preprocess > load { Phase::Preprocess } else { Phase::Load };
+        let share = workers.max(1) as f64;
+        let phases = Phase::ALL.map(|phase| match phase.shares_workers() {
+            true => (phase, least(phase) / share),
+            false => (phase, least(phase)),
+        });
         let crews = [
-            (name, (load + preprocess) / workers.max(1) as f64),
+            (name, (load + preprocess) / share),
             (Phase::Align, least(Phase::Align)),
             (Phase::Transfer, least(Phase::Transfer)),
             (Phase::Train, least(Phase::Train)),
         ];
-        Needs { crews, step: runs.as_is.usual_step() }
+        Needs { crews, phases, step: runs.as_is.usual_step() }
     }
 
     pub(crate) fn of_phase(&self, phase: Phase) -> f64 {
         self.crews.iter().find(|crew| crew.0 == phase).map_or(0.0, |crew| crew.1)
+    }
+
+    /// Crews before the model, the slowest first.
+    pub(crate) fn feed(&self) -> impl Iterator<Item = (Phase, f64)> {
+        let mut sorted = self.crews;
+        sorted.sort_by(|left, right| right.1.total_cmp(&left.1));
+        sorted.into_iter().filter(|crew| crew.0 != Phase::Train)
     }
 
     /// The slowest crew and the next one.
@@ -333,22 +354,30 @@ fn run_figures(runs: &ProfileRuns) -> Vec<RunFigures> {
 }
 
 /// The table. Waiting is attributed to the stage that the verdict names; otherwise it is a gap.
-fn phases(run: &Measured, needs: &Needs, verdict: &ProfileVerdict) -> Vec<PhaseFigures> {
+fn phases(
+    run: &Measured,
+    needs: &Needs,
+    subject: &Subject,
+    verdict: &Verdict,
+) -> Vec<PhaseFigures> {
     let stall = run.stall();
-    let bottleneck = verdict.stage.filter(|phase| *phase != Phase::Train);
-    let shared = |phase| matches!(phase, Phase::Load | Phase::Preprocess);
+    let named = verdict.stage.as_ref().filter(|_| verdict.cause == Cause::Feed);
+    let bottleneck = named.and_then(|name| Phase::of(name));
+    let shared = Phase::shares_workers;
     let crew = run.mean(Phase::Load) + run.mean(Phase::Preprocess);
     let mut found = Vec::new();
     for phase in Phase::ALL {
         let Some(figures) = run.phase(phase) else { continue };
-        let workers = if shared(phase) { verdict.workers } else { 1 };
+        let workers = if shared(phase) { subject.setting.workers.max(1) } else { 1 };
         let waited_for = match bottleneck {
             Some(named) if shared(named) && shared(phase) => stall * figures.mean / crew.max(1e-12),
             Some(named) if named == phase => stall,
             _ => 0.0,
         };
         let share = if phase == Phase::Train { 1.0 - stall } else { waited_for };
-        let work = figures.mean / workers as f64 / needs.step.max(1e-12);
+        // What the verdict compares: the usual time, where the phase was disturbed less.
+        let need = needs.phases.iter().find(|need| need.0 == phase).map_or(0.0, |need| need.1);
+        let work = need / needs.step.max(1e-12);
         let phase = phase.name().to_string();
         found.push(PhaseFigures { phase, workers, figures, work, share });
     }
@@ -414,8 +443,7 @@ pub(crate) mod tests {
     #[track_caller]
     fn check(costs: [f64; 5], stage: Option<&str>) {
         let found = answer(costs);
-        let named = found.verdict.stage.map(Phase::name);
-        assert_eq!(named, stage, "{}", found.verdict.sentence);
+        assert_eq!(found.verdict.stage.as_deref(), stage, "{}", found.verdict.sentence);
         let whole: f64 = found.phases.iter().map(|phase| phase.share).sum();
         assert!((whole - 1.0).abs() < 1e-6, "shares add up to {whole}");
     }
@@ -435,6 +463,7 @@ pub(crate) mod tests {
 
     #[test]
     fn varying_times_are_the_cause_only_where_no_stage_is() {
+        let named = |stage: &'static str| Some(stage.into());
         let with_waits = |costs: [f64; 5], waited: f64| {
             let mut odd = runs(costs);
             let batches = odd.as_is.batches.iter_mut();
@@ -442,10 +471,16 @@ pub(crate) mod tests {
             let judged = ProfileAnswer::judge(subject(), odd, Vec::new(), &ProfileRules::default());
             (judged.verdict.cause, judged.verdict.stage)
         };
-        assert_eq!(with_waits([5.0, 5.0, 10.0, 2.0, 40.0], 20.0), (ProfileCause::Uneven, None));
-        assert_eq!(with_waits([5.0, 5.0, 10.0, 39.0, 40.0], 20.0), (ProfileCause::Uneven, None));
+        assert_eq!(
+            with_waits([5.0, 5.0, 10.0, 2.0, 40.0], 20.0),
+            (Cause::Variation, named("load"))
+        );
+        assert_eq!(
+            with_waits([5.0, 5.0, 10.0, 39.0, 40.0], 20.0),
+            (Cause::Variation, named("transfer"))
+        );
         let slow = with_waits([5.0, 5.0, 10.0, 90.0, 40.0], 150.0);
-        assert_eq!(slow, (ProfileCause::Feed, Some(Phase::Transfer)));
+        assert_eq!(slow, (Cause::Feed, named("transfer")));
     }
 
     #[test]
@@ -469,10 +504,10 @@ pub(crate) mod tests {
                     memory_total: None,
                 })
                 .into();
-            ProfileAnswer::judge(subject(), busy, Vec::new(), &ProfileRules::default()).doubts
+            ProfileAnswer::judge(subject(), busy, Vec::new(), &ProfileRules::default()).crowd
         };
-        assert!(said(0.5, 0.98)[0].contains("had 50 % of the CPU cores"), "{:?}", said(0.5, 0.98));
-        assert!(said(0.97, 0.98).is_empty() && said(0.3, 0.35).is_empty());
+        assert_eq!(said(0.5, 0.98), Some(Crowd { machine: 0.98, run: 0.5 }));
+        assert_eq!([said(0.97, 0.98), said(0.3, 0.35)], [None, None]);
     }
 
     #[test]

@@ -2,26 +2,12 @@
 //!
 //! In: values of a configuration ([`Requested`]), each with its place in the file. Out: one
 //! [`Check`] for each promise, with the reason and the line to change. Thresholds are in
-//! [`ReadyRules`]. Opens no device and reads no file: the caller adds checks of the machine and
+//! [`ReadyRules`]; a row of the configuration matrix and the cores of the machine lower them. Opens no device and reads no file: the caller adds checks of the machine and
 //! the corpus.
 
+use crate::presets::{PRESETS, Preset};
 use serde::Serialize;
-
-/// The smallest values without a warning; promised: 8, 8, 16.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct ReadyRules {
-    /// Workers that read the corpus.
-    pub workers: usize,
-    /// Batches that may wait for the model.
-    pub prefetch: usize,
-    pub batch: usize,
-}
-
-impl Default for ReadyRules {
-    fn default() -> ReadyRules {
-        ReadyRules { workers: 8, prefetch: 8, batch: 16 }
-    }
-}
+pub use tandem_telemetry::rules::ReadyRules;
 
 /// What came of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -165,18 +151,21 @@ fn native_loading(requested: &Requested) -> Check {
 
 fn workers(requested: &Requested, machine: &Machine, rules: &ReadyRules) -> Check {
     let Sourced { value, place } = &requested.workers;
-    let few = *value < rules.workers;
     let reason = format!("{value} workers read the corpus");
-    if !few {
+    if *value >= rules.workers {
         return Check::ok("workers", reason).at(place);
     }
+    // More workers than cores only take turns.
     let (wanted, cores) = (rules.workers, machine.cores);
-    let reason = match cores {
-        1.. if cores < wanted => {
-            format!("{reason}, below {wanted}; this machine has {cores} cores")
-        }
-        _ => format!("{reason}, below {wanted}"),
+    if (1..=*value).contains(&cores) {
+        let reason = format!("{reason}, at least one for each of the {cores} cores");
+        return Check::ok("workers", reason).at(place);
+    }
+    let (wanted, why) = match cores {
+        1.. if cores < wanted => (cores, format!("below the {cores} cores of this machine")),
+        _ => (wanted, format!("below {wanted}")),
     };
+    let reason = format!("{reason}, {why}");
     Check::warn("workers", reason, set(place, &format!("{wanted}"))).at(place)
 }
 
@@ -187,7 +176,18 @@ fn prefetch(requested: &Requested, rules: &ReadyRules) -> Check {
     if *value >= rules.prefetch {
         return Check::ok("prefetch", reason).at(place);
     }
-    let wanted = rules.prefetch;
+    // What a row of the configuration matrix recommends for this batch size is enough, unless a limit was typed.
+    let batch = requested.batch.value;
+    let in_row = |row: &Preset| (row.batch.0..=row.batch.1).contains(&batch);
+    let usual = rules.prefetch == ReadyRules::default().prefetch;
+    let row = PRESETS.into_iter().find(|row| usual && in_row(row));
+    if let Some(row) = row.filter(|row| *value >= row.prefetch.0) {
+        let (low, high) = row.prefetch;
+        let reason =
+            format!("{reason}; {low} to {high} are usual with batches of {batch} (`tandem plan`)");
+        return Check::ok("prefetch", reason).at(place);
+    }
+    let wanted = row.map_or(rules.prefetch, |row| row.prefetch.1.min(rules.prefetch));
     let reason = format!("{reason}, below {wanted}");
     Check::warn("prefetch", reason, set(place, &format!("{wanted}"))).at(place)
 }
@@ -309,7 +309,7 @@ mod tests {
     fn thresholds_are_those_that_were_promised() {
         check_one(|_| {}, cpu(), "", Level::Ok);
         check_one(|requested| requested.workers.value = 7, cpu(), "workers", Level::Warn);
-        check_one(|requested| requested.prefetch.value = 7, cpu(), "prefetch", Level::Warn);
+        check_one(|requested| requested.prefetch.value = 1, cpu(), "prefetch", Level::Warn);
         check_one(|requested| requested.batch.value = 15, cpu(), "batch", Level::Warn);
         check_one(|requested| requested.batch.value = 64, cpu(), "batch", Level::Ok);
     }
@@ -356,11 +356,34 @@ mod tests {
     fn a_change_names_the_line_or_says_to_add_it() {
         let few = Requested { workers: sourced("data.num_workers", 2), ..requested() };
         let found = workers(&few, &Machine { cores: 2, ..cpu() }, &ReadyRules::default());
-        assert_eq!(found.change.as_deref(), Some("line 3: set `data.num_workers` to 8"));
-        assert!(found.reason.ends_with("this machine has 2 cores"), "{}", found.reason);
+        assert_eq!(found.change, None, "two workers on two cores: {}", found.reason);
+        let found = workers(&few, &Machine { cores: 6, ..cpu() }, &ReadyRules::default());
+        assert_eq!(found.change.as_deref(), Some("line 3: set `data.num_workers` to 6"));
+        assert!(found.reason.ends_with("below the 6 cores of this machine"), "{}", found.reason);
         let mut unset = requested();
+        unset.batch.value = 4;
         unset.prefetch = Sourced { value: 4, place: Place { key: "prefetch".into(), line: None } };
         let found = prefetch(&unset, &ReadyRules::default());
         assert_eq!(found.change.as_deref(), Some("add `prefetch`: 8"));
+    }
+
+    /// What the matrix recommends is never called too little.
+    #[test]
+    fn every_row_of_the_configuration_matrix_passes_without_a_warning_about_prefetch() {
+        for row in PRESETS {
+            for batch in [row.batch.0, row.batch.1] {
+                for waiting in [row.prefetch.0, row.prefetch.1] {
+                    let mut requested = requested();
+                    (requested.batch.value, requested.prefetch.value) = (batch, waiting);
+                    let found = prefetch(&requested, &ReadyRules::default());
+                    assert_eq!(found.level, Level::Ok, "{found:?}");
+                }
+            }
+        }
+        // One less than the row has is too little, and the change is within the row.
+        let mut few = requested();
+        (few.batch.value, few.prefetch.value) = (12, 3);
+        let found = prefetch(&few, &ReadyRules::default());
+        assert_eq!(found.change.as_deref(), Some("line 3: set `prefetch_buffer_size` to 6"));
     }
 }

@@ -6,8 +6,8 @@
 
 use crate::predict::{Item, Predicted, Setting, host_floor, items, joined, predict};
 use crate::profile::{ProfileRules, ProfileRuns, Sharing, Subject};
-use crate::profile_verdict::percent;
 use serde::{Deserialize, Serialize};
+use tandem_units::percent;
 
 /// One thing to change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -274,7 +274,7 @@ mod tests {
         );
         for event in steps(count) {
             summary.add(&event);
-            if let Some(line) = window.add(&event, &rules) {
+            if let Some(line) = window.add(&event, &summary, &rules) {
                 text += &format!("epoch 1, step 100 of 250: mel 0.1\n{line}\n");
             }
         }

@@ -3,8 +3,8 @@
 //! In: the extremes of what is drawn and what they measure. Out: [`Axis`] with round labels, few
 //! enough for a phone. Pure.
 
-use crate::lang::Lang;
 use crate::plot::Measure;
+use tandem_units::Lang;
 
 /// An axis with labels.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,7 +17,12 @@ pub struct Axis {
     pub ticks: Vec<(f64, String)>,
     /// The unit of the labels, in words; empty where they have none.
     pub unit: String,
+    /// Whether equal lengths are equal ratios.
+    pub logarithmic: bool,
 }
+
+/// From this ratio of the largest to the smallest value on, a logarithmic axis shows more than a plain one.
+const WIDE: f64 = 4.0;
 
 impl Axis {
     /// For heights: begins and ends at a label.
@@ -26,7 +31,11 @@ impl Axis {
             let ticks = [0.0, 0.25, 0.5, 0.75, 1.0];
             let label = |value: f64| (value, lang.number(value * 100.0, 0));
             let ticks = ticks.map(label).into();
-            return Axis { from: 0.0, to: 1.0, ticks, unit: lang.say("%", "٪").into() };
+            let unit = lang.say("%", "٪").into();
+            return Axis { from: 0.0, to: 1.0, ticks, unit, logarithmic: false };
+        }
+        if measure == Measure::Logarithm && least > 0.0 && most >= WIDE * least {
+            return Axis::by_ratios(least, most, lang);
         }
         let near_zero = least > 0.0 && least < 0.6 * most;
         let least = if measure == Measure::Bytes || near_zero { 0.0 } else { least };
@@ -35,7 +44,8 @@ impl Axis {
         let step = round_step((most - least) / scale.size, 4, measure) * scale.size;
         let from = (least / step).floor() * step;
         let to = (most / step - 1e-9).ceil() * step;
-        Axis { from, to, ticks: ticks(from, to, step, &scale, lang), unit: scale.unit }
+        let ticks = ticks(from, to, step, &scale, lang);
+        Axis { from, to, ticks, unit: scale.unit, logarithmic: false }
     }
 
     /// For lengths: begins and ends with the values, labels in between.
@@ -48,12 +58,32 @@ impl Axis {
             to: most,
             ticks: ticks(least, most, step, &scale, lang),
             unit: scale.unit,
+            logarithmic: false,
         }
+    }
+
+    /// Logarithmic: labels at 1, 2 and 5 times a power of ten, or at the powers alone where there are many.
+    fn by_ratios(least: f64, most: f64, lang: Lang) -> Axis {
+        let powers = (least.log10().floor() as i32)..=(most.log10().ceil() as i32);
+        let factors: &[f64] = if powers.clone().count() > 5 { &[1.0] } else { &[1.0, 2.0, 5.0] };
+        let places: Vec<f64> = powers
+            .flat_map(|power| factors.iter().map(move |factor| factor * 10f64.powi(power)))
+            .collect();
+        let close = 1.0 + 1e-9;
+        let from = places.iter().copied().rfind(|place| *place <= least * close).unwrap_or(least);
+        let to = places.iter().copied().find(|place| place * close >= most).unwrap_or(most);
+        let shown = places.into_iter().filter(|place| (from..=to).contains(place));
+        let ticks = shown.map(|place| (place, lang.digits(&plain(place)))).collect();
+        Axis { from, to, ticks, unit: String::new(), logarithmic: true }
     }
 
     /// How far a value is along the axis, 0 to 1.
     pub fn place(&self, value: f64) -> f64 {
-        ((value - self.from) / (self.to - self.from)).clamp(0.0, 1.0)
+        let share = match self.logarithmic {
+            true => (value / self.from).ln() / (self.to / self.from).ln(),
+            false => (value - self.from) / (self.to - self.from),
+        };
+        share.clamp(0.0, 1.0)
     }
 }
 
@@ -66,7 +96,9 @@ struct Scale {
 impl Scale {
     fn for_values(most: f64, measure: Measure, lang: Lang) -> Scale {
         let choices: &[(f64, &str, &str)] = match measure {
-            Measure::Count | Measure::Number | Measure::Share => &[(1.0, "", "")],
+            Measure::Count | Measure::Number | Measure::Logarithm | Measure::Share => {
+                &[(1.0, "", "")]
+            }
             Measure::Seconds => &[
                 (3600.0, "h", "ساعت"),
                 (60.0, "min", "دقیقه"),
@@ -109,6 +141,15 @@ fn ticks(from: f64, to: f64, step: f64, scale: &Scale, lang: Lang) -> Vec<(f64, 
         .collect()
 }
 
+/// 0.002, 5, 20000: a round number without zeros that say nothing.
+fn plain(value: f64) -> String {
+    match value {
+        _ if !(1e-4..1e6).contains(&value) => format!("{value:.0e}"),
+        _ if value < 1.0 => format!("{value:.4}").trim_end_matches('0').to_string(),
+        _ => format!("{value:.0}"),
+    }
+}
+
 fn label(value: f64, decimals: usize, lang: Lang) -> String {
     if decimals > 4 || value.abs() >= 1e6 {
         return lang.digits(&format!("{value:.1e}"));
@@ -132,6 +173,14 @@ mod tests {
         check(Axis::upright(0.7, 7.66, Measure::Number, Lang::En), "0 2 4 6 8", "");
         check(Axis::upright(0.61, 0.64, Measure::Number, Lang::En), "0.61 0.62 0.63 0.64", "");
         check(Axis::upright(0.2, 0.3, Measure::Share, Lang::Fa), "۰ ۲۵ ۵۰ ۷۵ ۱۰۰", "٪");
+        check(Axis::upright(0.31, 7.4, Measure::Logarithm, Lang::En), "0.2 0.5 1 2 5 10", "");
+        check(
+            Axis::upright(2e-5, 3.0, Measure::Logarithm, Lang::Fa),
+            "۱e-۵ ۰٫۰۰۰۱ ۰٫۰۰۱ ۰٫۰۱ ۰٫۱ ۱ ۱۰",
+            "",
+        );
+        check(Axis::upright(0.61, 0.64, Measure::Logarithm, Lang::En), "0.61 0.62 0.63 0.64", "");
+        check(Axis::upright(-1.0, 7.0, Measure::Logarithm, Lang::En), "-2 0 2 4 6 8", "");
         check(Axis::along(1.0, 60.0, Measure::Count, Lang::En), "20 40 60", "");
         check(Axis::along(0.0, 93.5, Measure::Seconds, Lang::En), "0 20 40 60 80", "s");
         check(Axis::along(0.0, 7200.0, Measure::Seconds, Lang::Fa), "۰٫۰ ۰٫۵ ۱٫۰ ۱٫۵ ۲٫۰", "ساعت");
@@ -146,7 +195,9 @@ mod tests {
     proptest! {
         #[test]
         fn every_value_has_a_place(least in -1e6..1e6f64, size in 0.0..1e7f64) {
-            for measure in [Measure::Count, Measure::Number, Measure::Seconds, Measure::Bytes] {
+            let measures =
+                [Measure::Count, Measure::Number, Measure::Logarithm, Measure::Seconds, Measure::Bytes];
+            for measure in measures {
                 let least = if measure == Measure::Number { least } else { least.abs() };
                 for axis in [
                     Axis::upright(least, least + size, measure, Lang::En),

@@ -3,7 +3,6 @@
 //! In: run records and answers of `tandem-insight`. Out: pages. Decides nothing about runs, sends no
 //! request to another host, cannot change the run.
 
-pub mod lang; // English or Persian: words and numbers
 pub mod prose; // text with inline code
 pub mod view; // 1. events -> history of a run
 pub mod plot; // 2. data of plots
@@ -20,8 +19,8 @@ pub mod terminal; // 5. the same for a terminal
 pub mod error; // errors and hints
 
 pub use error::PageError;
-pub use lang::Lang;
 pub use live::{Dashboard, DashboardOptions, PageListener};
 pub use page::Page;
 pub use run_page::run_page;
+pub use tandem_units::Lang;
 pub use view::RunView;

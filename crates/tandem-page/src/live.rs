@@ -13,7 +13,6 @@ mod routes; // routes
 
 use crate::error::PageError;
 use crate::follow::Follower;
-use crate::lang::Lang;
 use crate::samples::Samples;
 use board::Board;
 use std::net::Ipv4Addr;
@@ -23,6 +22,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use tandem_http::guard::plain;
 use tandem_http::{Hosts, Limits, Listening, Server, ServerOptions};
+use tandem_units::Lang;
 
 /// A live page that is open. Dropping it closes the page.
 #[derive(Debug)]

@@ -18,9 +18,9 @@
 //! assert!(render::html(&page).contains("dir=\"rtl\""));
 //! ```
 
-use crate::lang::Lang;
 use crate::plot::Plot;
 use crate::prose::Prose;
+use tandem_units::Lang;
 
 /// A page about one run, or about several.
 #[derive(Clone, Debug, PartialEq)]
@@ -128,6 +128,8 @@ pub struct Bar {
     pub label: Prose,
     /// Its length, in the unit of all bars of the list.
     pub length: f64,
+    /// The length of a full bar; none: that of the longest one.
+    pub whole: Option<f64>,
     pub value: String,
     pub tone: Tone,
 }
@@ -139,6 +141,8 @@ pub struct Sample {
     pub name: String,
     /// After which step, in words.
     pub step: String,
+    /// What is said, where it is known.
+    pub text: Option<String>,
     /// Address of the sound.
     pub sound: Option<String>,
     /// Addresses of pictures, each with what it shows.
@@ -231,7 +235,12 @@ impl Table {
 impl Bar {
     /// A bar without a judgement.
     pub fn new(label: impl Into<Prose>, length: f64, value: impl Into<String>) -> Bar {
-        Bar { label: label.into(), length, value: value.into(), tone: Tone::Neutral }
+        Bar { label: label.into(), length, whole: None, value: value.into(), tone: Tone::Neutral }
+    }
+
+    /// A share, of which 1 fills the bar.
+    pub fn share(label: impl Into<Prose>, share: f64, value: impl Into<String>) -> Bar {
+        Bar { whole: Some(1.0), ..Bar::new(label, share, value) }
     }
 
     pub fn toned(self, tone: Tone) -> Bar {

@@ -51,6 +51,8 @@ pub enum Measure {
     Count,
     /// Plain numbers; the axis begins at zero where that is near.
     Number,
+    /// Positive numbers on a logarithmic axis; on a plain one where some are not, or all are close together.
+    Logarithm,
     /// Shares of 0 to 1, as percent, always from 0 to 100.
     Share,
     /// Seconds; labels choose the unit.

@@ -3,15 +3,14 @@
 //! In: [`ProfileAnswer`]. Out: [`Page`]. Every figure and rule comes from the
 //! answer. Next: [`crate::render`].
 
-use crate::lang::Lang;
 use crate::page::{Bar, Block, Fact, Page, Section, Table, Tone, Verdict};
 use crate::prose::Prose;
+use crate::run_page::as_sentence;
 use tandem_insight::measured::DeviceFigures;
-use tandem_insight::profile::{
-    ProfileAnswer, ProfileCause, Recommendation, RuleKind, RunKind, Subject,
-};
+use tandem_insight::profile::{ProfileAnswer, Recommendation, RuleKind, RunKind, Subject};
 use tandem_telemetry::event::DeviceRole;
 use tandem_units::Bytes;
+use tandem_units::Lang;
 
 pub fn profile_page(answer: &ProfileAnswer, lang: Lang) -> Page {
     let mut page = Page::new(lang, lang.say("Profile", "پروفایل اجرا"));
@@ -45,11 +44,8 @@ fn subject(s: &Subject, lang: Lang) -> String {
 
 fn summary(answer: &ProfileAnswer, lang: Lang) -> Section {
     let verdict = &answer.verdict;
-    let tone = match verdict.cause {
-        ProfileCause::Model | ProfileCause::Balanced => Tone::Good,
-        ProfileCause::Feed | ProfileCause::Uneven => Tone::Bad,
-    };
-    let sentence = lang.say(verdict.sentence.clone(), persian_verdict(answer, lang));
+    let tone = if verdict.is_held_back() { Tone::Bad } else { Tone::Good };
+    let sentence = as_sentence(verdict.words(lang));
     let mut facts = Vec::new();
     if let Some(run) = answer.runs.iter().find(|run| run.run == RunKind::AsIs) {
         let fact = |english, persian, value: String| Fact::new(lang.say(english, persian), value);
@@ -69,29 +65,13 @@ fn summary(answer: &ProfileAnswer, lang: Lang) -> Section {
         );
         Block::from(Verdict::new(Tone::Fair, warning.as_str()))
     });
+    let crowd = answer.crowd.as_ref().map(|crowd| as_sentence(crowd.words(lang)));
     let section = Section::new("summary", lang.say("Summary", "خلاصه"))
+        .with_some(crowd.map(|crowd| Verdict::new(Tone::Fair, crowd.as_str())));
+    doubts
+        .fold(section, Section::with)
         .with(Verdict::new(tone, sentence.as_str()))
-        .with(Block::Facts(facts));
-    doubts.fold(section, Section::with)
-}
-
-fn persian_verdict(answer: &ProfileAnswer, lang: Lang) -> String {
-    let verdict = &answer.verdict;
-    let cost = lang.percent(verdict.cost);
-    let stage = verdict.stage.map_or("", |stage| stage.name());
-    match verdict.cause {
-        ProfileCause::Model => "گلوگاه اجرا خود آموزش است؛ مدل منتظر داده نمی‌ماند.".into(),
-        ProfileCause::Feed => {
-            format!("گلوگاه اجرا مرحلهٔ `{stage}` است و {cost} از زمان هر گام را می‌گیرد.")
-        }
-        ProfileCause::Balanced => {
-            "گلوگاهی وجود ندارد: مدل و خط لولهٔ داده به یک اندازه زمان می‌برند.".into()
-        }
-        ProfileCause::Uneven => {
-            "هیچ مرحله‌ای به‌طور میانگین کند نیست، ولی زمان مرحله‌ها بیش از ظرفیت بافر نوسان دارد."
-                .into()
-        }
-    }
+        .with(Block::Facts(facts))
 }
 
 fn runs(answer: &ProfileAnswer, lang: Lang) -> Section {
@@ -150,7 +130,7 @@ fn phases(answer: &ProfileAnswer, lang: Lang) -> Section {
             lang.percent(phase.work),
             lang.percent(phase.share),
         ]);
-        bars.push(Bar::new(label.as_str(), phase.work, lang.percent(phase.work)));
+        bars.push(Bar::share(label.as_str(), phase.work, lang.percent(phase.work)));
     }
     let note = lang.say(
         "Bars: time that the phase needs, as a share of a step, overlapped or not. Share: what the training thread works on or waits for.",

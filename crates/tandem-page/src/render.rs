@@ -6,12 +6,12 @@
 
 mod plots; // curves, bars, strips, lanes
 
-use crate::lang::Lang;
 use crate::page::{
     Bar, Block, Fact, Figure, Page, Sample, Section, Table, TableKind, Tone, Verdict,
 };
 use crate::prose::{Piece, Prose};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
+use tandem_units::Lang;
 
 /// The style of every page.
 pub const STYLE: &str = include_str!("render/page.css");
@@ -140,7 +140,8 @@ fn figure_of(figure: &Figure, lang: Lang) -> Markup {
 fn bars_of(bars: &[Bar]) -> Markup {
     let most = bars.iter().map(|bar| bar.length).fold(0.0, f64::max);
     html! { div.bars { @for bar in bars {
-        @let width = if most > 0.0 { (100.0 * bar.length / most).clamp(0.0, 100.0) } else { 0.0 };
+        @let whole = bar.whole.unwrap_or(most);
+        @let width = if whole > 0.0 { (100.0 * bar.length / whole).clamp(0.0, 100.0) } else { 0.0 };
         span.name { (prose(&bar.label)) }
         svg.bar viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true" {
             rect class=(tone(bar.tone)) width=(plots::short(width)) height="10" {}
@@ -153,6 +154,7 @@ fn samples_of(samples: &[Sample], lang: Lang) -> Markup {
     html! { div.samples { @for sample in samples {
         article {
             h3 { code dir="ltr" { (sample.name) } " · " (sample.step) }
+            @if let Some(text) = &sample.text { p.said dir="auto" { (text) } }
             @if let Some(sound) = &sample.sound {
                 audio controls preload="metadata" src=(sound)
                     aria-label=(lang.say("generated speech", "گفتار تولیدشده")) {}

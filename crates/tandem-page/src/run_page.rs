@@ -10,15 +10,15 @@ mod remarks; // other events, and the settings
 mod summary; // verdict, grade and key figures
 mod verdict; // verdict and grade in words
 
-use crate::lang::Lang;
 use crate::page::Page;
 use crate::prose::{Piece, Prose};
 use crate::view::RunView;
 use tandem_telemetry::Report;
 use tandem_telemetry::event::RunHeader;
+use tandem_units::Lang;
 
 pub(crate) use machine::state_name;
-pub use verdict::{grade_words, verdict_words};
+pub use verdict::{as_sentence, grade_words, verdict_words};
 
 /// Builds the page of a run; `name` says which, such as its directory.
 pub fn run_page(view: &RunView, name: &str, lang: Lang) -> Page {

@@ -2,12 +2,12 @@
 //!
 //! In: answers of `tandem-insight`. Out: [`Page`]. Decides nothing itself. Next: [`crate::render`].
 
-use crate::lang::Lang;
 use crate::page::{Bar, Block, Fact, Page, Section, Table, Tone, Verdict};
 use crate::prose::Prose;
 use tandem_insight::compare::{Comparison, Judgement, Measure, Row};
 use tandem_insight::scaling::Scaling;
 use tandem_units::Bytes;
+use tandem_units::Lang;
 
 /// Two runs side by side.
 pub fn compare_page(found: &Comparison, lang: Lang) -> Page {

@@ -22,6 +22,8 @@ pub struct Spoken {
     pub step: u64,
     /// File name of the sound.
     pub sound: Option<String>,
+    /// What is said.
+    pub text: Option<String>,
     /// File name of the alignment's picture.
     pub alignment: Option<String>,
     /// File name of the picture of the mel frames.
@@ -47,6 +49,11 @@ impl Samples {
             if step == spoken.step {
                 *place(spoken) = Some(file.clone());
             }
+        }
+        // The text itself is shown, not its address.
+        for spoken in newest.values_mut() {
+            let file = spoken.text.take();
+            spoken.text = file.and_then(|file| fs::read_to_string(self.directory.join(file)).ok());
         }
         newest.into_values().collect()
     }
@@ -84,10 +91,11 @@ fn step_of(file: &str) -> Option<(u64, &str)> {
 type Place = fn(&mut Spoken) -> &mut Option<String>;
 
 fn part_of(rest: &str) -> Option<(&str, Place)> {
-    let parts: [(&str, Place); 3] = [
+    let parts: [(&str, Place); 4] = [
         ("-alignment.png", |spoken| &mut spoken.alignment),
         ("-mel.png", |spoken| &mut spoken.mel),
         (".wav", |spoken| &mut spoken.sound),
+        (".txt", |spoken| &mut spoken.text),
     ];
     parts.into_iter().find_map(|(ending, place)| Some((rest.strip_suffix(ending)?, place)))
 }
@@ -105,6 +113,7 @@ mod tests {
             "step-000020-en-alignment.png",
             "step-000040-en.wav",
             "step-000040-en-mel.png",
+            "step-000040-en.txt",
             "step-000020-سارا.wav",
             "notes.txt",
             "step-x-en.wav",
@@ -128,6 +137,7 @@ mod tests {
         let en = &newest[0];
         assert_eq!((en.name.as_str(), en.step), ("en", 40));
         assert_eq!(en.sound.as_deref(), Some("step-000040-en.wav"));
+        assert_eq!(en.text.as_deref(), Some("step-000040-en.txt"), "its contents");
         assert_eq!(
             (en.alignment.as_deref(), en.mel.as_deref()),
             (None, Some("step-000040-en-mel.png"))

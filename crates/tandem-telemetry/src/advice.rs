@@ -1,17 +1,18 @@
 //! What to change in a run, as a flag to type, with the gain that its measurements predict.
 //!
-//! In: the sums of a run, or of its last steps. Out: [`Advice`], the largest gain first. Gains follow
-//! from measured stage times and waits; where only a limit is known, it is given as "up to". Nothing
-//! is advised that was not measured to cost time. Pure.
+//! In: the sums of a run, or of its last steps. Out: [`Advice`], the largest gain first, each flag once. Gains
+//! follow from measured stage times and waits; where only a limit is known, it is given as "up to". Nothing is
+//! advised that was not measured to cost time, that the machine does not have, or that only measures. Pure.
 
 use crate::event::Name;
-use crate::rules::Rules;
+use crate::rules::{DEEPEST, LEAST_GAIN, Rules};
 use crate::summary::Summary;
-use crate::variation::{Variation, variation};
+use crate::variation::Variation;
 use crate::variation_cause::VariationSource;
-use crate::verdict::{Cause, Pace, StageLoad, TRAIN, percent, stage_loads, verdict};
+use crate::verdict::{Cause, Pace, StageLoad, TRAIN, Verdict, stage_loads, verdict};
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use tandem_units::{Lang, percent};
 
 /// One change.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -25,6 +26,18 @@ pub struct Advice {
     pub why: String,
 }
 
+impl Advice {
+    /// In a sentence of this language; the reason is in English only.
+    pub fn words(&self, lang: Lang) -> String {
+        let (Advice { flag, at_most, .. }, gain) = (self, lang.percent(self.gain));
+        match (lang, at_most) {
+            (Lang::En, _) => self.to_string(),
+            (Lang::Fa, true) => format!("`{flag}` زمان هر گام را تا {gain} کم می‌کند."),
+            (Lang::Fa, false) => format!("`{flag}` زمان هر گام را حدود {gain} کم می‌کند."),
+        }
+    }
+}
+
 impl fmt::Display for Advice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let limit = if self.at_most { "up to " } else { "about " };
@@ -33,19 +46,20 @@ impl fmt::Display for Advice {
     }
 }
 
-/// Gains below this share are noise.
-const LEAST: f64 = 0.02;
-/// Deeper buffers than this only cost memory.
-const DEEPEST: u64 = 16;
-
 /// What to change in this run.
 pub fn advice(summary: &Summary, rules: &Rules) -> Vec<Advice> {
     let mut found = bottleneck(summary, rules);
-    let judged = variation(summary.steps.sample.steps());
-    if let Some(judged) = judged.filter(|judged| judged.by_shape > rules.variation) {
-        found.extend(against_variation(summary, &judged));
+    let judged = summary.variation();
+    let judged = judged.filter(|judged| judged.by_shape > rules.variation);
+    if let Some(against) = judged.and_then(|judged| against_variation(summary, &judged)) {
+        // The measured cause of the waits explains more than that no stage is too slow on average.
+        let deeper = |advice: &Advice| advice.flag.starts_with(DEEPER);
+        if !deeper(&against) {
+            found.retain(|advice| !deeper(advice));
+        }
+        found.push(against);
     }
-    found.retain(|advice| advice.gain >= LEAST);
+    found.retain(|advice| advice.gain >= LEAST_GAIN);
     found.sort_by(|one, other| other.gain.total_cmp(&one.gain));
     // Two reasons for the same flag are one piece of advice.
     let mut seen: Vec<String> = Vec::new();
@@ -58,31 +72,30 @@ pub fn advice(summary: &Summary, rules: &Rules) -> Vec<Advice> {
 }
 
 /// The change against varying step times that fits their measured cause.
-pub fn against_variation(summary: &Summary, judged: &Variation) -> Option<Advice> {
+fn against_variation(summary: &Summary, judged: &Variation) -> Option<Advice> {
     let setting = Setting::of(summary);
     let cause = judged.cause.as_ref()?;
-    let at_most = |flag: String, why: &str| {
-        Some(Advice { flag, gain: judged.excess, at_most: true, why: why.into() })
+    // What the model waits is the most that less waiting can save.
+    let stall = Pace::of(&summary.steps).map_or(0.0, |pace| pace.stall);
+    let gain = match cause.source {
+        VariationSource::Stage | VariationSource::Waiting => judged.excess.min(stall),
+        _ => judged.excess,
     };
+    let at_most =
+        |flag: String, why: &str| Some(Advice { flag, gain, at_most: true, why: why.into() });
     match cause.source {
         VariationSource::Stage if setting.computes(cause.stage.as_ref()) => at_most(
             "--cache-dataset".into(),
             "recordings are read and mel frames computed once instead of in every epoch",
         ),
         VariationSource::Stage | VariationSource::Waiting => {
-            at_most(setting.deeper(), "more ready batches bridge a slow one")
+            at_most(setting.deeper()?, "more ready batches bridge a slow one")
         }
-        VariationSource::OtherPrograms => at_most(
-            setting.fewer_workers(),
-            "leaves a CPU core to the other programs; stopping them saves the same",
-        ),
         VariationSource::OwnWork => {
             at_most(setting.rarer_validation(), "validation and samples use the CPU that trains")
         }
-        VariationSource::Model => at_most(
-            setting.profile(),
-            "the device itself is uneven; the profile shows it alone, without data work",
-        ),
+        // No setting of a run changes what other programs use, or how even a device is.
+        VariationSource::OtherPrograms | VariationSource::Model => None,
     }
 }
 
@@ -98,17 +111,22 @@ fn bottleneck(summary: &Summary, rules: &Rules) -> Vec<Advice> {
             else {
                 return Vec::new();
             };
-            setting.against_slow_stage(worst, &loads, pace, verdict.cost)
+            setting.against_slow_stage(worst, &loads, pace, &verdict)
         }
-        Cause::Variation => vec![Advice {
-            flag: setting.deeper(),
-            gain: pace.stall,
-            at_most: true,
-            why: format!("the model waits {} although no stage is too slow", percent(pace.stall)),
+        Cause::Variation => setting.deeper().map_or_else(Vec::new, |flag| {
+            let why =
+                format!("the model waits {} although no stage is too slow", percent(pace.stall));
+            vec![Advice { flag, gain: pace.stall, at_most: true, why }]
+        }),
+        Cause::Communication => vec![Advice {
+            flag: format!("--grad-accum {}", 2 * setting.grad_accum),
+            gain: verdict.cost / 2.0,
+            at_most: false,
+            why: "gradients are summed half as often, for steps of twice as many batches".into(),
         }],
-        // What several ranks lose is named in the verdict; no flag of one run changes it.
-        Cause::Communication | Cause::Rank => Vec::new(),
-        Cause::NoSteps | Cause::Model | Cause::Balanced | Cause::Unknown => Vec::new(),
+        Cause::Rank | Cause::NoSteps | Cause::Model | Cause::Balanced | Cause::Unknown => {
+            Vec::new()
+        }
     }
 }
 
@@ -118,10 +136,13 @@ struct Setting {
     cores: Option<u64>,
     depth: Option<u64>,
     cached: bool,
+    /// Whether the model trains on a GPU.
     gpu: bool,
+    /// GPUs in the machine, as far as the record says.
+    gpus: u64,
     two_gpus: bool,
     validate_every: Option<u64>,
-    corpus: Option<String>,
+    grad_accum: u64,
 }
 
 impl Setting {
@@ -145,9 +166,10 @@ impl Setting {
             cached: at("/config/cache_dataset").and_then(serde_json::Value::as_bool) == Some(true)
                 || at("/command").and_then(serde_json::Value::as_str) == Some("train-vocoder"),
             gpu: mode.is_some_and(|mode| mode != "cpu"),
+            gpus: number("/placement/gpus").unwrap_or(0),
             two_gpus: number("/config/devices/model_gpu").is_some(),
             validate_every: number("/config/train/validate_every"),
-            corpus: at("/config/train_data").and_then(|text| Some(text.as_str()?.to_string())),
+            grad_accum: number("/config/train/grad_accum").unwrap_or(1).max(1),
         }
     }
 
@@ -156,22 +178,15 @@ impl Setting {
         !self.cached && stage.is_some_and(|name| *name == LOAD || *name == PREPROCESS)
     }
 
-    fn deeper(&self) -> String {
+    /// None where the buffer is as deep as is useful.
+    fn deeper(&self) -> Option<String> {
         let depth = self.depth.unwrap_or(3);
-        format!("--prefetch-buffer-size {}", (2 * depth).min(DEEPEST).max(depth + 1))
-    }
-
-    fn fewer_workers(&self) -> String {
-        format!("--num-workers {}", (self.workers - 1).max(1))
+        let deeper = (2 * depth).min(DEEPEST);
+        (deeper > depth).then(|| format!("{DEEPER} {deeper}"))
     }
 
     fn rarer_validation(&self) -> String {
         format!("--validate-every {}", 2 * self.validate_every.unwrap_or(500))
-    }
-
-    fn profile(&self) -> String {
-        let corpus = self.corpus.as_deref().unwrap_or("CORPUS");
-        format!("tandem profile --train-data {corpus}")
     }
 
     fn against_slow_stage(
@@ -179,8 +194,13 @@ impl Setting {
         worst: &StageLoad,
         loads: &[StageLoad],
         pace: Pace,
-        cost: f64,
+        verdict: &Verdict,
     ) -> Vec<Advice> {
+        // Of two stages that are equally slow, a faster one alone changes nothing.
+        if verdict.facts.as_slow.is_some() {
+            return Vec::new();
+        }
+        let cost = verdict.cost;
         if worst.stage != LOAD && worst.stage != PREPROCESS {
             return self.against_slow_copy(worst, cost);
         }
@@ -203,8 +223,9 @@ impl Setting {
             let with = worst.per_step * self.workers as f64 / wanted as f64;
             found.push(Advice {
                 flag: format!("--num-workers {wanted}"),
-                gain: (1.0 - with.max(next) / pace.step).max(0.0),
-                at_most: false,
+                gain: (1.0 - with.max(next) / pace.step).clamp(0.0, cost),
+                // On a CPU the model and the workers share the cores.
+                at_most: !self.gpu,
                 why: format!("{} of {cores} CPU cores load data", self.workers),
             });
         }
@@ -213,7 +234,8 @@ impl Setting {
 
     /// Alignment and copies have one worker each: only another device helps.
     fn against_slow_copy(&self, worst: &StageLoad, cost: f64) -> Vec<Advice> {
-        if !self.gpu {
+        let moves = worst.stage == ALIGN || worst.stage == TRANSFER;
+        if !moves || !self.gpu || self.gpus < 2 {
             return Vec::new();
         }
         let why = if self.two_gpus {
@@ -226,8 +248,11 @@ impl Setting {
     }
 }
 
+const DEEPER: &str = "--prefetch-buffer-size";
 const LOAD: &str = "load";
 const PREPROCESS: &str = "preprocess";
+const ALIGN: &str = "align";
+const TRANSFER: &str = "transfer";
 
 #[cfg(test)]
 mod tests;

@@ -7,6 +7,7 @@
 
 use crate::step_sample::StepSize;
 use std::collections::HashMap;
+use tandem_units::median;
 
 /// From this many steps of one size on, their median is the expected value.
 pub(crate) const OFTEN: usize = 8;
@@ -51,14 +52,6 @@ type Key = Option<(u64, u64, u64)>;
 
 fn key(size: Option<StepSize>) -> Key {
     size.map(|size| (size.symbols, size.frames, size.squared.to_bits()))
-}
-
-/// The middle value, or the mean of the two in the middle.
-pub(crate) fn median(values: &mut [f64]) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    let upper = *values.get(values.len() / 2)?;
-    let lower = *values.get((values.len() - 1) / 2)?;
-    Some((lower + upper) / 2.0)
 }
 
 /// Cost by size: `at_zero + per_frame * frames + per_pair * squared`.

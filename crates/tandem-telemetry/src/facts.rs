@@ -334,6 +334,14 @@ pub struct Warning {
     pub text: String,
 }
 
+impl Warning {
+    /// Whether another warning says the same with other figures.
+    pub fn is_like(&self, other: &Warning) -> bool {
+        let words = |text: &str| text.chars().filter(|c| !c.is_ascii_digit()).collect::<String>();
+        self.code == other.code && words(&self.text) == words(&other.text)
+    }
+}
+
 /// Health of the record itself. Counts are totals since the start of the run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Health {

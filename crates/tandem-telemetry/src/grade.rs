@@ -8,9 +8,8 @@ use crate::event::DeviceRole;
 use crate::rules::{Target, Targets};
 use crate::stats::Stats;
 use crate::summary::Summary;
-use crate::variation::variation;
-use crate::verdict::percent;
 use serde::{Deserialize, Serialize};
+use tandem_units::percent;
 
 /// Grade of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -47,7 +46,7 @@ pub struct Criterion {
 }
 
 pub fn grade(summary: &Summary, targets: &Targets) -> Grading {
-    let variation = variation(summary.steps.sample.steps()).map(|found| found.by_shape);
+    let variation = summary.variation().map(|found| found.by_shape);
     let criteria = vec![
         at_least("data GPU", utilisation(summary, DeviceRole::Data), targets, |t| t.data_gpu),
         at_least("model GPU", utilisation(summary, DeviceRole::Model), targets, |t| t.model_gpu),

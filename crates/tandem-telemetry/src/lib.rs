@@ -26,7 +26,9 @@ pub mod variation; // 8. how much step times vary beyond their shapes
 pub mod variation_cause; // 8. what slow steps have in common
 pub mod summary; // 7. summary of a run
 pub mod rules; // every threshold
+pub mod crowd; // 8. other programs on the machine
 pub mod verdict; // 8. the bottleneck
+mod verdict_words; // 8. the same in sentences, in each language
 pub mod grade; // 8. against the targets
 pub mod advice; // 8. flags to change, and what they should bring
 pub mod periodic; // 8. the line every hundred steps

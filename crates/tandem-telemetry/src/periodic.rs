@@ -2,20 +2,20 @@
 //!
 //! In: step, stage and queue events. Out: [`PeriodicLine`]: step times, throughput and variation of
 //! the last steps, with a warning where steps of the same shape differ too much: its measured
-//! cause, and the flag to change. Prints nothing: the record's listener decides where the line goes.
+//! cause, and, once, the flag that helps the whole run most so far. Prints nothing: the record's listener decides
+//! where the line goes.
 
-use crate::advice::against_variation;
+use crate::advice::{Advice, advice};
 use crate::event::{Event, Stamped, Warning};
 use crate::rules::Rules;
 use crate::stats::Figures;
 use crate::step_sample::StepSample;
 use crate::summary::{StageSums, StepSums, Summary};
-use crate::variation::{Variation, variation};
+use crate::variation::Variation;
 use crate::variation_cause::VariationSource;
-use crate::verdict::percent;
 use serde::{Deserialize, Serialize};
 use std::fmt;
-use tandem_units::Seconds;
+use tandem_units::{Seconds, percent};
 
 /// The last hundred steps in figures.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -40,13 +40,22 @@ pub struct Window {
     sums: Summary,
     // From the window before: short windows may see no stage line of their own.
     stages: Vec<StageSums>,
+    /// Flags of the advice that was given: each is named once.
+    advised: Vec<String>,
 }
 
 impl Window {
-    /// Counts an event in; returns a line at every [`Rules::every`]th step.
-    pub fn add(&mut self, stamped: &Stamped, rules: &Rules) -> Option<PeriodicLine> {
+    /// Counts an event in; returns a line at every [`Rules::every`]th step. Advice rests on the `whole` run, this
+    /// event included: the windows of an uneven run would each advise something else.
+    pub fn add(
+        &mut self,
+        stamped: &Stamped,
+        whole: &Summary,
+        rules: &Rules,
+    ) -> Option<PeriodicLine> {
         let Event::Step(_) = stamped.event else {
-            if matches!(stamped.event, Event::Run(_) | Event::Stage(_) | Event::Queue(_)) {
+            use Event::{Device, Queue, Run, Stage};
+            if matches!(stamped.event, Run(_) | Stage(_) | Queue(_) | Device(_)) {
                 self.sums.add(stamped);
             }
             return None;
@@ -58,13 +67,29 @@ impl Window {
         if self.sums.stages.is_empty() {
             self.sums.stages = std::mem::take(&mut self.stages);
         }
-        let line = periodic_line(&self.sums, rules);
+        let mut line = periodic_line(&self.sums, rules);
+        if let Some(warning) = line.as_mut().and_then(|line| line.warning.as_mut()) {
+            warning.text += &self.remedy(whole, rules);
+        }
         self.stages = std::mem::take(&mut self.sums.stages);
         // Settings and queues stay; the first step of the run was in the first window only.
         let mut sample: StepSample = std::mem::take(&mut self.sums.steps.sample);
         sample.restart();
         self.sums.steps = StepSums { sample, ..StepSums::default() };
+        self.sums.devices.clear();
         line
+    }
+
+    /// The best advice for the run so far, where it was not given yet.
+    fn remedy(&mut self, whole: &Summary, rules: &Rules) -> String {
+        let best: Option<Advice> = advice(whole, rules).into_iter().next();
+        // `--num-workers 3` and `--num-workers 4` are the same remedy.
+        let name = |advice: &Advice| advice.flag.split(' ').next().unwrap_or_default().to_string();
+        let Some(best) = best.filter(|best| !self.advised.contains(&name(best))) else {
+            return String::new();
+        };
+        self.advised.push(name(&best));
+        format!("; {best}")
     }
 }
 
@@ -73,9 +98,9 @@ pub fn periodic_line(sums: &Summary, rules: &Rules) -> Option<PeriodicLine> {
     let times = sums.steps.all.figures()?;
     let whole = sums.steps.took.seconds().0;
     let per_second = |count: f64| if whole > 0.0 { count / whole } else { 0.0 };
-    let variation = variation(sums.steps.sample.steps());
+    let variation = sums.variation();
     let uneven = variation.as_ref().filter(|found| found.by_shape > rules.variation);
-    let warning = uneven.map(|found| warning(sums, found, rules));
+    let warning = uneven.map(|found| warning(sums.steps.last, found, rules));
     Some(PeriodicLine {
         step: sums.steps.last,
         times,
@@ -87,13 +112,10 @@ pub fn periodic_line(sums: &Summary, rules: &Rules) -> Option<PeriodicLine> {
     })
 }
 
-fn warning(sums: &Summary, found: &Variation, rules: &Rules) -> Warning {
-    let advice = against_variation(sums, found);
-    let advice = advice.map(|advice| format!("; {advice}")).unwrap_or_default();
+fn warning(step: u64, found: &Variation, rules: &Rules) -> Warning {
     let text = format!(
-        "step times vary by {} around step {} (limit {}) beyond the shapes of their batches; {}{advice}",
+        "step times vary by {} around step {step} (limit {}) beyond the shapes of their batches; {}",
         percent(found.by_shape),
-        sums.steps.last,
         percent(rules.variation),
         cause_words(found),
     );
@@ -173,9 +195,13 @@ mod tests {
     }
 
     fn lines(events: impl IntoIterator<Item = Stamped>) -> Vec<PeriodicLine> {
-        let mut window = Window::default();
+        let (mut window, mut whole) = (Window::default(), Summary::default());
         let rules = Rules::default();
-        events.into_iter().filter_map(|event| window.add(&event, &rules)).collect()
+        let lines = events.into_iter().filter_map(|event| {
+            whole.add(&event);
+            window.add(&event, &whole, &rules)
+        });
+        lines.collect()
     }
 
     #[test]
@@ -207,15 +233,16 @@ mod tests {
         });
         let lines = lines(std::iter::once(stage("load", 990)).chain(steps));
         assert_eq!(lines.len(), 2);
-        for line in &lines {
+        for (number, line) in lines.iter().enumerate() {
             let warning = line.warning.as_ref().unwrap();
             for part in [
                 "beyond the shapes of their batches; the model waited for `load` (100.0 % of the",
                 "`load` took 30.00 ms for a usual batch and 340.00 ms for the late ones",
-                "`--cache-dataset` saves up to 60",
             ] {
                 assert!(warning.text.contains(part), "{}", warning.text);
             }
+            let advised = warning.text.contains("`--cache-dataset` saves up to 60");
+            assert_eq!(advised, number == 0, "once, with the first: {}", warning.text);
         }
     }
 
@@ -224,7 +251,7 @@ mod tests {
         let steps = (1..=100).map(|n| step(n, if n % 2 == 0 { 50 } else { 150 }, 0));
         let lines = lines(steps);
         let text = &lines[0].warning.as_ref().unwrap().text;
-        assert!(text.contains("cause: `train`") && text.contains("`tandem profile"), "{text}");
+        assert!(text.contains("cause: `train`") && !text.contains("saves"), "{text}");
     }
 
     #[test]

@@ -6,13 +6,13 @@
 
 use crate::clock::Nanos;
 use crate::event::{DeviceRole, Name, RunHeader, RunOutcome};
+use crate::rules::TOO_MUCH_FOR_RANKS;
 use crate::summary::Summary;
-use crate::verdict::{Cause, StageLoad, TRAIN, Verdict, percent, slowest_stage, stage_loads};
+use crate::verdict::{
+    Cause, RankFacts, StageLoad, TRAIN, Verdict, VerdictFacts, slowest_stage, stage_loads,
+};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
-
-/// Share of the time above which communication, or one rank, is the bottleneck.
-const TOO_MUCH: f64 = 0.10;
 
 /// What all ranks did since the last such event, about once a second.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -199,48 +199,34 @@ pub(crate) fn host_of(summary: &Summary, rank: usize) -> String {
 }
 
 /// The verdict where ranks limit the run: communication, or one slow rank. None otherwise.
-pub(crate) fn rank_verdict(summary: &Summary) -> Option<Verdict> {
+pub(crate) fn rank_verdict(summary: &Summary, facts: VerdictFacts) -> Option<Verdict> {
     let report = rank_report(summary)?;
     let sums = summary.ranks.as_ref()?;
-    let step = sums.took / sums.steps as f64;
+    let step = sums.per_step(sums.took);
     let mut order: Vec<usize> = (0..report.ranks.len()).collect();
     order.sort_by(|a, b| report.ranks[*b].per_step().total_cmp(&report.ranks[*a].per_step()));
     let (&slow, &next) = (order.first()?, order.get(1)?);
     let (slowest, second) = (&report.ranks[slow], &report.ranks[next]);
     let straggler = (slowest.per_step() - second.per_step()) / step;
-    if report.reduce > TOO_MUCH && report.reduce >= straggler {
-        let sentence = format!(
-            "communication is the bottleneck: summing the gradients of {} ranks takes {} of the \
-             time; a faster network, or a larger `--grad-accum`, which sums less often, would shorten \
-             the run by up to as much",
-            report.ranks.len(),
-            percent(report.reduce)
-        );
-        let (cause, cost) = (Cause::Communication, report.reduce);
-        return Some(Verdict { cause, stage: None, cost, slack: None, sentence });
+    let stage = slowest.record.as_ref().and_then(|record| record.stage.as_ref());
+    let ranks = RankFacts {
+        ranks: report.ranks.len(),
+        slow,
+        host: slowest.host.clone(),
+        per_step: slowest.per_step(),
+        next: second.per_step(),
+        waits: slowest.starved > slowest.busy,
+        stage: stage.map(StageLoad::need),
+    };
+    let facts = VerdictFacts { ranks: Some(ranks), ..facts };
+    if report.reduce > TOO_MUCH_FOR_RANKS && report.reduce >= straggler {
+        return Some(Verdict::new(Cause::Communication, None, [Some(report.reduce), None], facts));
     }
-    if straggler <= TOO_MUCH {
+    if straggler <= TOO_MUCH_FOR_RANKS {
         return None;
     }
-    let stage = slowest.record.as_ref().and_then(|record| record.stage.as_ref());
-    let why = match (slowest.starved > slowest.busy, stage) {
-        (true, Some(load)) => format!(
-            ", most of it waiting for data (its `{}` needs {:.3} s)",
-            load.stage, load.per_step
-        ),
-        (true, None) => ", most of it waiting for data".to_string(),
-        (false, _) => String::new(),
-    };
-    let sentence = format!(
-        "rank {slow} on host {} is the bottleneck: it needs {:.3} s per step{why}, the next slowest rank \
-         {:.3} s; without it the run would be up to {} shorter",
-        slowest.host,
-        slowest.per_step(),
-        second.per_step(),
-        percent(straggler)
-    );
     let stage = Some(format!("rank {slow} ({})", slowest.host).into());
-    Some(Verdict { cause: Cause::Rank, stage, cost: straggler, slack: None, sentence })
+    Some(Verdict::new(Cause::Rank, stage, [Some(straggler), None], facts))
 }
 
 #[cfg(test)]
@@ -271,7 +257,7 @@ mod tests {
 
     #[track_caller]
     fn check(summary: &Summary, expected: Option<(Cause, f64, &str)>) {
-        let found = rank_verdict(summary);
+        let found = rank_verdict(summary, VerdictFacts::default());
         match (found, expected) {
             (None, None) => {}
             (Some(found), Some((cause, cost, words))) => {

@@ -6,6 +6,7 @@
 
 use crate::advice::{Advice, advice};
 use crate::clock::Nanos;
+use crate::crowd::Crowd;
 use crate::event::{
     Data, Decision, DeviceRole, Health, Kernels, Name, RunOutcome, Started, Warning,
 };
@@ -16,7 +17,7 @@ use crate::reader::{ReadNotes, RunRecord};
 use crate::rules::Rules;
 use crate::stats::Figures;
 use crate::summary::{DeviceSums, QueueSums, SkippedRow, Summary, WarmUpSums};
-use crate::variation::{Variation, variation};
+use crate::variation::Variation;
 use crate::verdict::{Pace, StageLoad, Verdict, efficiency, stage_loads, verdict};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -43,6 +44,9 @@ pub struct Report {
     pub queues: Vec<QueueReport>,
     /// Sampled devices.
     pub devices: Vec<DeviceReport>,
+    /// Other programs on the machine, where they explain the figures.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub crowd: Option<Crowd>,
     /// The bottleneck.
     pub verdict: Verdict,
     /// Against the targets.
@@ -204,6 +208,7 @@ impl Report {
                 .iter()
                 .map(|((role, name), sums)| device(*role, name, sums))
                 .collect(),
+            crowd: Crowd::of(summary),
             verdict: verdict(summary, rules),
             grading: grade(summary, &rules.targets),
             advice: advice(summary, rules),
@@ -254,7 +259,7 @@ fn steps(summary: &Summary) -> Option<StepReport> {
         frames_per_second: per_second(steps.frames as f64),
         stall: Pace::of(steps)?.stall,
         shapes: (!steps.shapes.is_empty()).then_some(steps.shapes.len() as u64),
-        variation: variation(steps.sample.steps()),
+        variation: summary.variation(),
         losses: steps.losses.iter().map(|(name, value)| (name.clone(), (*value).into())).collect(),
     })
 }

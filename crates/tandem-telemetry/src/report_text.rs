@@ -3,20 +3,25 @@
 //! In: [`Report`]. Out: plain lines without colour, the same for the same report. Empty parts are left out; figures that were not measured
 //! are marked "not measured".
 
-use crate::event::{CacheState, Data, Decision, DecisionOutcome, RunOutcome, StartReason, Started};
+use crate::event::{
+    CacheState, Data, Decision, DecisionOutcome, RunOutcome, StartReason, Started, Warning,
+};
 use crate::ranks::{RankLoad, RankRecord, RankReport};
 use crate::report::{DeviceReport, QueueReport, RecordReport, Report, StepReport};
 use crate::stats::Figures;
 use crate::variation::Variation;
-use crate::verdict::{StageLoad, percent};
+use crate::verdict::StageLoad;
 use std::fmt::{self, Display, Formatter};
-use tandem_units::{Bytes, Seconds};
+use tandem_units::{Bytes, Lang, Seconds, percent};
 
 impl Display for Report {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         run(f, self)?;
         if let Some(found) = &self.data {
             writeln!(f, "data      {}", data(found))?;
+        }
+        if let Some(crowd) = &self.crowd {
+            writeln!(f, "machine   {}", crowd.words(Lang::En))?;
         }
         writeln!(f, "verdict   {}", self.verdict.sentence)?;
         writeln!(f, "grade     {}", self.grading.sentence)?;
@@ -308,10 +313,23 @@ fn warnings(f: &mut Formatter<'_>, report: &Report) -> fmt::Result {
         return Ok(());
     }
     writeln!(f, "\nwarnings  {}", report.warning_count)?;
-    for warning in report.warnings.iter().take(SHOWN) {
-        writeln!(f, "  {}: {}", warning.code, warning.text)?;
+    // The same sentence with other figures is shown once.
+    let mut kinds: Vec<(&Warning, u64)> = Vec::new();
+    for warning in &report.warnings {
+        match kinds.iter_mut().find(|(first, _)| first.is_like(warning)) {
+            Some((_, count)) => *count += 1,
+            None => kinds.push((warning, 1)),
+        }
     }
-    more(f, report.warning_count)
+    for (warning, count) in kinds.iter().take(SHOWN) {
+        let times = if *count > 1 { format!(" ({count} times)") } else { String::new() };
+        writeln!(f, "  {}{times}: {}", warning.code, warning.text)?;
+    }
+    let shown: u64 = kinds.iter().take(SHOWN).map(|(_, count)| count).sum();
+    match report.warning_count.saturating_sub(shown) {
+        0 => Ok(()),
+        rest => writeln!(f, "  and {rest} more"),
+    }
 }
 
 fn more(f: &mut Formatter<'_>, count: u64) -> fmt::Result {

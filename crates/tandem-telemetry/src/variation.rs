@@ -5,12 +5,14 @@
 //! ([`crate::expected_time`]). Warnings, grades, reports, profiles and comparisons all use this
 //! function. Its cause is found in [`crate::variation_cause`].
 
+use crate::crowd::Crowd;
 use crate::expected_time::{Expected, expected};
 use crate::step_sample::{StepSize, StepTime};
-use crate::variation_cause::{VariationCause, cause};
-use crate::verdict::percent;
+use crate::summary::Summary;
+use crate::variation_cause::{VariationCause, VariationSource, cause};
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use tandem_units::{Lang, percent};
 
 /// How much steps of the same shape differ.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -55,6 +57,21 @@ pub fn variation(steps: &[StepTime]) -> Option<Variation> {
         excess: if total > 0.0 { excess / total } else { 0.0 },
         cause: cause(steps),
     })
+}
+
+impl Summary {
+    /// The variation of the steps of a run. An uneven step on a machine that other programs fill is theirs.
+    pub fn variation(&self) -> Option<Variation> {
+        let mut found = variation(self.steps.sample.steps())?;
+        if let (Some(cause), Some(crowd)) = (&mut found.cause, Crowd::of(self))
+            && cause.source == VariationSource::Model
+        {
+            cause.source = VariationSource::OtherPrograms;
+            cause.stage = None;
+            cause.evidence = crowd.words(Lang::En);
+        }
+        Some(found)
+    }
 }
 
 /// By how much each step exceeds the expected time of its shape; `None` where that is unknown.

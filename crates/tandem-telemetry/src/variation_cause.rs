@@ -8,11 +8,13 @@
 //! to the model. A name is given only where the measurements go along with the differences.
 
 use crate::event::Name;
-use crate::expected_time::{expected, median};
+use crate::expected_time::expected;
+use crate::rules::{AGREES, LESS_CPU, MORE_OFTEN};
 use crate::step_sample::{StepSize, StepTime};
 use crate::variation::mean;
-use crate::verdict::{TRAIN, percent};
+use crate::verdict::TRAIN;
 use serde::{Deserialize, Serialize};
+use tandem_units::{median, percent};
 
 /// What slow steps have in common.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -43,15 +45,6 @@ pub enum VariationSource {
     /// The step itself, on its device.
     Model,
 }
-
-/// A measurement goes along with the differences from this correlation on.
-const AGREES: f64 = 0.4;
-/// In steps that other programs slow down, the run gets at most this share of its usual CPU time
-/// per second.
-const LESS_CPU: f64 = 0.9;
-/// Other programs take a CPU away more often per second than usual, by this factor. Measured on two cores: 1.8 with other
-/// programs, 0.8 in steps that only take longer, in which the run's own threads still take turns.
-const MORE_OFTEN: f64 = 1.3;
 
 pub(crate) fn cause(steps: &[StepTime]) -> Option<VariationCause> {
     let found = Slow { steps, sizes: steps.iter().map(|step| step.size).collect() };

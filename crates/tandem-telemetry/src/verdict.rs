@@ -1,8 +1,10 @@
-//! The bottleneck of a run, in one sentence.
+//! The bottleneck of a run.
 //!
 //! In: the sums of a run. Out: [`Verdict`], and the [`StageLoad`]s it rests on. A step takes as
 //! long as its slowest stage, so the verdict compares what each stage needs per step with what
 //! a step took. It names a stage only where the measurements show one; otherwise it states what is missing.
+//! A profile gives the same [`Verdict`] from its own measurements. Sentences: [`crate::verdict_words`]. What to
+//! change is not part of a verdict: [`crate::advice`].
 
 use crate::event::Name;
 use crate::ranks::rank_verdict;
@@ -10,6 +12,7 @@ use crate::rules::Rules;
 use crate::stats::Stats;
 use crate::summary::{StageSums, StepSums, Summary};
 use serde::{Deserialize, Serialize};
+use tandem_units::Lang;
 
 /// The consumer's name among the stages.
 pub const TRAIN: &str = "train";
@@ -39,7 +42,76 @@ pub struct Verdict {
     pub cost: f64,
     /// Share of the step time that the next slowest stage has to spare.
     pub slack: Option<f64>,
+    /// What the sentence says in figures.
+    #[serde(default)]
+    pub facts: VerdictFacts,
+    /// In English; [`Verdict::words`] has other languages.
     pub sentence: String,
+}
+
+/// The measurements that a verdict names.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct VerdictFacts {
+    /// Seconds of a step.
+    pub step: f64,
+    /// Share of it that the model waits.
+    pub stall: f64,
+    /// The slowest stage before the model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slowest: Option<StageNeed>,
+    /// A second stage before the model that is as slow.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub as_slow: Option<StageNeed>,
+    /// The model with batches from memory, which only a profile measures.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub alone: Option<ModelAlone>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ranks: Option<RankFacts>,
+}
+
+/// What a stage needs of a step, all its workers together.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StageNeed {
+    pub stage: Name,
+    pub workers: u32,
+    /// In seconds.
+    pub per_step: f64,
+}
+
+/// The model without data work beside it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ModelAlone {
+    /// Seconds of a step.
+    pub step: f64,
+    /// Share by which data work slows the model, waiting not counted.
+    pub contention: f64,
+    pub shared: SharedPart,
+}
+
+/// What data work and training share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SharedPart {
+    Cpu,
+    Gpu,
+    /// Each has a GPU: only the host is shared.
+    Host,
+}
+
+/// The slowest rank beside the next one.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RankFacts {
+    pub ranks: usize,
+    pub slow: usize,
+    pub host: String,
+    /// Seconds per step of the slowest rank and of the next.
+    pub per_step: f64,
+    pub next: f64,
+    /// Whether most of its time is waiting for data.
+    pub waits: bool,
+    /// The stage that it waits for, where its record was read.
+    pub stage: Option<StageNeed>,
 }
 
 /// Kinds of bottleneck.
@@ -51,9 +123,10 @@ pub enum Cause {
     Model,
     /// None: the model and the stages before it take equally long.
     Balanced,
-    /// A stage before the model.
+    /// A stage before the model, or two that are equally slow.
     Feed,
     /// No stage is too slow in the mean, but their times vary too much for the buffer.
+    #[serde(alias = "uneven")]
     Variation,
     /// The sum of the gradients of several ranks.
     Communication,
@@ -61,6 +134,27 @@ pub enum Cause {
     Rank,
     /// The model waits, and the record has no stages.
     Unknown,
+}
+
+impl Verdict {
+    /// With its sentence. The stage is the limiting one, where there is one.
+    pub fn new(
+        cause: Cause,
+        stage: Option<Name>,
+        [cost, slack]: [Option<f64>; 2],
+        facts: VerdictFacts,
+    ) -> Verdict {
+        let cost = cost.unwrap_or(0.0);
+        let mut made = Verdict { cause, stage, cost, slack, facts, sentence: String::new() };
+        made.sentence = made.words(Lang::En);
+        made
+    }
+
+    /// Whether something other than the model limits the run.
+    pub fn is_held_back(&self) -> bool {
+        use Cause::{Communication, Feed, Rank, Variation};
+        matches!(self.cause, Feed | Variation | Communication | Rank)
+    }
 }
 
 /// The time of a step, and how much of it was waiting.
@@ -80,6 +174,11 @@ impl Pace {
         let whole = figures.mean * figures.count as f64;
         let stall = if whole > 0.0 { (waited.seconds().0 / whole).min(1.0) } else { 0.0 };
         Some(Pace { step: figures.mean, stall })
+    }
+
+    fn facts(self, slowest: Option<&StageLoad>) -> VerdictFacts {
+        let slowest = slowest.map(StageLoad::need);
+        VerdictFacts { step: self.step, stall: self.stall, slowest, ..VerdictFacts::default() }
     }
 }
 
@@ -113,111 +212,50 @@ pub fn efficiency(summary: &Summary) -> Option<f64> {
 pub fn verdict(summary: &Summary, rules: &Rules) -> Verdict {
     let loads = stage_loads(summary);
     let (Some(pace), Some((model, feed))) = (Pace::of(&summary.steps), loads.split_last()) else {
-        return Verdict {
-            cause: Cause::NoSteps,
-            stage: None,
-            cost: 0.0,
-            slack: None,
-            sentence: "no step was finished: there is nothing to judge".into(),
-        };
+        return Verdict::new(Cause::NoSteps, None, [None, None], VerdictFacts::default());
     };
-    if let Some(verdict) = rank_verdict(summary) {
+    if let Some(verdict) = rank_verdict(summary, pace.facts(slowest_stage(feed))) {
         return verdict;
     }
     match slowest_stage(feed) {
-        None if pace.stall > rules.stall => unknown(pace),
-        None => model_alone(pace),
-        Some(worst) if pace.stall <= rules.stall => model_bound(model, worst, pace, rules),
-        Some(worst) if worst.per_step >= rules.full * pace.step => feed_bound(worst, &loads, pace),
-        Some(worst) => varying(worst, pace),
+        None if pace.stall > rules.stall => {
+            Verdict::new(Cause::Unknown, None, [Some(pace.stall), None], pace.facts(None))
+        }
+        None => Verdict::new(Cause::Model, Some(TRAIN.into()), [None, None], pace.facts(None)),
+        Some(worst) => {
+            let slack = Some(worst.slack(pace.step));
+            let even = worst.per_step >= rules.balance * model.per_step;
+            let full = worst.per_step >= rules.full * pace.step;
+            // The model takes as long as what feeds it: making either faster alone gains little.
+            let balanced = even && model.per_step >= rules.balance * worst.per_step;
+            let (cause, stage, cost) = match pace.stall <= rules.stall {
+                true if even => (Cause::Balanced, None, None),
+                true => (Cause::Model, Some(model.stage.clone()), None),
+                false if full && balanced => (Cause::Balanced, None, None),
+                false if full => return feed_bound(worst, feed, pace, rules),
+                false => (Cause::Variation, Some(worst.stage.clone()), Some(pace.stall)),
+            };
+            Verdict::new(cause, stage, [cost, slack], pace.facts(Some(worst)))
+        }
     }
 }
 
-fn model_alone(pace: Pace) -> Verdict {
-    Verdict {
-        cause: Cause::Model,
-        stage: Some(TRAIN.into()),
-        cost: 0.0,
-        slack: None,
-        sentence: format!(
-            "the model is the bottleneck: it waits {} of the time; the record has no stages before \
-             it, so their slack is unknown",
-            percent(pace.stall)
-        ),
-    }
-}
-
-fn unknown(pace: Pace) -> Verdict {
-    Verdict {
-        cause: Cause::Unknown,
-        stage: None,
-        cost: pace.stall,
-        slack: None,
-        sentence: format!(
-            "the model waits {} of the time; the record has no stages, so the cause is unknown",
-            percent(pace.stall)
-        ),
-    }
-}
-
-fn model_bound(model: &StageLoad, next: &StageLoad, pace: Pace, rules: &Rules) -> Verdict {
-    let slack = (1.0 - next.per_step / pace.step).max(0.0);
-    let balanced = next.per_step >= rules.balance * model.per_step;
-    let sentence = if balanced {
-        format!(
-            "balanced: there is no bottleneck; the model waits {} of the time, and `{}` needs nearly \
-             as long as a step (slack {})",
-            percent(pace.stall),
-            next.stage,
-            percent(slack)
-        )
-    } else {
-        format!(
-            "the model is the bottleneck, as intended: it waits {} of the time, and `{}`, the \
-             slowest stage before it, has {} slack",
-            percent(pace.stall),
-            next.stage,
-            percent(slack)
-        )
+/// The model waits for a stage, or for two that are equally slow.
+fn feed_bound(worst: &StageLoad, feed: &[StageLoad], pace: Pace, rules: &Rules) -> Verdict {
+    let others: Vec<StageLoad> =
+        feed.iter().filter(|load| load.stage != worst.stage).cloned().collect();
+    let next = slowest_stage(&others);
+    let as_slow = next.filter(|next| next.per_step >= rules.balance * worst.per_step);
+    // A step cannot take less than its slowest stage: where the measured need is more, that is the
+    // noise of the edges. Without the bottleneck the next stage sets the pace, and never less than the model.
+    let whole = pace.step.max(worst.per_step);
+    let cost = match (as_slow, next) {
+        (None, Some(next)) => (1.0 - next.per_step / whole).min(pace.stall),
+        _ => pace.stall,
     };
-    let cause = if balanced { Cause::Balanced } else { Cause::Model };
-    let stage = (!balanced).then(|| model.stage.clone());
-    Verdict { cause, stage, cost: 0.0, slack: Some(slack), sentence }
-}
-
-fn feed_bound(worst: &StageLoad, loads: &[StageLoad], pace: Pace) -> Verdict {
-    let others = loads.iter().filter(|load| load.stage != worst.stage);
-    let next = others.map(|load| load.per_step).fold(0.0, f64::max);
-    let cost = (1.0 - next / pace.step).max(0.0);
-    let sentence = format!(
-        "`{}` is the bottleneck: with {} it needs {} of every step, the model waits {} of the \
-         time, and without this bottleneck the run would be up to {} shorter",
-        worst.stage,
-        workers(worst.workers),
-        percent((worst.per_step / pace.step).min(1.0)),
-        percent(pace.stall),
-        percent(cost)
-    );
-    let stage = Some(worst.stage.clone());
-    Verdict { cause: Cause::Feed, stage, cost, slack: Some(0.0), sentence }
-}
-
-fn varying(worst: &StageLoad, pace: Pace) -> Verdict {
-    let slack = (1.0 - worst.per_step / pace.step).max(0.0);
-    let sentence = format!(
-        "stage times vary too much for the buffer: the model waits {} of the time although no \
-         stage is too slow on average (the slowest, `{}`, has {} slack); use a deeper buffer",
-        percent(pace.stall),
-        worst.stage,
-        percent(slack)
-    );
-    Verdict {
-        cause: Cause::Variation,
-        stage: Some(worst.stage.clone()),
-        cost: pace.stall,
-        slack: Some(slack),
-        sentence,
-    }
+    let mut facts = pace.facts(Some(worst));
+    facts.as_slow = as_slow.map(StageLoad::need);
+    Verdict::new(Cause::Feed, Some(worst.stage.clone()), [Some(cost), Some(0.0)], facts)
 }
 
 /// Seconds per step that a stage needs. It works ahead of the model, so its items are not
@@ -256,10 +294,13 @@ fn model_load(training: f64, pace: Pace) -> StageLoad {
     }
 }
 
-fn workers(count: u32) -> String {
-    if count == 1 { "1 worker".into() } else { format!("{count} workers") }
-}
+impl StageLoad {
+    /// Share of a step that it has to spare.
+    fn slack(&self, step: f64) -> f64 {
+        (1.0 - self.per_step / step).max(0.0)
+    }
 
-pub(crate) fn percent(share: f64) -> String {
-    format!("{:.1} %", share * 100.0)
+    pub(crate) fn need(&self) -> StageNeed {
+        StageNeed { stage: self.stage.clone(), workers: self.workers, per_step: self.per_step }
+    }
 }

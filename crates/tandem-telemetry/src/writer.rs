@@ -106,7 +106,10 @@ impl Writer {
             trace.add(&stamped);
         }
         self.notify(Update::Event(&stamped));
-        if let Some(line) = self.window.add(&stamped, &self.options.rules) {
+        let whole = self.shared.watch.summary();
+        let line = self.window.add(&stamped, &whole, &self.options.rules);
+        drop(whole);
+        if let Some(line) = line {
             self.notify(Update::Periodic(&line));
             if let Some(warning) = line.warning {
                 self.put(Stamped { at: stamped.at, event: warning.into() });

@@ -69,7 +69,6 @@ mod tests {
         check(Cause::Feed, &[], "next: `tandem profile --config runs/a/config.toml`");
         let profile = "next: `tandem profile --config";
         check(Cause::Feed, &["--data-gpu A --model-gpu B"], profile);
-        check(Cause::Model, &["tandem profile --train-data demo"], profile);
         check(Cause::Model, &[], "next: `tandem evaluate --checkpoint runs/a --corpus demo`");
     }
 }

@@ -5,9 +5,9 @@ use crate::failure::Result;
 use crate::printer::Printer;
 use owo_colors::OwoColorize;
 use tandem_insight::measured::DeviceFigures;
-use tandem_insight::profile::{ProfileAnswer, ProfileCause, Subject};
+use tandem_insight::profile::{ProfileAnswer, Subject};
 use tandem_telemetry::event::DeviceRole;
-use tandem_units::{Bytes, Seconds};
+use tandem_units::{Bytes, Lang, Seconds, percent, signed_percent};
 
 pub fn print(answer: &ProfileAnswer, out: &mut Printer) -> Result<()> {
     out.line(&subject(&answer.subject))?;
@@ -63,7 +63,7 @@ fn runs(answer: &ProfileAnswer, out: &mut Printer) -> Result<()> {
             percent(run.step.variation),
             format!("{:.1}", run.samples_per_second),
             percent(run.stall),
-            format!("{:+.1} %", 100.0 * (run.ratio - 1.0)),
+            signed_percent(run.ratio - 1.0),
         ]);
     }
     out.line(&table.trim_fmt())?;
@@ -86,6 +86,9 @@ fn phases(answer: &ProfileAnswer, out: &mut Printer) -> Result<()> {
         ]);
     }
     out.line(&table.trim_fmt())?;
+    out.line(
+        "work per step: what the phase needs of every step, its workers together, where other work disturbed it least",
+    )?;
     out.line("share: part of the step time of the model's thread; overlapped work has none")?;
     out.line("")
 }
@@ -157,14 +160,22 @@ fn rules(answer: &ProfileAnswer, out: &mut Printer) -> Result<()> {
 
 fn conclusions(answer: &ProfileAnswer, out: &mut Printer) -> Result<()> {
     let verdict = &answer.verdict;
-    let word = match verdict.cause {
-        ProfileCause::Model | ProfileCause::Balanced => format!("{}", "verdict".green().bold()),
-        ProfileCause::Feed | ProfileCause::Uneven => format!("{}", "verdict".yellow().bold()),
-    };
-    out.line(&format!("{word:<9}   {}", verdict.sentence))?;
+    // Other programs first: they explain the figures below.
+    if let Some(crowd) = &answer.crowd {
+        let words = crowd.words(Lang::En);
+        out.line(&format!(
+            "{:<9} {words}; profile again when it is idle",
+            "machine".yellow().bold()
+        ))?;
+    }
     for doubt in &answer.doubts {
         out.line(&format!("{:<9} {doubt}", "doubt".yellow().bold()))?;
     }
+    let word = match verdict.is_held_back() {
+        false => format!("{}", "verdict".green().bold()),
+        true => format!("{}", "verdict".yellow().bold()),
+    };
+    out.line(&format!("{word:<9}   {}", verdict.sentence))?;
     if answer.recommendations.is_empty() && answer.batch.better.is_none() {
         out.line(&format!(
             "{:<9} no change of workers, depth, cache or devices is predicted to gain 2 % or more",
@@ -213,9 +224,4 @@ fn conclusions(answer: &ProfileAnswer, out: &mut Printer) -> Result<()> {
         ))?;
     }
     Ok(())
-}
-
-/// A share in percent.
-pub fn percent(share: f64) -> String {
-    format!("{:.1} %", 100.0 * share)
 }

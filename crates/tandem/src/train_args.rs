@@ -12,7 +12,8 @@ use crate::printer::Printer;
 use crate::setting_flags::{OfTraining, SettingFlags, refused};
 use crate::train_plan::TrainPlan;
 use std::path::PathBuf;
-use tandem_device::placement::DeviceSettings;
+use tandem_device::inventory::Inventory;
+use tandem_device::placement::{DeviceSettings, Placement};
 use tandem_settings::{SettingTable, Start, resolve};
 use tandem_train::run::fine_tune::SourceVoice;
 use tandem_train::train_settings::{TrainSettings, USUAL_EPOCHS, usual_lr};
@@ -78,6 +79,13 @@ impl TrainArgs {
     pub fn resolve_over(&self, file: FileConfig) -> Result<TrainPlan> {
         let file = self.with_voice_settings(file)?;
         let Some(train_data) = self.train_data.clone().or_else(|| file.train_data.clone()) else {
+            // Devices first, as in a run: without them a corpus does not help.
+            let devices = self.devices.resolve(&file.devices)?;
+            if devices.data_gpu.or(devices.model_gpu).is_some() {
+                Placement::decide(&devices, &Inventory::detect()).context(
+                    "the requested devices cannot be used, and no training corpus is given",
+                )?;
+            }
             let advice = "name one with `--train-data`; `demo` is the built-in corpus";
             return Err(Advised::new("no training corpus is given", advice).into());
         };

@@ -189,6 +189,87 @@ fn flags_in_the_documents_exist() {
     assert!(count >= 150, "only {count} commands were found");
 }
 
+/// Flags of other programs that pages name alone: of cargo, mpirun, Piper, and of scripts of this repository.
+const OTHER_FLAGS: [&str; 11] = [
+    "--features",
+    "--mca",
+    "--length-scale",
+    "--no-normalize",
+    "--noise-scale",
+    "--noise-w-scale",
+    "--disk-trouble",
+    "--matrix",
+    "--shape",
+    "--part",
+    "--stale",
+];
+
+/// A flag that a sentence names without its command exists in some command.
+#[test]
+fn flags_that_sentences_name_alone_exist() {
+    let known = Program::default().all_flags();
+    let (mut count, mut faults) = (0, Vec::new());
+    // The pages about moving from MyXTTS list the flags of that program.
+    let ours = |page: &PathBuf| !page.ends_with("from-myxtts.md");
+    for page in documents().into_iter().filter(ours) {
+        for line in lines(&read(&page)).iter().filter(|line| line.block.is_none()) {
+            let named = code_in(line.text).into_iter().filter(|code| code.starts_with("--"));
+            for flag in named.filter_map(|code| code.split([' ', '=', '[', ',']).next()) {
+                count += 1;
+                if !known.contains(flag) && !OTHER_FLAGS.contains(&flag) {
+                    let (page, number) = (page.display(), line.number);
+                    faults.push(format!("{page}:{number}: no command has `{flag}`"));
+                }
+            }
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+    assert!(count >= 150, "only {count} flags were found");
+}
+
+/// What pages show of `tandem text` is what it prints; a line that ends in `...` shows the beginning.
+#[test]
+fn the_texts_in_the_documents_are_read_as_shown() {
+    let (mut count, mut faults) = (0, Vec::new());
+    for page in documents() {
+        let source = read(&page);
+        let found = lines(&source);
+        for (place, line) in found.iter().enumerate().filter(|(_, line)| line.block.is_some()) {
+            let Some(command) = line.text.strip_prefix("$ ") else { continue };
+            let shown: Vec<&str> = found[place + 1..]
+                .iter()
+                .take_while(|next| next.block == line.block && !next.text.starts_with("$ "))
+                .map(|next| next.text)
+                .take_while(|text| !text.is_empty() && *text != "...")
+                .collect();
+            let typed = commands(command);
+            let [words] = &typed[..] else { continue };
+            if words.get(1).is_none_or(|name| name != "text") || shown.is_empty() {
+                continue;
+            }
+            count += 1;
+            let program = std::process::Command::new(env!("CARGO_BIN_EXE_tandem"));
+            let printed = output_of(program, &words[1..]);
+            let is_shown = |(shown, printed): (&&str, &str)| match shown.strip_suffix("...") {
+                Some(beginning) => printed.starts_with(beginning),
+                None => *shown == printed,
+            };
+            let as_shown = shown.iter().zip(printed.lines()).all(is_shown);
+            if !as_shown || shown.len() > printed.lines().count() {
+                let (page, number) = (page.display(), line.number);
+                faults.push(format!("{page}:{number}: `{command}` prints\n{printed}"));
+            }
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+    assert!(count >= 4, "only {count} outputs were compared");
+}
+
+fn output_of(mut program: std::process::Command, words: &[String]) -> String {
+    let output = program.args(words).env("NO_COLOR", "1").output().expect("the program runs");
+    String::from_utf8(output.stdout).expect("output is UTF-8")
+}
+
 /// The commands of a line: in shell blocks, and as code in a sentence.
 fn shown<'a>(line: &Line<'a>) -> Vec<&'a str> {
     match line.block {

@@ -206,6 +206,11 @@ fn suggestion(
              to use it",
             card.vendor, card.pci, card.backend
         ),
+        _ if found.backends.iter().all(|one| one.backend == Backend::Cpu || !one.built) => {
+            "; this build has no GPU backend: `cargo build --release -p tandem --features cuda` (NVIDIA) or \
+             `--features wgpu` makes one that has"
+                .into()
+        }
         _ => String::new(),
     };
     let rest = if count == 1 { "the one GPU" } else { "the CPU" };

@@ -108,6 +108,10 @@ fn a_gpu_that_does_not_exist_is_refused() {
     refused(&asked(Some(1), Some(5)), &two, fact, "--data-gpu 1 --model-gpu 0");
     let fact = "`--data-gpu 0` names a GPU that does not exist; found no GPU";
     refused(&asked(Some(0), Some(1)), &machine(&[]), fact, "train on the CPU");
+    refused(&asked(Some(0), Some(1)), &machine(&[]), fact, "this build has no GPU backend");
+    let instead = machine(&[cuda(&[])]);
+    let error = Placement::decide(&asked(Some(0), Some(1)), &instead).unwrap_err();
+    assert!(!error.hint().unwrap().contains("no GPU backend"), "{:?}", error.hint());
 }
 
 #[test]

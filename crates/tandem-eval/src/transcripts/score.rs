@@ -187,13 +187,9 @@ fn deviation(values: &[f64]) -> f64 {
     1.4826 * median(values.iter().map(|value| (value - middle).abs()).collect())
 }
 
+/// 0 of nothing.
 fn median(mut values: Vec<f64>) -> f64 {
-    if values.is_empty() {
-        return 0.0;
-    }
-    values.sort_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    if values.len() % 2 == 1 { values[middle] } else { (values[middle - 1] + values[middle]) / 2.0 }
+    tandem_units::median(&mut values).unwrap_or(0.0)
 }
 
 #[cfg(test)]

@@ -6,11 +6,11 @@
 use super::{CompareRules, Judgement, Measure, Row, Side};
 use crate::bootstrap::{Blocks, Draws, Interval};
 use crate::measured_run::{DeviceSeries, MeasuredRun, PROCESS};
-use crate::median::median;
 use std::collections::BTreeMap;
 use tandem_telemetry::event::DeviceRole;
 use tandem_telemetry::ranks::RankSums;
 use tandem_telemetry::variation::{beyond_shape, variation};
+use tandem_units::median;
 
 /// Both runs, prepared for resampling.
 pub(super) struct Pair<'a> {

@@ -23,6 +23,7 @@ fn question() -> PlanQuestion {
         depths: Vec::new(),
         batches: Vec::new(),
         reduce: None,
+        gpus: None,
     }
 }
 
@@ -50,6 +51,46 @@ fn a_second_device_is_worth_it_where_data_work_slows_the_model() {
     let found = plan(&[slowed], &question()).unwrap();
     assert_eq!(found.rows[found.choice].mode, PlanMode::Dual);
     assert!((found.rows[found.choice].gain - 0.75).abs() < 0.02, "{}", found.advice);
+}
+
+/// What the machine cannot do is shown, and never recommended.
+#[test]
+fn a_second_device_that_does_not_exist_is_not_recommended() {
+    let slowed = |sharing| {
+        let mut slowed = profile([5.0, 5.0, 30.0, 2.0, 40.0], sharing);
+        slowed.measured.as_is.batches.iter_mut().for_each(|batch| batch.train = 0.070);
+        slowed
+    };
+    for (sharing, gpus, words) in [
+        (Sharing::Cpu, None, "this profile is of a CPU"),
+        (Sharing::Cpu, Some(2), "this profile is of a CPU"),
+        (Sharing::OneGpu, Some(1), "this machine has one GPU"),
+    ] {
+        let found = plan(&[slowed(sharing)], &PlanQuestion { gpus, ..question() }).unwrap();
+        assert_eq!(found.rows[found.choice].mode, PlanMode::Single, "{}", found.advice);
+        assert!(found.advice.starts_with("use single: `--batch"), "{}", found.advice);
+        assert!(found.advice.contains(words), "{}", found.advice);
+        assert!(found.advice.contains("would give 75.0 % more"), "{}", found.advice);
+    }
+    let two = PlanQuestion { gpus: Some(2), ..question() };
+    let found = plan(&[slowed(Sharing::OneGpu)], &two).unwrap();
+    assert_eq!(found.rows[found.choice].mode, PlanMode::Dual, "{}", found.advice);
+}
+
+#[test]
+fn the_profiled_setting_has_no_gain_whatever_limits_it() {
+    for costs in [[5.0, 5.0, 10.0, 2.0, 90.0], [90.0, 5.0, 10.0, 2.0, 40.0]] {
+        // Waiting makes the measured step longer than the predicted one.
+        let mut waited = profile(costs, Sharing::OneGpu);
+        waited.measured.as_is.batches.iter_mut().for_each(|batch| batch.waited += 0.030);
+        let here = waited.subject.setting;
+        let found = plan(&[waited], &question()).unwrap();
+        let single = |row: &&PlanRow| row.mode == PlanMode::Single && row.setting == here;
+        let own = found.rows.iter().find(single).expect("the profiled setting");
+        assert_eq!(own.gain, 0.0);
+        let limit = if costs[4] > 80.0 { "the model" } else { "loading" };
+        assert_eq!(own.limit, limit);
+    }
 }
 
 #[test]

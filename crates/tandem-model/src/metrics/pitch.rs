@@ -94,10 +94,7 @@ impl PitchTrack {
 
     /// Median over voiced frames, in Hz: a few octave errors do not move it.
     pub fn median(&self) -> Option<f64> {
-        let mut sorted: Vec<f32> = self.voiced().collect();
-        sorted.sort_by(f32::total_cmp);
-        let (low, high) = (sorted.len().checked_sub(1)? / 2, sorted.len() / 2);
-        Some((f64::from(sorted[low]) + f64::from(sorted[high])) / 2.0)
+        tandem_units::median(&mut self.voiced().map(f64::from).collect::<Vec<_>>())
     }
 }
 

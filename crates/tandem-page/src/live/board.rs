@@ -1,13 +1,13 @@
 //! The newest view of the run: written by the follower, read by all clients.
 
 use crate::follow::{Follower, Found};
-use crate::lang::Lang;
 use crate::live::DashboardOptions;
 use crate::samples::{Samples, Spoken};
 use crate::view::RunView;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tandem_telemetry::event::RunOutcome;
+use tandem_units::Lang;
 use tokio::sync::watch;
 
 /// State shared by the follower and all clients.

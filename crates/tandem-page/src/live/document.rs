@@ -3,7 +3,6 @@
 //! In: the newest view of a run. Out: the document, and the parts that changed for connected
 //! clients. Parts are rendered here; the script of the page only inserts them.
 
-use crate::lang::Lang;
 use crate::live::board::{Board, Newest, State};
 use crate::page::{Page, Sample, Section};
 use crate::render;
@@ -14,6 +13,7 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::json;
 use std::collections::BTreeMap;
 use tandem_telemetry::event::RunOutcome;
+use tandem_units::Lang;
 
 /// The script that inserts changed parts.
 pub(super) const SCRIPT: &str = include_str!("live.js");
@@ -76,6 +76,7 @@ fn sample(spoken: &Spoken, lang: Lang) -> Sample {
     Sample {
         name: spoken.name.clone(),
         step: format!("{} {}", lang.say("step", "گام"), lang.count(spoken.step)),
+        text: spoken.text.clone(),
         sound: spoken.sound.as_ref().map(address),
         pictures: pictures.collect(),
     }

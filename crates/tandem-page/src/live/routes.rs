@@ -3,7 +3,6 @@
 //! In: a request that `tandem-http` has let through. Out: one answer, or events until the client
 //! disconnects. Pages are rendered and files are read on the threads for blocking work.
 
-use crate::lang::Lang;
 use crate::live::board::{Board, Newest};
 use crate::live::document::{SCRIPT, Sent, document};
 use crate::live::range;
@@ -22,6 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tandem_http::guard::plain;
 use tandem_telemetry::metrics;
+use tandem_units::Lang;
 use tokio::sync::watch;
 use tokio::task::spawn_blocking;
 

@@ -6,10 +6,10 @@
 //! language. Colours are classes of the style sheet; lines differ in their dashes too.
 
 use crate::axis::Axis;
-use crate::lang::Lang;
 use crate::plot::{Curve, Histogram, Lanes, Lines, Marks, Measure, Plot, Strips};
 use maud::{Markup, html};
 use std::fmt::Write;
+use tandem_units::Lang;
 
 /// Units of a drawing in both directions.
 const SIZE: f64 = 1000.0;

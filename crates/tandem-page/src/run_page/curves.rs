@@ -1,6 +1,5 @@
 //! Losses and step times.
 
-use crate::lang::Lang;
 use crate::page::{Figure, Section, Table};
 use crate::plot::{Curve, Histogram, Lines, Measure, Plot};
 use crate::prose::{Piece, Prose};
@@ -8,6 +7,7 @@ use crate::view::RunView;
 use crate::view::series::Series;
 use tandem_telemetry::Report;
 use tandem_telemetry::stats::Figures;
+use tandem_units::Lang;
 
 /// Values of a step that are not losses; each has its own plot.
 const NOT_LOSSES: [&str; 4] = ["rate", "gradient", "loss_scale", "alignment_age"];
@@ -27,7 +27,8 @@ pub(super) fn losses(view: &RunView, lang: Lang) -> Section {
         let suffix = lang.say("held out", "داده‌های کنارگذاشته");
         Curve::dotted(format!("{name} ({suffix})"), series.points())
     }));
-    let lines = Lines { curves, x: Measure::Count, y: Measure::Number };
+    // After the first steps, losses that differ by little would all be one flat line.
+    let lines = Lines { curves, x: Measure::Count, y: Measure::Logarithm };
     section.with(Figure {
         caption: lang.say("Loss by step", "زیان در هر گام").into(),
         plot: Plot::Lines(lines),

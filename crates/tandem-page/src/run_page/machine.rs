@@ -1,6 +1,5 @@
 //! Stages, slots, devices and queues.
 
-use crate::lang::Lang;
 use crate::page::{Block, Figure, Section, Table};
 use crate::plot::{Curve, Lane, Lanes, Lines, Measure, Plot, Strip, Strips};
 use crate::prose::Prose;
@@ -10,6 +9,7 @@ use tandem_telemetry::Report;
 use tandem_telemetry::event::{DeviceRole, SlotState};
 use tandem_telemetry::report::DeviceReport;
 use tandem_units::Bytes;
+use tandem_units::Lang;
 
 /// How each stage spent its time.
 pub(super) fn stages(view: &RunView, report: &Report, lang: Lang) -> Section {

@@ -1,11 +1,11 @@
 //! The ranks of a data-parallel run, side by side.
 
-use crate::lang::Lang;
 use crate::page::{Bar, Section, Table, Tone, Verdict};
 use crate::prose::Prose;
 use tandem_telemetry::Report;
 use tandem_telemetry::ranks::{RankLoad, RankRecord, RankReport};
 use tandem_telemetry::verdict::Cause;
+use tandem_units::Lang;
 
 /// Time of each rank, the sum of gradients, and who is the slowest. Empty for a run of one process.
 pub(super) fn section(report: &Report, lang: Lang) -> Section {

@@ -1,11 +1,11 @@
 //! Other events of a run, and its settings.
 
-use crate::lang::Lang;
 use crate::page::{Block, Section, Table, Tone, Verdict};
 use crate::prose::{Piece, Prose};
 use crate::view::RunView;
 use tandem_telemetry::Report;
 use tandem_telemetry::event::{DecisionOutcome, StartReason};
+use tandem_units::Lang;
 
 /// How many examples of a kind are shown.
 const SHOWN: usize = 10;

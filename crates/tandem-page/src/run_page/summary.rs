@@ -1,15 +1,15 @@
 //! Corpus, bottleneck, grade and key figures of a run.
 
-use crate::lang::Lang;
 use crate::page::{Block, Fact, Section, Tone, Verdict};
 use crate::prose::{Piece, Prose};
-use crate::run_page::verdict::{grade_words, verdict_words};
+use crate::run_page::verdict::{as_sentence, grade_words, verdict_words};
 use crate::view::RunView;
 use tandem_telemetry::Report;
 use tandem_telemetry::advice::Advice;
 use tandem_telemetry::event::{CacheState, Data, RunOutcome};
 use tandem_telemetry::grade::Grade;
 use tandem_telemetry::verdict::Cause;
+use tandem_units::Lang;
 
 pub(super) fn section(view: &RunView, report: &Report, lang: Lang) -> Section {
     let tone = match report.verdict.cause {
@@ -25,9 +25,12 @@ pub(super) fn section(view: &RunView, report: &Report, lang: Lang) -> Section {
         None => Tone::Neutral,
     };
     let section = Section::new("summary", lang.say("Summary", "خلاصه"))
-        .with_some(report.data.as_ref().map(|found| Block::Text(data(found, lang))))
-        .with(Verdict::new(tone, verdict_words(report, lang)));
+        .with_some(report.data.as_ref().map(|found| Block::Text(data(found, lang))));
     let advice = report.advice.iter().map(|one| Block::Text(advice_words(one, lang)));
+    let crowd = report.crowd.as_ref().map(|crowd| as_sentence(crowd.words(lang)));
+    let section = section
+        .with_some(crowd.map(|crowd| Verdict::new(Tone::Fair, crowd)))
+        .with(Verdict::new(tone, verdict_words(report, lang)));
     advice
         .fold(section, Section::with)
         .with(facts(view, report, lang))
@@ -36,16 +39,8 @@ pub(super) fn section(view: &RunView, report: &Report, lang: Lang) -> Section {
 
 /// What to type, and what it should save.
 fn advice_words(advice: &Advice, lang: Lang) -> Prose {
-    let (Advice { flag, at_most, .. }, gain) = (advice, lang.percent(advice.gain));
-    match (lang, at_most) {
-        (Lang::En, _) => Prose::of(&format!("Advice: {advice}.")),
-        (Lang::Fa, true) => {
-            Prose::of(&format!("پیشنهاد: `{flag}` زمان هر گام را تا {gain} کم می‌کند."))
-        }
-        (Lang::Fa, false) => {
-            Prose::of(&format!("پیشنهاد: `{flag}` زمان هر گام را حدود {gain} کم می‌کند."))
-        }
-    }
+    let words = advice.words(lang);
+    Prose::of(&lang.say(format!("Advice: {words}."), format!("پیشنهاد: {words}")))
 }
 
 /// What the run found in its corpus.
@@ -83,7 +78,18 @@ fn facts(view: &RunView, report: &Report, lang: Lang) -> Vec<Fact> {
     let mut facts = vec![ending(report, lang)];
     if let Some(steps) = &report.steps {
         let times = steps.steady.as_ref().unwrap_or(&steps.all);
-        facts.push(Fact::new(lang.say("last step", "آخرین گام"), lang.count(steps.last)));
+        let of = total_steps(report, view);
+        let last = match of {
+            Some(of) => lang.say(
+                format!("{} of {}", lang.count(steps.last), lang.count(of)),
+                format!("{} از {}", lang.count(steps.last), lang.count(of)),
+            ),
+            None => lang.count(steps.last),
+        };
+        facts.push(Fact::new(lang.say("last step", "آخرین گام"), last));
+        if let Some(left) = of.and_then(|of| time_left(report, of, times.mean)) {
+            facts.push(Fact::new(lang.say("time left", "زمان باقی‌مانده"), lang.seconds(left)));
+        }
         facts.push(Fact::new(
             lang.say("median step time", "میانهٔ زمان گام"),
             lang.seconds(times.p50),
@@ -105,6 +111,19 @@ fn facts(view: &RunView, report: &Report, lang: Lang) -> Vec<Fact> {
     let lasted = report.run.lasted.seconds().0;
     facts.push(Fact::new(lang.say("duration", "مدت اجرا"), lang.seconds(lasted)));
     facts
+}
+
+/// The steps that the run was started for; none where epochs or a hand end it.
+fn total_steps(report: &Report, view: &RunView) -> Option<u64> {
+    let settings = &view.summary.header.as_ref()?.settings;
+    let total = settings.pointer("/config/train/max_steps")?.as_u64()?;
+    (report.steps.as_ref()?.last <= total).then_some(total)
+}
+
+/// Seconds until the last step, of a run that has not ended.
+fn time_left(report: &Report, total: u64, step: f64) -> Option<f64> {
+    let last = report.steps.as_ref()?.last;
+    (report.run.outcome.is_none() && last < total).then(|| (total - last) as f64 * step)
 }
 
 /// How the run ended, or that it has not.

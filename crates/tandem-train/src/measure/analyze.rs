@@ -16,11 +16,9 @@ use tandem_audio::{Decoder, FileReader};
 use tandem_data::corpus::{Corpus, Utterance};
 use tandem_pipeline::CancelToken;
 use tandem_telemetry::Recorder;
+use tandem_telemetry::rules::UNEVEN_LOADING;
 use tandem_telemetry::stats::{Figures, Stats};
-use tandem_units::Seconds;
-
-/// Loading is uneven above this coefficient of variation.
-pub const UNEVEN: f64 = 0.3;
+use tandem_units::{Lang, Seconds};
 
 /// How much to measure.
 #[derive(Clone, Debug)]
@@ -128,8 +126,10 @@ pub fn analyze(
         findings: Vec::new(),
         verdict: String::new(),
     };
-    analysis.findings = findings(&analysis, prepared.summary.features, feed_settings.workers);
-    analysis.verdict = verdict(&analysis);
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    analysis.findings =
+        findings(&analysis, prepared.summary.features, feed_settings.workers, cores);
+    analysis.verdict = analysis.words(Lang::En);
     Ok(analysis)
 }
 
@@ -240,14 +240,24 @@ fn figures(stats: &Stats) -> Result<Figures, TrainError> {
     stats.figures().ok_or(TrainError::NothingMeasured)
 }
 
-fn findings(analysis: &Analysis, cached: bool, workers: usize) -> Vec<Finding> {
+fn findings(analysis: &Analysis, cached: bool, workers: usize, cores: usize) -> Vec<Finding> {
     let Analysis { audio, batches, text, .. } = analysis;
     let mut findings = Vec::new();
     let mut found = |fact: String, advice: String| findings.push(Finding { fact, advice });
     if batches.late > 0 {
         let needed = (1.0 / batches.deliverable / batches.step.0 * workers as f64).ceil();
-        let more = format!("raise `--num-workers` to {}", needed.max(workers as f64 + 1.0));
-        let advice = if cached { more } else { format!("{more}, or add `--cache-dataset`") };
+        // Never more workers than cores: they would only take turns.
+        let wanted = (needed as usize).max(workers + 1).min(cores);
+        let more = (wanted > workers).then(|| format!("raise `--num-workers` to {wanted}"));
+        let cache = (!cached).then(|| "add `--cache-dataset`".to_string());
+        let advice = match (more, cache) {
+            (Some(more), Some(cache)) => format!("{more}, or {cache}"),
+            (Some(only), None) | (None, Some(only)) => only,
+            (None, None) => format!(
+                "all {cores} CPU cores load data from the cache already: a faster disk or CPU, or longer steps, \
+                 would help"
+            ),
+        };
         found(
             format!(
                 "{} of {} batches came more than {} ms late; the consumer was idle {:.0} % of the time",
@@ -259,12 +269,12 @@ fn findings(analysis: &Analysis, cached: bool, workers: usize) -> Vec<Finding> {
             advice,
         );
     }
-    if audio.variation > UNEVEN && !cached {
+    if audio.variation > UNEVEN_LOADING && !cached {
         found(
             format!(
                 "loading is uneven: its cost per second of sound varies by {:.0} % (limit {:.0} %)",
                 100.0 * audio.variation,
-                100.0 * UNEVEN
+                100.0 * UNEVEN_LOADING
             ),
             "store all recordings in one format on a local disk, or add `--cache-dataset`".into(),
         );
@@ -285,21 +295,29 @@ fn findings(analysis: &Analysis, cached: bool, workers: usize) -> Vec<Finding> {
     findings
 }
 
-fn verdict(analysis: &Analysis) -> String {
-    let batches = &analysis.batches;
-    let fastest = Seconds(1.0 / batches.deliverable);
-    if batches.late == 0 {
-        let slack = batches.step.0 * batches.deliverable;
-        return format!(
-            "The data side keeps up: it makes a batch every {fastest}, {slack:.1} times as fast as \
-             steps of {} need it.",
-            batches.step
-        );
+impl Analysis {
+    /// The result in one sentence of this language.
+    pub fn words(&self, lang: Lang) -> String {
+        let batches = &self.batches;
+        let (fastest, step) = (1.0 / batches.deliverable, batches.step.0);
+        let (fastest, step_words) = (lang.seconds(fastest), lang.seconds(step));
+        let slack = lang.number(step * batches.deliverable, 1);
+        let idle = format!("{}{}", lang.number(100.0 * batches.idle, 0), lang.say(" %", "٪"));
+        match (lang, batches.late) {
+            (Lang::En, 0) => format!(
+                "The data side keeps up: it makes a batch every {fastest}, {slack} times as fast as steps of \
+                 {step_words} need it."
+            ),
+            (Lang::En, _) => format!(
+                "The data side holds a run of {step_words} steps back: it makes a batch every {fastest}, and the \
+                 consumer waits {idle} of the time."
+            ),
+            (Lang::Fa, 0) => format!(
+                "بارگذاری داده‌ها به‌موقع است: هر {fastest} یک دسته آماده می‌شود، {slack} برابر سریع‌تر از نیاز گام‌های {step_words}."
+            ),
+            (Lang::Fa, _) => format!(
+                "بارگذاری داده‌ها اجرایی با گام‌های {step_words} را کند می‌کند: هر {fastest} یک دسته آماده می‌شود و مصرف‌کننده {idle} از زمان بیکار می‌ماند."
+            ),
+        }
     }
-    format!(
-        "The data side holds a run of {} steps back: it makes a batch every {fastest}, and the \
-         consumer waits {:.0} % of the time.",
-        batches.step,
-        100.0 * batches.idle
-    )
 }

@@ -41,8 +41,11 @@ pub fn judged_sentences(
         let symbols = text.symbols().map(i32::from).collect();
         let reference = reference_of(text.language, document, speakers);
         let name = row.id.to_owned();
-        let sentence = Sentence { name, symbols, language: number as i32, reference };
-        chosen.push(JudgedSentence { sentence, language, text: text.normalized.to_owned() });
+        let text = text.normalized.to_owned();
+        let language_number = number as i32;
+        let sentence =
+            Sentence { name, text: text.clone(), symbols, language: language_number, reference };
+        chosen.push(JudgedSentence { sentence, language, text });
     }
     chosen
 }

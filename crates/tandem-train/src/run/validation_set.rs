@@ -13,6 +13,7 @@ use crate::feed::{FeedSettings, Rows, feed};
 use crate::prepare::Prepared;
 use std::sync::Arc;
 use tandem_data::batch::Position;
+use tandem_data::cache::EntryBuffer;
 use tandem_data::corpus::Split;
 use tandem_model::synthesis::mel::Reference;
 use tandem_model::train_batch::AlignedBatch;
@@ -44,6 +45,8 @@ pub struct NumberedBatch {
 /// A sentence to synthesize: one per language.
 pub struct Sentence {
     pub name: String,
+    /// The normalised text.
+    pub text: String,
     pub symbols: Vec<i32>,
     pub language: i32,
     pub reference: Reference,
@@ -60,9 +63,11 @@ impl ValidationSet {
         cancel: &CancelToken,
     ) -> Result<Option<ValidationSet>, TrainError> {
         let numbers = language_numbers(prepared, &document.languages)?;
-        if Rows::of(prepared, split).cache_row.is_empty() {
+        let rows = Rows::of(prepared, split).cache_row;
+        if rows.is_empty() {
             return Ok(None);
         }
+        let mut buffer = EntryBuffer::default();
         let shard = settings.shard;
         let settings = FeedSettings {
             split,
@@ -93,7 +98,9 @@ impl ValidationSet {
                 let language = batch.languages[row];
                 let new = set.sentences.iter().all(|other| other.language != language);
                 if set.sentences.len() < SENTENCES && new {
-                    set.sentences.push(sentence(&batch, row, document, speakers));
+                    let cached = rows[ready.batch.row_ids()[row] as usize] as usize;
+                    let text = text_of(prepared, cached, &mut buffer).unwrap_or_default();
+                    set.sentences.push(sentence(&batch, row, text, document, speakers));
                 }
             }
             set.total += 1;
@@ -105,9 +112,15 @@ impl ValidationSet {
     }
 }
 
+fn text_of(prepared: &Prepared, row: usize, buffer: &mut EntryBuffer) -> Option<String> {
+    let record = prepared.cache.row(row)?.record;
+    Some(prepared.cache.text(record, buffer)?.normalized.to_owned())
+}
+
 fn sentence(
     batch: &AlignedBatch,
     row: usize,
+    text: String,
     document: &VoiceDocument,
     speakers: &[Vec<f32>],
 ) -> Sentence {
@@ -115,7 +128,7 @@ fn sentence(
     let tag = document.languages.get(language as usize).cloned().unwrap_or_default();
     let reference = reference_of(&tag, document, speakers);
     let symbols = &batch.symbol_ids[row * batch.symbols..][..batch.symbol_counts[row]];
-    Sentence { name: tag, symbols: symbols.to_vec(), language, reference }
+    Sentence { name: tag, text, symbols: symbols.to_vec(), language, reference }
 }
 
 /// The first speaker of a language; none in particular where there is none.

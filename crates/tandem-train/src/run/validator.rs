@@ -430,7 +430,7 @@ impl ValidationWorker {
             }
             self.progress.advance();
             let began = Instant::now();
-            let Sentence { name, symbols, language, reference } = sentence;
+            let Sentence { name, text, symbols, language, reference } = sentence;
             let mut spoken = synthesizer.synthesize(
                 symbols,
                 *language,
@@ -445,6 +445,8 @@ impl ValidationWorker {
                 let (name, rate) = (name.clone(), document.mel.rate);
                 self.log.send(LogMessage::Audio { step, name, rate, samples });
             }
+            let (name_of_text, text) = (name.clone(), text.clone());
+            self.log.send(LogMessage::Text { step, name: name_of_text, text });
             let alignment = Alignment::Path(spoken.durations.clone());
             self.log.send(LogMessage::Alignment { step, name: name.clone(), alignment });
             self.log.send(LogMessage::Mel { step, name: name.clone(), frames: spoken.mel });

@@ -21,9 +21,10 @@ use tandem_page::RunView;
 use tandem_pipeline::adapt::Limits;
 use tandem_pipeline::{Adapt, CancelToken};
 use tandem_telemetry::event::{RunHeader, StartReason};
+use tandem_telemetry::rules::UNEVEN_LOADING;
 use tandem_telemetry::stats::Figures;
 use tandem_telemetry::{Ending, RecordOptions, Recorder, Recording, Report, Rules, Spans};
-use tandem_train::measure::analyze::{Analysis, AnalyzeOptions, StartTimes, UNEVEN, analyze};
+use tandem_train::measure::analyze::{Analysis, AnalyzeOptions, StartTimes, analyze};
 use tandem_train::measure::feed_benchmark::{Consumer, LATE};
 use tandem_train::{FeedSettings, PrepareOptions, Prepared};
 use tandem_units::Seconds;
@@ -191,11 +192,10 @@ fn close(recording: Recording) -> Result<Report> {
 /// The analysis as text.
 pub fn print(analysis: &Analysis, out: &mut Printer) -> Result<()> {
     let Analysis { text, audio, cache, batches, .. } = analysis;
-    let mut table = Printer::table(&["what", "mean", "std", "p95", "max", "variation"]);
+    let mut table = Printer::table(&["what", "mean", "std", "p95", "max"]);
     let mut row = |what: &str, f: &Figures| {
         let time = |value: f64| Seconds(value).to_string();
-        let variation = format!("{:.0} %", 100.0 * f.variation);
-        table.add_row([what, &time(f.mean), &time(f.std), &time(f.p95), &time(f.max), &variation]);
+        table.add_row([what, &time(f.mean), &time(f.std), &time(f.p95), &time(f.max)]);
     };
     row("read a recording", &audio.read);
     row("decode it", &audio.decode);
@@ -204,9 +204,10 @@ pub fn print(analysis: &Analysis, out: &mut Printer) -> Result<()> {
     out.line(&table.trim_fmt())?;
     out.line("")?;
     let even = format!(
-        "{:.0} % variation per second of audio (uneven above {:.0} %), {:.0} times real time on one thread",
+        "{:.0} % variation per second of audio, without the 5 % at each end (uneven above {:.0} %), {:.0} times real \
+         time on one thread",
         100.0 * audio.variation,
-        100.0 * UNEVEN,
+        100.0 * UNEVEN_LOADING,
         audio.times_real_time
     );
     let cold = format!(

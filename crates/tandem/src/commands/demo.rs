@@ -103,7 +103,16 @@ pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
         synth::run(spoken.args, out)?;
     }
     out.line("")?;
-    out.line("next: `tandem train --train-data YOUR_CORPUS`, `tandem --help`")?;
+    out.line("The demo is finished. Listen to:")?;
+    for (language, text, file) in SENTENCES {
+        out.line(&format!("  {}   ({language}) {text}", args.out.join(file).display()))?;
+    }
+    out.line("Next:")?;
+    out.line(&format!(
+        "  tandem serve --checkpoint {directory}            type and listen in a browser"
+    ))?;
+    out.line(&format!("  tandem watch {directory}                         losses, samples and alignments of the run"))?;
+    out.line("  tandem train --train-data YOUR_CORPUS --checkpoint-dir runs/first    a voice of your recordings")?;
     Ok(ExitStatus::Done)
 }
 

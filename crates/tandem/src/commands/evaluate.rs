@@ -8,10 +8,13 @@ use crate::interrupt::cancel_on_signals;
 use crate::printer::Printer;
 use crate::speaking_args::{SamplingArgs, VoiceArgs, warn_of_substitute};
 use owo_colors::OwoColorize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use tandem_data::corpus::{Corpus, Split};
+use tandem_eval::evaluate::in_words::{HeldOut, in_words};
 use tandem_eval::evaluate::{EvaluateOptions, Evaluation, evaluate};
 use tandem_model::metrics::Tally;
+use tandem_page::RunView;
+use tandem_telemetry::run_parts::main_part;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -20,8 +23,15 @@ Examples:
   tandem evaluate --checkpoint run --corpus corpora/ljspeech --json > scores.json
 
 Columns: distortion is the mel-cepstral distortion in dB after dynamic time warping, lower is better; \
-baseline is that of the mean frame; below is how much lower than the baseline the voice is. Exit code 1: \
-the voice is not better than the baseline.
+baseline is that of the mean frame; below is how much lower than the baseline the voice is; length is the \
+error of the speech length, and its direction; coverage is the share of symbols with a plausible number of \
+frames, 100 % is best; entropy is the uncertainty of the symbol of a frame, 0 is best; voice is the \
+distance between the speaker embeddings of speech and recording, 0 is best; pitch is the pitch error in \
+semitones; detail is the change from frame to frame and from band to band, as shares of that of the \
+recordings: less than 100 % is blurred; level is the level of the speech above or below the recordings'.
+
+The verdict at the end says in words which of these are far off; docs/training.md has its thresholds. \
+Exit code 1: the voice is not better than the baseline.
 
 The bounds of a healthy alignment, and the threshold from which a row's text is suspicious, were set on the demo corpus: \
 six synthetic speakers in two languages. For other corpora they are a hint.";
@@ -78,8 +88,22 @@ pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
         out.json(&evaluation)?;
     } else {
         print(&evaluation, out)?;
+        let words = in_words(&evaluation.all, &held_out(&evaluation.checkpoint));
+        out.line(&format!("{:<8} {words}", "verdict".bold()))?;
     }
     Ok(if evaluation.all.gain > 0.0 { ExitStatus::Done } else { ExitStatus::Negative })
+}
+
+/// Held-out losses of the run that the checkpoint belongs to; empty where its record is not beside it.
+fn held_out(checkpoint: &Path) -> HeldOut {
+    let run = checkpoint.parent().filter(|run| main_part(run).is_ok());
+    let view = run.and_then(|run| RunView::read(run).ok());
+    let series = view.as_ref().and_then(|view| {
+        view.held_out.iter().find(|(name, _)| name == "total").map(|(_, series)| series)
+    });
+    HeldOut(series.map_or_else(Vec::new, |series| {
+        series.points().into_iter().map(|(step, loss)| (step as u64, loss)).collect()
+    }))
 }
 
 fn print(found: &Evaluation, out: &mut Printer) -> Result<()> {

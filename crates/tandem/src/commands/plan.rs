@@ -7,7 +7,6 @@ use crate::failure::{Advised, Context, Failure, Result};
 use crate::interrupt::cancel_on_signals;
 use crate::plan_grid::Grid;
 use crate::printer::Printer;
-use crate::profile_text::percent;
 use crate::profiling::ProfilingArgs;
 use crate::rank_check::{RankCheck, needs_mpi};
 use crate::reduce_file;
@@ -15,14 +14,15 @@ use owo_colors::OwoColorize;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use tandem_device::inventory::{BackendReport, Inventory};
 use tandem_device::memory::tuner_scratch_of;
 use tandem_insight::plan::{PRESETS, PlanAnswer, PlanMode, PlanQuestion, Preset, plan};
 use tandem_insight::plan_check::{CheckSummary, Tried};
 use tandem_insight::plan_past::{PastRun, median_error};
-use tandem_insight::profile::ProfileAnswer;
+use tandem_insight::profile::{ProfileAnswer, Sharing};
 use tandem_insight::reduce_cost::ReduceCost;
 use tandem_train::train_settings::TrainSettings;
-use tandem_units::{Bytes, Seconds};
+use tandem_units::{Bytes, Seconds, percent, signed_percent};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -111,7 +111,7 @@ pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     }
     let profiles: Vec<ProfileAnswer> =
         args.profiles.iter().map(|path| read(path)).collect::<Result<_>>()?;
-    let answer = plan(&profiles, &question(&args, out)?)?;
+    let answer = plan(&profiles, &question(&args, &profiles, out)?)?;
     let past = args.past.iter().map(|path| {
         let run = compare::read_record(path, out)?;
         Ok(PastRun::of(&profiles, &run)?)
@@ -155,7 +155,7 @@ fn print_past(past: &[PastRun], out: &mut Printer) -> Result<()> {
             run.depth.to_string(),
             Seconds(run.predicted).to_string(),
             Seconds(run.measured).to_string(),
-            format!("{:+.1} %", 100.0 * run.error),
+            signed_percent(run.error),
         ]);
     }
     out.line("")?;
@@ -178,7 +178,18 @@ fn reduce_cost(args: &Args, out: &mut Printer) -> Result<Option<ReduceCost>> {
     Ok(Some(cost))
 }
 
-fn question(args: &Args, out: &mut Printer) -> Result<PlanQuestion> {
+/// GPUs of this machine; `None` where the profile was made on another one.
+fn gpus_here(profiles: &[ProfileAnswer]) -> Option<usize> {
+    let found = Inventory::detect();
+    let of_backend = |backend: &BackendReport| {
+        backend.devices.iter().filter(|device| device.kind.is_hardware_gpu()).count()
+    };
+    let gpus = found.backends.iter().map(of_backend).max().unwrap_or(0);
+    let on_gpu = profiles.iter().any(|profile| profile.subject.sharing != Sharing::Cpu);
+    (gpus > 0 || !on_gpu).then_some(gpus)
+}
+
+fn question(args: &Args, profiles: &[ProfileAnswer], out: &mut Printer) -> Result<PlanQuestion> {
     let named = !args.mode.is_empty();
     Ok(PlanQuestion {
         modes: if named { args.mode.clone() } else { PlanMode::ALL.to_vec() },
@@ -187,6 +198,7 @@ fn question(args: &Args, out: &mut Printer) -> Result<PlanQuestion> {
         depths: args.pipeline_depth.clone(),
         batches: args.batch_size.clone(),
         reduce: reduce_cost(args, out)?,
+        gpus: gpus_here(profiles),
     })
 }
 
@@ -235,6 +247,7 @@ fn print(answer: &PlanAnswer, out: &mut Printer) -> Result<()> {
         "samples/s",
         "model busy",
         "gain",
+        "limited by",
         "memory",
     ]);
     for (place, row) in answer.rows.iter().enumerate() {
@@ -248,7 +261,8 @@ fn print(answer: &PlanAnswer, out: &mut Printer) -> Result<()> {
             format!("{} to {}", Seconds(row.predicted.low), Seconds(row.predicted.high)),
             format!("{:.1}", row.samples_per_second),
             percent(row.predicted.model_busy),
-            format!("{:+.1} %", 100.0 * row.gain),
+            signed_percent(row.gain),
+            row.limit.clone(),
             row.memory.map_or_else(|| "not measured".into(), |memory| memory.to_string()),
         ]);
     }
@@ -256,10 +270,11 @@ fn print(answer: &PlanAnswer, out: &mut Printer) -> Result<()> {
     out.line("")?;
     out.line(&format!("{:<10} {}", "use".bold(), answer.advice))?;
     out.line(&format!(
-        "{:<10} the profiled run itself, {:.1} samples/s: predicted {:+.1} % off what it measured",
+        "{:<10} the profiled setting was predicted {} off the {:.1} samples/s that it measured; gains are against \
+         its prediction",
         "error".bold(),
+        signed_percent(answer.own_error),
         answer.measured,
-        100.0 * answer.own_error
     ))?;
     out.line("")?;
     print_modes(answer, out)?;
@@ -313,7 +328,7 @@ fn print_modes(answer: &PlanAnswer, out: &mut Printer) -> Result<()> {
             Seconds(best.predicted.step).to_string(),
             format!("{:.1}", best.samples_per_second),
             percent(best.predicted.model_busy),
-            format!("{:+.1} %", 100.0 * best.gain),
+            signed_percent(best.gain),
             best.memory.map_or_else(|| "not measured".into(), |memory| memory.to_string()),
             if line.measured { "a run of this mode" } else { "separate runs" }.to_string(),
         ]);
@@ -373,7 +388,7 @@ fn print_check(tried: &[Tried], summary: &CheckSummary, out: &mut Printer) -> Re
             one.what.clone(),
             Seconds(one.predicted).to_string(),
             Seconds(one.measured).to_string(),
-            format!("{:+.1} %", 100.0 * one.error()),
+            signed_percent(one.error()),
         ]);
     }
     out.line(&table.trim_fmt())?;

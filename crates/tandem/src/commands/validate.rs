@@ -18,7 +18,7 @@ use serde::Serialize;
 use std::path::PathBuf;
 use tandem_device::inventory::Inventory;
 use tandem_device::placement::{Isolation, Mode, Placement};
-use tandem_insight::myxtts::{Became, Conversion};
+use tandem_insight::myxtts::{Became, Conversion, Meaning};
 use tandem_insight::readiness::{
     Check, Level, Machine, PrecisionKind, ReadyRules, Requested, Sourced, check,
 };
@@ -336,8 +336,12 @@ fn meanings(conversion: &Conversion, written: &Written) -> String {
 /// Prints the settings as TOML; settings that were left out as comments above them.
 fn print_converted(written: &Written, out: &mut Printer) -> Result<ExitStatus> {
     if let Some(conversion) = &written.conversion {
-        out.line("# From a MyXTTS configuration. Left out, since Tandem has no such setting:")?;
-        let lost = conversion.meanings.iter().filter(|meaning| meaning.became == Became::LeftOut);
+        let left_out = |meaning: &&Meaning| meaning.became == Became::LeftOut;
+        let lost: Vec<&Meaning> = conversion.meanings.iter().filter(left_out).collect();
+        out.line(match lost.is_empty() {
+            true => "# From a MyXTTS configuration; every setting has its equivalent.",
+            false => "# From a MyXTTS configuration. Left out, since Tandem has no such setting:",
+        })?;
         for meaning in lost {
             out.line(&format!("#   {}: {}", meaning.key, meaning.said))?;
         }

@@ -6,7 +6,7 @@ use super::Plan;
 use tandem_telemetry::Nanos;
 use tandem_telemetry::event::{
     Checkpoint, Decision, DecisionOutcome, Event, Health, Loss, Name, Skipped, Stamped,
-    StartReason, Started, Step, Validation, WarmUp,
+    StartReason, Started, Step, Validation, WarmUp, Warning,
 };
 use tandem_telemetry::record::Update;
 use tandem_units::Seconds;
@@ -41,6 +41,8 @@ pub(super) struct Board {
     heard: Option<f64>,
     pace: Pace,
     skipped: u64,
+    /// Warnings that were shown, each sentence once, and how often it came.
+    warned: Vec<(Warning, u64)>,
     reported_disk: bool,
     /// Time of the last line of the warm-up.
     reported_shapes: Nanos,
@@ -72,7 +74,7 @@ impl Board {
         };
         match &stamped.event {
             Event::Step(step) => self.add(step),
-            Event::Warning(warning) => return vec![Said::Warning(warning.text.clone())],
+            Event::Warning(warning) => return self.warned(warning),
             Event::WarmUp(shape) => return self.warmed_up(shape, stamped.at),
             Event::Kernels(kernels) => return vec![Said::Line(format!("kernels: {kernels}"))],
             Event::Started(start) => return vec![Said::Line(started(start))],
@@ -165,6 +167,18 @@ impl Board {
             self.losses = step.losses.iter().map(value).collect();
         }
         self.pace.add(step);
+    }
+
+    /// A sentence that comes again with other figures is shown by its first clause: the remedy was said.
+    fn warned(&mut self, warning: &Warning) -> Vec<Said> {
+        let Some((_, count)) = self.warned.iter_mut().find(|(known, _)| known.is_like(warning))
+        else {
+            self.warned.push((warning.clone(), 1));
+            return vec![Said::Warning(warning.text.clone())];
+        };
+        *count += 1;
+        let first = warning.text.split(';').next().unwrap_or_default();
+        vec![Said::Warning(format!("{first} ({count} times so far)"))]
     }
 
     fn skipped(&mut self, skipped: &Skipped) -> Vec<Said> {

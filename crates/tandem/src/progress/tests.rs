@@ -2,7 +2,7 @@ use super::*;
 use indicatif::TermLike;
 use std::io;
 use tandem_telemetry::event::{
-    Checkpoint, Event, Health, Loss, RunHeader, Skipped, Stamped, Step, Validation, WarmUp,
+    Checkpoint, Event, Health, Loss, RunHeader, Skipped, Stamped, Step, Validation, WarmUp, Warning,
 };
 use tandem_telemetry::record::{RecordOptions, Recording};
 use tandem_telemetry::{MemoryFile, Nanos, Pending};
@@ -155,6 +155,23 @@ fn events_other_than_steps_get_a_line() {
     };
     assert_eq!(hear(&mut board, full()).len(), 1);
     assert_eq!(hear(&mut board, full()), [], "said once");
+}
+
+#[test]
+fn a_warning_that_comes_again_is_one_short_line() {
+    let mut board = Board::new(Plan::default());
+    let warning = |share: u32, step: u32| Warning {
+        code: "variation".into(),
+        text: format!(
+            "step times vary by {share} % around step {step}; `--cache-dataset` saves 9 %"
+        ),
+    };
+    let first = warning(35, 100);
+    assert_eq!(hear(&mut board, first.clone()), [Said::Warning(first.text)]);
+    let again = "step times vary by 41 % around step 200 (2 times so far)";
+    assert_eq!(hear(&mut board, warning(41, 200)), [Said::Warning(again.into())]);
+    let other = Warning { code: "disk".into(), text: "the disk is slow".into() };
+    assert_eq!(hear(&mut board, other), [Said::Warning("the disk is slow".into())]);
 }
 
 /// A terminal that records everything written to it.

@@ -75,6 +75,18 @@ impl Program {
         Some(format!("`tandem {}` has no `{unknown}`", path.join(" ")))
     }
 
+    /// The flags of every command.
+    pub fn all_flags(&mut self) -> BTreeSet<String> {
+        let (mut found, mut open) = (BTreeSet::new(), vec![Vec::new()]);
+        while let Some(path) = open.pop() {
+            let help = self.help(&path);
+            found.extend(help.flags.iter().cloned());
+            let commands = help.commands.iter().filter(|name| *name != "help");
+            open.extend(commands.map(|name| [&path[..], std::slice::from_ref(name)].concat()));
+        }
+        found
+    }
+
     fn help(&mut self, path: &[String]) -> &Help {
         self.cached.entry(path.to_vec()).or_insert_with(|| Help::of(&run_help(path)))
     }

@@ -3,8 +3,9 @@
 use tandem_page::page::{Bar, Block, Fact, Page, Section, Table, Tone, Verdict};
 use tandem_page::run_page::{add_sections, subtitle};
 use tandem_page::{Lang, RunView};
+use tandem_telemetry::rules::UNEVEN_LOADING;
 use tandem_telemetry::stats::Figures;
-use tandem_train::measure::analyze::{Analysis, UNEVEN};
+use tandem_train::measure::analyze::Analysis;
 use tandem_train::measure::feed_benchmark::LATE;
 
 /// The page of an analysis and its run; `name` is the corpus.
@@ -44,20 +45,8 @@ fn section(analysis: &Analysis, lang: Lang) -> Section {
 
 /// The sentence is translated; the findings are in English in both languages.
 fn verdict(analysis: &Analysis, lang: Lang) -> Verdict {
-    let count = analysis.findings.len();
-    let tone = if count == 0 { Tone::Good } else { Tone::Bad };
-    let idle = lang.percent(analysis.batches.idle);
-    let step = lang.seconds(analysis.batches.step.0);
-    let persian = match count {
-        0 => format!(
-            "بارگذاری داده‌ها به‌موقع است: با گام‌های {step}، مصرف‌کننده فقط {idle} از زمان بیکار می‌ماند."
-        ),
-        count => format!(
-            "{} مورد را باید تغییر داد: با گام‌های {step}، مصرف‌کننده {idle} از زمان بیکار می‌ماند.",
-            lang.count(count as u64)
-        ),
-    };
-    Verdict::new(tone, lang.say(analysis.verdict.clone(), persian))
+    let tone = if analysis.findings.is_empty() { Tone::Good } else { Tone::Bad };
+    Verdict::new(tone, analysis.words(lang))
 }
 
 fn facts(analysis: &Analysis, lang: Lang) -> Vec<Fact> {
@@ -75,8 +64,10 @@ fn facts(analysis: &Analysis, lang: Lang) -> Vec<Fact> {
         format!("batches later than {after} ms"),
         format!("دسته‌های دیرتر از {after} میلی‌ثانیه"),
     );
-    let even =
-        Fact::new(lang.say("loading varies", "نوسان بارگذاری"), lang.percent(audio.variation));
+    let even = Fact::new(
+        lang.say("loading varies, per second of audio", "نوسان بارگذاری، بر ثانیهٔ صدا"),
+        lang.percent(audio.variation),
+    );
     vec![
         judged(idle, batches.idle > 0.02),
         Fact::new(late_label, late),
@@ -84,7 +75,7 @@ fn facts(analysis: &Analysis, lang: Lang) -> Vec<Fact> {
             lang.say("batches/s possible", "حداکثر دسته در ثانیه"),
             lang.number(batches.deliverable, 0),
         ),
-        judged(even, audio.variation > UNEVEN),
+        judged(even, audio.variation > UNEVEN_LOADING),
         Fact::new(
             lang.say("times real time", "برابر سرعت گفتار"),
             lang.number(audio.times_real_time, 0),
@@ -110,12 +101,11 @@ fn times(analysis: &Analysis, lang: Lang) -> Table {
         lang.say("std", "انحراف معیار"),
         lang.say("95th percentile", "صدک ۹۵"),
         lang.say("max", "بیشینه"),
-        lang.say("variation", "نوسان"),
     ]);
     let mut row = |what: &str, times: &Figures| {
         let [mean, std, p95, max] =
             [times.mean, times.std, times.p95, times.max].map(|time| lang.seconds(time));
-        let cells = [what.into(), mean, std, p95, max, lang.percent(times.variation)];
+        let cells = [what.into(), mean, std, p95, max];
         table = std::mem::take(&mut table).row(cells);
     };
     row(lang.say("read a recording", "خواندن فایل صوتی"), &audio.read);

@@ -13,6 +13,7 @@ use std::time::Duration;
 use tandem_insight::measured::Phase;
 use tandem_insight::profile::ProfileRules;
 use tandem_pipeline::{Slowdown, Slowdowns};
+use tandem_telemetry::verdict::Cause;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -101,7 +102,9 @@ fn name_with(
     session.feed.slow = Slowdowns::of(slowed);
     let verdict = session.profile(None, &ProfileRules::default(), out)?.verdict;
     out.note(&verdict.sentence);
-    Ok(verdict.stage)
+    // Times that vary limit the run without a stage that is too slow.
+    let limits = verdict.stage.filter(|_| verdict.cause != Cause::Variation);
+    Ok(limits.and_then(|stage| Phase::of(&stage)))
 }
 
 fn word(named: Option<Phase>) -> &'static str {

@@ -91,7 +91,7 @@ fn rounded(number: f64) -> String {
 
 /// The median; NaN of nothing.
 pub fn median(mut figures: Vec<f64>) -> f64 {
-    tandem_insight::median::median(&mut figures).unwrap_or(f64::NAN)
+    tandem_units::median(&mut figures).unwrap_or(f64::NAN)
 }
 
 /// The 10th percentile: the speed of the machine without disturbance.

@@ -4,9 +4,10 @@
 //! ([`Lang::say`]). Names of stages, flags and commands
 //! are never translated.
 
+use crate::figures;
+use crate::quantity::{Bytes, Seconds};
 use std::fmt;
 use std::str::FromStr;
-use tandem_units::{Bytes, Seconds};
 
 /// The language of a page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -90,8 +91,11 @@ impl Lang {
 
     /// A share of 0 to 1 in percent.
     pub fn percent(self, share: f64) -> String {
-        let number = self.digits(&format!("{:.1}", share * 100.0));
-        self.say(format!("{number} %"), format!("{number}٪"))
+        let text = figures::percent(share);
+        match self {
+            Lang::En => text,
+            Lang::Fa => format!("{}٪", self.digits(text.trim_end_matches(" %"))),
+        }
     }
 
     /// A length of time.

@@ -1,4 +1,17 @@
-//! The median of measurements.
+//! Figures for people and the median, in one way everywhere.
+
+/// A share in percent: `12.3 %`.
+pub fn percent(share: f64) -> String {
+    let number = format!("{:.1}", 100.0 * share);
+    // What rounds to zero has no sign.
+    format!("{} %", if number == "-0.0" { "0.0" } else { &number })
+}
+
+/// A change in percent, with its sign: `+12.3 %`.
+pub fn signed_percent(share: f64) -> String {
+    let number = format!("{:+.1}", 100.0 * share);
+    format!("{} %", if number == "-0.0" { "+0.0" } else { &number })
+}
 
 /// The middle value, or the mean of the two in the middle; none of nothing. Changes the order.
 pub fn median(values: &mut [f64]) -> Option<f64> {
@@ -17,6 +30,13 @@ mod tests {
     #[track_caller]
     fn check(mut values: Vec<f64>, expected: Option<f64>) {
         assert_eq!(median(&mut values), expected, "{values:?}");
+    }
+
+    #[test]
+    fn what_rounds_to_zero_has_no_minus() {
+        assert_eq!([percent(0.1234), percent(-0.0001)], ["12.3 %", "0.0 %"]);
+        assert_eq!([signed_percent(0.1), signed_percent(-0.0001)], ["+10.0 %", "+0.0 %"]);
+        assert_eq!(signed_percent(-0.25), "-25.0 %");
     }
 
     #[test]
