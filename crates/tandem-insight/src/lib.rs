@@ -25,5 +25,4 @@ pub mod compare; // whether two runs differ
 pub mod readiness; // whether settings are ready for a run
 pub mod myxtts; // settings of another program and their equivalents
 pub mod scaling; // throughput by batch size, and where it stops growing
-pub mod chart; // measured points as SVG and PNG
 pub mod redact; // removal of private data from text

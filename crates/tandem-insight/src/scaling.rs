@@ -6,12 +6,12 @@
 //! considered.
 
 use crate::bootstrap::{Blocks, Draws, Interval, normal_quantile};
-use crate::chart::{Panel, Point};
 use crate::measured_run::MeasuredRun;
 use crate::run_source::{RunFigures, RunSource};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use tandem_plot::chart::{Panel, Point};
 use tandem_units::Hint;
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -430,6 +430,6 @@ mod tests {
         let shown = panels(&found(0.01, 0.01));
         assert_eq!(shown.len(), 2);
         assert_eq!(shown[0].mark, Some((16.0, "knee: 16".into())));
-        assert!(crate::chart::svg(&shown).unwrap().contains("knee: 16"));
+        assert!(tandem_plot::chart::svg(&shown).unwrap().contains("knee: 16"));
     }
 }

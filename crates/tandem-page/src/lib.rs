@@ -5,8 +5,6 @@
 
 pub mod prose; // text with inline code
 pub mod view; // 1. events -> history of a run
-pub mod plot; // 2. data of plots
-pub mod axis; // 2. round labels
 pub mod page; // 2. sections made of blocks
 pub mod run_page; // 3. a run -> sections
 pub mod profile_page; // 3. a profile -> sections

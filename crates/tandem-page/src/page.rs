@@ -18,8 +18,8 @@
 //! assert!(render::html(&page).contains("dir=\"rtl\""));
 //! ```
 
-use crate::plot::Plot;
 use crate::prose::Prose;
+use tandem_plot::plot::Plot;
 use tandem_units::Lang;
 
 /// A page about one run, or about several.

@@ -4,6 +4,10 @@
 
 /// Must be shown wherever the English pronunciations are passed on.
 const CMU_DICTIONARY: &str = include_str!("../../tandem-text/pronunciation/LICENSE-CMUDICT");
+/// The sentences that taught the reading of Persian.
+const FARSDAT: &str = include_str!("../../tandem-text/pronunciation/LICENSE-FARSDAT");
+/// The font of pictures.
+const FONT: &str = include_str!("../../tandem-plot/font/OFL.txt");
 const MIT: &str = include_str!("../../../LICENSE-MIT");
 const CRATES: &str = include_str!("../notices/crates.tsv");
 const DATA: &str = "\
@@ -16,10 +20,14 @@ pub fn notices() -> String {
     format!(
         "Tandem: MIT or Apache-2.0, as you choose. Its MIT licence:\n\n{}\n\n{DATA}\n\n\
          English pronunciations are from the CMU Pronouncing Dictionary:\n\n{}\n\n\
+         The models of Persian reading were trained on FarsDat.csv of the project GE2PE:\n\n{}\n\n\
+         Letters in pictures are of the font Vazirmatn, reduced to the letters of Tandem's languages:\n\n{}\n\n\
          {} crates of others, with their licences and copyright lines. Their full texts are in the sources of each crate, at \
          https://crates.io/crates/NAME/VERSION:\n\n{}",
         MIT.trim(),
         CMU_DICTIONARY.trim(),
+        FARSDAT.trim(),
+        FONT.trim(),
         crates.len(),
         crates.join("\n")
     )
@@ -41,10 +49,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_notice_of_the_dictionary_and_of_each_crate_is_there() {
+    fn the_notices_of_all_data_and_of_each_crate_are_there() {
         let text = notices();
         for words in [
             "Carnegie Mellon University",
+            "Elnaz Rahmati",
+            "Vazirmatn Project Authors",
             "THIS SOFTWARE IS PROVIDED",
             "burn 0.",
             "Permission is hereby granted",

@@ -1,7 +1,7 @@
 //! Flags and environment variables of declared settings.
 //!
 //! In: the declarations ([`Setting`]). Out: [`Typed`], the values of the command line. A flag, its variable and its help
-//! follow from the declaration; a value is checked when it is parsed, and counts by [`tandem_settings::resolve`].
+//! follow from the declaration; a value is checked when it is parsed, and counts by [`tandem_settings::resolve()`].
 
 use crate::config::set_keys::SetKeys;
 use crate::failure::Advised;
@@ -76,7 +76,7 @@ fn flags_of<G: FlagGroup>() -> impl Iterator<Item = &'static Setting> {
     all_declared().into_iter().filter(|setting| setting.long_flag().is_some() && G::has(setting))
 }
 
-/// [`tandem_settings::resolve`] for a table in which nothing depends on how a run starts.
+/// [`tandem_settings::resolve()`] for a table in which nothing depends on how a run starts.
 pub fn resolved<T: SettingTable>(file: T, set_keys: &SetKeys, typed: &Typed) -> Result<T, Advised> {
     resolve(file, &|key| set_keys.contains(key), typed, Start::NewWeights).map_err(refused)
 }

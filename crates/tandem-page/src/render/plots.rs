@@ -5,10 +5,10 @@
 //! and in print. Plots run from left to right in every
 //! language. Colours are classes of the style sheet; lines differ in their dashes too.
 
-use crate::axis::Axis;
-use crate::plot::{Curve, Histogram, Lanes, Lines, Marks, Measure, Plot, Strips};
 use maud::{Markup, html};
 use std::fmt::Write;
+use tandem_plot::axis::Axis;
+use tandem_plot::plot::{Curve, Histogram, Lanes, Lines, Marks, Measure, Plot, Strips};
 use tandem_units::Lang;
 
 /// Units of a drawing in both directions.

@@ -1,7 +1,7 @@
 //! What a browser is given: whole, escaped, alone.
 
 use super::*;
-use crate::plot::{Curve, Histogram, Lines, Measure, Plot};
+use tandem_plot::plot::{Curve, Histogram, Lines, Measure, Plot};
 
 fn page(lang: Lang) -> Page {
     let mut page = Page::new(lang, "<Title> & co");

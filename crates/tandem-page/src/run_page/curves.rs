@@ -1,10 +1,10 @@
 //! Losses and step times.
 
 use crate::page::{Figure, Section, Table};
-use crate::plot::{Curve, Histogram, Lines, Measure, Plot};
 use crate::prose::{Piece, Prose};
 use crate::view::RunView;
 use crate::view::series::Series;
+use tandem_plot::plot::{Curve, Histogram, Lines, Measure, Plot};
 use tandem_telemetry::Report;
 use tandem_telemetry::stats::Figures;
 use tandem_units::Lang;

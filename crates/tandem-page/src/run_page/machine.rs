@@ -1,10 +1,10 @@
 //! Stages, slots, devices and queues.
 
 use crate::page::{Block, Figure, Section, Table};
-use crate::plot::{Curve, Lane, Lanes, Lines, Measure, Plot, Strip, Strips};
 use crate::prose::Prose;
 use crate::view::RunView;
 use crate::view::tracks::DeviceTrack;
+use tandem_plot::plot::{Curve, Lane, Lanes, Lines, Measure, Plot, Strip, Strips};
 use tandem_telemetry::Report;
 use tandem_telemetry::event::{DeviceRole, SlotState};
 use tandem_telemetry::report::DeviceReport;

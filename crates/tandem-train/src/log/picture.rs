@@ -1,22 +1,13 @@
 //! Plots of mel features and alignments: time on the x axis, bright is loud or likely.
 //!
-//! In: values from host memory. Out: [`Picture`]: the bytes of a PNG and its size. Draws with its own
-//! canvas; writes no file and starts no thread. Next: [`crate::log`].
+//! In: values from host memory. Out: [`Picture`]: the bytes of a PNG and its size. Writes no file and starts no thread.
+//! Next: [`crate::log`].
 
-mod canvas;
-mod plot;
-
-use plot::{MARGIN, Plot, Range, Table};
 use tandem_audio::mel::{MelConfig, hz_of_mel, mel_of_hz};
-use tandem_units::Hint;
-
-/// An RGB image as PNG.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Picture {
-    pub width: u32,
-    pub height: u32,
-    pub png: Vec<u8>,
-}
+use tandem_plot::heat_map::{HeatMap, Range};
+use tandem_plot::picture::Pixels;
+use tandem_plot::{Picture, PictureError};
+use tandem_units::{Samples, Seconds};
 
 /// Which frames belong to which symbol.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,22 +18,9 @@ pub enum Alignment {
     Soft { symbols: usize, weights: Vec<f32> },
 }
 
-/// Values that cannot be drawn.
-#[derive(Debug, thiserror::Error)]
-pub enum PictureError {
-    #[error("there is nothing to draw: {what}")]
-    Empty { what: &'static str },
-    #[error("{found} values cannot be divided into rows of {row}")]
-    Shape { found: usize, row: usize },
-    #[error("cannot encode the picture")]
-    Encode(#[source] png::EncodingError),
-}
-
-impl Hint for PictureError {}
-
 /// Mel features, low bands at the bottom. Shape: `[frames, bands]`, frame after frame.
 pub fn mel(title: &str, frames: &[f32], settings: &MelConfig) -> Result<Picture, PictureError> {
-    finish(&draw_mel(title, frames, settings)?)
+    draw_mel(title, frames, settings)?.picture()
 }
 
 /// An alignment, the first symbol at the bottom.
@@ -51,29 +29,31 @@ pub fn alignment(
     alignment: &Alignment,
     settings: &MelConfig,
 ) -> Result<Picture, PictureError> {
-    finish(&draw_alignment(title, alignment, settings)?)
+    draw_alignment(title, alignment, settings)?.picture()
 }
 
-fn draw_mel(title: &str, values: &[f32], settings: &MelConfig) -> Result<Plot, PictureError> {
+fn draw_mel(title: &str, values: &[f32], settings: &MelConfig) -> Result<Pixels, PictureError> {
     let bands = settings.bands;
-    let table = Table {
+    let frames = full_rows(values, bands)?;
+    let (low, high) = (mel_of_hz(settings.low.into()), mel_of_hz(settings.high.into()));
+    let hertz =
+        |band: usize| hz_of_mel(low + (high - low) * (band + 1) as f64 / (bands + 1) as f64);
+    let map = HeatMap {
         rows: bands,
-        frames: full_rows(values, bands)?,
+        frames,
+        duration: duration(frames, settings),
         range: Range::of(values),
         value: &|band, frame| values[frame * bands + band],
         unit: "ln",
         title: [title, &facts(settings)],
+        row_name: "mel band, centre",
+        row_label: &|band| format!("{band}, {:.0} Hz", hertz(band)),
     };
-    let mut plot = Plot::draw(&table, settings);
-    let (low, high) = (mel_of_hz(settings.low.into()), mel_of_hz(settings.high.into()));
-    for (band, y) in plot.number_rows("mel band") {
-        let centre = low + (high - low) * (band + 1) as f64 / (bands + 1) as f64;
-        let hertz = format!("{:.0}Hz", hz_of_mel(centre));
-        let half = canvas::LETTER / 2;
-        let x = MARGIN[0] - 10 - hertz.len() * half;
-        plot.canvas.small_text(x, y.saturating_sub(half + 11), &hertz);
-    }
-    Ok(plot)
+    map.draw()
+}
+
+fn duration(frames: usize, settings: &MelConfig) -> Seconds {
+    settings.rate.seconds(Samples(frames * settings.hop.0))
 }
 
 fn facts(settings: &MelConfig) -> String {
@@ -87,14 +67,20 @@ fn draw_alignment(
     title: &str,
     alignment: &Alignment,
     settings: &MelConfig,
-) -> Result<Plot, PictureError> {
+) -> Result<Pixels, PictureError> {
     let draw = |rows, frames, highest, value: &dyn Fn(usize, usize) -> f32, kind: &str| {
-        let facts = format!("{rows} symbols x {frames} frames, {kind}");
-        let range = Range { lowest: 0.0, highest };
-        let table = Table { rows, frames, range, value, unit: "weight", title: [title, &facts] };
-        let mut plot = Plot::draw(&table, settings);
-        plot.number_rows("symbol");
-        plot
+        let map = HeatMap {
+            rows,
+            frames,
+            duration: duration(frames, settings),
+            range: Range { lowest: 0.0, highest },
+            value,
+            unit: "weight",
+            title: [title, &format!("{rows} symbols x {frames} frames, {kind}")],
+            row_name: "symbol",
+            row_label: &|row| row.to_string(),
+        };
+        map.draw()
     };
     match alignment {
         Alignment::Path(lengths) => {
@@ -113,7 +99,7 @@ fn draw_alignment(
                 let begin = if symbol == 0 { 0 } else { ends[symbol - 1] };
                 if (begin..ends[symbol]).contains(&frame) { 1.0 } else { 0.0 }
             };
-            Ok(draw(lengths.len(), frames, 1.0, &inside, "path"))
+            draw(lengths.len(), frames, 1.0, &inside, "path")
         }
         Alignment::Soft { symbols, weights } => {
             let symbols = *symbols;
@@ -122,7 +108,7 @@ fn draw_alignment(
             }
             let frames = full_rows(weights, symbols)?;
             let weight = |symbol: usize, frame: usize| weights[symbol * frames + frame];
-            Ok(draw(symbols, frames, Range::of(weights).highest, &weight, "weights"))
+            draw(symbols, frames, Range::of(weights).highest, &weight, "weights")
         }
     }
 }
@@ -136,12 +122,6 @@ fn full_rows(values: &[f32], row: usize) -> Result<usize, PictureError> {
         return Err(PictureError::Shape { found: values.len(), row });
     }
     Ok(values.len() / row)
-}
-
-fn finish(plot: &Plot) -> Result<Picture, PictureError> {
-    let canvas = &plot.canvas;
-    let png = canvas.png().map_err(PictureError::Encode)?;
-    Ok(Picture { width: canvas.width as u32, height: canvas.height as u32, png })
 }
 
 #[cfg(test)]

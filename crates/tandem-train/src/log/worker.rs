@@ -6,7 +6,7 @@
 
 use super::wave::wav;
 use super::{LogMessage, LogQueue, RunLogSettings};
-use crate::log::picture::{self, Picture, PictureError};
+use crate::log::picture;
 use std::collections::VecDeque;
 use std::error::Error;
 use std::io;
@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use tandem_disk::replace_file::replace_file;
+use tandem_plot::{Picture, PictureError};
 use tandem_telemetry::event::{Loss, Warning};
 use tandem_telemetry::pending::Poll;
 use tandem_telemetry::tensorboard::{EventFile, Shown};

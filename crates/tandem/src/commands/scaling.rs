@@ -16,10 +16,10 @@ use serde::Serialize;
 use std::path::{Path, PathBuf};
 use sweep::{Sweep, TooLarge};
 use tandem_disk::replace_file::replace_file;
-use tandem_insight::chart;
 use tandem_insight::run_source::RunSource;
 use tandem_insight::scaling::{Scaling, ScalingRules, panels, scaling_of};
 use tandem_page::runs_page::scaling_page;
+use tandem_plot::chart;
 use tandem_units::{Bytes, Seconds};
 
 #[derive(clap::Args)]

@@ -20,7 +20,6 @@ use tandem_device::sampler::SampleError;
 use tandem_eval::evaluate::EvaluateError;
 use tandem_export::ExportError;
 use tandem_http::HttpError;
-use tandem_insight::chart::ChartError;
 use tandem_insight::compare::CompareError;
 use tandem_insight::measured::MeasureError;
 use tandem_insight::plan::PlanError;
@@ -38,11 +37,11 @@ use tandem_model::vocoder::wav::WavError;
 use tandem_model::weights::WeightsError;
 use tandem_page::PageError;
 use tandem_pipeline::budget::Stopped;
+use tandem_plot::PictureError;
 use tandem_serve::ServeError;
 use tandem_telemetry::TelemetryError;
 use tandem_text::{LexiconFault, TextError};
 use tandem_train::judge::JudgeError;
-use tandem_train::log::picture::PictureError;
 use tandem_units::Bytes;
 
 fn plain(failure: &Failure) -> String {
@@ -81,7 +80,6 @@ fn samples() -> Vec<(&'static str, Box<dyn Hinted>)> {
         AudioError: AudioError::EmptyFile,
         BatchError: BatchError::Edges,
         Broken: Broken { path: "step-1".into(), fault: Fault::Missing { file: "x".into() } },
-        ChartError: ChartError::Empty,
         CheckpointError: CheckpointError::PartMissing { name: "voice".into() },
         ClusterError: ClusterError::ThreadEnded,
         CompareError: CompareError::TooFewSteps { run: "run".into(), found: 1, needed: 2 },

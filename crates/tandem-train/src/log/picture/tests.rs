@@ -1,8 +1,7 @@
-use super::canvas::Canvas;
-use super::plot::{NARROWEST, WIDEST};
 use super::*;
 use tandem_audio::Sound;
 use tandem_audio::mel::MelExtractor;
+use tandem_plot::heat_map::{MARGIN, NARROWEST, WIDEST};
 
 const SETTINGS: MelConfig = MelConfig::SPEECH_22K;
 
@@ -11,20 +10,21 @@ fn features(signal: &[f32]) -> Vec<f32> {
 }
 
 /// Brightness of a point of the plot. Coordinates from 0 to 1, from the left and from the bottom.
-fn brightness(canvas: &Canvas, across: f64, up: f64) -> u32 {
+fn brightness(pixels: &Pixels, across: f64, up: f64) -> u32 {
     let [left, top, right, bottom] = MARGIN;
-    let (width, height) = (canvas.width - left - right, canvas.height - top - bottom);
+    let (width, height) =
+        (pixels.width as usize - left - right, pixels.height as usize - top - bottom);
     let x = left + ((width - 1) as f64 * across).round() as usize;
     let y = top + ((height - 1) as f64 * (1.0 - up)).round() as usize;
-    canvas.pixels[y * canvas.width + x].into_iter().map(u32::from).sum()
+    pixels.rgb[y * pixels.width as usize + x].into_iter().map(u32::from).sum()
 }
 
 #[test]
 fn a_low_tone_is_bright_at_the_bottom() {
     let tone: Vec<f32> = (0..22050).map(|i| (i as f32 * 0.05).sin()).collect();
-    let plot = draw_mel("tone.wav", &features(&tone), &SETTINGS).unwrap();
+    let pixels = draw_mel("tone.wav", &features(&tone), &SETTINGS).unwrap();
     let brightest = |range: std::ops::Range<u32>| {
-        range.map(|y| brightness(&plot.canvas, 0.5, f64::from(y) / 100.0)).max()
+        range.map(|y| brightness(&pixels, 0.5, f64::from(y) / 100.0)).max()
     };
     assert!(brightest(0..10) > brightest(20..100));
 }
@@ -44,8 +44,8 @@ fn any_length_gives_a_png() {
 fn a_path_climbs_from_the_lower_left_to_the_upper_right() {
     // Four symbols of 10, 30, 0 and 40 frames.
     let path = Alignment::Path(vec![10, 30, 0, 40]);
-    let canvas = draw_alignment("en", &path, &SETTINGS).unwrap().canvas;
-    let bright = |across, up| brightness(&canvas, across, up) > 400;
+    let pixels = draw_alignment("en", &path, &SETTINGS).unwrap();
+    let bright = |across, up| brightness(&pixels, across, up) > 400;
     assert!(bright(0.06, 0.1) && !bright(0.06, 0.4), "the first eighth is the first symbol's");
     assert!(bright(0.3, 0.4) && !bright(0.3, 0.1), "then comes the second");
     assert!((0..100).all(|x| !bright(f64::from(x) / 100.0, 0.6)), "the third has no frame");
@@ -58,11 +58,11 @@ fn a_soft_alignment_with_hard_weights_looks_like_its_path() {
     let weights = vec![1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0];
     let soft = Alignment::Soft { symbols: 2, weights };
     let [path, soft] =
-        [path, soft].map(|alignment| draw_alignment("x", &alignment, &SETTINGS).unwrap().canvas);
-    assert_eq!(path.width, NARROWEST + MARGIN[0] + MARGIN[2]);
+        [path, soft].map(|alignment| draw_alignment("x", &alignment, &SETTINGS).unwrap());
+    assert_eq!(path.width as usize, NARROWEST + MARGIN[0] + MARGIN[2]);
     // Only the word in the title differs.
-    let below = MARGIN[1] * path.width;
-    assert!(path.pixels[below..] == soft.pixels[below..]);
+    let below = MARGIN[1] * path.width as usize;
+    assert!(path.rgb[below..] == soft.rgb[below..]);
 }
 
 #[test]

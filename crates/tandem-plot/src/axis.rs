@@ -65,7 +65,7 @@ impl Axis {
     /// Logarithmic: labels at 1, 2 and 5 times a power of ten, or at the powers alone where there are many.
     fn by_ratios(least: f64, most: f64, lang: Lang) -> Axis {
         let powers = (least.log10().floor() as i32)..=(most.log10().ceil() as i32);
-        let factors: &[f64] = if powers.clone().count() > 5 { &[1.0] } else { &[1.0, 2.0, 5.0] };
+        let factors: &[f64] = if powers.clone().count() > 4 { &[1.0] } else { &[1.0, 2.0, 5.0] };
         let places: Vec<f64> = powers
             .flat_map(|power| factors.iter().map(move |factor| factor * 10f64.powi(power)))
             .collect();
