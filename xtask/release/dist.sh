@@ -38,7 +38,7 @@ mkdir -p "$tree/completions" "$tree/man"
 install -m 755 "$CARGO_TARGET_DIR/$profile/tandem" "$tree/tandem"
 strip "$tree/tandem"
 cp README.md README.fa.md LICENSE-MIT LICENSE-APACHE CHANGELOG.md "$tree/"
-cp crates/tandem-text/pronunciation/LICENSE-CMUDICT "$tree/"
+"$tree/tandem" licenses >"$tree/NOTICES.txt"
 for shell in bash zsh fish; do "$tree/tandem" completions "$shell" >"$tree/completions/tandem.$shell"; done
 "$tree/tandem" man "$tree/man" >/dev/null
 libc=$(objdump -T "$tree/tandem" | grep -oE 'GLIBC_[0-9.]+' | sed 's/GLIBC_//' | sort -V | tail -n 1)
@@ -52,7 +52,7 @@ package=$work/deb
 mkdir -p "$package/DEBIAN" "$package/usr/bin" "$package/usr/share/doc/tandem" \
     "$package/usr/share/bash-completion/completions"
 install -m 755 "$tree/tandem" "$package/usr/bin/tandem"
-cp "$tree"/LICENSE-* "$tree/README.md" "$package/usr/share/doc/tandem/"
+cp "$tree"/LICENSE-* "$tree/NOTICES.txt" "$tree/README.md" "$package/usr/share/doc/tandem/"
 cp "$tree/completions/tandem.bash" "$package/usr/share/bash-completion/completions/tandem"
 cat >"$package/DEBIAN/control" <<CONTROL
 Package: tandem

@@ -3,8 +3,9 @@
 //! In: the tree of a MyXTTS file (`data:`, `training:`, `model:`). Out: [`Conversion`]: the same
 //! settings under our keys, and one [`Meaning`] for each key that was found. A key that has no
 //! counterpart is left out with the reason; a value of the wrong type is a [`WrongType`], an unknown
-//! key is named. Reads no file. The list of keys is in [`keys`].
+//! key is named. Reads no file. The list of keys is in [`keys`], that of flags in [`flags`].
 
+pub mod flags;
 pub mod keys;
 
 use keys::{IDLE_TABLES, Key, Kind, Means};

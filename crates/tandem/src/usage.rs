@@ -7,6 +7,7 @@ use crate::config::nearest::nearest;
 use clap::Command;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use owo_colors::OwoColorize;
+use tandem_insight::myxtts::flags::instead_of_flag;
 
 /// The error of a command line that cannot be parsed.
 pub fn explain_usage(error: &clap::Error, program: &Command, typed: &[String]) -> String {
@@ -20,13 +21,24 @@ pub fn explain_usage(error: &clap::Error, program: &Command, typed: &[String]) -
     };
     let (fact, rest) = text.split_once("\n\n").unwrap_or((text, ""));
     let (mut fact, mut hint) = (plain_numbers(fact.trim_start_matches("error: ")), own_hint);
-    if let Some(refused) = Refused::find(error, &command, typed) {
+    if let Some((flag, here)) = flag_of_myxtts(error) {
+        (fact, hint) = (format!("`{flag}` is a flag of MyXTTS"), Some(here));
+    } else if let Some(refused) = Refused::find(error, &command, typed) {
         (fact, hint) = (refused.fact(), Some(refused.hint(&command, typed)));
     }
     let hint = hint.or_else(|| suggestion(error, &command)).unwrap_or_else(|| command.help());
     let usage = rest.lines().find(|line| line.starts_with("Usage:"));
     let usage = usage.map(|usage| format!("\n\n{usage}\n")).unwrap_or_default();
     format!("{} {fact}{usage}\n{} {hint}", "error:".red().bold(), "hint:".cyan().bold())
+}
+
+/// A flag that users bring with them, and what is typed here.
+fn flag_of_myxtts(error: &clap::Error) -> Option<(&str, String)> {
+    let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg) else {
+        return None;
+    };
+    let here = instead_of_flag(flag).filter(|_| error.kind() == ErrorKind::UnknownArgument)?;
+    Some((flag, format!("{here}; docs/from-myxtts.md lists all flags")))
 }
 
 /// What Rust says of a number, in words that name what is expected.
@@ -62,14 +74,15 @@ impl CommandOfLine<'_> {
         format!("`{} --help` lists the {listed} with an example", self.name)
     }
 
-    /// The long name of a flag that takes a value.
+    /// Whether the word is a flag that must have a value.
     fn takes_value(&self, word: &str) -> bool {
         let mut flags = self.command.get_arguments();
         let long = word.strip_prefix("--");
         flags.any(|flag| {
             let named = long.is_some() && flag.get_long() == long
                 || flag.get_short().is_some_and(|short| word == format!("-{short}"));
-            named && flag.get_action().takes_values()
+            let may_be_empty = flag.get_num_args().is_some_and(|count| count.min_values() == 0);
+            named && flag.get_action().takes_values() && !may_be_empty
         })
     }
 
@@ -226,6 +239,17 @@ mod tests {
         let two_words = ["synth", "--checkpoint=run", "-o", "a.wav", "--text", "two", "words"];
         check(&two_words, &["`words` is one word too many", "in quotes"]);
         check(&["train", "-ش"], &["-ش"]);
+    }
+
+    #[test]
+    fn a_flag_of_myxtts_is_named_as_such() {
+        let fact = "`--optimization-level` is a flag of MyXTTS";
+        check(&["train", "--optimization-level", "enhanced"], &[fact, "`--warmup-steps`"]);
+        // A flag that may stand alone does not take the next one for its value.
+        let after_switch = ["train", "--enable-static-shapes", "--optimization-level", "enhanced"];
+        check(&after_switch, &[fact]);
+        check(&["synth", "--checkpoint=run", "--clone-voice"], &["use `--reference FILE`"]);
+        check(&["train", "--enable-static-shapes", "--what"], &["'--what'"]);
     }
 
     #[test]
