@@ -14,6 +14,8 @@ check() {
     case $1 in
         neon)
             rustup target add aarch64-unknown-linux-gnu >&2 || { not_tested "NEON kernels: no toolchain for 64-bit ARM"; return 0; }
+            # The build script of a hash function compiles C.
+            install_debian aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu
             cargo check --profile gpu-tests --locked -p tandem-audio --target aarch64-unknown-linux-gnu
             ;;
         *) cargo check --profile gpu-tests --locked -p tandem --features "$1" ;;

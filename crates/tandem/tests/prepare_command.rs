@@ -39,7 +39,7 @@ fn a_header_a_byte_order_mark_and_windows_line_ends_are_read() {
 
 #[test]
 fn a_column_of_phonemes_replaces_the_text_and_its_symbols_are_checked() {
-    let manifest = "id|text|phonemes|language\na|Mám 3|/maːm trʒɪ/|cs\nb|hello||en\n\
+    let manifest = "id|text|phonemes|language\na|Mám ☃|/maːm trʒɪ/|cs\nb|hello||en\n\
         c|dům|duːm ☃|cs\n";
     let dir = TestDir::with_clips(3, "");
     dir.write("metadata.csv", manifest.as_bytes());
@@ -49,7 +49,7 @@ fn a_column_of_phonemes_replaces_the_text_and_its_symbols_are_checked() {
     let row = &summary["rejected_rows"][0];
     let message = "`☃` (U+2603) at character 6 of the phonemes is not a symbol the voice knows";
     assert_eq!((&row["id"], &row["message"]), (&"c".into(), &message.into()));
-    // Where characters are asked for, the text counts again: its number cannot be read.
+    // Where characters are asked for, the text counts again: its sign cannot be read.
     let characters = ["--pronunciation", "characters"];
     let summary = dir.prepare(&[&languages[..], &characters].concat());
     assert_eq!(summary["rejected_rows"][0]["id"], "a", "{summary}");

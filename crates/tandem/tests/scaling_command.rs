@@ -87,7 +87,7 @@ fn runs_of_a_single_batch_size_are_refused() {
     assert_eq!(wrong.code, Some(2), "{wrong:?}");
 }
 
-/// The largest batch of the demo corpus takes about 225 MiB with 12 utterances, and 125 MiB with two.
+/// The largest batch of the demo corpus takes about 172 MiB with 12 utterances, and 124 MiB with two.
 const SWEEP: [&str; 8] =
     ["scaling", "--sweep", "12,1,2", "--steps", "4", "--keep", "saved", "--json"];
 
@@ -95,7 +95,7 @@ const SWEEP: [&str; 8] =
 fn a_sweep_stops_at_the_first_batch_size_that_does_not_fit() {
     let dir = TestDir::new();
     let budget =
-        ["--enable-memory-isolation", "--data-gpu-memory", "16", "--model-gpu-memory", "160"];
+        ["--enable-memory-isolation", "--data-gpu-memory", "16", "--model-gpu-memory", "120"];
     let train = [&["--", "--cache-dataset", "--warmup-steps", "1"][..], &budget].concat();
     let output = dir.run(&[&SWEEP[..], &train].concat());
     let found = output.json();
@@ -108,7 +108,7 @@ fn a_sweep_stops_at_the_first_batch_size_that_does_not_fit() {
     );
     assert_eq!(found["does_not_fit"]["batch_size"], 12, "{output:?}");
     let why = found["does_not_fit"]["why"].as_str().expect("a reason");
-    assert!(why.contains("160.0 MiB are the budget of the model device"), "{why}");
+    assert!(why.contains("120.0 MiB are the budget of the model device"), "{why}");
     assert!(output.err.contains("batch 1: 4 steps (1 of 3)"), "{}", output.err);
     assert!(dir.path("saved/batch-2/run.jsonl").is_file());
     dir.run(&[&SWEEP[..], &train].concat()).assert_failed(&["saved", "does not exist yet"]);

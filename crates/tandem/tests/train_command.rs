@@ -317,7 +317,7 @@ fn a_damaged_newest_checkpoint_is_skipped_and_named() {
 #[test]
 fn campaign_scripts_search_for_the_note_of_a_damaged_checkpoint() {
     for name in ["kill_campaign.sh", "signal_campaign.sh"] {
-        let path = format!("{}/../../scripts/{name}", env!("CARGO_MANIFEST_DIR"));
+        let path = format!("{}/../../xtask/campaigns/{name}", env!("CARGO_MANIFEST_DIR"));
         let script = fs::read_to_string(&path).expect("a script");
         assert!(script.contains(CHECKPOINT_SKIPPED), "{path} searches for an old message");
     }

@@ -126,8 +126,9 @@ fn memory_fault(ended: ExitStatus, said: &str) -> Option<String> {
         "out of memory",
         "memory allocation of",
     ];
-    let line =
-        said.lines().find(|line| words.iter().any(|word| line.to_lowercase().contains(word)));
+    // Before its error a run also prints what it needs.
+    let mut error = said.lines().skip_while(|line| !line.starts_with("error:"));
+    let line = error.find(|line| words.iter().any(|word| line.to_lowercase().contains(word)));
     if let Some(line) = line {
         return Some(
             line.trim().trim_start_matches("caused by: ").trim_start_matches("error: ").into(),
@@ -162,7 +163,7 @@ mod tests {
     #[test]
     fn out_of_memory_is_distinguished_from_other_errors() {
         let (exit_2, killed) = (ExitStatus::from_raw(2 << 8), ExitStatus::from_raw(9));
-        let said = "note\nerror: x\n  caused by: the largest batch of this corpus takes 3 GiB\n";
+        let said = "memory: batch 2 (largest batch 3 MiB)\nerror: x\n  caused by: the largest batch of this corpus takes 3 GiB\n";
         let why = memory_fault(exit_2, said).unwrap();
         assert_eq!(why, "the largest batch of this corpus takes 3 GiB");
         assert!(memory_fault(killed, "").unwrap().contains("memory runs out"));
