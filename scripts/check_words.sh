@@ -40,6 +40,9 @@ comes[ _]to(?! (a|an|the) (stop|end|halt)\b) = reaches, reach
 allowed='
 crates/tandem/demo-corpus/*.csv | shelf | a sentence of the demo corpus
 crates/tandem/demo-corpus/*.tsv | shelf | a word of the demo corpus
+crates/tandem/demo-human/*.csv | kathleen | sentences of old books
+crates/tandem/demo-human/LICENSE | Copyright | the text of CC0 1.0
+crates/tandem/demo-human/LICENSE | likeness | the text of CC0 1.0
 xtask/generators/demo_corpus/en.txt | shelf | a sentence of the demo corpus
 '
 

@@ -6,10 +6,10 @@ voice: time from left to right (a quarter of a second between two marks), bands 
 1.5 (white). docs/images/mel.png was made so, see docs/training.md:
 
     tandem train --train-data demo --batch-size 8 --max-steps 600 --pronunciation characters --checkpoint-dir before
-    tandem demo --out now
+    tandem train --train-data demo --batch-size 8 --max-steps 1800 --checkpoint-dir now
     pip install pillow numpy
     python3 xtask/generators/mel_pictures.py --tandem target/release/tandem -o docs/images/mel.png \\
-        "before: characters, 600 steps=before" "now: tandem demo=now"
+        "before: characters, 600 steps=before" "now: phonemes, 1800 steps=now"
 """
 
 import argparse

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Judges speech by a neural recogniser and a model of opinions: word and character errors, DNSMOS, with intervals.
 
-In: a list of sentences (`id|text` lines) and folders with a recording ID.wav or ID.flac for each. The first folder should be
+In: a list of sentences (`id|text` lines) and folders with a recording ID.wav, ID.flac or ID.ogg for each. The first folder should be
 the recordings. Nothing in it may have been trained on. All sounds get the same level and the same faint noise.
 Out: a line for each folder, and with --json a file: WER, CER and DNSMOS (overall) with 95 % intervals, by a bootstrap over
 the sentences; behind the first line also each ratio of word errors to it, with an interval over the same sentences.
@@ -60,7 +60,7 @@ def counts(said, heard):
 
 
 def find(folder, name):
-    for ending in (".wav", ".flac"):
+    for ending in (".wav", ".flac", ".ogg"):
         path = pathlib.Path(folder) / (name + ending)
         if path.exists():
             return path

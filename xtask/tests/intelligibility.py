@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Measures whether a speech recogniser understands a voice that was trained on the demo corpus.
+"""Measures whether a speech recogniser understands a voice that was trained on the synthetic corpus `demo`.
 
-In: the program and a run of `tandem demo`. The voice speaks the 20 sentences of xtask/generators/demo_corpus/unseen_en.txt with each
+In: the program and a run of `tandem train --train-data demo`. The voice speaks the 20 sentences of xtask/generators/demo_corpus/unseen_en.txt with each
 English speaker. None of them is in the corpus. The recogniser (pocketsphinx with its own American English model) knows
 the words of the demo corpus only, and takes all of them for equally likely: what it hears decides, not what it expects.
 Out: word error rates, and with --json a file.
@@ -14,7 +14,9 @@ Out: word error rates, and with --json a file.
 Exit code 1: the ratio is above --bound. Exit code 2: the control is not above the bound, or another error, so that the
 result means nothing.
 
-    pip install pocketsphinx numpy scipy soundfile      # or: bash xtask/tests/demo_voice.sh, which does all of it
+xtask/measurements/vocoder_quality.py uses the recogniser of this file. `tandem demo` is judged by a better one: demo_voice.sh.
+
+    pip install pocketsphinx numpy scipy soundfile
     python3 xtask/tests/intelligibility.py --tandem target/release/tandem --checkpoint tandem-demo [--bound 1.5]
 """
 

@@ -1,4 +1,5 @@
-//! The built-in corpus and vocoder: every command that takes a CORPUS also takes the word `demo`, and so does `--vocoder`.
+//! The built-in corpora and vocoder: every command that takes a CORPUS also takes the words `demo` and `demo-human`, and
+//! `--vocoder` takes `demo`.
 //!
 //! In: an argument. Out: a directory that can be read like any other. The files are unpacked once into the user's data
 //! directory, compared with the built-in bytes at every use, and repaired where they differ; other files there (a cache)
@@ -13,38 +14,46 @@ use std::io;
 use std::path::{Path, PathBuf};
 use xxhash_rust::xxh3::Xxh3;
 
-/// 150 recordings; its README.md says where they come from.
-static CORPUS: DemoFiles =
-    DemoFiles { name: "demo-corpus", files: include_dir!("$CARGO_MANIFEST_DIR/demo-corpus") };
-/// A neural vocoder trained on them by `xtask/generators/train_demo_vocoder.sh`.
-static VOCODER: DemoFiles =
-    DemoFiles { name: "demo-vocoder", files: include_dir!("$CARGO_MANIFEST_DIR/demo-vocoder") };
+static SYNTHETIC: Dir = include_dir!("$CARGO_MANIFEST_DIR/demo-corpus");
+static HUMAN: Dir = include_dir!("$CARGO_MANIFEST_DIR/demo-human");
+static NEURAL: Dir = include_dir!("$CARGO_MANIFEST_DIR/demo-vocoder");
+
+/// 150 synthetic recordings, small enough for tests; its README.md says where they come from.
+static CORPUS: DemoFiles = DemoFiles { name: "demo-corpus", files: &[(&SYNTHETIC, "")] };
+/// English of a human speaker, with the Persian recordings of the other corpus: what `tandem demo` trains on.
+static HUMAN_CORPUS: DemoFiles =
+    DemoFiles { name: "demo-human", files: &[(&HUMAN, ""), (&SYNTHETIC, "wavs/fa")] };
+/// A neural vocoder trained on both by `xtask/generators/train_demo_vocoder.sh`.
+static VOCODER: DemoFiles = DemoFiles { name: "demo-vocoder", files: &[(&NEURAL, "")] };
 
 /// Overrides the user's data directory.
 const DATA_DIR: &str = "TANDEM_DATA_DIR";
-/// The argument that names them. A directory of that name is `./demo`.
+/// The argument that names the small corpus and the vocoder. A directory of that name is `./demo`.
 pub const DEMO: &str = "demo";
+/// The argument that names the corpus with a human voice.
+pub const DEMO_HUMAN: &str = "demo-human";
 
-/// The directory a CORPUS argument stands for: the built-in corpus, or a path.
+/// The directory a CORPUS argument stands for: a built-in corpus, or a path.
 pub fn corpus(named: &Path) -> Result<PathBuf> {
-    CORPUS.resolve(named)
+    let built_in = [(DEMO, &CORPUS), (DEMO_HUMAN, &HUMAN_CORPUS)];
+    match built_in.into_iter().find(|(name, _)| named == Path::new(name)) {
+        Some((_, files)) => files.unpack(&data_dir()?),
+        None => Ok(named.to_path_buf()),
+    }
 }
 
 /// The directory a VOCODER argument stands for: the built-in vocoder, or a path.
 pub fn vocoder(named: &Path) -> Result<PathBuf> {
-    VOCODER.resolve(named)
+    if named == Path::new(DEMO) { VOCODER.unpack(&data_dir()?) } else { Ok(named.to_path_buf()) }
 }
 
 struct DemoFiles {
     name: &'static str,
-    files: Dir<'static>,
+    /// Directories, and the part of each: a path of a directory inside it, or empty for all.
+    files: &'static [(&'static Dir<'static>, &'static str)],
 }
 
 impl DemoFiles {
-    fn resolve(&self, named: &Path) -> Result<PathBuf> {
-        if named == Path::new(DEMO) { self.unpack(&data_dir()?) } else { Ok(named.to_path_buf()) }
-    }
-
     /// Unpacks the files into a directory of their own inside `to`, or repairs the one there.
     ///
     /// The name holds a hash of the contents: another version of the program has another
@@ -111,7 +120,11 @@ impl DemoFiles {
     /// was in the source directory when the program was built.
     fn all(&self) -> impl Iterator<Item = &File<'static>> {
         let mut found = Vec::new();
-        let mut open = vec![&self.files];
+        let part = |(all, part): &(&'static Dir<'static>, &str)| match *part {
+            "" => Some(*all),
+            part => all.get_dir(part),
+        };
+        let mut open: Vec<_> = self.files.iter().filter_map(part).collect();
         while let Some(folder) = open.pop() {
             for entry in folder.entries() {
                 let name = entry.path().file_name().unwrap_or_default().to_string_lossy();
@@ -151,7 +164,7 @@ fn draft_of(target: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tandem_data::corpus::{Corpus, CorpusConfig};
+    use tandem_data::corpus::{Corpus, CorpusConfig, Split};
 
     fn unpacked() -> (tempfile::TempDir, PathBuf) {
         let folder = tempfile::tempdir().unwrap();
@@ -184,6 +197,27 @@ mod tests {
         let (_folder, place) = unpacked();
         let corpus = Corpus::read(&place, &CorpusConfig::default()).unwrap();
         assert_eq!((corpus.utterances.len(), corpus.rejected), (150, Vec::new()));
+    }
+
+    /// It takes its Persian recordings and rows from the other corpus.
+    #[test]
+    fn the_corpus_with_a_human_voice_is_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = HUMAN_CORPUS.unpack(folder.path()).unwrap();
+        let corpus = Corpus::read(&place, &CorpusConfig::default()).unwrap();
+        let clips =
+            |language: &str| fs::read_dir(place.join("wavs").join(language)).unwrap().count();
+        assert_eq!(corpus.rejected, Vec::new());
+        assert_eq!((clips("en") + clips("fa"), clips("fa")), (corpus.utterances.len(), 75));
+        let rows = |dir: &Dir, file: &str| -> Vec<String> {
+            let text = dir.get_file(file).unwrap().contents_utf8().unwrap();
+            text.lines().filter(|row| row.ends_with("|fa")).map(String::from).collect()
+        };
+        for file in ["metadata.csv", "metadata_train.csv", "metadata_eval.csv"] {
+            assert_eq!(rows(&HUMAN, file), rows(&SYNTHETIC, file), "{file}");
+        }
+        let kept = corpus.utterances.iter().filter(|one| one.split == Split::Eval).count();
+        assert_eq!(kept, 48);
     }
 
     #[test]
@@ -241,8 +275,9 @@ mod tests {
     }
 
     #[test]
-    fn only_the_plain_word_demo_means_the_built_in_corpus() {
+    fn only_the_plain_words_mean_the_built_in_corpora() {
         assert_eq!(corpus(Path::new("./demo/x")).unwrap(), Path::new("./demo/x"));
         assert_eq!(corpus(Path::new("corpora/demo")).unwrap(), Path::new("corpora/demo"));
+        assert_eq!(corpus(Path::new("./demo-human/x")).unwrap(), Path::new("./demo-human/x"));
     }
 }

@@ -8,7 +8,7 @@ pub mod config; // the configuration file
 pub mod corpus_args; // flags that several commands share
 pub mod device_args; // flags that choose devices
 pub mod data_report; // a corpus prepared, and what it holds
-pub mod demo_files; // the built-in corpus and vocoder, unpacked where they can be read
+pub mod demo_files; // the built-in corpora and vocoder, unpacked where they can be read
 mod disk_trouble; // disk errors injected by tests
 mod environment; // misspelt environment variables
 mod named_pipe; // files that would never end
@@ -79,7 +79,8 @@ Examples:
   tandem serve --checkpoint runs/first speak through OpenAI's speech API, or in a browser
   tandem text \"سلام دنیا\"               show language, normalized text and symbols
 
-CORPUS is a directory in any known layout, or the word `demo` for the built-in corpus.
+CORPUS is a directory in any known layout, or the word `demo` or `demo-human` for a built-in corpus: a small synthetic one, \
+or one with a human English speaker and synthetic Persian.
 Exit codes: 0 success, 1 a check failed, 2 error, 3 stopped by the user.";
 
 /// Runs the command line of this process.

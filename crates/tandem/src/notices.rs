@@ -12,7 +12,11 @@ const MIT: &str = include_str!("../../../LICENSE-MIT");
 const CRATES: &str = include_str!("../notices/crates.tsv");
 const DATA: &str = "\
 The recordings of the demo corpus were made with espeak-ng for Tandem, and its vocoder and letter-to-sound model were trained
-for it; the list of Persian words was written for it. All have the licence of Tandem.";
+for it; the list of Persian words was written for it. All have the licence of Tandem.
+
+The English recordings of the corpus demo-human are from \"Voice Dataset (Kathleen)\" of the Rhasspy project, dedicated to the
+public domain by CC0 1.0 (https://creativecommons.org/publicdomain/zero/1.0/). Their texts are prompts of CMU Arctic, sentences
+of books that are out of copyright, chosen at Carnegie Mellon University.";
 
 /// Everything as text.
 pub fn notices() -> String {
@@ -58,6 +62,7 @@ mod tests {
             "THIS SOFTWARE IS PROVIDED",
             "burn 0.",
             "Permission is hereby granted",
+            "Voice Dataset (Kathleen)",
         ] {
             assert!(text.contains(words), "`{words}` is missing");
         }

@@ -118,7 +118,7 @@ pub struct SamplingArgs {
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
     /// Vocoder: `auto` uses the neural vocoder of the voice, and Griffin-Lim without one; `griffin-lim`; `demo`, a small one
-    /// trained on the demo corpus; or the directory of a `tandem train-vocoder` run
+    /// trained on the built-in corpora; or the directory of a `tandem train-vocoder` run
     #[arg(long, value_name = "VOCODER", default_value = AUTO)]
     pub vocoder: String,
     /// Griffin-Lim iterations, with that vocoder [default: 32]

@@ -36,7 +36,7 @@ pub struct SamplingOptions {
 
 impl Default for SamplingOptions {
     fn default() -> SamplingOptions {
-        SamplingOptions { steps: 12, temperature: 0.3, speed: 1.0, seed: Seed(0) }
+        SamplingOptions { steps: 12, temperature: 0.15, speed: 1.0, seed: Seed(0) }
     }
 }
 

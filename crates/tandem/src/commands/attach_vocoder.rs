@@ -12,7 +12,7 @@ const EXAMPLES: &str = "\
 Examples:
   tandem attach-vocoder --checkpoint run --vocoder vocoder
   tandem attach-vocoder --checkpoint run --vocoder vocoder/step-00003000 --json
-  tandem attach-vocoder --checkpoint run --vocoder demo     for the demo's six speakers
+  tandem attach-vocoder --checkpoint run --vocoder demo     for the speakers of the built-in corpora
 
 The vocoder is copied into the voice's run directory. From then on `synth`, `evaluate` and the samples of a training \
 run use it. Another vocoder replaces it; `--vocoder griffin-lim` does without it.";

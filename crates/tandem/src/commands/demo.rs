@@ -1,7 +1,7 @@
 //! `tandem demo`: prepares the built-in corpus, trains on it, adds the built-in vocoder, evaluates and synthesizes.
 
 use crate::commands::{attach_vocoder, evaluate, prepare, synth, train};
-use crate::demo_files::DEMO;
+use crate::demo_files::{DEMO, DEMO_HUMAN};
 use crate::exit::ExitStatus;
 use crate::failure::Result;
 use crate::printer::Printer;
@@ -16,7 +16,7 @@ pub struct Args {
     #[arg(long, value_name = "DIR", default_value = "tandem-demo")]
     out: PathBuf,
     /// Training steps
-    #[arg(long, value_name = "N", default_value_t = 1800)]
+    #[arg(long, value_name = "N", default_value_t = 5000)]
     steps: u64,
     /// Seconds without any progress after which a command ends with an error; 0: never [default: 60]
     #[arg(long, value_name = "SECONDS")]
@@ -27,9 +27,9 @@ const EXAMPLES: &str = "\
 Example:
   tandem demo
 
-Prepares the built-in corpus, trains the tiny voice on it for some minutes on the CPU, reports the \
-bottleneck, and synthesizes one English and one Persian sentence. The vocoder was trained before, on \
-the same corpus. Ctrl-C is safe: run the same command again to continue.";
+Prepares the built-in corpus `demo-human` (English of a human speaker, synthetic Persian), trains the tiny voice on it for \
+some minutes on the CPU, reports the bottleneck, and synthesizes one English and one Persian sentence. The vocoder was \
+trained before, on the same recordings. Ctrl-C is safe: run the same command again to continue.";
 
 /// Sentences that are not in the corpus.
 const SENTENCES: [(&str, &str, &str); 2] = [
@@ -71,7 +71,7 @@ pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     let directory = args.out.display().to_string();
     let limit = args.stall_timeout.map(|seconds| seconds.to_string());
     let more: Vec<&str> = limit.iter().flat_map(|limit| ["--stall-timeout", limit]).collect();
-    let line = [&["prepare", "demo", "--cache-dataset"][..], &more].concat();
+    let line = [&["prepare", DEMO_HUMAN, "--cache-dataset"][..], &more].concat();
     let prepared: PrepareDemo = typed(&line, out)?;
     let mut status = prepare::run(prepared.args, out)?;
     if status == ExitStatus::Done {
@@ -84,7 +84,7 @@ pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
         typed(&["attach-vocoder", "--checkpoint", &directory, "--vocoder", DEMO], out)?;
     attach_vocoder::run(attached.args, out)?;
     let evaluated: EvaluateDemo =
-        typed(&["evaluate", "--checkpoint", &directory, "--corpus", "demo"], out)?;
+        typed(&["evaluate", "--checkpoint", &directory, "--corpus", DEMO_HUMAN], out)?;
     evaluate::run(evaluated.args, out)?;
     for (language, text, file) in SENTENCES {
         let file = args.out.join(file).display().to_string();
@@ -126,7 +126,7 @@ fn train_demo(
     let mut line = vec![
         "train",
         "--train-data",
-        "demo",
+        DEMO_HUMAN,
         "--cache-dataset",
         "--batch-size",
         "8",

@@ -35,7 +35,7 @@ the demo voice. Other corpora were not measured.
 Long texts are split into sentences. The same text, seed and checkpoint give the same file.
 
 `--reference` copies a voice only as well as the training corpus allows. A voice that was trained on few speakers answers \
-with a mix of those it knows: for the demo voice (six speakers) the result is hardly closer to the recording than to another \
+with a mix of those it knows: for a voice of the corpus `demo` (six speakers) the result is hardly closer to the recording than to another \
 one (similarity +0.08 at most), and the pitch can be wrong. A tiny voice of 78 synthetic speakers gained 0.11 for 13 that it \
 never heard, 0.31 would be a perfect copy; voices made from people among them gained 0.04. With fewer than 20 training \
 speakers there is a warning. To have one certain voice, fine-tune on recordings of it: `tandem train --from`. Copy the voices \
