@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A judge for `tandem train --judge` and `tandem evaluate --judge`: Moonshine tiny, for English.
+"""A judge for `tandem train --judge`: Moonshine tiny, for English.
 
 In: paths of sound files. Out: one line for each, what the recogniser hears in it; empty where it hears nothing.
 The model is inside the package (version 0.1.0; later ones download it). It needs about 0.06 seconds per second of sound
