@@ -38,7 +38,7 @@ mkdir -p "$tree/completions" "$tree/man"
 install -m 755 "$CARGO_TARGET_DIR/$profile/tandem" "$tree/tandem"
 strip "$tree/tandem"
 cp README.md README.fa.md LICENSE-MIT LICENSE-APACHE CHANGELOG.md "$tree/"
-cp crates/tandem-text/pronunciation/LICENSE-CMUDICT "$tree/"
+cp crates/tandem-text/pronunciation/LICENSE-CMUDICT crates/tandem-text/pronunciation/LICENSE-FARSDAT "$tree/"
 for shell in bash zsh fish; do "$tree/tandem" completions "$shell" >"$tree/completions/tandem.$shell"; done
 "$tree/tandem" man "$tree/man" >/dev/null
 libc=$(objdump -T "$tree/tandem" | grep -oE 'GLIBC_[0-9.]+' | sed 's/GLIBC_//' | sort -V | tail -n 1)

@@ -4,6 +4,8 @@
 
 /// Must be shown wherever the English pronunciations are passed on.
 const CMU_DICTIONARY: &str = include_str!("../../tandem-text/pronunciation/LICENSE-CMUDICT");
+/// Must be shown wherever what was learned of its sentences is passed on.
+const FARSDAT: &str = include_str!("../../tandem-text/pronunciation/LICENSE-FARSDAT");
 const MIT: &str = include_str!("../../../LICENSE-MIT");
 const CRATES: &str = include_str!("../notices/crates.tsv");
 const DATA: &str = "\
@@ -16,10 +18,13 @@ pub fn notices() -> String {
     format!(
         "Tandem: MIT or Apache-2.0, as you choose. Its MIT licence:\n\n{}\n\n{DATA}\n\n\
          English pronunciations are from the CMU Pronouncing Dictionary:\n\n{}\n\n\
+         The tables of Persian reading are trained on FarsDat.csv of the project GE2PE, under its licence below; those of words with \
+         several readings also on sentences of HomoRich (CC0, https://github.com/MahtaFetrat/HomoRich-G2P-Persian):\n\n{}\n\n\
          {} crates of others, with their licences and copyright lines. Their full texts are in the sources of each crate, at \
          https://crates.io/crates/NAME/VERSION:\n\n{}",
         MIT.trim(),
         CMU_DICTIONARY.trim(),
+        FARSDAT.trim(),
         crates.len(),
         crates.join("\n")
     )
@@ -41,10 +46,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_notice_of_the_dictionary_and_of_each_crate_is_there() {
+    fn the_notices_of_the_dictionary_of_persian_data_and_of_each_crate_are_there() {
         let text = notices();
         for words in [
             "Carnegie Mellon University",
+            "FarsDat.csv of the project GE2PE",
+            FARSDAT.trim(),
+            "HomoRich",
             "THIS SOFTWARE IS PROVIDED",
             "burn 0.",
             "Permission is hereby granted",
