@@ -1,20 +1,23 @@
 #!/usr/bin/env python3
-"""Trains the tables of Persian reading: a word list, letter-to-sound, and where the ezafe is.
+"""Trains the tables of Persian reading: a word list, letter-to-sound, where the ezafe is, and words with several readings.
 
-In: the list of Tandem (persian.tsv) and sentences with phonemes (FarsDat.csv, MIT, from Data/ of the project GE2PE; or
-a file of two columns, see --pairs). Out: persian.model, read by crates/tandem-text/src/pronunciation/persian/model.rs.
+In: the list of Tandem (persian.tsv), sentences with phonemes (FarsDat.csv, MIT, from Data/ of the project GE2PE; or
+a file of two columns, see --pairs), and sentences for words with several readings: the even ones of fa_homographs.tsv, and
+those that HomoRich (CC0) shows in its notebook scripts/Generate_Homograph_Sentences.ipynb. Out: persian.model, read by crates/tandem-text/src/pronunciation/persian/model.rs.
 Needs Python alone and the example that shows what the models see, takes about four minutes, and gives the same bytes
 every time. xtask/measurements/persian_reading.py measures, by cross-validation.
 
     cargo build --release -p tandem-text --example persian_reading
     xtask/generators/train_persian_reading.py --reader target/release/examples/persian_reading \
-        --farsdat FarsDat.csv --output crates/tandem-text/pronunciation/persian.model
+        --farsdat FarsDat.csv --homographs Generate_Homograph_Sentences.ipynb --output crates/tandem-text/pronunciation/persian.model
 
 Letter-to-sound is an averaged perceptron that gives each letter zero to four sounds; the ezafe tagger is a linear-chain
-conditional random field with two classes. All weights are stored as whole numbers under the hash of their feature.
+conditional random field with two classes; words with several readings have a logistic regression over their cues and
+neighbours, which the program lists, after its own ezafe tagger. All weights are stored as whole numbers under the hash of their feature.
 """
 
 import argparse
+import ast
 import csv
 import json
 import math
@@ -23,10 +26,13 @@ import re
 import struct
 import subprocess
 import sys
+import tempfile
 from collections import Counter, defaultdict
 from pathlib import Path
 
-LIST = Path(__file__).resolve().parents[2] / "crates/tandem-text/pronunciation/persian.tsv"
+TEXT = Path(__file__).resolve().parents[2] / "crates/tandem-text"
+LIST = TEXT / "pronunciation/persian.tsv"
+OWN_HOMOGRAPHS = TEXT / "tests/readings/fa_homographs.tsv"
 ZWNJ = "\u200c"
 VOWELS = "ɑaeiou"
 # One character for each sound while training.
@@ -38,6 +44,14 @@ EZAFE_PENALTY = 0.02
 # Features with a smaller weight are left out.
 LEAST_LETTER_WEIGHT = 1.0
 LEAST_EZAFE_WEIGHT = 0.1
+LEAST_HOMOGRAPH_WEIGHT = 0.06
+HOMOGRAPH_ROUNDS = 8
+HOMOGRAPH_RATE = 0.1
+HOMOGRAPH_PENALTY = 0.05
+# What a cue counts; `CUE` of homographs.rs is this times SCALE.
+CUE = 2.0
+# What the first reading has in a text, where readings are not as often as each other; `USUAL` of homographs.rs.
+USUAL = 1.5
 SCALE = 128
 
 
@@ -84,8 +98,11 @@ def lengthen(sounds):
 
 def parts_of(reader, texts):
     """What the models see: for each text its sentences, of parts (text, class, sounds, after, listed)."""
-    lines = "\n".join(texts) + "\n"
-    done = subprocess.run([reader, "parts"], input=lines, capture_output=True, text=True, check=True)
+    return ask([reader, "parts"], texts)
+
+
+def ask(command, texts):
+    done = subprocess.run(command, input="\n".join(texts) + "\n", capture_output=True, text=True, check=True)
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
@@ -487,6 +504,134 @@ def update(weights, squares, features, gradient):
         weights[feature] += 0.3 * slope / math.sqrt(squares[feature])
 
 
+# --- words with several readings ----------------------------------------------------------------------------------
+
+# The notation of HomoRich.
+HOMORICH = {"A": "ɑ", "S": "ʃ", "Z": "ʒ", "y": "j", "?": "ʔ", "'": "ʔ", "w": "v", "g": "ɡ", "j": "J"}
+
+
+def read_homographs(path):
+    """Rows of word, phonemes and sentence: of a file of three columns, or of the notebook of HomoRich."""
+    if Path(path).suffix != ".ipynb":
+        lines = (line.rstrip("\n").split("\t") for line in open(path, encoding="utf-8"))
+        return [(word, shorten(said), text) for word, said, text in lines]
+    printed = []
+    for cell in json.load(open(path, encoding="utf-8"))["cells"]:
+        printed += "".join("".join(o.get("text", "")) for o in cell.get("outputs", [])).splitlines()
+    rows, prompt = [], None
+    for line in printed:
+        word, _, readings = line.partition(": {")
+        asked = re.match(r"Prompting for (\S+), (\S+)", line)
+        answer = re.match(r"\d+\. \[?(.*?)\]?$", line)
+        if readings.endswith("]}"):
+            for said, texts in ast.literal_eval("{" + readings).items():
+                rows += [(word.strip(), said, text) for text in texts]
+        elif asked:
+            prompt = asked.groups()
+        elif answer and prompt:
+            rows.append((*prompt, answer[1]))
+    ipa = lambda said: "".join(HOMORICH.get(c, c) for c in said)
+    return [(word, ipa(said), " ".join(text.split())) for word, said, text in dict.fromkeys(rows) if text.strip()]
+
+
+def own_homographs(odd):
+    """Every second sentence of our own; the odd ones are never trained on."""
+    rows = []
+    for line in open(OWN_HOMOGRAPHS, encoding="utf-8"):
+        if not line.startswith("#"):
+            word, said, texts = line.rstrip("\n").split("\t")
+            rows += [(word, shorten(said), text) for text in texts.split("|")]
+    return rows[odd::2]
+
+
+def reading_of(sight, said):
+    """The number of the listed reading that is meant; the source may write its ezafe."""
+    listed = [plain(shorten(phonemes)) for phonemes, _ in sight["readings"]]
+    for form in (plain(said), re.sub("j?e$", "", plain(said))):
+        if form in listed:
+            return listed.index(form)
+    return None
+
+
+def homograph_examples(command, rows):
+    """What the program sees of the word of each row, and which reading is right. `command` shows `homographs`."""
+    found = []
+    for (word, said, _), sentences in zip(rows, ask(command, [text for _, _, text in rows])):
+        for sight in (sight for sentence in sentences for sight in sentence if sight["word"] == word):
+            right = reading_of(sight, said)
+            if right is not None:
+                found.append((sight, right))
+    return found
+
+
+def spoken_homographs(command, texts, found):
+    """The same of sentences with phonemes: `found` is from `examples`."""
+    rows = []
+    for (groups, said, _), sentences in zip(found, ask(command, texts)):
+        at = 0
+        for parts, sights in zip(groups, sentences):
+            for sight in sights:
+                right = reading_of(sight, said[at + sight["place"]])
+                if right is not None and parts[sight["place"]][0] == sight["word"]:
+                    rows.append((sight, right))
+            at += len(parts)
+    return rows
+
+
+class HomographModel:
+    def __init__(self, found):
+        self.weights, self.cue, self.usual, squares = {}, CUE, 0, {}
+        # Sentences show how a reading is used, not how often: those of a rare one count more.
+        counts = Counter((sight["word"], right) for sight, right in found)
+        words = Counter(sight["word"] for sight, _ in found)
+        readings = Counter(word for word, _ in counts)
+        order = list(found)
+        rng = random.Random(3)
+        for _ in range(HOMOGRAPH_ROUNDS):
+            rng.shuffle(order)
+            for sight, right in order:
+                word = sight["word"]
+                share = words[word] / (readings[word] * counts[word, right])
+                self.step(sight, right, min(3.0, math.sqrt(share)), squares)
+        # In whole numbers, as the program adds them.
+        self.cue, self.usual = round(CUE * SCALE), round(USUAL * SCALE)
+        self.weights = {
+            feature: kept
+            for feature, own in self.weights.items()
+            if (kept := {n: round(w * SCALE) for n, w in own.items() if abs(w) >= LEAST_HOMOGRAPH_WEIGHT})
+        }
+
+    def scores(self, sight):
+        """Of each reading: cues, its own weights, and those of its class."""
+        scores = []
+        for place, (_, kind) in enumerate(sight["readings"]):
+            score = self.cue * sight["cues"][place] + (self.usual if place == 0 else 0)
+            for number, features in ((place, sight["features"]), (kind, sight["shared"])):
+                for feature in features:
+                    own = self.weights.get(feature)
+                    if own:
+                        score += own.get(number, 0.0)
+            scores.append(score)
+        return scores
+
+    def step(self, sight, right, share, squares):
+        scores = self.scores(sight)
+        high = max(scores)
+        chances = [math.exp(score - high) for score in scores]
+        total = sum(chances)
+        for place, (_, kind) in enumerate(sight["readings"]):
+            gradient = (1.0 if place == right else 0.0) - chances[place] / total
+            if abs(gradient) < 1e-3:
+                continue
+            gradient *= share
+            for number, features in ((place, sight["features"]), (kind, sight["shared"])):
+                for feature in features:
+                    own = self.weights.setdefault(feature, {})
+                    slope = gradient - HOMOGRAPH_PENALTY * own.get(number, 0.0)
+                    square = squares[feature, number] = squares.get((feature, number), 1.0) + slope * slope
+                    own[number] = own.get(number, 0.0) + HOMOGRAPH_RATE * slope / math.sqrt(square)
+
+
 # --- the file ------------------------------------------------------------------------------------------------------
 
 
@@ -528,10 +673,10 @@ def counted(data):
 
 
 def weight_table(weights):
-    """Of feature -> class -> weight."""
+    """Of feature -> class -> weight. A feature may be given as its hash."""
     entries, seen = [], {}
     for feature in sorted(weights):
-        key = feature_hash(feature)
+        key = feature if isinstance(feature, int) else feature_hash(feature)
         if seen.setdefault(key, feature) != feature:
             continue  # two features with one hash: the first is kept
         pairs = b"".join(struct.pack("<Bh", c, max(-32000, min(32000, w))) for c, w in sorted(weights[feature].items()))
@@ -539,7 +684,20 @@ def weight_table(weights):
     return buckets(entries)
 
 
+def section(data):
+    return struct.pack("<I", len(data)) + data
+
+
+def without_homographs(data):
+    """A file without its last section."""
+    at = 4
+    for _ in range(4):
+        at += 4 + struct.unpack_from("<I", data, at)[0]
+    return data[:at]
+
+
 def pack(words, letters, ezafe):
+    """All sections but the last one."""
     said = [(w.encode(), lengthen(s).encode()) for w, s in sorted(words.items())]
     number = {sound: n for n, sound in enumerate(letters.sounds)}
     alphabet = bytes([len(letters.sounds)]) + b"".join(counted(s.encode()) for s in letters.sounds)
@@ -551,7 +709,7 @@ def pack(words, letters, ezafe):
         weight_table({f: {number[s]: w for s, w in own.items()} for f, own in letters.weights.items()}),
         weight_table({f: {0: w} for f, w in ezafe.weights.items()}),
     ]
-    return b"FAR1" + b"".join(struct.pack("<I", len(s)) + s for s in sections)
+    return b"FAR2" + b"".join(map(section, sections))
 
 
 def listed_words():
@@ -561,8 +719,25 @@ def listed_words():
             yield columns[0].replace(ZWNJ, ""), shorten(columns[1])
 
 
-def train(found):
-    """The models of the sentences `found` (from `examples`)."""
+def train(reader, texts, found, rows):
+    """The file of the sentences `texts`, seen as `found` (from `examples`), and of rows with homographs; the ezafe tagger."""
+    words, letters, ezafe = train_words_and_ezafe(found)
+    first = pack(words, letters, ezafe)
+    return with_homographs(reader, first, texts, found, rows), ezafe
+
+
+def with_homographs(reader, first, texts, found, rows):
+    """The file `first` with the weights of homographs after its other sections."""
+    with tempfile.TemporaryDirectory() as folder:
+        # What the program sees of homographs depends on the ezafe.
+        draft = Path(folder) / "draft.model"
+        draft.write_bytes(first + section(weight_table({})))
+        command = [reader, "homographs", draft]
+        seen = homograph_examples(command, rows) + spoken_homographs(command, texts, found)
+    return first + section(weight_table(HomographModel(seen).weights))
+
+
+def train_words_and_ezafe(found):
     words = learned_words(found)
     listed = list(listed_words())
     known = {word for word, _ in listed}
@@ -576,15 +751,23 @@ def main():
     options.add_argument("--reader", required=True, help="the example persian_reading")
     options.add_argument("--farsdat", help="FarsDat.csv")
     options.add_argument("--pairs", help="text and IPA, separated by a tab; 1 may mark the ezafe")
+    options.add_argument("--homographs", action="append", default=[], help="word, IPA and sentence, separated by tabs; or"
+                         " the notebook of HomoRich")  # fmt: skip
+    options.add_argument("--keep", help="the words, letters and ezafe of this file; only homographs are trained: seconds")
     options.add_argument("--output", required=True)
     given = options.parse_args()
     sentences = read_farsdat(given.farsdat) if given.farsdat else []
     sentences += read_pairs(given.pairs) if given.pairs else []
-    words, letters, ezafe = train(examples(given.reader, sentences))
-    data = pack(words, letters, ezafe)
+    texts = [text for text, _ in sentences]
+    rows = own_homographs(0) + [row for path in given.homographs for row in read_homographs(path)]
+    found = examples(given.reader, sentences)
+    if given.keep:
+        first = without_homographs(Path(given.keep).read_bytes())
+        data = with_homographs(given.reader, first, texts, found, rows)
+    else:
+        data, _ = train(given.reader, texts, found, rows)
     Path(given.output).write_bytes(data)
-    print(f"{len(sentences)} sentences, {len(words)} words, {len(letters.weights)} and {len(ezafe.weights)} features,"
-          f" {len(data)} bytes", file=sys.stderr)
+    print(f"{len(sentences)} sentences, {len(rows)} of homographs, {len(data)} bytes", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,9 @@ tables. Phoneme errors are counted over whole sentences without spaces; glottal 
 word that stays in characters is wrong. The ezafe is counted at the parts of the sentence that could be aligned. The
 tags of the Rust program are compared with those of the script. `--shipped` measures the built-in tables instead,
 which have seen these sentences.
+
+Words with several readings: `--homographs FILE` (as for the training script) counts how many are right in the rows of FILE by
+cross-validation, and in our own sentences that are never trained on; beside it by the cues alone, and by the first reading.
 """
 
 import argparse
@@ -60,17 +63,48 @@ def score(sentences, found, answers, tagger, total):
 
 def measure(arguments):
     """Trains on all folds but one, and reads this one."""
-    reader, sentences, found, fold, folds = arguments
+    reader, sentences, found, rows, fold, folds = arguments
     seen = [row for place, row in enumerate(found) if place % folds != fold]
-    words, letters, ezafe = training.train(seen)
+    texts = [text for place, (text, _) in enumerate(sentences) if place % folds != fold]
+    data, ezafe = training.train(reader, texts, seen, rows)
     own = slice(fold, None, folds)
     with tempfile.TemporaryDirectory() as folder:
         model = Path(folder) / "fold.model"
-        model.write_bytes(training.pack(words, letters, ezafe))
+        model.write_bytes(data)
         answers = read(reader, [text for text, _ in sentences[own]], model)
     counts = Counter()
     score(sentences[own], found[own], answers, ezafe, counts)
     return counts
+
+
+def measure_homographs(reader, texts, found, rows, folds):
+    """Rows by cross-validation, and our own held-back sentences after training on all rows."""
+    command = [reader, "homographs"]
+    spoken = training.spoken_homographs(command, texts, found)
+    own = [training.homograph_examples(command, training.own_homographs(odd)) for odd in (0, 1)]
+    rows = training.homograph_examples(command, rows)
+    sets = {"rows": Counter(), "FarsDat": Counter(), "own, trained on": Counter(), "own, held back": Counter()}
+    for fold in range(folds):
+        others = [row for found in (rows, spoken) for place, row in enumerate(found) if place % folds != fold]
+        model = training.HomographModel(others + own[0])
+        count_homographs(model, rows[fold::folds], sets["rows"])
+        count_homographs(model, spoken[fold::folds], sets["FarsDat"])
+    model = training.HomographModel(rows + own[0] + spoken)
+    count_homographs(model, own[0], sets["own, trained on"])
+    count_homographs(model, own[1], sets["own, held back"])
+    for name, counts in sets.items():
+        if counts["all"]:
+            share = lambda way: f"{way} {counts[way] / counts['all']:.1%}"
+            print(f"homographs, {name}: of {counts['all']} right by", ", ".join(map(share, ("model", "cues", "first"))))
+
+
+def count_homographs(model, examples, counts):
+    for sight, right in examples:
+        best = lambda scores: scores.index(max(scores))
+        counts["all"] += 1
+        counts["model"] += best(model.scores(sight)) == right
+        counts["cues"] += best(sight["cues"]) == right
+        counts["first"] += right == 0
 
 
 def main():
@@ -80,6 +114,8 @@ def main():
     options.add_argument("--folds", type=int, default=5)
     options.add_argument("--only", type=int, help="one fold, for a quick look")
     options.add_argument("--jobs", type=int, help="folds at a time [default: all processors]")
+    options.add_argument("--homographs", action="append", default=[])
+    options.add_argument("--only-homographs", action="store_true", help="no phoneme errors, which need minutes")
     options.add_argument("--shipped", action="store_true")
     given = options.parse_args()
     sentences = training.read_farsdat(given.farsdat)
@@ -89,9 +125,14 @@ def main():
         answers = read(given.reader, [text for text, _ in sentences])
         score(sentences, found, answers, None, total)
         return report(total)
+    rows = [row for path in given.homographs for row in training.read_homographs(path)]
+    measure_homographs(given.reader, [text for text, _ in sentences], found, rows, given.folds)
+    if given.only_homographs:
+        return None
+    rows += training.own_homographs(0)
     folds = range(given.folds) if given.only is None else [given.only]
     with ProcessPoolExecutor(given.jobs) as pool:
-        arguments = [(given.reader, sentences, found, fold, given.folds) for fold in folds]
+        arguments = [(given.reader, sentences, found, rows, fold, given.folds) for fold in folds]
         for fold, counts in zip(folds, pool.map(measure, arguments)):
             print(f"fold {fold}: ", end="", file=sys.stderr)
             report(counts, sys.stderr)

@@ -45,6 +45,7 @@ pub fn text(
             "phonemes": read.phonemes,
             "guessed": read.uncertain.guessed,
             "as_characters": read.uncertain.as_characters,
+            "ezafe": read.uncertain.ezafe,
             "symbols": symbols,
             "ids": ids,
         })

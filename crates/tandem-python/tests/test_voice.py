@@ -76,6 +76,7 @@ def test_a_text_is_read_as_by_the_program(program: Callable[..., str]) -> None:
     shown = printed[0] if isinstance(printed, list) else printed
     assert shown["normalized"] == read.normalized
     assert tandem.text("سلام").language == "fa"
+    assert tandem.text("کتاب من").ezafe == ["کتاب"] and read.ezafe == []
 
 
 @pytest.mark.parametrize("text", ["", "   ", "A ★ star"])

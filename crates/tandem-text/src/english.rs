@@ -7,12 +7,15 @@ mod markup; // <break/>, [HH AH0 L OW1]
 pub(super) mod abbreviations; // Mr., Inc., BBC
 mod acronyms; // UCLA is spelled, NATO is not
 mod letter_a; // Plan A
+mod signs; // &, %, π
+mod accents; // café
 mod roman; // Henry VIII, Chapter IV
 mod streets; // 123 Main St., Apt. 4B, Boston, MA
 mod cities; // Tulsa, OK
 mod web; // example.com, info@example.com
 mod amounts; // the classes of numbers, in order
 mod arithmetic; // 1-2=5
+mod formulas; // f(x), NaCl
 mod codes; // 10.0.0.1, 401(k), serial numbers
 mod clock; // 3:05 pm, 0800 hours
 mod dates; // July 25 2012, 25 jul, Mon-Fri
@@ -28,16 +31,15 @@ use super::folding::push_lower;
 use super::numeral::{digits, vulgar};
 use super::scan::{DashMeaning, Scan, letters};
 use super::spoken::Spoken;
-use super::symbols::ZWNJ;
 use super::words::{PHONEMES_BEGIN, PHONEMES_END};
 use abbreviations::Dot;
-use unicode_normalization::char::{decompose_canonical, is_combining_mark};
+use signs::{greek, is_silent_slash, spoken_sign};
 
 /// Writes folded text as it is spoken.
 pub fn normalize(folded: &str) -> String {
     let folded = &*markup::without_markup(folded);
     // Accents are removed first, so that later rules see each word in one form.
-    if folded.is_ascii() { run(folded) } else { run(&without_accents(folded)) }
+    if folded.is_ascii() { run(folded) } else { run(&accents::without_accents(folded)) }
 }
 
 fn run(folded: &str) -> String {
@@ -125,6 +127,7 @@ impl Normalizer<'_> {
     fn word(&mut self) {
         let (scan, out) = (&mut self.scan, &mut self.out);
         if web::try_web(scan, out)
+            || self.case == Case::Mixed && formulas::try_formula(scan, out)
             || codes::try_version_letter(scan, out)
             || self.case == Case::Mixed && codes::try_serial(scan, out)
             || dates::try_weekday(scan, out)
@@ -354,8 +357,11 @@ impl Normalizer<'_> {
         let short = rest
             .strip_prefix('\'')
             .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_uppercase()));
+        let field = word == "IT"
+            && acronyms::is_information_technology(self.scan.word_before(), ahead.word_after());
         let spelled = abbreviations::is_spelled(stem) && !short
             || who
+            || field
             || stem.len() <= 2 && (joined || digit_next && stem.len() == 2)
             || abbreviations::is_era(stem) && (year_next || year_before);
         if !capitals || !spelled || stem.len() < 2 && !joined {
@@ -419,6 +425,7 @@ impl Normalizer<'_> {
         if read {
             return;
         }
+        let before = self.scan;
         let mut after = self.scan;
         after.skip_char(sign);
         let digit_next = after.peek().is_some_and(|c| c.is_ascii_digit());
@@ -437,7 +444,7 @@ impl Normalizer<'_> {
                 self.out.gap();
                 self.out.unknown(sign);
             }
-            '/' if between_letters => self.out.gap(),
+            '/' if between_letters && is_silent_slash(&before) => self.out.gap(),
             '¿' | '¡' => self.out.gap(),
             '#' if digit_next => self.out.phrase("number"),
             '>' if digit_next => self.out.phrase("more than"),
@@ -448,60 +455,6 @@ impl Normalizer<'_> {
             },
         }
     }
-}
-
-fn spoken_sign(sign: char) -> Option<&'static str> {
-    Some(match sign {
-        '&' => "and",
-        '@' => "at",
-        '#' => "hash",
-        '+' => "plus",
-        '=' => "equals",
-        '%' => "percent",
-        '/' => "slash",
-        '~' | '≈' => "about",
-        '×' => "times",
-        '÷' => "divided by",
-        '±' => "plus or minus",
-        '§' => "section",
-        '<' => "less than",
-        '>' => "greater than",
-        '≤' => "less than or equal to",
-        '≥' => "greater than or equal to",
-        '≠' => "not equal to",
-        '‰' => "per mille",
-        '°' => "degrees",
-        '√' => "the square root of",
-        '∞' => "infinity",
-        '_' => "underscore",
-        '\\' => "backslash",
-        _ => return units::currency(sign).map(|kind| kind.one),
-    })
-}
-
-/// The name of a letter of formulas, small or capital.
-fn greek(letter: char) -> Option<&'static str> {
-    if letter.is_ascii() {
-        return None;
-    }
-    Some(match letter.to_lowercase().next()? {
-        'α' => "alpha",
-        'β' => "beta",
-        'γ' => "gamma",
-        'δ' => "delta",
-        'ε' => "epsilon",
-        'θ' => "theta",
-        'λ' => "lambda",
-        'μ' | 'µ' => "mu",
-        'π' => "pi",
-        'ρ' => "rho",
-        'σ' | 'ς' => "sigma",
-        'τ' => "tau",
-        'φ' => "phi",
-        'ψ' => "psi",
-        'ω' => "omega",
-        _ => return None,
-    })
 }
 
 /// Whether the name of a street follows: `W. 42nd St.`
@@ -522,46 +475,6 @@ fn push_lower_word(word: &str, out: &mut String) {
         out[start..].make_ascii_lowercase();
     } else {
         word.chars().for_each(|c| push_lower(c, out));
-    }
-}
-
-/// Removes accents from Latin letters: the few French words in English text would otherwise use
-/// symbols that are hardly ever trained.
-fn without_accents(folded: &str) -> String {
-    let mut out = String::with_capacity(folded.len());
-    let mut in_phonemes = false;
-    for c in folded.chars() {
-        in_phonemes = c == PHONEMES_BEGIN || in_phonemes && c != PHONEMES_END;
-        match c {
-            _ if c.is_ascii() || in_phonemes => out.push(c),
-            ZWNJ => {}
-            '\u{C0}'..='\u{24F}' | '\u{1E00}'..='\u{1EFF}' => {
-                decompose_canonical(c, |part| push_base(part, &mut out));
-            }
-            _ => push_base(c, &mut out),
-        }
-    }
-    out
-}
-
-fn push_base(c: char, out: &mut String) {
-    match c {
-        'æ' => out.push_str("ae"),
-        'Æ' => out.push_str("Ae"),
-        'œ' => out.push_str("oe"),
-        'Œ' => out.push_str("Oe"),
-        'ß' | 'ẞ' => out.push_str("ss"),
-        'ø' => out.push('o'),
-        'Ø' => out.push('O'),
-        'ł' => out.push('l'),
-        'Ł' => out.push('L'),
-        'đ' | 'ð' => out.push('d'),
-        'Đ' | 'Ð' => out.push('D'),
-        'þ' => out.push_str("th"),
-        'Þ' => out.push_str("Th"),
-        'ı' => out.push('i'),
-        _ if is_combining_mark(c) => {}
-        _ => out.push(c),
     }
 }
 

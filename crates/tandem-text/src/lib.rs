@@ -32,9 +32,11 @@ pub use folding::fold;
 pub use language::{Language, Level, Script};
 pub use memo::Memo;
 pub use pronounce::Pronounce;
-pub use pronunciation::{Pronunciation, SymbolSource, Uncertain, WordCounts};
 #[doc(hidden)] // for xtask/generators/train_persian_reading.py
-pub use pronunciation::{persian_parts, persian_tags, replace_persian_model};
+pub use pronunciation::{
+    HomographSight, persian_homographs, persian_parts, persian_tags, replace_persian_model,
+};
+pub use pronunciation::{Pronunciation, SymbolSource, Uncertain, WordCounts};
 pub use symbols::{SymbolId, SymbolTable, TABLE_VERSION, Transcript, ZWNJ};
 pub use words::{Sentence, Word};
 
@@ -46,7 +48,7 @@ use std::path::PathBuf;
 use tandem_disk::Fingerprint;
 
 /// Incremented when a text is processed differently than before: old caches are then rebuilt.
-pub const TEXT_VERSION: u32 = 6;
+pub const TEXT_VERSION: u32 = 7;
 
 /// Settings of the text front end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

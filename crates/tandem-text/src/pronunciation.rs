@@ -12,7 +12,7 @@ mod homographs; // read, lead, live: by their neighbours
 mod english; // an English sentence
 mod persian; // a Persian sentence: a list, forms by rule, ezafe
 
-pub use persian::replace_model as replace_persian_model;
+pub use persian::{HomographSight, replace_model as replace_persian_model};
 
 use super::TextError;
 use super::language::Language;
@@ -276,6 +276,13 @@ pub fn persian_parts(normalized: &str) -> Vec<Vec<[String; 5]>> {
     let rows =
         |sentence: &Sentence| persian::parts_of(&sentence.words).into_iter().map(row).collect();
     sentences.iter().map(rows).collect()
+}
+
+/// What the trained weights see of the words with several readings: for each sentence.
+#[doc(hidden)]
+pub fn persian_homographs(normalized: &str) -> Vec<Vec<HomographSight>> {
+    let sentences = words::sentences(normalized);
+    sentences.iter().map(|sentence| persian::homographs_of(&sentence.words)).collect()
 }
 
 /// What the model of the ezafe says of each part of a normalised text. For the script that trains it.

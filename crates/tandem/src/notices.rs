@@ -4,7 +4,7 @@
 
 /// Must be shown wherever the English pronunciations are passed on.
 const CMU_DICTIONARY: &str = include_str!("../../tandem-text/pronunciation/LICENSE-CMUDICT");
-/// The sentences that taught the reading of Persian.
+/// Must be shown wherever what was learned of its sentences is passed on.
 const FARSDAT: &str = include_str!("../../tandem-text/pronunciation/LICENSE-FARSDAT");
 /// The font of pictures.
 const FONT: &str = include_str!("../../tandem-plot/font/OFL.txt");
@@ -24,7 +24,8 @@ pub fn notices() -> String {
     format!(
         "Tandem: MIT or Apache-2.0, as you choose. Its MIT licence:\n\n{}\n\n{DATA}\n\n\
          English pronunciations are from the CMU Pronouncing Dictionary:\n\n{}\n\n\
-         The models of Persian reading were trained on FarsDat.csv of the project GE2PE:\n\n{}\n\n\
+         The tables of Persian reading are trained on FarsDat.csv of the project GE2PE, under its licence below; those of words with \
+         several readings also on sentences of HomoRich (CC0, https://github.com/MahtaFetrat/HomoRich-G2P-Persian):\n\n{}\n\n\
          Letters in pictures are of the font Vazirmatn, reduced to the letters of Tandem's languages:\n\n{}\n\n\
          {} crates of others, with their licences and copyright lines. Their full texts are in the sources of each crate, at \
          https://crates.io/crates/NAME/VERSION:\n\n{}",
@@ -57,7 +58,9 @@ mod tests {
         let text = notices();
         for words in [
             "Carnegie Mellon University",
-            "Elnaz Rahmati",
+            "FarsDat.csv of the project GE2PE",
+            FARSDAT.trim(),
+            "HomoRich",
             "Vazirmatn Project Authors",
             "THIS SOFTWARE IS PROVIDED",
             "burn 0.",

@@ -5,6 +5,7 @@ mod support;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::fs;
+use std::io::Read;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use support::http::{Answer, Serving, ask};
 use support::voice::dir_with_voice;
@@ -132,6 +133,21 @@ fn a_signal_completes_running_requests() {
     assert_eq!(answer.status, 200);
     assert_eq!(server.child.wait().expect("it ends").code(), Some(0));
     assert!(std::net::TcpStream::connect(address).is_err());
+}
+
+#[test]
+fn what_a_request_leaves_out_is_reported_once_each() {
+    let dir = dir_with_voice();
+    let mut server = serve(&dir, &[]);
+    assert_eq!(say(&server, json!({ "input": "Good ★ morning ★." })).status, 200);
+    assert_eq!(say(&server, json!({ "input": "Good morning." })).status, 200);
+    support::signal(&server.child, Signal::INT);
+    let mut told = String::new();
+    let mut stderr = server.child.stderr.take().expect("piped");
+    stderr.read_to_string(&mut told).expect("text");
+    let reports: Vec<&str> = told.lines().filter(|line| line.contains("left out")).collect();
+    assert_eq!(reports.len(), 1, "{told}");
+    assert!(reports[0].ends_with("left out of a text: `★` (U+2605)"), "{told}");
 }
 
 #[test]

@@ -35,6 +35,8 @@ class Text:
     guessed: List[str]
     #: Words without phonemes: their symbols are characters.
     as_characters: List[str]
+    #: Persian words with an ezafe that is not written.
+    ezafe: List[str]
     #: The names of the symbols, silence at both ends included.
     symbols: List[str]
     #: The numbers of the symbols, as in ``Batch.text_ids``.

@@ -153,7 +153,7 @@ const SPELLED: &[&str] = &[
     "AI", "API", "ATM", "CEO", "CIA", "EU", "FAQ", "FBI", "GPU", "CPU", "IBM", "ID", "IQ", "MIT",
     "NBA", "PIN", "TV", "UK", "UN", "UNHCR", "USA", "US", "USSR", "URL", "USB", "UFO", "IRA",
     "UAE", "EST", "EDT", "UTC", "CET", "EET", "OK", "GDP", "LED", "SEO", "SAP", "COO", "ROI",
-    "SEC", "DEA", "UPS", "AKA", "FYI", "EIN", "ETA",
+    "SEC", "IEEE", "DEA", "UPS", "AKA", "FYI", "EIN", "ETA",
 ];
 
 /// Whole words with signs or mixed case: the text they take and how they are said.

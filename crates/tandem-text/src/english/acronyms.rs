@@ -21,6 +21,12 @@ const INTERJECTIONS: &[&str] = &[
     "YAY", "YEP", "YUP", "WOW", "OOPS",
 ];
 
+/// Said as words, though the table takes them for letters.
+const WORDS: &[&str] = &[
+    "UEFA", "YAML", "TOML", "CAPTCHA", "NIMBY", "YOLO", "FOMO", "LIDAR", "NVIDIA", "CERN", "WASM",
+    "IATA", "ICAO",
+];
+
 /// Words of two letters that are written in capitals for emphasis.
 const TWO_LETTER_WORDS: &[&str] = &[
     "AM", "AN", "AS", "AT", "BE", "BY", "DO", "GO", "HE", "HI", "IF", "IN", "IS", "IT", "ME", "MY",
@@ -38,6 +44,9 @@ pub fn is_spelled(word: &str) -> bool {
     if word.len() == 2 {
         return !TWO_LETTER_WORDS.contains(&word);
     }
+    if WORDS.contains(&word) {
+        return false;
+    }
     let lower = word.to_ascii_lowercase();
     match listed_english(&lower) {
         Some(ListedAs::Letters) => true,
@@ -46,6 +55,40 @@ pub fn is_spelled(word: &str) -> bool {
         None if JUDGED.contains(&word.len()) => !is_pronounceable(&lower),
         None => false,
     }
+}
+
+/// `the IT department`, `an IT job`: what is before and after `IT` shows that it is no pronoun.
+pub fn is_information_technology(before: &str, after: &str) -> bool {
+    const FIELDS: &[&str] = &[
+        "department",
+        "team",
+        "guy",
+        "support",
+        "staff",
+        "manager",
+        "industry",
+        "company",
+        "companies",
+        "professional",
+        "professionals",
+        "service",
+        "services",
+        "sector",
+        "systems",
+        "infrastructure",
+        "job",
+        "jobs",
+        "skills",
+        "project",
+        "projects",
+        "security",
+        "consultant",
+        "specialist",
+        "budget",
+        "equipment",
+    ];
+    FIELDS.contains(&after)
+        || matches!(before, "the" | "The" | "an" | "An" | "our" | "my" | "your" | "their")
 }
 
 /// Whether `word` is a sound: `HMM`, `PSST`.

@@ -115,9 +115,11 @@ fn plain(scan: &mut Scan<'_>, out: &mut Spoken) {
             format!("{} {name}", value(&numeral))
         } else if !numeral.is_plain() {
             value(&numeral)
-        } else if let Some(found) = year_here(&numeral.whole, before.word_before(), scan) {
+        } else if let Some(found) =
+            year_here(&numeral.whole, &before, scan).filter(|_| !has_unit_after_range(scan))
+        {
             year(found)
-        } else if numeral.whole.len() > 1 && numeral.whole.starts_with('0') {
+        } else if is_code(&numeral.whole, &before) {
             one_by_one(&numeral.whole)
         } else {
             cardinal(&numeral.whole)
@@ -132,6 +134,26 @@ fn plain(scan: &mut Scan<'_>, out: &mut Spoken) {
         by(scan, out);
     }
     range(scan, out);
+}
+
+/// Digits that are no quantity: `007`, `1234567890123124`, `ab9453`.
+fn is_code(whole: &str, before: &Scan<'_>) -> bool {
+    let separated = digits(before.rest()).len() < whole.len();
+    let lettered = before.before().is_some_and(|c| c.is_ascii_lowercase()) && whole.len() >= 4;
+    let year = whole.starts_with("19") || whole.starts_with("20");
+    whole.len() > 1 && whole.starts_with('0')
+        || whole.len() > 10 && !separated && !whole.ends_with("000")
+        || lettered && !whole.ends_with("00") && !year
+}
+
+/// `-123kg` after a number: it is a quantity, too.
+fn has_unit_after_range(scan: &Scan<'_>) -> bool {
+    let Some(text) = scan.rest().strip_prefix(['-', '–']) else { return false };
+    let numeral = Numeral::parse(text);
+    let after = &text[numeral.len..];
+    let name = after.strip_prefix(' ').unwrap_or(after);
+    // `1990-95 in` is a place or a time.
+    numeral.len > 0 && unit(name).is_some_and(|found| found.len > 1 && letters(name) != "in")
 }
 
 /// `million kg` after a number: the unit belongs to the scale word.
@@ -283,9 +305,22 @@ fn by(scan: &mut Scan<'_>, out: &mut Spoken) {
 
 /// `10-20`: the mark between two numbers becomes `to`; the second number is read next.
 pub fn range(scan: &mut Scan<'_>, out: &mut Spoken) {
+    if is_in_code(scan) {
+        return;
+    }
     if scan.take_range_mark().is_some() || take_time_mark(scan) {
         out.number("to");
     }
+}
+
+/// `b-c-1-5-b-s`, `1-413-te-b`: a hyphen between numbers of a code is no `to`.
+fn is_in_code(scan: &Scan<'_>) -> bool {
+    let Some(next) = scan.rest().strip_prefix('-') else { return false };
+    let is_letters = |part: &str| (1..3).contains(&part.len()) && letters(part) == part;
+    let last = next[digits(next).len()..].strip_prefix('-').map_or("", letters);
+    let mut parts = scan.token_before().rsplit('-').skip(1);
+    let hyphen_before = parts.next().is_some_and(is_letters) && parts.next().is_some();
+    hyphen_before || is_letters(last) && !matches!(last, "m" | "ft" | "in" | "km" | "kg")
 }
 
 /// `9 am - 5 pm` and `10am-noon`, after a time.

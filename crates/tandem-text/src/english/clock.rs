@@ -17,6 +17,17 @@ pub fn try_clock(scan: &mut Scan<'_>, out: &mut Spoken) -> bool {
     let half = half_of_day(scan);
     let hour = cardinal(&clock.hour.to_string());
     let minute = clock.minute.to_string();
+    // After the `T` of an ISO date it is a time of day.
+    if let (Some(second), None) = (clock.second, half)
+        && scan.before_text(clock.len + 1).as_bytes().first() != Some(&b'T')
+    {
+        let [hours, minutes, seconds] =
+            [(clock.hour, "hour"), (clock.minute, "minute"), (second, "second")].map(counted);
+        out.number(&format!("{hours} {minutes} and {seconds}"));
+        take_zone(scan, out);
+        range(scan, out);
+        return true;
+    }
     let time = match (clock.minute, half) {
         (0, Some(_)) => hour,
         (0, None) if clock.hour <= 12 => format!("{hour} o'clock"),
@@ -35,6 +46,11 @@ pub fn try_clock(scan: &mut Scan<'_>, out: &mut Spoken) -> bool {
     take_zone(scan, out);
     range(scan, out);
     true
+}
+
+/// `1 hour`, `5 minutes`.
+fn counted((count, name): (u8, &str)) -> String {
+    format!("{} {name}{}", cardinal(&count.to_string()), if count == 1 { "" } else { "s" })
 }
 
 /// `8:00 a.m. EST`, `3 pm PT`: the letters of a time zone after a time.

@@ -17,12 +17,11 @@ const CODE: RangeInclusive<usize> = 5..=40;
 pub fn try_ip(scan: &mut Scan<'_>, out: &mut Spoken) -> bool {
     let text = scan.rest();
     let groups = Groups::parse(text, '.');
-    let byte = |part: &str| part.len() <= 3 && part.parse::<u16>().is_ok_and(|value| value < 256);
     let version = matches!(
         scan.name_before().to_ascii_lowercase().as_str(),
         "version" | "release" | "v" | "build"
     );
-    if groups.parts.len() != 4 || !groups.parts.iter().all(|part| byte(part)) || version {
+    if groups.parts.len() != 4 || groups.widths().iter().any(|width| *width > 3) || version {
         return false;
     }
     scan.skip(groups.len);

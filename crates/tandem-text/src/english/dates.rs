@@ -69,14 +69,20 @@ fn named_month(text: &str) -> Option<(String, usize)> {
     })
 }
 
-/// `Jan-15-2020`.
+/// `Jan-15-2020`, `Jan-15`.
 fn dashed_month_first(text: &str) -> Option<(String, usize)> {
     let (name, width) = month(text)?;
     let rest = text[width..].strip_prefix(['-', '/'])?;
     let number = digits(rest);
-    let third = digits(rest[number.len()..].strip_prefix(['-', '/'])?);
-    let in_year = full_year(third)?;
     let real = number.len() <= 2 && (1..=31).contains(&number.parse::<u32>().ok()?);
+    let after = &rest[number.len()..];
+    let more_follows = |c: char| c.is_alphanumeric() || matches!(c, '-' | '/' | ':' | '%');
+    // `May-5` may be a name with a number.
+    if real && !after.starts_with(more_follows) && is_capital(text) && name != "may" {
+        return Some((format!("{name} {}", ordinal(number)), width + 1 + number.len()));
+    }
+    let third = digits(after.strip_prefix(['-', '/'])?);
+    let in_year = full_year(third)?;
     real.then(|| {
         (
             format!("{name} {} {}", ordinal(number), year(in_year)),

@@ -47,8 +47,9 @@ fn parts_by_ordinal(top: u32, bottom: u32) -> String {
 }
 
 fn take_suffix(scan: &mut Scan<'_>) -> bool {
+    const SUFFIXES: [&str; 8] = ["th", "ths", "rd", "rds", "nd", "nds", "st", "sts"];
     let word = letters(scan.rest());
-    let found = matches!(word, "th" | "ths" | "rd" | "rds" | "nd" | "nds" | "st" | "sts");
+    let found = SUFFIXES.iter().any(|suffix| word.eq_ignore_ascii_case(suffix));
     if found {
         scan.skip(word.len());
     }

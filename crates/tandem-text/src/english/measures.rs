@@ -9,6 +9,9 @@ use super::clock::ends_sentence;
 use super::numbers::value;
 use super::units::{Currency, Unit, code, currency, unit};
 
+/// How far the other mark of a quotation is looked for, in bytes.
+const LONGEST_QUOTE: usize = 2000;
+
 /// How many there are, for the form of the name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Count {
@@ -37,7 +40,10 @@ pub fn try_measure(
     numeral: &Numeral<'_>,
     before: &Scan<'_>,
 ) -> bool {
-    if try_compound(scan, out, numeral) || try_height(scan, out, numeral) {
+    if try_compound(scan, out, numeral)
+        || try_height(scan, out, numeral)
+        || try_inches(scan, out, numeral, before)
+    {
         return true;
     }
     let measure = next_measure(scan, numeral).or_else(|| inches(scan, before));
@@ -171,6 +177,28 @@ fn try_height(scan: &mut Scan<'_>, out: &mut Spoken, numeral: &Numeral<'_>) -> b
     let inch = if inches == "1" { "inch" } else { "inches" };
     let inches = super::numbers::cardinal(inches);
     out.number(&format!("{} {feet} {inches} {inch}", value(numeral)));
+    true
+}
+
+/// `12"`: inches, where no quotation is open.
+fn try_inches(
+    scan: &mut Scan<'_>,
+    out: &mut Spoken,
+    numeral: &Numeral<'_>,
+    before: &Scan<'_>,
+) -> bool {
+    let Some(after) = scan.rest().strip_prefix('"') else { return false };
+    let closes = scan.before_text(LONGEST_QUOTE).matches('"').count() % 2 == 1;
+    // `say 5" and "six"`: the marks after it are a pair without this one.
+    let after = &after[..after.floor_char_boundary(LONGEST_QUOTE)];
+    let paired = after.matches('"').count() % 2 == 1;
+    if closes || paired || after.starts_with(|c: char| c.is_alphanumeric()) {
+        return false;
+    }
+    scan.skip(1);
+    let one = numeral.is_one() || is_attributive(before, scan);
+    let name = if one { "inch" } else { "inches" };
+    out.number(&format!("{} {name}", value(numeral)));
     true
 }
 

@@ -39,7 +39,7 @@ fn prefix(text: &str) -> Option<(Currency, usize)> {
     };
     let rest = &text[len..];
     let number = rest.strip_prefix(' ').unwrap_or(rest);
-    let cents = number.strip_prefix('.').is_some_and(|rest| digits(rest).len() == 2);
+    let cents = number.strip_prefix('.').is_some_and(|rest| !digits(rest).is_empty());
     let found = number.starts_with(|c: char| c.is_ascii_digit()) || cents;
     found.then_some((kind, text.len() - number.len()))
 }
@@ -84,6 +84,10 @@ fn amount<'a>(scan: &mut Scan<'a>) -> Amount<'a> {
         }
     };
     scan.skip(numeral.len);
+    // `$20.500`: no more digits than there are cents.
+    let zeros = numeral.fraction.get(2..).is_some_and(|rest| rest.bytes().all(|b| b == b'0'));
+    let fraction = if zeros { &numeral.fraction[..2] } else { numeral.fraction };
+    let numeral = Numeral { fraction, ..numeral };
     let magnitude = magnitude(scan.rest()).map(|(name, len)| {
         scan.skip(len);
         name
@@ -163,6 +167,7 @@ fn per(scan: &mut Scan<'_>, out: &mut Spoken) {
     let word = letters(text);
     let name = match word {
         "hr" | "h" => "hour",
+        "d" => "day",
         "mo" => "month",
         "yr" => "year",
         "wk" => "week",

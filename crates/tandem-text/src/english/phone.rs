@@ -54,7 +54,16 @@ fn try_cued(scan: &mut Scan<'_>, out: &mut Spoken) -> bool {
     let cue = scan.name_before();
     let is_any = |list: &[&str]| list.iter().any(|known| cue.eq_ignore_ascii_case(known));
     let calls = is_any(&["call", "dial", "phone", "tel", "telephone", "fax", "ring"]);
-    let codes = is_any(&["code", "zip", "pin", "postcode"]);
+    // `a card ending in 8876`
+    let ending = matches!(cue, "in" | "with")
+        && matches!(scan.before_text(20).split_whitespace().rev().nth(1), Some("ending" | "ends"));
+    let codes = ending || is_any(&["code", "zip", "pin", "postcode", "otp", "passcode"]);
+    if calls && let Some((parts, len)) = spaced_groups(text) {
+        scan.skip(len);
+        let read: Vec<_> = parts.into_iter().map(one_by_one).collect();
+        out.number(&read.join(", "));
+        return true;
+    }
     let fits = match found.len() {
         3 => calls,
         4..=6 => codes,
@@ -77,6 +86,29 @@ fn try_cued(scan: &mut Scan<'_>, out: &mut Spoken) -> bool {
     *scan = after;
     out.number(&one_by_one(found));
     true
+}
+
+/// `555 123 456`: groups of digits, as a country writes them, and their length with the spaces.
+fn spaced_groups(text: &str) -> Option<(Vec<&str>, usize)> {
+    let mut parts = Vec::new();
+    let mut len = 0;
+    loop {
+        let found = digits(&text[len..]);
+        if !(2..=4).contains(&found.len()) {
+            return None;
+        }
+        parts.push(found);
+        len += found.len();
+        match text[len..].strip_prefix(' ').filter(|rest| !digits(rest).is_empty()) {
+            Some(_) if parts.len() < 6 => len += 1,
+            Some(_) => return None,
+            None => break,
+        }
+    }
+    let total: usize = parts.iter().map(|part| part.len()).sum();
+    let ends = !text[len..]
+        .starts_with(|c: char| c.is_alphanumeric() || matches!(c, '-' | '%' | ':' | '/'));
+    (parts.len() > 1 && (7..=12).contains(&total) && ends).then_some((parts, len))
 }
 
 /// `ext. 12` or `x12` after a number.

@@ -145,6 +145,10 @@ pub fn road(word: &str) -> Option<&'static str> {
         "Pkwy" => "parkway",
         "Ter" => "terrace",
         "Cir" => "circle",
+        "Expy" => "expressway",
+        "Fwy" => "freeway",
+        "Plz" => "plaza",
+        "Trl" => "trail",
         _ => return None,
     })
 }
@@ -259,9 +263,10 @@ pub fn try_state(word: &str, scan: &mut Scan<'_>, out: &mut Spoken) -> bool {
     let after_comma = scan.place_before();
     let mut after = *scan;
     after.skip(word.len());
-    let zip = digits(after.rest().trim_start_matches(' '));
-    let coded = zip.len() == 5
-        && !after.rest().trim_start_matches(' ')[5..].starts_with(|c: char| c.is_alphanumeric());
+    // `FL 95051`, `FL, 95051`
+    let behind = after.rest().strip_prefix(',').unwrap_or(after.rest()).trim_start_matches(' ');
+    let zip = digits(behind);
+    let coded = zip.len() == 5 && !behind[5..].starts_with(|c: char| c.is_alphanumeric());
     let city = after_comma
         && scan
             .before_text(LONGEST_HEAD)
@@ -272,16 +277,31 @@ pub fn try_state(word: &str, scan: &mut Scan<'_>, out: &mut Spoken) -> bool {
         !after.rest().starts_with(|c: char| c.is_alphanumeric() || matches!(c, '\'' | '-' | '&'));
     // `New York, NY 10001` and `Tulsa, OK in 1990`; `Well, OK.` and `Yes, MA, I will` are no places.
     let place = after_comma || scan.name_before().starts_with(|c: char| c.is_ascii_uppercase());
-    if !alone || !(city || coded && place) {
+    if !alone || !(city || coded && place || after_comma && is_after_street(scan)) {
         return false;
     }
     *scan = after;
     out.phrase(name);
     if coded {
-        scan.skip(scan.rest().len() - scan.rest().trim_start_matches(' ').len() + 5);
+        if scan.rest().starts_with(',') {
+            out.close(',');
+        }
+        scan.skip(scan.rest().len() - behind.len() + 5);
         out.number(&one_by_one(zip));
     }
     true
+}
+
+/// `123 Elm St, Springfield, ` is before the position.
+fn is_after_street(scan: &Scan<'_>) -> bool {
+    let head = scan.before_text(LONGEST_HEAD);
+    let mut places = head.trim_end().trim_end_matches(',').rsplit(',').skip(1);
+    places.next().is_some_and(|street| {
+        let street = street.trim();
+        let last = street.rsplit(' ').next().unwrap_or_default().trim_end_matches('.');
+        let numbered = street.split(' ').any(|word| !digits(word).is_empty());
+        numbered && (road(last).is_some() || is_road_word(last))
+    })
 }
 
 #[rustfmt::skip]

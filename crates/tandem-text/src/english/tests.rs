@@ -130,7 +130,7 @@ fn times_are_read() {
         ("We met at 5 p.m. He left.", "we met at five p m. he left."),
         ("8am", "eight a m"),
         ("18:00", "eighteen hundred"),
-        ("1:02:03", "one oh two and three seconds"),
+        ("1:02:03", "one hour two minutes and three seconds"),
         ("a ratio of 3:1", "a ratio of three to one"),
     ]);
 }

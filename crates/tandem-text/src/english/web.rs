@@ -55,7 +55,10 @@ fn is_address(address: &str) -> bool {
         && labels[0].bytes().any(|b| b.is_ascii_alphabetic());
     named
         && (mail || !address.contains('@'))
-        && labels.last().is_some_and(|last| ENDINGS.contains(last) || is_spelled_ending(last))
+        && labels.last().is_some_and(|last| {
+            let letters = last.len() >= 2 && last.bytes().all(|b| b.is_ascii_lowercase());
+            mail && letters || ENDINGS.contains(last) || is_spelled_ending(last)
+        })
 }
 
 /// `#MachineLearning`, `@jane_doe`: the words of a tag or of a name.
@@ -120,7 +123,7 @@ fn is_abbreviation(word: &str) -> bool {
 
 fn say(address: &str, out: &mut Spoken) {
     let mut rest = address;
-    let mut after_dot = false;
+    let (mut after_dot, mut in_path) = (false, false);
     let mail = address.contains('@');
     while let Some(c) = rest.chars().next() {
         let word = letters(rest);
@@ -150,12 +153,13 @@ fn say(address: &str, out: &mut Spoken) {
             number.len()
         } else {
             match c {
-                '-' if rest.len() > 1 && !mail => out.hyphen(),
+                '-' if rest.len() > 1 && !mail && !in_path => out.hyphen(),
                 _ => out.phrase(name_of(c).unwrap_or_default()),
             }
             1
         };
         after_dot = c == '.';
+        in_path |= c == '/';
         rest = &rest[len..];
     }
     out.apart();

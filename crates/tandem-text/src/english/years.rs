@@ -1,19 +1,29 @@
-//! Decides whether a four-digit number is a year or a quantity, from the words around it.
+//! Decides whether a number is a year or a quantity, from the words around it.
 
 use super::super::scan::Scan;
 
-/// The year that `digits` represent, if the context indicates one. `scan` is after them, `before` is
-/// the word before them.
-pub fn year_here(digits: &str, before: &str, scan: &Scan<'_>) -> Option<u32> {
-    let value: u32 = digits.parse().ok().filter(|_| digits.len() == 4)?;
-    if is_any(before, YEAR_CUES) && (1000..2100).contains(&value) {
-        return Some(value);
+/// The year that `digits` represent, if the context indicates one. `scan` is after them, `start` before them.
+pub fn year_here(digits: &str, start: &Scan<'_>, scan: &Scan<'_>) -> Option<u32> {
+    let value: u32 = digits.parse().ok().filter(|_| matches!(digits.len(), 3 | 4))?;
+    let before = start.word_before();
+    if is_era(scan.rest().trim_start()) || is_era(start.token_before()) {
+        return (100..2100).contains(&value).then_some(value);
     }
-    if matches!(scan.word_after(), "AD" | "CE" | "BC" | "BCE") && (1000..2100).contains(&value) {
+    if digits.len() == 3 {
+        return None;
+    }
+    if is_any(before, YEAR_CUES) && (1000..2100).contains(&value) {
         return Some(value);
     }
     let counted = is_any(before, QUANTITY_CUES) || is_counted(scan.word_after());
     ((1100..2100).contains(&value) && !counted).then_some(value)
+}
+
+/// `AD`, `B.C.` at the beginning of a text.
+fn is_era(text: &str) -> bool {
+    ["AD", "CE", "BC", "BCE", "A.D", "B.C", "C.E", "B.C.E"].iter().any(|era| {
+        text.strip_prefix(era).is_some_and(|rest| !rest.starts_with(char::is_alphanumeric))
+    })
 }
 
 /// A plural noun after the number counts it: `1500 soldiers`.

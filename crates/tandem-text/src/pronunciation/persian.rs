@@ -11,7 +11,7 @@ mod model; // the trained tables
 mod letters_to_sound; // unknown words
 mod parts; // a sentence in parts, with classes
 mod tagger; // کتابِ من
-mod homographs; // مرد, گل, نه: by their neighbours
+mod homographs; // مرد, گل, نه: by their sentence
 mod conjunction; // «و» as /o/
 
 use super::super::words::Word;
@@ -20,6 +20,7 @@ use crate::persian::is_month;
 use parts::Piece;
 use std::borrow::Cow;
 
+pub use homographs::HomographSight;
 pub use model::replace as replace_model;
 pub use tagger::Part;
 /// Every symbol of the list; affricates are two.
@@ -54,7 +55,7 @@ pub fn read(words: &[Word]) -> Vec<Said> {
             out.outcome = english::read(words, piece.word, &mut out.phonemes);
             continue;
         }
-        let (phonemes, guessed) = part_phonemes(&pieces, place);
+        let (phonemes, guessed) = part_phonemes(&pieces, &tags, place);
         if guessed {
             out.outcome = Outcome::Guessed;
         }
@@ -79,13 +80,13 @@ fn is_day_of_month(piece: &Piece, next: Option<&Piece>) -> bool {
 }
 
 /// The phonemes of a part without ezafe, and whether they are a guess.
-fn part_phonemes(pieces: &[Piece], place: usize) -> (Cow<'static, str>, bool) {
+fn part_phonemes(pieces: &[Piece], tags: &[bool], place: usize) -> (Cow<'static, str>, bool) {
     let piece = &pieces[place];
     if let Some(said) = conjunction::read(pieces, place) {
         return (said.into(), false);
     }
-    if let Some(said) = homographs::read(pieces, place) {
-        return (said.into(), false);
+    if let Some(said) = homographs::read(pieces, tags, place) {
+        return (said, false);
     }
     match (model::get().word(&piece.text), &piece.entry) {
         (Some(said), _) => (said.into(), false),
@@ -105,6 +106,13 @@ pub fn parts_of(words: &[Word]) -> Vec<(tagger::Part, Option<String>)> {
 pub fn tags_of(words: &[Word]) -> Vec<bool> {
     let parts: Vec<_> = parts::of(words).iter().map(Piece::part).collect();
     tagger::tag(&parts)
+}
+
+/// Words with several readings, and what the trained weights see of them. For the same script.
+pub fn homographs_of(words: &[Word]) -> Vec<homographs::HomographSight> {
+    let pieces = parts::of(words);
+    let parts: Vec<_> = pieces.iter().map(Piece::part).collect();
+    homographs::sights(&pieces, &tagger::tag(&parts))
 }
 
 /// Whether an ezafe can be written after a word with a kasre: not after a Latin one.

@@ -145,12 +145,17 @@ pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     out.line(&server.url())?;
     out.note(&voices);
     out.note("open this address in a browser, or use it as the base of OpenAI's API with `/v1`; Ctrl-C stops");
-    while !cancel.is_cancelled() {
+    let report = |out: &mut Printer| {
         reports.try_iter().for_each(|signs| out.note(&format!("left out of a text: {signs}")));
+    };
+    while !cancel.is_cancelled() {
+        report(out);
         std::thread::sleep(Duration::from_millis(50));
     }
     out.note("completing running requests");
-    match server.stop(Duration::from_secs(args.grace.into())) {
+    let stopped = server.stop(Duration::from_secs(args.grace.into()));
+    report(out);
+    match stopped {
         // Ctrl-C is the normal end of this command.
         Stopped::Finished => Ok(ExitStatus::Done),
         Stopped::Abandoned(count) => {

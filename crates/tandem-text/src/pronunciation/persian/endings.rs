@@ -63,6 +63,26 @@ pub fn is_ending(part: &str) -> bool {
     JOINED.iter().any(|(letters, ..)| *letters == part)
 }
 
+/// Whether letters at the end of a word can be an ending without a ZWNJ.
+pub fn is_plain_ending(letters: &str) -> bool {
+    ENDINGS.iter().any(|(ending, _)| *ending == letters)
+}
+
+/// A word with an ending; a ZWNJ before it belongs to the ending.
+pub fn with_ending(said: &str, ending: &str) -> Option<String> {
+    if let Some(ending) = ending.strip_prefix(ZWNJ) {
+        return Some(with_gap(said, joined_sound(ending, said.ends_with(VOWELS))?));
+    }
+    let fitting = ENDINGS.iter().find(|(letters, sound)| *letters == ending && fits(said, sound));
+    fitting.map(|(_, sound)| format!("{said}{sound}"))
+}
+
+/// Whether an ending without a ZWNJ can follow: those with /j/ are for long vowels, and after /e/ all are separate («خانه‌ام»).
+fn fits(said: &str, ending: &str) -> bool {
+    let long = said.ends_with(['ɑ', 'u']);
+    ending.starts_with('h') || long == ending.starts_with('j') && !said.ends_with(['e', 'i', 'o'])
+}
+
 /// Whether a part before a ZWNJ belongs to the word after it.
 pub fn is_prefix(part: &str) -> bool {
     matches!(part, "می" | "نمی") || PREFIXES.iter().any(|(letters, ..)| *letters == part)
@@ -74,7 +94,7 @@ fn joined(stem: &str, ending: &str) -> Option<Entry> {
         let rest = find(ending)?;
         return Some(Entry::new(with_gap(sound, &rest.phonemes), *class));
     }
-    let stem = find(stem)?;
+    let stem = find(stem).or_else(|| homographs::usual_nominal(stem))?;
     if let Some((_, _, class)) = JOINED.iter().find(|(letters, ..)| *letters == ending) {
         let sound = joined_sound(ending, stem.ends_in_vowel())?;
         return Some(Entry::new(with_gap(&stem.phonemes, sound), class.unwrap_or(stem.class)));
@@ -129,6 +149,7 @@ fn ordinal(word: &str) -> Option<Entry> {
 /// What possessives and the indefinite «ی» can follow: a noun, an infinitive, or a plural of a noun.
 fn nominal(word: &str) -> Option<Entry> {
     let noun = list::word(word).or_else(|| verbs::find(word)).filter(|found| found.class.is_noun());
+    let noun = noun.or_else(|| homographs::usual_nominal(word));
     noun.or_else(|| plural(word))
         .or_else(|| suffixed(word).filter(|found| found.class == Class::Noun))
 }
@@ -179,12 +200,8 @@ fn possessed(word: &str) -> Option<Entry> {
         // «بزم» is not «بز» with an ending.
         let chance = matches!(*letters, "م" | "ش") && written.chars().count() < 3;
         let stem = nominal(written).filter(|_| !chance || written == "دل")?;
-        let after_vowel = sound.starts_with('j');
-        // After /e/ the endings are separate: «خانه‌ام».
-        let vowel = stem.phonemes.ends_with(['ɑ', 'u']);
-        let fits = sound.starts_with('h')
-            || vowel == after_vowel && !stem.phonemes.ends_with(['e', 'i', 'o']);
-        fits.then(|| Entry::new(format!("{}{sound}", stem.phonemes), Class::Closed))
+        fits(&stem.phonemes, sound)
+            .then(|| Entry::new(format!("{}{sound}", stem.phonemes), Class::Closed))
     })
 }
 

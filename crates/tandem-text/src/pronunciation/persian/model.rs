@@ -1,7 +1,7 @@
 //! The trained tables of Persian reading, packed by `xtask/generators/train_persian_reading.py`.
 //!
 //! In: a word, or the hash of a feature. Out: its learned phonemes, or weights. The tables are part of the program and
-//! are read in place. Sections of the file: words, sounds of each letter, weights of letters, weights of the ezafe.
+//! are read in place. Sections of the file: words, sounds of each letter, weights of letters, of the ezafe, of homographs.
 //! All weights are whole numbers, so every machine reads the same. Licence of the learned words: `LICENSE-FARSDAT`.
 
 use std::sync::OnceLock;
@@ -19,6 +19,7 @@ pub struct Model {
     pub sounds: Vec<&'static str>,
     pub letters: Weights,
     pub ezafe: Weights,
+    pub homographs: Weights,
 }
 
 /// The tables of this process.
@@ -41,9 +42,10 @@ pub fn fingerprint() -> u64 {
 
 impl Model {
     fn parse(file: &'static [u8]) -> Option<Model> {
-        let mut rest = file.strip_prefix(b"FAR1")?;
-        let [words, letters, letter_weights, ezafe] =
-            [section(&mut rest)?, section(&mut rest)?, section(&mut rest)?, section(&mut rest)?];
+        let mut rest = file.strip_prefix(b"FAR2")?;
+        let mut next = || section(&mut rest);
+        let [words, letters, letter_weights, ezafe, homographs] =
+            [next()?, next()?, next()?, next()?, next()?];
         let (sounds, by_letter) = alphabet(letters)?;
         let model = Model {
             file,
@@ -52,6 +54,7 @@ impl Model {
             sounds,
             letters: Weights(Buckets::parse(letter_weights)?),
             ezafe: Weights(Buckets::parse(ezafe)?),
+            homographs: Weights(Buckets::parse(homographs)?),
         };
         rest.is_empty().then_some(model)
     }
@@ -193,6 +196,11 @@ impl Feature {
     pub fn with(self, value: Value) -> Self {
         let mixed = (self.0 ^ value.0).wrapping_mul(0x9E37_79B1);
         Self(mixed ^ (mixed >> 15))
+    }
+
+    /// For the script that trains.
+    pub fn hash(self) -> u32 {
+        self.0
     }
 }
 

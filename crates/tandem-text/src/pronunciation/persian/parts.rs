@@ -10,6 +10,8 @@ use super::list::{self, Class, Entry};
 use super::tagger::Part;
 use super::{homographs, verbs, without_marks};
 use std::borrow::Cow;
+use std::cell::RefCell;
+use std::collections::HashMap;
 
 /// A part of a sentence.
 #[derive(Clone, Debug)]
@@ -96,8 +98,25 @@ pub fn of(words: &[Word]) -> Vec<Piece<'_>> {
     pieces
 }
 
+/// Words that a thread remembers: the same ones are found again and again.
+const REMEMBERED: usize = 1 << 14;
+
+thread_local! {
+    static FOUND: RefCell<HashMap<String, Option<Entry>>> = RefCell::default();
+}
+
 fn entry(text: &str) -> Option<Entry> {
-    find(text).or_else(|| homographs::usual(text))
+    FOUND.with_borrow_mut(|found| {
+        if let Some(known) = found.get(text) {
+            return known.clone();
+        }
+        let entry = find(text).or_else(|| homographs::usual(text));
+        if found.len() == REMEMBERED {
+            found.clear();
+        }
+        found.insert(text.to_owned(), entry.clone());
+        entry
+    })
 }
 
 /// The members of a compound. Listed words, verbs, and endings and prefixes with their stem are one.
