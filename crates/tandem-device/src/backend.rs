@@ -263,7 +263,7 @@ pub fn store_kernels_in(directory: &std::path::Path) {
 pub struct KernelReport {
     pub kernels: Kernels,
     /// Why the kernels of earlier processes, or any, are not in the cache.
-    pub trouble: Option<String>,
+    pub fault: Option<String>,
 }
 
 /// The kernels of this process and those that earlier processes stored; `None` if no open device compiles kernels

@@ -118,7 +118,7 @@ impl Mode {
     }
 }
 
-/// The decision.
+/// Which device does the data work, which one trains, and the limits of each.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Placement {
     pub mode: Mode,
@@ -247,8 +247,8 @@ fn choose_backend(asked: &DeviceSettings, found: &Inventory) -> Result<Backend, 
     }
     match report {
         Some(report) if report.devices.is_empty() && backend != Backend::Cpu => {
-            let (trouble, way_out) = (report.trouble.clone(), report.hint.clone());
-            Err(PlacementError::BackendEmpty { backend, trouble, way_out })
+            let (fault, way_out) = (report.fault.clone(), report.hint.clone());
+            Err(PlacementError::BackendEmpty { backend, fault, way_out })
         }
         _ => Ok(backend),
     }

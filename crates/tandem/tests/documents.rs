@@ -197,7 +197,7 @@ const OTHER_FLAGS: [&str; 11] = [
     "--no-normalize",
     "--noise-scale",
     "--noise-w-scale",
-    "--disk-trouble",
+    "--inject-failure",
     "--matrix",
     "--shape",
     "--part",

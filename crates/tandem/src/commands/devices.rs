@@ -118,9 +118,9 @@ fn show_missing(found: &Inventory, out: &mut Printer) -> Result<()> {
         ));
     }
     for report in found.backends.iter().filter(|report| !report.devices.is_empty()) {
-        if let Some(trouble) = &report.trouble {
+        if let Some(fault) = &report.fault {
             let hint = report.hint.as_deref().map(|hint| format!("; {hint}")).unwrap_or_default();
-            out.note(&format!("devices of {} cannot be used: {trouble}{hint}", report.backend));
+            out.note(&format!("devices of {} cannot be used: {fault}{hint}", report.backend));
         }
     }
     let without = |report: &&BackendReport| report.devices.is_empty();
@@ -131,7 +131,7 @@ fn show_missing(found: &Inventory, out: &mut Printer) -> Result<()> {
     out.line("")?;
     let mut table = Printer::table(&["unavailable backend", "for", "how to enable"]);
     for report in missing {
-        let hint = report.hint.clone().or(report.trouble.clone()).unwrap_or_default();
+        let hint = report.hint.clone().or(report.fault.clone()).unwrap_or_default();
         table.add_row([report.backend.name(), report.backend.serves(), &hint]);
     }
     out.line(&table.to_string())

@@ -225,7 +225,7 @@ fn devices(found: &Inventory) -> String {
             let _ = writeln!(text, "{}: {}, {memory}, {driver}{bus}", device.id, device.name);
         }
         if report.devices.is_empty() {
-            let why = report.trouble.clone().or(report.hint.clone()).unwrap_or_default();
+            let why = report.fault.clone().or(report.hint.clone()).unwrap_or_default();
             let _ = writeln!(text, "{}: none ({why})", report.backend.name());
         }
     }
