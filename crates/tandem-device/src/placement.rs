@@ -4,12 +4,14 @@
 //! displays as the banner of the run, or an error with flags that would work. A pure function: opens
 //! nothing, and never changes the mode silently. Next: [`Placement::open`].
 
+mod device_config;
 mod error;
 mod limits;
 mod mel_on;
 #[cfg(test)]
 mod tests;
 
+pub use device_config::{DeviceConfig, DeviceConfigError, GpuIndexes};
 pub use error::{Mismatch, PlacementError};
 pub use limits::{MATRIX, MatrixRow, MemoryLimits};
 pub use mel_on::MelOn;

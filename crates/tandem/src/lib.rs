@@ -6,7 +6,6 @@
 mod commands; // one file per subcommand
 pub mod config; // the configuration file
 pub mod corpus_args; // flags that several commands share
-pub mod device_args; // flags that choose devices
 pub mod data_report; // a corpus prepared, and what it holds
 pub mod demo_files; // the built-in corpus and vocoder, unpacked where they can be read
 mod injected_failure; // disk errors injected by tests

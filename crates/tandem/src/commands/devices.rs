@@ -2,15 +2,16 @@
 //!
 //! The result goes to stdout as a table or JSON. Opens no device.
 
-use crate::config::FileConfig;
-use crate::device_args::DeviceArgs;
+use crate::config;
 use crate::exit::ExitStatus;
 use crate::failure::{Context, Result};
 use crate::printer::Printer;
+use crate::setting_flags::{OfDevices, SettingFlags};
 use serde::Serialize;
 use std::path::PathBuf;
 use tandem_device::inventory::{BackendReport, FoundDevice, Inventory};
 use tandem_device::placement::Placement;
+use tandem_settings::Start;
 use tandem_train::PrepareOptions;
 use tandem_train::feed::buffers::{BufferRequest, Buffers};
 use tandem_units::Bytes;
@@ -26,7 +27,7 @@ pub struct Args {
     #[arg(long)]
     pub json: bool,
     #[command(flatten)]
-    pub devices: DeviceArgs,
+    pub devices: SettingFlags<OfDevices>,
 }
 
 const EXAMPLES: &str = "\
@@ -46,11 +47,12 @@ struct Answer<'a> {
 }
 
 pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
-    let file = FileConfig::read(args.config.as_deref(), out)?;
-    let asked = args.devices.resolve(&file.devices)?;
+    let file = config::read(args.config.as_deref(), out)?;
+    let file = file.with_typed(&args.devices.typed, Start::NewWeights)?;
+    let asked = file.devices.settings()?;
     let buffers = Buffers::decide(&BufferRequest {
         prefetch: file.prefetch_buffer_size,
-        samples: args.devices.buffer_size.or(file.devices.buffer_size),
+        samples: file.devices.buffer_size,
         batch_size: file.batch.batch_size,
         workers: file.num_workers.unwrap_or(PrepareOptions::default().workers),
     })?;
