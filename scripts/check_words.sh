@@ -32,12 +32,16 @@ readers\.safetensors = aligner_snapshots.safetensors
 (goes|go|went|gone|going)[ _]on(?! (to )?the\b) = continues, continue
 doorways?|farewells? = listener, goodbye message
 outlets? = emitter
+troubles? = fault, failure, StageError
+(struct|enum|trait|type)[ _](gate|lap|hold)\b = permit, interval, QueueLimits
 signs?[ _]of[ _]life = heartbeat
 comes[ _]to(?! (a|an|the) (stop|end|halt)\b) = reaches, reach
 '
 
 # FILE (a glob) | PHRASE (text of the line) | REASON
 allowed='
+crates/tandem-text/tests/goldens/english_pronunciation.tsv | trouble | a word that is pronounced
+crates/tandem-model/src/network/ops/gate.rs | type Gate | the gate of a network, a word of the field
 crates/tandem/demo-corpus/*.csv | shelf | a sentence of the demo corpus
 crates/tandem/demo-corpus/*.tsv | shelf | a word of the demo corpus
 crates/tandem/demo-human/*.csv | kathleen | sentences of old books
@@ -97,7 +101,9 @@ expect 1 'fn next_lesson() {}'
 expect 1 'Whoever waits'
 expect 1 'the loss is no number'
 expect 1 'is taken up again'
-expect 0 'lessen, examine, EXAMPLE, goes on the page'
+expect 1 'enum Trouble {'
+expect 1 'struct Gate(bool);'
+expect 0 'lessen, examine, EXAMPLE, goes on the page, troubleshooting, gated'
 rm -f "$sample"
 
 list=(crates docs scripts xtask fuzz/src fuzz/fuzz_targets .ci ':(glob)*.md' ':(glob)*.toml')

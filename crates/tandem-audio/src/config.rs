@@ -5,7 +5,7 @@
 use super::AudioError;
 use super::trim::Trim;
 use serde::{Deserialize, Serialize};
-use std::ops::RangeInclusive;
+use tandem_settings::{Range, settings};
 use tandem_units::{Bytes, SampleRate, Seconds};
 
 /// The lowest plausible sample rate in Hz.
@@ -18,51 +18,50 @@ const MOST_CHANNELS: usize = 64;
 /// far above it, the file contains integers written as floats.
 const LOUDEST: f32 = 16.0;
 
-/// Accepted levels of [`AudioConfig::trim_silence`] in dB: from below any noise to almost all speech.
-pub const TRIM_LEVELS: RangeInclusive<f32> = -100.0..=-1.0;
-/// Accepted values of [`AudioConfig::trim_margin`] in milliseconds.
-pub const TRIM_MARGINS: RangeInclusive<f32> = 0.0..=10_000.0;
-/// Accepted values of [`AudioConfig::loudness`] in LUFS: R128 ignores everything below -70.
-pub const LOUDNESSES: RangeInclusive<f32> = -70.0..=-5.0;
-
-/// Limits on one recording, and how it is prepared for the features: trimmed, then brought to a
-/// loudness. Checked and applied while it is read and decoded.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct AudioConfig {
-    /// The longest accepted recording. Decoding stops at this limit.
-    pub max_length: Seconds,
-    /// The shortest accepted recording.
-    pub min_length: Seconds,
-    /// The largest accepted file.
-    pub max_file: Bytes,
-    /// A recording whose peak is below this share of full scale counts as silent.
-    pub min_peak: f32,
-    /// Silence at both ends is cut: what is quieter than this many dB below the loudest 20 ms. A
-    /// negative number; unset: nothing is cut.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub trim_silence: Option<f32>,
-    /// Silence that trimming leaves at each end, in milliseconds.
-    pub trim_margin: f32,
-    /// Every recording is brought to this integrated loudness, in LUFS. Unset: its own.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub loudness: Option<f32>,
-}
-
-impl Default for AudioConfig {
-    fn default() -> Self {
-        Self {
-            max_length: Seconds(120.0),
-            min_length: Seconds(0.1),
-            max_file: Bytes::mib(256),
-            // -66 dB of full scale: a quiet voice is 20 dB above it, dither 20 dB below.
-            min_peak: 5e-4,
-            trim_silence: None,
-            trim_margin: 50.0,
-            loudness: None,
+settings! {
+    /// Limits on one recording, and how it is prepared for the features: trimmed, then brought to a
+    /// loudness. Checked and applied while it is read and decoded.
+    #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+    #[serde(default, deny_unknown_fields)]
+    pub struct AudioConfig in "audio" {
+        /// Longest recording, in seconds
+        // Decoding stops at this limit.
+        max_length: Seconds = Seconds(120.0), "" {}
+        /// Shortest recording, in seconds
+        min_length: Seconds = Seconds(0.1), "" { myxtts: &["d.min_audio_length"] }
+        /// Largest recording file, in bytes
+        max_file: Bytes = Bytes::mib(256), "" { range: Range::FromZero }
+        /// Peak level, as a share of full scale, below which a recording counts as silent
+        // -66 dB of full scale: a quiet voice is 20 dB above it, dither 20 dB below.
+        min_peak: f32 = 5e-4, "" {}
+        /// Cut silence at both ends of each recording: what is DB below its loudest 20 ms, from -100 to
+        /// -1, such as -40
+        // From below any noise to almost all speech.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        trim_silence: Option<f32> = None, "--trim-silence DB" {
+            range: Range::Between(-100.0, -1.0),
+            default_in_words: "off",
+            heading: CORPUS,
+        }
+        /// Silence that trimming leaves at each end, in milliseconds
+        trim_margin: f32 = 50.0, "--trim-margin MS" {
+            range: Range::Between(0.0, 10_000.0),
+            heading: CORPUS,
+        }
+        /// Bring each recording to this loudness by EBU R128, from -70 to -5 LUFS, such as -23
+        // R128 ignores everything below -70.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        loudness: Option<f32> = None, "--loudness LUFS" {
+            range: Range::Between(-70.0, -5.0),
+            default_in_words: "off",
+            heading: CORPUS,
+            myxtts: &["d.target_loudness_lufs"],
         }
     }
 }
+
+/// The part of the help.
+const CORPUS: &str = "Corpus";
 
 impl AudioConfig {
     /// These limits, with the trimming and the loudness of `voice`: a recording for a trained voice
@@ -74,18 +73,6 @@ impl AudioConfig {
 
     pub fn is_default(&self) -> bool {
         *self == AudioConfig::default()
-    }
-
-    /// The first key with a value that cannot be used: its name, the value and the accepted range.
-    pub fn fault(&self) -> Option<(&'static str, f32, RangeInclusive<f32>)> {
-        let keys = [
-            ("audio.trim_silence", self.trim_silence, TRIM_LEVELS),
-            ("audio.trim_margin", Some(self.trim_margin), TRIM_MARGINS),
-            ("audio.loudness", self.loudness, LOUDNESSES),
-        ];
-        keys.into_iter().find_map(|(key, value, range)| {
-            value.filter(|value| !range.contains(value)).map(|value| (key, value, range))
-        })
     }
 
     pub(super) fn trim(&self) -> Option<Trim> {
@@ -151,6 +138,7 @@ pub(super) fn peak(samples: &[f32], rate: SampleRate) -> Result<f32, AudioError>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tandem_settings::check;
 
     #[test]
     fn a_header_with_an_implausible_rate_is_refused() {
@@ -182,14 +170,14 @@ mod tests {
     #[test]
     fn values_out_of_range_are_named() {
         let base = AudioConfig::default();
-        assert_eq!(base.fault(), None);
+        assert!(check(&base).is_ok());
         for (config, key) in [
             (AudioConfig { trim_silence: Some(40.0), ..base }, "audio.trim_silence"),
             (AudioConfig { trim_silence: Some(f32::NAN), ..base }, "audio.trim_silence"),
             (AudioConfig { trim_margin: -1.0, ..base }, "audio.trim_margin"),
             (AudioConfig { loudness: Some(0.0), ..base }, "audio.loudness"),
         ] {
-            assert_eq!(config.fault().map(|(key, ..)| key), Some(key));
+            assert_eq!(check(&config).unwrap_err().setting.key, key);
         }
     }
 }

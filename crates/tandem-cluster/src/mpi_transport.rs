@@ -308,7 +308,7 @@ impl Transport for MpiTransport {
     }
 }
 
-/// A copy of the world: traffic of one kind. Its errors are returned, they do not end the process.
+/// A duplicate of `MPI_COMM_WORLD` for one kind of message. Its errors are returned; they do not end the process.
 fn communicator() -> Result<ffi::MPI_Comm, TransportError> {
     // SAFETY: MPI is initialized; the handle is written to a variable of this frame.
     unsafe {

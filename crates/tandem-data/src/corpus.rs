@@ -25,46 +25,41 @@ use crate::cache::Stamp;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use tandem_settings::{Range, SettingValue, ValueKind, settings};
 use tandem_units::Seed;
 
 /// Incremented when a manifest is interpreted differently than before: old caches are then rebuilt.
 pub const CORPUS_VERSION: u32 = 3;
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct CorpusConfig {
-    /// The character between two columns of a manifest.
-    pub separator: char,
-    /// Which text column is used if a row has both.
-    pub text_column: TextColumn,
-    /// Share of the rows that is held out if there is no eval manifest; 0 holds out none.
-    pub eval_share: f64,
-    /// Selects the held-out rows, together with their ids alone.
-    pub seed: Seed,
-    /// Language of rows without one; by default it is detected from the text.
-    pub default_language: Option<String>,
-    /// How the files are arranged; by default it is recognised.
-    // Left out of what is written where it is not set: the caches of earlier versions stay valid.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub layout: Option<Layout>,
-    /// A directory outside the corpus that absolute paths of a manifest may lead to.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub recordings_dir: Option<PathBuf>,
-}
-
-impl Default for CorpusConfig {
-    fn default() -> Self {
-        Self {
-            separator: '|',
-            text_column: TextColumn::Normalised,
-            eval_share: 0.05,
-            seed: Seed::default(),
-            default_language: None,
-            layout: None,
-            recordings_dir: None,
+settings! {
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    #[serde(default, deny_unknown_fields)]
+    pub struct CorpusConfig in "corpus" {
+        /// Column separator of the manifest, `tab` for a tab
+        separator: char = '|', "--separator CHAR" { heading: CORPUS }
+        /// Column with the spoken text, if a row has both
+        text_column: TextColumn = TextColumn::Normalised, "" {}
+        /// Share of rows, below 1, held out for validation if no manifest names them
+        eval_share: f64 = 0.05, "" { myxtts: &["d.val_split"] }
+        /// Seed that chooses, together with the row id, which rows are held out
+        seed: Seed = Seed(0), "" { range: Range::FromZero }
+        /// Language of rows without one, such as `fa`
+        default_language: Option<String> = None, "" { myxtts: &["d.language"] }
+        /// Layout of the corpus, where it is recognised wrongly
+        // Left out of what is written where it is not set: the caches of earlier versions stay valid.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        layout: Option<Layout> = None, "--layout NAME" {
+            default_in_words: "recognised",
+            heading: CORPUS,
         }
+        /// Directory outside the corpus that absolute paths of a manifest may lead to
+        #[serde(skip_serializing_if = "Option::is_none")]
+        recordings_dir: Option<PathBuf> = None, "--recordings-dir DIR" { heading: CORPUS }
     }
 }
+
+/// The part of the help.
+const CORPUS: &str = "Corpus";
 
 /// The column that the text is taken from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -75,6 +70,23 @@ pub enum TextColumn {
     Normalised,
     /// Always the raw text: the text front end normalises it.
     Text,
+}
+
+impl SettingValue for TextColumn {
+    const KIND: ValueKind = ValueKind::Word;
+    const WORDS: &'static [&'static str] = &["normalised", "text"];
+
+    fn parse(text: &str) -> Result<TextColumn, String> {
+        match text {
+            "normalised" => Ok(TextColumn::Normalised),
+            "text" => Ok(TextColumn::Text),
+            _ => Err(format!("expected {}", TextColumn::WORDS.join(", "))),
+        }
+    }
+
+    fn text(&self) -> String {
+        format!("{self:?}").to_lowercase()
+    }
 }
 
 /// The rows of a corpus, with every recording found.

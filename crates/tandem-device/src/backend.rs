@@ -28,6 +28,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::{LazyLock, Mutex, PoisonError};
+use tandem_settings::{SettingValue, ValueKind};
 use tandem_telemetry::event::Kernels;
 use tandem_units::Bytes;
 use tandem_units::panic_guard::catch_panic;
@@ -72,7 +73,7 @@ impl Backend {
     ];
 
     /// The value of `--backend`, and the name of the cargo feature.
-    pub fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Backend::Cuda => "cuda",
             Backend::Rocm => "rocm",
@@ -144,6 +145,27 @@ pub enum BackendChoice {
     Auto,
     /// This one, or an error.
     Only(Backend),
+}
+
+impl SettingValue for BackendChoice {
+    const KIND: ValueKind = ValueKind::Word;
+    const WORDS: &'static [&'static str] = &{
+        let mut words = ["auto"; Backend::ALL.len() + 1];
+        let mut at = 0;
+        while at < Backend::ALL.len() {
+            words[at + 1] = Backend::ALL[at].name();
+            at += 1;
+        }
+        words
+    };
+
+    fn parse(text: &str) -> Result<BackendChoice, String> {
+        text.parse()
+    }
+
+    fn text(&self) -> String {
+        self.to_string()
+    }
 }
 
 impl FromStr for BackendChoice {
@@ -263,7 +285,7 @@ pub fn store_kernels_in(directory: &std::path::Path) {
 pub struct KernelReport {
     pub kernels: Kernels,
     /// Why the kernels of earlier processes, or any, are not in the cache.
-    pub trouble: Option<String>,
+    pub fault: Option<String>,
 }
 
 /// The kernels of this process and those that earlier processes stored; `None` if no open device compiles kernels

@@ -98,7 +98,7 @@ pub struct BackendReport {
     /// In the order of their indices.
     pub devices: Vec<FoundDevice>,
     /// Why there are none, if known; or why the listed ones cannot be opened.
-    pub trouble: Option<String>,
+    pub fault: Option<String>,
     /// How to get them.
     pub hint: Option<String>,
 }
@@ -183,5 +183,5 @@ fn detect_devices(backend: Backend) -> BackendReport {
         DeviceError::OldDriver { .. } => Some(NEWER_DRIVER.into()),
         other => other.hint(),
     });
-    BackendReport { backend, built, devices, trouble: error.map(|e| e.to_string()), hint }
+    BackendReport { backend, built, devices, fault: error.map(|e| e.to_string()), hint }
 }

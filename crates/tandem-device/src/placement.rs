@@ -4,12 +4,14 @@
 //! displays as the banner of the run, or an error with flags that would work. A pure function: opens
 //! nothing, and never changes the mode silently. Next: [`Placement::open`].
 
+mod device_config;
 mod error;
 mod limits;
 mod mel_on;
 #[cfg(test)]
 mod tests;
 
+pub use device_config::{DeviceConfig, DeviceConfigError, GpuIndexes};
 pub use error::{Mismatch, PlacementError};
 pub use limits::{MATRIX, MatrixRow, MemoryLimits};
 pub use mel_on::MelOn;
@@ -118,7 +120,7 @@ impl Mode {
     }
 }
 
-/// The decision.
+/// Which device does the data work, which one trains, and the limits of each.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Placement {
     pub mode: Mode,
@@ -247,8 +249,8 @@ fn choose_backend(asked: &DeviceSettings, found: &Inventory) -> Result<Backend, 
     }
     match report {
         Some(report) if report.devices.is_empty() && backend != Backend::Cpu => {
-            let (trouble, way_out) = (report.trouble.clone(), report.hint.clone());
-            Err(PlacementError::BackendEmpty { backend, trouble, way_out })
+            let (fault, way_out) = (report.fault.clone(), report.hint.clone());
+            Err(PlacementError::BackendEmpty { backend, fault, way_out })
         }
         _ => Ok(backend),
     }

@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn constant_and_tiny_series_are_no_trouble() {
+    fn constant_and_tiny_series_are_measured() {
         assert_eq!(Blocks::of(&[1.0; 40]).length, 4);
         assert_eq!(Blocks::of(&[1.0, 2.0]).length, 1);
         let flat = mean_interval(&[2.0; 40], Blocks::of(&[2.0; 40]));

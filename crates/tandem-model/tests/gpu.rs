@@ -444,8 +444,8 @@ fn a_missing_libdevice_is_one_error_with_the_command_that_gets_it() {
         let found = Inventory::detect();
         let report = found.report(BACKEND).unwrap();
         assert_eq!(report.devices.len(), 2, "the driver is there: {report:?}");
-        let trouble = report.trouble.as_ref().expect("listed as a fault of the backend");
-        assert!(trouble.contains("libdevice.10.bc"), "{trouble}");
+        let fault = report.fault.as_ref().expect("listed as a fault of the backend");
+        assert!(fault.contains("libdevice.10.bc"), "{fault}");
         let error = open(id).unwrap_err();
         assert!(matches!(error, DeviceError::NoLibdevice { .. }), "{error:?}");
         assert!(error.hint().unwrap().contains("`pip install nvidia-cuda-nvcc-cu12`"));

@@ -136,7 +136,7 @@ fn stages(report: &Report, width: usize) -> Vec<String> {
 /// One line for each rank; none for a run of one process.
 fn ranks(report: &Report, width: usize) -> Vec<String> {
     let Some(found) = &report.ranks else { return Vec::new() };
-    // The slowest stage of a rank stands behind its bar.
+    // The name of the slowest stage of a rank follows its bar.
     let has_records = found.ranks.iter().any(|load| load.record.is_some());
     let width = if has_records { width.saturating_sub(22) } else { width }.clamp(5, 40);
     let slowest = found.ranks.iter().map(RankLoad::per_step).fold(f64::MIN_POSITIVE, f64::max);

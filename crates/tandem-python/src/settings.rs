@@ -7,21 +7,22 @@ use crate::errors::Class;
 use pyo3::prelude::*;
 use serde_json::{Value, json};
 use tandem::advised::Advised;
-use tandem::config::FileConfig;
+use tandem::config::of_tree;
 use tandem::config::reference::entries;
 use tandem::config::tree::{Written, myxtts_keys};
 use tandem::failure::{Failure, Result};
-use tandem::train_args::TrainArgs;
+use tandem::train_args::plan_of;
 use tandem::train_plan::TrainPlan;
 use tandem_device::placement::{DeviceSettings, Mismatch};
 use tandem_insight::myxtts::convert;
+use tandem_settings::Typed;
 use tandem_text::Language;
 
 /// The settings of a run on this corpus, resolved and checked as for `tandem train`.
 pub fn plan(tree: &str, corpus: &str) -> Result<TrainPlan> {
     let mut tree = parsed(tree)?;
     tree["train_data"] = json!(corpus);
-    let plan = TrainArgs::default().resolve_over(FileConfig::of_tree(tree)?)?;
+    let plan = plan_of(of_tree(tree)?, &Typed::default(), false)?;
     check_pair(&plan.devices)?;
     Ok(plan)
 }

@@ -9,11 +9,9 @@ use std::str::FromStr;
 pub use tandem_audio::flac_stream::BlockPosition;
 use tandem_audio::flac_stream::FlacStream;
 use tandem_audio::resample::Resampler;
-use tandem_model::vocoder::wav::wav_bytes;
+use tandem_model::vocoder::wav::{LOUDEST, WavError, endless_header, level, wav_bytes};
 use tandem_units::SampleRate;
 
-/// The loudest sample that is sent unscaled, as in WAV files.
-const LOUDEST: f32 = 0.98;
 /// PCM has no header that could name a rate; clients of OpenAI expect this one.
 const PCM_RATE: SampleRate = SampleRate(24_000);
 
@@ -76,13 +74,11 @@ impl Encoder {
         let first = !std::mem::replace(&mut self.began, true);
         match self.format {
             Format::Wav if first && place == BlockPosition::Last => {
-                let failed = |error: tandem_model::vocoder::wav::WavError| {
-                    ApiError::server(error.to_string())
-                };
+                let failed = |error: WavError| ApiError::server(error.to_string());
                 Ok(wav_bytes(samples, self.rate).map_err(failed)?.0)
             }
             Format::Wav => {
-                let mut bytes = if first { endless_wav(self.rate) } else { Vec::new() };
+                let mut bytes = if first { endless_header(self.rate) } else { Vec::new() };
                 bytes.extend(self.levels(samples).flat_map(i16::to_le_bytes));
                 Ok(bytes)
             }
@@ -105,19 +101,8 @@ impl Encoder {
         let peak = samples.iter().fold(0.0f32, |peak, sample| peak.max(sample.abs()));
         self.gain = self.gain.min(LOUDEST / peak.max(LOUDEST));
         let gain = self.gain;
-        samples.iter().map(move |sample| (sample * gain * 32768.0).round() as i16)
+        samples.iter().map(move |sample| level(sample * gain))
     }
-}
-
-/// The header of a WAV file whose length is not known yet.
-fn endless_wav(rate: SampleRate) -> Vec<u8> {
-    let spec = hound::WavSpec {
-        channels: 1,
-        sample_rate: rate.0,
-        bits_per_sample: 16,
-        sample_format: hound::SampleFormat::Int,
-    };
-    spec.into_header_for_infinite_file()
 }
 
 #[cfg(test)]

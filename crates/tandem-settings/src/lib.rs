@@ -10,10 +10,12 @@ pub mod setting; // what is known of a setting
 pub mod range; // which numbers it accepts
 pub mod value; // a value as text, as typed and as shown
 pub mod table; // the settings of a table; `settings!` declares one
+pub mod set_keys; // which keys a file sets
 pub mod resolve; // which value counts: flag, variable, file, fine-tuning, default
 
 pub use range::Range;
 pub use resolve::{Start, Typed, resolve};
+pub use set_keys::SetKeys;
 pub use setting::{OnResume, Setting};
 pub use table::{Difference, OutOfRange, Seen, SettingTable, changes, check};
 pub use value::{SettingValue, ValueKind};

@@ -23,6 +23,11 @@ impl Typed {
         self
     }
 
+    /// The same with the values of another group of flags.
+    pub fn and(self, others: Typed) -> Typed {
+        others.0.into_iter().fold(self, |all, (setting, text)| all.with(setting, text))
+    }
+
     pub fn get(&self, key: &str) -> Option<&OsString> {
         self.0.iter().find(|(setting, _)| setting.key == key).map(|(_, text)| text)
     }
@@ -39,7 +44,7 @@ pub fn resolve<T: SettingTable>(
     let mut resolved = file;
     for setting in T::settings() {
         let usual = setting.fine_tuning.filter(|_| start == Start::FineTuning);
-        if let Some(text) = typed.get(setting.key) {
+        if let Some(text) = typed.get(setting.key).or_else(|| typed.get(setting.same_flag_as)) {
             resolved.set(setting.key, text)?;
         } else if let Some(usual) = usual.filter(|_| !is_in_file(setting.key)) {
             resolved.set(setting.key, usual.as_ref())?;

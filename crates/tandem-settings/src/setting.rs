@@ -19,12 +19,24 @@ pub struct Setting {
     pub words: &'static [&'static str],
     /// Further values, for tests.
     pub hidden_words: &'static [&'static str],
+    /// The words in a configuration file, if they are not those of the flag.
+    pub file_words: &'static [&'static str],
+    /// Whether the help of the flag names the words already.
+    pub names_words: bool,
+    /// Whether several values may be typed.
+    pub is_list: bool,
+    /// Another name of the flag, without dashes; empty for none.
+    pub alias: &'static str,
+    /// The key of the setting whose flag sets this one too; empty for none.
+    pub same_flag_as: &'static str,
     /// Whether a text is accepted as a value.
     pub accepts: fn(&str) -> Result<(), String>,
     /// The default as a user would type it; empty for none.
     pub default: fn() -> String,
     /// The default in words, where the value does not tell.
     pub default_in_words: &'static str,
+    /// Whether the help of the flag ends with the default.
+    pub shows_default: bool,
     pub range: Range,
     /// The default of a run that starts from a trained voice.
     pub fine_tuning: Option<&'static str>,
@@ -67,9 +79,15 @@ impl Setting {
             variable,
             words: T::WORDS,
             hidden_words: T::HIDDEN_WORDS,
+            file_words: T::FILE_WORDS,
+            names_words: false,
+            is_list: T::IS_LIST,
+            alias: "",
+            same_flag_as: "",
             accepts: check::<T>,
             default,
             default_in_words: "",
+            shows_default: true,
             range: Range::Any,
             fine_tuning: None,
             without_value: None,
@@ -94,6 +112,24 @@ impl Setting {
         self.long_flag().unwrap_or(self.key)
     }
 
+    /// The table of the key; empty for none.
+    pub fn table(&self) -> &'static str {
+        self.key.rsplit_once('.').map_or("", |(table, _)| table)
+    }
+
+    /// The key within its table.
+    pub fn name(&self) -> &'static str {
+        self.key.rsplit_once('.').map_or(self.key, |(_, name)| name)
+    }
+
+    /// The words in a configuration file.
+    pub fn words_in_file(&self) -> Vec<&'static str> {
+        match self.file_words {
+            [] => [self.words, self.hidden_words].concat(),
+            words => words.to_vec(),
+        }
+    }
+
     /// The help in one line, without the default.
     pub fn meaning(&self) -> String {
         let said = self.help.trim();
@@ -103,16 +139,26 @@ impl Setting {
         }
     }
 
-    /// The help of the flag, with the default.
+    /// The help of the flag, with the default. A switch that is off needs none.
     pub fn flag_help(&self) -> String {
-        let words = match self.default_in_words {
-            "" => (self.default)(),
-            words => words.to_string(),
+        let words = match (self.default_in_words, self.kind) {
+            ("", ValueKind::Switch) => (self.default)().replace("false", ""),
+            ("", _) => (self.default)(),
+            (words, _) => words.to_string(),
         };
         match words.as_str() {
             "" => self.meaning(),
+            _ if !self.shows_default => self.meaning(),
             words => format!("{} [default: {words}]", self.meaning()),
         }
+    }
+}
+
+/// The full key of a name in a table, given with a dot between: that of no table begins with it.
+pub const fn full_key(dotted: &'static str) -> &'static str {
+    match dotted.as_bytes() {
+        [b'.', name @ ..] => text_of(name),
+        _ => dotted,
     }
 }
 
@@ -154,6 +200,6 @@ pub const fn variable<const LENGTH: usize>(flag: &str) -> [u8; LENGTH] {
 pub const fn text_of(bytes: &'static [u8]) -> &'static str {
     match std::str::from_utf8(bytes) {
         Ok(text) => text,
-        Err(_) => panic!("a flag is ASCII"),
+        Err(_) => panic!("flags and keys are ASCII"),
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::{OnResume, Setting};
 use std::ffi::OsStr;
+use tandem_units::Hint;
 
 /// The settings of a table and of the tables in it. [`settings!`](crate::settings) implements it.
 pub trait SettingTable: Default {
@@ -30,10 +31,23 @@ pub struct Seen {
 }
 
 /// A value outside of its range.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("`{}` is {value}, expected {}", setting.key, setting.range.expected())]
 pub struct OutOfRange {
     pub setting: &'static Setting,
     pub value: String,
+}
+
+impl Hint for OutOfRange {
+    fn hint(&self) -> Option<String> {
+        let key = self.setting.key;
+        Some(match self.setting.long_flag() {
+            Some(flag) => {
+                format!("correct `{flag}` or the key `{key}`, or leave it out for the default")
+            }
+            None => format!("correct `{key}`, or leave it out for the default"),
+        })
+    }
 }
 
 /// Refuses the first value that is out of its range.
@@ -72,7 +86,8 @@ pub fn changes<T: SettingTable>(before: &T, now: &T, rule: OnResume) -> Vec<Diff
 /// Declares a table of settings: the struct, its default, and a [`Setting`](crate::Setting) for each field.
 ///
 /// A field has a comment (the help), a type, a default and a flag with the name of its value (`""` for none). What else
-/// is known of it stands in braces, with the names of [`Setting`](crate::Setting). Tables inside come last.
+/// is known of it stands in braces, with the names of [`Setting`](crate::Setting). Then come the tables inside, and fields
+/// that are no settings. The table `""` has the keys outside of tables.
 ///
 /// ```
 /// use std::ffi::OsStr;
@@ -102,20 +117,27 @@ macro_rules! settings {
         pub struct $Table:ident in $place:literal {
             $(
                 $(#[doc = $help:literal])+
+                $(#[serde($($serde:tt)*)])*
                 $name:ident: $kind:ty = $default:expr, $flag:literal { $($known:ident: $what:expr),* $(,)? }
             )*
             $(table $inner:ident: $Inner:ty;)*
+            $(#[serde($($other_serde:tt)*)] no_setting $other:ident: $Other:ty;)*
         }
     ) => {
         $(#[$about])*
         pub struct $Table {
-            $($(#[doc = $help])+ pub $name: $kind,)*
+            $($(#[doc = $help])+ $(#[serde($($serde)*)])* pub $name: $kind,)*
             $(pub $inner: $Inner,)*
+            $(#[serde($($other_serde)*)] pub $other: $Other,)*
         }
 
         impl Default for $Table {
             fn default() -> $Table {
-                $Table { $($name: $default,)* $($inner: Default::default(),)* }
+                $Table {
+                    $($name: $default,)*
+                    $($inner: Default::default(),)*
+                    $($other: Default::default(),)*
+                }
             }
         }
 
@@ -126,7 +148,7 @@ macro_rules! settings {
                 $crate::Setting {
                     $($known: $what,)*
                     ..$crate::Setting::of::<$kind>(
-                        concat!($place, ".", stringify!($name)),
+                        $crate::setting::full_key(concat!($place, ".", stringify!($name))),
                         concat!($($help),+),
                         $flag,
                         $crate::setting::text_of(VARIABLE),
@@ -136,18 +158,15 @@ macro_rules! settings {
             },)*];
 
             fn set(&mut self, key: &str, typed: &std::ffi::OsStr) -> Result<(), String> {
-                match key {
-                    $(concat!($place, ".", stringify!($name)) => {
-                        self.$name = $crate::SettingValue::parse_os(typed)?;
-                        Ok(())
-                    })*
-                    _ => {
-                        $(if key.starts_with(concat!($place, ".", stringify!($inner), ".")) {
-                            return $crate::SettingTable::set(&mut self.$inner, key, typed);
-                        })*
-                        Err(format!("there is no setting `{key}`"))
-                    }
-                }
+                use $crate::setting::full_key;
+                $(if key == full_key(concat!($place, ".", stringify!($name))) {
+                    self.$name = $crate::SettingValue::parse_os(typed)?;
+                    return Ok(());
+                })*
+                $(if key.starts_with(full_key(concat!($place, ".", stringify!($inner), "."))) {
+                    return $crate::SettingTable::set(&mut self.$inner, key, typed);
+                })*
+                Err(format!("there is no setting `{key}`"))
             }
 
             fn visit(&self, see: &mut dyn FnMut(&'static $crate::Setting, $crate::Seen)) {

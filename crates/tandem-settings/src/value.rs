@@ -2,16 +2,37 @@
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
-use tandem_units::Seed;
+use tandem_units::{Bytes, Hop, SampleRate, Seconds, Seed};
 
 /// The type of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ValueKind {
+    Switch,
     Count,
     Number,
     Word,
     Text,
+    Character,
     Path,
+    Counts,
+    Texts,
+}
+
+impl ValueKind {
+    /// The type in a configuration file.
+    pub fn in_words(self) -> &'static str {
+        match self {
+            ValueKind::Switch => "true or false",
+            ValueKind::Count => "whole number",
+            ValueKind::Number => "number",
+            ValueKind::Word => "word",
+            ValueKind::Text => "text",
+            ValueKind::Character => "character",
+            ValueKind::Path => "path",
+            ValueKind::Counts => "list of whole numbers",
+            ValueKind::Texts => "list of texts",
+        }
+    }
 }
 
 pub trait SettingValue: Sized {
@@ -20,6 +41,10 @@ pub trait SettingValue: Sized {
     const WORDS: &'static [&'static str] = &[];
     /// Further values, for tests.
     const HIDDEN_WORDS: &'static [&'static str] = &[];
+    /// The words in a configuration file, if they are not those of the flag.
+    const FILE_WORDS: &'static [&'static str] = &[];
+    /// Whether several values may be typed, with commas or with several flags.
+    const IS_LIST: bool = false;
 
     fn parse(text: &str) -> Result<Self, String>;
 
@@ -63,18 +88,64 @@ macro_rules! numbers {
 
 numbers! {
     Count: u32 u64 usize;
-    Number: f64;
+    Number: f32 f64;
 }
 
-impl SettingValue for Seed {
-    const KIND: ValueKind = ValueKind::Count;
+macro_rules! quantities {
+    ($($quantity:ident: $number:ty;)*) => {$(
+        impl SettingValue for $quantity {
+            const KIND: ValueKind = <$number>::KIND;
+
+            fn parse(text: &str) -> Result<Self, String> {
+                <$number>::parse(text).map($quantity)
+            }
+
+            fn text(&self) -> String {
+                self.0.text()
+            }
+
+            fn number(&self) -> Option<f64> {
+                self.0.number()
+            }
+        }
+    )*};
+}
+
+quantities! {
+    Seed: u64;
+    Bytes: u64;
+    Hop: usize;
+    SampleRate: u32;
+    Seconds: f64;
+}
+
+impl SettingValue for bool {
+    const KIND: ValueKind = ValueKind::Switch;
 
     fn parse(text: &str) -> Result<Self, String> {
-        u64::parse(text).map(Seed)
+        text.parse().map_err(|_| "expected true or false".into())
     }
 
     fn text(&self) -> String {
-        self.0.text()
+        self.to_string()
+    }
+}
+
+/// A tab may be typed as `tab` or `\\t`, which a shell passes on.
+impl SettingValue for char {
+    const KIND: ValueKind = ValueKind::Character;
+
+    fn parse(text: &str) -> Result<Self, String> {
+        let mut letters = text.chars();
+        match (text, letters.next(), letters.next()) {
+            ("tab" | "\\t", ..) => Ok('\t'),
+            (_, Some(one), None) => Ok(one),
+            _ => Err("expected one character, or `tab`".into()),
+        }
+    }
+
+    fn text(&self) -> String {
+        self.to_string()
     }
 }
 
@@ -107,16 +178,36 @@ impl SettingValue for PathBuf {
 }
 
 /// Typed with commas.
-impl SettingValue for Vec<usize> {
-    const KIND: ValueKind = ValueKind::Text;
+impl<T: SettingValue> SettingValue for Vec<T> {
+    const KIND: ValueKind = match T::KIND {
+        ValueKind::Count => ValueKind::Counts,
+        _ => ValueKind::Texts,
+    };
+    const IS_LIST: bool = true;
 
     fn parse(text: &str) -> Result<Self, String> {
-        text.split(',').map(usize::parse).collect()
+        text.split(',').map(T::parse).collect()
     }
 
     fn text(&self) -> String {
-        self.iter().map(usize::to_string).collect::<Vec<_>>().join(",")
+        self.iter().map(T::text).collect::<Vec<_>>().join(",")
     }
+}
+
+/// The names of all values of a type, for [`SettingValue::WORDS`]: `words!(Layout)`, from its `ALL` and `name`.
+#[macro_export]
+macro_rules! words {
+    ($Type:ty) => {
+        &{
+            let mut words = [""; <$Type>::ALL.len()];
+            let mut at = 0;
+            while at < words.len() {
+                words[at] = <$Type>::ALL[at].name();
+                at += 1;
+            }
+            words
+        }
+    };
 }
 
 /// A setting that may be left open.
@@ -124,6 +215,8 @@ impl<T: SettingValue> SettingValue for Option<T> {
     const KIND: ValueKind = T::KIND;
     const WORDS: &'static [&'static str] = T::WORDS;
     const HIDDEN_WORDS: &'static [&'static str] = T::HIDDEN_WORDS;
+    const FILE_WORDS: &'static [&'static str] = T::FILE_WORDS;
+    const IS_LIST: bool = T::IS_LIST;
 
     fn parse(text: &str) -> Result<Self, String> {
         T::parse(text).map(Some)

@@ -60,11 +60,11 @@ fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
     panic!("never happened: {what}");
 }
 
-/// A gate: every write blocks until it is opened.
+/// A latch: every write blocks until it is opened.
 #[derive(Clone, Default)]
-struct Gate(Arc<(Mutex<bool>, Condvar)>);
+struct Latch(Arc<(Mutex<bool>, Condvar)>);
 
-impl Gate {
+impl Latch {
     fn open(&self) {
         *self.0.0.lock().unwrap() = true;
         self.0.1.notify_all();
@@ -76,23 +76,23 @@ impl Gate {
 }
 
 struct Hanging {
-    gate: Gate,
+    latch: Latch,
     to: MemoryFile,
     reached: SyncSender<()>,
 }
 
 impl Hanging {
-    fn new() -> (Hanging, Gate, MemoryFile, Receiver<()>) {
-        let (gate, to) = (Gate::default(), MemoryFile::default());
+    fn new() -> (Hanging, Latch, MemoryFile, Receiver<()>) {
+        let (latch, to) = (Latch::default(), MemoryFile::default());
         let (reached, blocked) = sync_channel(1);
-        (Hanging { gate: gate.clone(), to: to.clone(), reached }, gate, to, blocked)
+        (Hanging { latch: latch.clone(), to: to.clone(), reached }, latch, to, blocked)
     }
 }
 
 impl Write for Hanging {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let _ = self.reached.try_send(());
-        self.gate.wait();
+        self.latch.wait();
         self.to.write(bytes)
     }
 
@@ -107,7 +107,7 @@ impl RecordFile for Hanging {
     }
 }
 
-/// A sender that waits for the disk would never return: the gate is closed.
+/// A sender that waits for the disk would never return: the latch is closed.
 fn send_far_more_than_there_is_room_for(recorder: &Recorder) {
     for number in 1..=1000 {
         recorder.send(step(number));
@@ -117,7 +117,7 @@ fn send_far_more_than_there_is_room_for(recorder: &Recorder) {
 
 #[test]
 fn a_disk_that_hangs_stops_no_sender_and_every_lost_event_is_counted() {
-    let (disk, gate, file, blocked) = Hanging::new();
+    let (disk, latch, file, blocked) = Hanging::new();
     let recording = Recording::start(Box::new(disk), header(), small()).unwrap();
     blocked.recv().unwrap();
     let recorder = recording.recorder();
@@ -125,7 +125,7 @@ fn a_disk_that_hangs_stops_no_sender_and_every_lost_event_is_counted() {
     let lost = recorder.health().lost;
     assert_eq!(lost.get("step"), Some(&(1000 - 64)));
     assert_eq!(lost.get("slot"), Some(&(3000 - 64)));
-    gate.open();
+    latch.open();
     // Room for the last line: what was queued is written now.
     wait_until("the queue is empty", || file.contents().len() > 64 * 100);
     recorder.send(done(1000));
@@ -139,16 +139,16 @@ fn a_disk_that_hangs_stops_no_sender_and_every_lost_event_is_counted() {
 
 #[test]
 fn closing_does_not_wait_for_a_disk_that_never_answers() {
-    let (disk, gate, _file, blocked) = Hanging::new();
+    let (disk, latch, _file, blocked) = Hanging::new();
     let recording = Recording::start(Box::new(disk), header(), small()).unwrap();
     blocked.recv().unwrap();
     let recorder = recording.recorder();
     recorder.send(step(1));
-    // Returns at all: the gate is still shut.
+    // Returns at all: the latch is still shut.
     let closed = recording.finish();
     assert_eq!(closed.ending, Ending::Cut);
     assert!(closed.health.slowest_write >= Nanos::millis(200), "the hanging write is counted");
-    gate.open();
+    latch.open();
 }
 
 /// Takes so many bytes in all, then says that it is full, as long as it is.

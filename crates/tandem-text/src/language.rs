@@ -7,6 +7,7 @@ use super::TextError;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::str::FromStr;
+use tandem_settings::{SettingValue, ValueKind};
 
 /// A supported language. Serialised as its ISO 639-1 tag: `en`, `fa`, ...
 ///
@@ -239,6 +240,18 @@ const fn facts(
 impl fmt::Display for Language {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.tag())
+    }
+}
+
+impl SettingValue for Language {
+    const KIND: ValueKind = ValueKind::Text;
+
+    fn parse(text: &str) -> Result<Language, String> {
+        text.parse().map_err(|error: TextError| error.to_string())
+    }
+
+    fn text(&self) -> String {
+        self.tag().to_string()
     }
 }
 

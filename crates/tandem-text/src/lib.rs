@@ -46,37 +46,46 @@ use phonemes::{Espeak, Plan};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use tandem_disk::Fingerprint;
+use tandem_settings::{SettingValue, ValueKind, settings};
 
 /// Incremented when a text is processed differently than before: old caches are then rebuilt.
 pub const TEXT_VERSION: u32 = 7;
 
-/// Settings of the text front end.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct TextConfig {
-    /// Languages of the corpus; the first one is used for texts without letters.
-    pub languages: Vec<Language>,
-    /// What the symbols of each language are.
-    // The name up to version 2: configuration files and checkpoints may have it.
-    #[serde(alias = "symbols")]
-    pub pronunciation: Pronunciation,
-    pub diacritics: DiacriticsPolicy,
-    pub lexicon: Option<PathBuf>,
-    /// Longer texts are an error.
-    pub max_symbols: usize,
-}
-
-impl Default for TextConfig {
-    fn default() -> Self {
-        Self {
-            languages: vec![Language::English, Language::Persian],
-            pronunciation: Pronunciation::Auto,
-            diacritics: DiacriticsPolicy::Strip,
-            lexicon: None,
-            max_symbols: 200,
+settings! {
+    /// Settings of the text front end.
+    #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(deny_unknown_fields, default)]
+    pub struct TextConfig in "text" {
+        /// Languages of the corpus, such as en,fa
+        // The first one is used for texts without letters.
+        languages: Vec<Language> = vec![Language::English, Language::Persian], "--languages TAGS" {
+            // The help names examples.
+            shows_default: false,
+            heading: CORPUS,
+            myxtts: &["m.languages"],
         }
+        /// Symbols of the model: `auto` (built-in phonemes where a language has them, else characters),
+        /// `characters`, `built-in`, `built-in-english` (English only, else characters), or `espeak`
+        /// (phonemes of the program espeak-ng)
+        // The name up to version 2: configuration files and checkpoints may have it.
+        #[serde(alias = "symbols")]
+        pronunciation: Pronunciation = Pronunciation::Auto, "--pronunciation SOURCE" {
+            names_words: true,
+            heading: CORPUS,
+        }
+        /// Pronunciation lexicon: lines of `word<TAB>spelling`
+        lexicon: Option<PathBuf> = None, "--lexicon FILE" { heading: CORPUS }
+        /// Keep vowel marks of Persian and Arabic text
+        diacritics: DiacriticsPolicy = DiacriticsPolicy::Strip, "--keep-diacritics BOOL" {
+            heading: CORPUS,
+        }
+        /// Equals `batch.max_text_length`: set only that key
+        max_symbols: usize = 200, "" {}
     }
 }
+
+/// The part of the help.
+const CORPUS: &str = "Corpus";
 
 /// Whether vowel signs in Arabic script are removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -87,6 +96,23 @@ pub enum DiacriticsPolicy {
     Strip,
     /// Kept, for corpora that have them throughout.
     Keep,
+}
+
+/// The flag is a switch, a file has words.
+impl SettingValue for DiacriticsPolicy {
+    const KIND: ValueKind = ValueKind::Switch;
+    const FILE_WORDS: &'static [&'static str] = &["strip", "keep"];
+
+    fn parse(text: &str) -> Result<DiacriticsPolicy, String> {
+        bool::parse(text).map(|kept| match kept {
+            true => DiacriticsPolicy::Keep,
+            false => DiacriticsPolicy::Strip,
+        })
+    }
+
+    fn text(&self) -> String {
+        (*self == DiacriticsPolicy::Keep).text()
+    }
 }
 
 /// How the language of a text was determined.

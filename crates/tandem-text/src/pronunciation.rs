@@ -18,6 +18,7 @@ use super::TextError;
 use super::language::Language;
 use super::words::{self, Sentence, Word};
 use serde::{Deserialize, Deserializer, Serialize};
+use tandem_settings::{SettingValue, ValueKind, words};
 
 /// Where the symbols of a text come from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -37,12 +38,26 @@ pub enum Pronunciation {
     Espeak,
 }
 
+impl SettingValue for Pronunciation {
+    const KIND: ValueKind = ValueKind::Word;
+    const WORDS: &'static [&'static str] = words!(Pronunciation);
+
+    fn parse(text: &str) -> Result<Pronunciation, String> {
+        let known = Pronunciation::ALL.into_iter().find(|source| source.name() == text);
+        known.ok_or_else(|| format!("expected {}", Pronunciation::WORDS.join(", ")))
+    }
+
+    fn text(&self) -> String {
+        self.name().to_string()
+    }
+}
+
 impl Pronunciation {
     pub const ALL: [Self; 5] =
         [Self::Auto, Self::Characters, Self::BuiltIn, Self::BuiltInEnglish, Self::Espeak];
 
     /// As it is typed and saved.
-    pub fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Auto => "auto",
             Self::Characters => "characters",

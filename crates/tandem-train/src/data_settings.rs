@@ -7,6 +7,7 @@ use crate::TrainError;
 use serde::{Deserialize, Serialize};
 use tandem_audio::mel::MelConfig;
 use tandem_audio::{AUDIO_VERSION, AudioConfig};
+use tandem_data::batch::BatchConfig;
 use tandem_data::corpus::{CORPUS_VERSION, CorpusConfig};
 use tandem_disk::Fingerprint;
 use tandem_text::{FrontEnd, TextConfig};
@@ -33,7 +34,7 @@ impl Default for DataSettings {
             text: TextConfig::default(),
             mel: MelConfig::SPEECH_22K,
             audio: AudioConfig::default(),
-            max_mel_frames: 800,
+            max_mel_frames: BatchConfig::default().max_mel_frames,
         }
     }
 }

@@ -17,6 +17,7 @@ use tandem_model::trained_voice::VoiceError;
 use tandem_model::vocoder::VocoderError;
 use tandem_model::weights::WeightsError;
 use tandem_pipeline::PipelineError;
+use tandem_settings::OutOfRange;
 use tandem_telemetry::TelemetryError;
 use tandem_text::TextError;
 use tandem_units::Hint;
@@ -41,13 +42,15 @@ pub enum TrainError {
     TooManyWorkers { workers: usize, most: usize, cores: usize },
     #[error("`train.judge` cannot be used")]
     Judge(#[from] crate::judge::JudgeError),
-    /// A setting is out of range.
+    #[error(transparent)]
+    OutOfRange(#[from] OutOfRange),
+    /// A setting does not fit another one.
     #[error("`{key}` is {value}, expected {expected}")]
     BadSetting {
         /// The key in a configuration file.
         key: &'static str,
-        /// The flag that sets it, where there is one.
-        flag: Option<&'static str>,
+        /// The flag that sets it.
+        flag: &'static str,
         value: String,
         expected: &'static str,
     },
@@ -310,12 +313,10 @@ impl Hint for TrainError {
             Self::TooManyWorkers { most, .. } => Some(format!(
                 "set `--num-workers` to {most} or less, or leave it out for one per core"
             )),
-            Self::BadSetting { key, flag: Some(flag), .. } => Some(format!(
+            Self::OutOfRange(error) => error.hint(),
+            Self::BadSetting { key, flag, .. } => Some(format!(
                 "correct `{flag}` or the key `{key}`, or leave it out for the default"
             )),
-            Self::BadSetting { key, flag: None, .. } => {
-                Some(format!("correct `{key}`, or leave it out for the default"))
-            }
             Self::Scratch { .. } => Some("set TMPDIR to another directory".into()),
             Self::NothingMeasured => Some("run `tandem prepare --verify` to see why".into()),
             Self::UnknownLanguages { .. } => Some(

@@ -5,6 +5,7 @@
 
 pub mod data_settings; // 1. everything that changes what the model sees of a corpus
 pub mod train_settings; // 1. how a voice is trained
+pub mod file_config; // 1. the keys of a configuration file, and what was typed
 pub mod prepare; // 2. a corpus becomes a cache
 pub mod feed; // 3. the cache becomes batches on the model's device
 pub mod loader; // 4. batches for a training loop outside of this program

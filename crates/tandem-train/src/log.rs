@@ -7,7 +7,6 @@
 //! run.
 
 mod worker; // the thread that draws and writes
-mod wave; // audio files
 pub mod picture; // plots of mel frames and alignments
 
 use crate::TrainError;

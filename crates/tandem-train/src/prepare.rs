@@ -14,6 +14,7 @@ mod writer; // 2. the thread that writes, in corpus order
 pub mod too_long; // 3. rows beyond the length limits
 pub mod summary; // 3. counts and times
 
+use crate::file_config::FileConfig;
 use crate::prepare::ranks::{RowWorkers, decode_leftovers, encode_leftovers, end_service, serve};
 use crate::prepare::row::{
     ChangeCheck, Features, OldRows, PrepareContext, ProcessedRows, RowChunk, open_root,
@@ -70,7 +71,7 @@ impl Default for PrepareOptions {
             features: Features::OnTheFly,
             change_check: ChangeCheck::Stamps,
             cache_dir: None,
-            max_rejected: 0.2,
+            max_rejected: FileConfig::default().max_rejected,
             stall_timeout: Watch::default().stall_timeout,
             cluster: None,
         }

@@ -11,7 +11,7 @@ use tandem_device::backend::F32Products;
 use tandem_model::Device;
 use tandem_model::network::layers::Compute;
 use tandem_model::network::size::ModelSize;
-use tandem_settings::{OnResume, OutOfRange, Range, SettingValue, ValueKind, settings};
+use tandem_settings::{OnResume, Range, SettingValue, ValueKind, settings};
 use tandem_units::Seed;
 
 settings! {
@@ -44,7 +44,11 @@ settings! {
             myxtts: &["td.gradient_accumulation_steps", "t.accumulate_grad_batches"],
         }
         /// Random seed of the weights and the noise; the flag sets `batch.seed` too
-        seed: Seed = Seed(0), "" { range: Range::FromZero, on_resume: OnResume::Compare, }
+        seed: Seed = Seed(0), "" {
+            range: Range::FromZero,
+            same_flag_as: "batch.seed",
+            on_resume: OnResume::Compare,
+        }
         /// Decay of the exponential moving average (EMA) of the weights; 0: off
         ema_decay: f64 = 0.999, "--ema-decay SHARE" {
             range: Range::BelowOne,
@@ -241,6 +245,7 @@ pub enum Precision {
 impl SettingValue for Precision {
     const KIND: ValueKind = ValueKind::Word;
     const WORDS: &'static [&'static str] = &["off", "tf32", "bf16", "f16"];
+    const FILE_WORDS: &'static [&'static str] = &["f32", "tf32", "bf16", "f16"];
 
     fn parse(text: &str) -> Result<Precision, String> {
         match text {
@@ -289,11 +294,7 @@ pub const USUAL_EPOCHS: u32 = 100;
 impl TrainSettings {
     /// Fails where a value is out of range, before any work is done.
     pub fn validate(&self) -> Result<(), TrainError> {
-        tandem_settings::check(self).map_err(|OutOfRange { setting, value }| {
-            let (key, flag, expected) =
-                (setting.key, setting.long_flag(), setting.range.expected());
-            TrainError::BadSetting { key, flag, value, expected }
-        })?;
+        tandem_settings::check(self)?;
         self.judge.as_deref().map(Judge::parse).transpose()?;
         Ok(())
     }

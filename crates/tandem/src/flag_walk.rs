@@ -40,12 +40,12 @@ fn resolved(words: &[String]) -> Result<String> {
         Command::Prepare(args) => shown(&args.settings.resolve(&args.corpus, out)?),
         Command::Analyze(args) => {
             let corpus = args.settings.resolve("corpora/x".as_ref(), out)?;
-            shown(&(args.batch.resolve(&corpus, None)?, corpus))
+            shown(&(args.batch.resolve(&corpus)?, corpus))
         }
         Command::Batches(args) => {
             let corpus = args.settings.resolve(&args.corpus, out)?;
-            let batch = BatchArgs { settings: args.batch, prefetch_buffer_size: None };
-            shown(&(batch.resolve(&corpus, None)?.batch, corpus))
+            let batch = BatchArgs { settings: args.batch, ..BatchArgs::default() };
+            shown(&(batch.resolve(&corpus)?.batch, corpus))
         }
         _ => unreachable!("not in the list"),
     })

@@ -6,10 +6,9 @@
 mod commands; // one file per subcommand
 pub mod config; // the configuration file
 pub mod corpus_args; // flags that several commands share
-pub mod device_args; // flags that choose devices
 pub mod data_report; // a corpus prepared, and what it holds
 pub mod demo_files; // the built-in corpora and vocoder, unpacked where they can be read
-mod disk_trouble; // disk errors injected by tests
+mod injected_failure; // disk errors injected by tests
 mod environment; // misspelt environment variables
 mod named_pipe; // files that would never end
 mod exit; // what the exit code means
@@ -49,9 +48,9 @@ mod flag_walk; // every flag of a run changes its settings, or is refused
 use crate::failure::Result;
 use clap::{CommandFactory, FromArgMatches, Parser};
 use commands::Command;
-use disk_trouble::InjectedFailure;
 use etcetera::BaseStrategy;
 use exit::ExitStatus;
+use injected_failure::InjectedFailure;
 use printer::Printer;
 use std::process::ExitCode;
 use tandem_cluster::Launch;
@@ -64,7 +63,7 @@ struct Cli {
     command: Command,
     /// Disk error to inject before a change, for tests
     #[arg(long, value_name = "WHAT:CHANGE", hide = true, global = true)]
-    disk_trouble: Option<InjectedFailure>,
+    inject_failure: Option<InjectedFailure>,
 }
 
 const EXAMPLES: &str = "\
@@ -123,6 +122,6 @@ fn run(cli: Cli, out: &mut Printer) -> Result<ExitStatus> {
     ranks::refuse_copies(launch.as_ref(), cli.command.knows_ranks())?;
     environment::refuse_near_misses(&Cli::command(), std::env::vars_os())?;
     named_pipe::refuse_named_pipes(std::env::args_os().skip(1))?;
-    let _trouble = cli.disk_trouble.map(InjectedFailure::begin).transpose()?;
+    let _injected = cli.inject_failure.map(InjectedFailure::begin).transpose()?;
     cli.command.run(out)
 }

@@ -7,7 +7,7 @@
 use crate::failure::Result;
 use crate::printer::Printer;
 use crate::profiling::{ProfilingArgs, STAGES, Session};
-use crate::setting_flags::declared;
+use crate::setting_flags::typed;
 use std::time::Duration;
 use tandem_insight::measured::{Measured, Phase};
 use tandem_insight::plan_check::Tried;
@@ -32,9 +32,8 @@ impl Grid {
         let stages = STAGES.iter().filter(|stage| **stage != "align");
         for &batch in &self.batches {
             let mut args = self.args.clone();
-            let batch_size = declared("batch.batch_size").expect("a declared setting");
-            let typed = args.batch.settings.typed.clone();
-            args.batch.settings = typed.with(batch_size, batch.to_string()).into();
+            let settings = args.batch.settings.typed.clone();
+            args.batch.settings = settings.and(typed("batch.batch_size", batch.to_string())).into();
             let session = Session::open(&args, cancel, out)?;
             for stage in stages.clone() {
                 self.slowed(&session, batch, stage, &mut tried, out)?;

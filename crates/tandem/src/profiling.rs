@@ -6,12 +6,11 @@
 use crate::commands::train::idle_gpus;
 use crate::corpus_args::{BatchArgs, CorpusArgs};
 use crate::data_report::prepare_corpus;
-use crate::device_args::DeviceArgs;
 use crate::failure::{Context, Result, is_cancelled};
 use crate::length_report::too_long;
 use crate::memory_check::fit_to_corpus;
 use crate::printer::{Printer, Progress};
-use crate::setting_flags::{OfEveryRun, SettingFlags, declared};
+use crate::setting_flags::{OfDevices, OfEveryRun, SettingFlags, typed};
 use crate::train_args::TrainArgs;
 use crate::train_plan::TrainPlan;
 use std::path::{Path, PathBuf};
@@ -56,7 +55,7 @@ pub struct ProfilingArgs {
     #[command(flatten, next_help_heading = "Batches")]
     pub batch: BatchArgs,
     #[command(flatten)]
-    pub devices: DeviceArgs,
+    pub devices: SettingFlags<OfDevices>,
 }
 
 /// Stages that can be slowed.
@@ -78,11 +77,11 @@ fn slow_stage(text: &str) -> Result<(String, Duration), String> {
 impl ProfilingArgs {
     pub fn plan(&self, out: &mut Printer) -> Result<TrainPlan> {
         let steps = (self.num_steps + self.skip_steps).to_string();
-        let max_steps = declared("train.max_steps").expect("a declared setting");
         let unnamed = self.train_data.is_none() && self.corpus.config.is_none();
+        let train_data = self.train_data.clone().or_else(|| unnamed.then(|| "demo".into()));
         TrainArgs {
-            train_data: self.train_data.clone().or_else(|| unnamed.then(|| "demo".into())),
-            settings: self.settings.typed.clone().with(max_steps, steps).into(),
+            data: train_data.map(|path| typed("train_data", path)).unwrap_or_default().into(),
+            settings: self.settings.typed.clone().and(typed("train.max_steps", steps)).into(),
             no_adapt: true,
             corpus: self.corpus.clone(),
             batch: self.batch.clone(),

@@ -1,28 +1,29 @@
 //! Flags and environment variables of declared settings.
 //!
 //! In: the declarations ([`Setting`]). Out: [`Typed`], the values of the command line. A flag, its variable and its help
-//! follow from the declaration; a value is checked when it is parsed, and counts by [`tandem_settings::resolve()`].
+//! follow from the declaration; a value is parsed when it is typed, and counts by [`FileConfig::with_typed`].
 
-use crate::config::set_keys::SetKeys;
-use crate::failure::Advised;
+use crate::failure::Result;
 use clap::builder::{
-    OsStringValueParser, PathBufValueParser, PossibleValue, PossibleValuesParser, TypedValueParser,
-    ValueParser,
+    BoolishValueParser, OsStringValueParser, PathBufValueParser, PossibleValue,
+    PossibleValuesParser, TypedValueParser, ValueParser,
 };
-use clap::{Arg, ArgMatches, Command, ValueHint};
+use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint};
 use std::ffi::OsString;
 use std::marker::PhantomData;
-use tandem_data::batch::BatchConfig;
-use tandem_settings::{Setting, SettingTable, SettingValue, Start, Typed, ValueKind, resolve};
-use tandem_train::train_settings::TrainSettings;
+use tandem_device::placement::DeviceSettings;
+use tandem_settings::{Setting, SettingValue, Start, Typed, ValueKind};
+use tandem_train::file_config::{FileConfig, all_settings, setting};
 
 /// The settings that a command has flags for.
 pub trait FlagGroup: Clone + std::fmt::Debug + Default {
     fn has(setting: &Setting) -> bool;
+    /// The part of the help that lists them.
+    fn heading(setting: &Setting) -> Option<&'static str>;
 }
 
 macro_rules! groups {
-    ($($(#[$about:meta])* $Group:ident: $has:expr;)*) => {$(
+    ($($(#[$about:meta])* $Group:ident: $has:expr $(, under $heading:expr)?;)*) => {$(
         $(#[$about])*
         #[derive(Clone, Debug, Default)]
         pub struct $Group;
@@ -32,19 +33,65 @@ macro_rules! groups {
                 let has: fn(&str) -> bool = $has;
                 has(setting.key)
             }
+
+            fn heading(setting: &Setting) -> Option<&'static str> {
+                let own: Option<&'static str> = Some(setting.heading);
+                $(let own: Option<&'static str> = own.and($heading);)?
+                own
+            }
         }
     )*};
 }
 
 groups! {
+    /// What is trained and validated on.
+    OfData: |key| matches!(key, "train_data" | "val_data");
+    /// How a run begins.
+    OfStart: |key| matches!(key, "model_start_delay" | "adapt");
     /// All of a training run.
     OfTraining: |key| key.starts_with("train.");
     /// Those of every command that runs the trainer.
     OfEveryRun: |key| matches!(key, "train.model_size" | "train.grad_accum" | "train.precision");
+    /// How texts are read.
+    OfText: |key| key.starts_with("text.");
+    /// How the files of a corpus are read.
+    OfCorpus: |key| key.starts_with("corpus.");
+    /// The same for an import, which reads nothing else.
+    OfImport: |key| key.starts_with("corpus.") || key.starts_with("audio."), under None;
+    /// How a recording is prepared.
+    OfAudio: |key| key.starts_with("audio.");
+    /// The same for a command that reads one recording.
+    OfRecording: |key| key.starts_with("audio."), under None;
     /// Which rows are left out.
     OfLengths: |key| matches!(key, "batch.max_text_length" | "batch.max_mel_frames");
+    /// How a corpus is prepared; none of it changes the result.
+    OfPreparing: |key| {
+        matches!(key, "num_workers" | "cache_dataset" | "cache_dir" | "max_rejected")
+            || key.starts_with("pipeline.")
+    };
     /// What is in a batch, and in which order.
     OfBatches: |key| matches!(key, "batch.batch_size" | "batch.frame_budget" | "batch.seed");
+    /// How many batches may wait for the model.
+    OfPrefetch: |key| key == "prefetch_buffer_size";
+    /// How many samples may wait on the host, of a command with few device settings.
+    OfHostBuffer: |key| key == "devices.buffer_size", under Some("Batches");
+    /// Devices, memory budgets and shapes.
+    OfDevices: |key| key.starts_with("devices.");
+    /// Which devices a command uses: all there is for one that only computes steps.
+    OfPlaces: |key| matches!(key, "devices.backend" | "devices.data_gpu" | "devices.model_gpu");
+}
+
+impl SettingFlags<OfPlaces> {
+    /// The devices of a command that reads no configuration.
+    pub fn device_settings(&self) -> Result<DeviceSettings> {
+        let config = FileConfig::default().with_typed(&self.typed, Start::NewWeights)?;
+        Ok(config.devices.settings()?)
+    }
+}
+
+/// A setting as if its flag were typed.
+pub fn typed(key: &str, value: impl Into<OsString>) -> Typed {
+    Typed::default().with(setting(key).expect("a declared setting"), value)
 }
 
 /// The flags of a group, as clap fills them.
@@ -60,59 +107,56 @@ impl<G> From<Typed> for SettingFlags<G> {
     }
 }
 
-/// All declared settings: those of a table, then those of the tables in it.
-pub fn all_declared() -> Vec<&'static Setting> {
-    let mut all = [BatchConfig::settings(), TrainSettings::settings()].concat();
-    all.sort_by_key(|setting| setting.key.matches('.').count());
-    all
-}
-
-/// A declared setting by its key.
-pub fn declared(key: &str) -> Option<&'static Setting> {
-    all_declared().into_iter().find(|setting| setting.key == key)
-}
-
 fn flags_of<G: FlagGroup>() -> impl Iterator<Item = &'static Setting> {
-    all_declared().into_iter().filter(|setting| setting.long_flag().is_some() && G::has(setting))
+    all_settings().into_iter().filter(|setting| setting.long_flag().is_some() && G::has(setting))
 }
 
-/// [`tandem_settings::resolve()`] for a table in which nothing depends on how a run starts.
-pub fn resolved<T: SettingTable>(file: T, set_keys: &SetKeys, typed: &Typed) -> Result<T, Advised> {
-    resolve(file, &|key| set_keys.contains(key), typed, Start::NewWeights).map_err(refused)
-}
-
-/// A value that was accepted as a flag is refused here only if a declaration contradicts itself.
-pub fn refused(fact: String) -> Advised {
-    Advised::new(fact, "`tandem reference` lists every key with its flag")
-}
-
-fn flag(setting: &'static Setting) -> Arg {
+fn flag<G: FlagGroup>(setting: &'static Setting) -> Arg {
     let long = setting.long_flag().unwrap_or_default().trim_start_matches('-');
+    let hint = match setting.kind {
+        ValueKind::Path => ValueHint::AnyPath,
+        _ => ValueHint::Unknown,
+    };
     let flag = Arg::new(setting.key)
         .long(long)
+        .visible_aliases(Some(setting.alias).filter(|alias| !alias.is_empty()))
         .value_name(setting.value_name())
         .env(setting.variable)
         .help(setting.flag_help())
-        .help_heading(setting.heading)
+        .help_heading(G::heading(setting))
         // A negative number is refused with its range, not as an unknown flag.
         .allow_hyphen_values(setting.kind == ValueKind::Number)
-        .value_parser(parser(setting));
-    // For completions of a shell.
-    let hint =
-        if setting.kind == ValueKind::Path { ValueHint::AnyPath } else { ValueHint::Unknown };
-    let flag = flag.value_hint(hint);
-    match setting.without_value {
-        Some(value) => flag.num_args(0..=1).default_missing_value(value),
-        None => flag,
+        .action(if setting.is_list { ArgAction::Append } else { ArgAction::Set })
+        .value_parser(parser(setting))
+        // For completions of a shell.
+        .value_hint(hint);
+    match (setting.without_value, setting.kind) {
+        (Some(value), _) => flag.num_args(0..=1).default_missing_value(value),
+        // A word after a switch is not its value.
+        (None, ValueKind::Switch) => {
+            flag.num_args(0..=1).require_equals(true).default_missing_value("true")
+        }
+        (None, _) => flag,
     }
 }
 
 fn parser(setting: &'static Setting) -> ValueParser {
     match setting.kind {
-        ValueKind::Word => possible(setting.words, setting.hidden_words).map(OsString::from).into(),
+        ValueKind::Word if !setting.names_words => {
+            possible(setting.words, setting.hidden_words).map(OsString::from).into()
+        }
         ValueKind::Path => PathBufValueParser::new().map(OsString::from).into(),
         ValueKind::Text => OsStringValueParser::new().into(),
-        ValueKind::Count | ValueKind::Number => {
+        // As people write it in the environment: `yes`, `1`, `off`.
+        ValueKind::Switch => {
+            BoolishValueParser::new().map(|on| OsString::from(on.to_string())).into()
+        }
+        ValueKind::Word
+        | ValueKind::Count
+        | ValueKind::Number
+        | ValueKind::Character
+        | ValueKind::Counts
+        | ValueKind::Texts => {
             let accepts = setting.accepts;
             ValueParser::new(move |text: &str| accepts(text).map(|()| OsString::from(text)))
         }
@@ -133,8 +177,11 @@ pub fn words<T: SettingValue + Clone + Send + Sync + 'static>() -> impl TypedVal
 impl<G: FlagGroup> clap::FromArgMatches for SettingFlags<G> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let typed = flags_of::<G>().fold(Typed::default(), |all, setting| {
-            match matches.get_one::<OsString>(setting.key) {
-                Some(text) => all.with(setting, text),
+            match matches.get_many::<OsString>(setting.key) {
+                Some(texts) => {
+                    let texts: Vec<&std::ffi::OsStr> = texts.map(OsString::as_os_str).collect();
+                    all.with(setting, texts.join(std::ffi::OsStr::new(",")))
+                }
                 None => all,
             }
         });
@@ -149,7 +196,7 @@ impl<G: FlagGroup> clap::FromArgMatches for SettingFlags<G> {
 
 impl<G: FlagGroup> clap::Args for SettingFlags<G> {
     fn augment_args(command: Command) -> Command {
-        command.args(flags_of::<G>().map(flag))
+        command.args(flags_of::<G>().map(flag::<G>))
     }
 
     fn augment_args_for_update(command: Command) -> Command {

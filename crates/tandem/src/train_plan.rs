@@ -3,9 +3,6 @@
 //! In: the settings from [`crate::train_args`]. Out: settings for the parts of the trainer, and the
 //! effective configuration, which resolves to the same plan.
 
-use crate::config::set_keys::SetKeys;
-use crate::config::{FileConfig, PipelineConfig};
-use crate::device_args::DeviceConfig;
 use crate::failure::{Context, Failure, Result};
 use crate::length_report::BatchFacts;
 use crate::printer::Printer;
@@ -13,12 +10,14 @@ use crate::run_directory::{RUNS, RunDirectory, RunName};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tandem_data::batch::BatchConfig;
-use tandem_device::placement::{DeviceSettings, OpenDevices};
+use tandem_device::placement::{DeviceConfig, DeviceSettings, OpenDevices};
 use tandem_model::device_mel::MelPlace;
 use tandem_pipeline::Adapt;
 use tandem_pipeline::adapt::Limits;
+use tandem_settings::SetKeys;
 use tandem_train::feed::buffers::Buffers;
 use tandem_train::feed::mel_placement::decide_mel_place;
+use tandem_train::file_config::{FileConfig, PipelineConfig};
 use tandem_train::prepare::row::Features;
 use tandem_train::train_settings::TrainSettings;
 use tandem_train::{DataSettings, FeedSettings, PrepareOptions, Prepared};
@@ -125,9 +124,9 @@ impl TrainPlan {
             prefetch_buffer_size: Some(self.buffers.depth),
             cache_dataset: self.prepare.features == Features::Cached,
             cache_dir: self.prepare.cache_dir.clone(),
-            max_rejected: Some(self.prepare.max_rejected),
-            adapt: Some(self.adapt),
-            model_start_delay: Some(self.start_delay.0),
+            max_rejected: self.prepare.max_rejected,
+            adapt: self.adapt,
+            model_start_delay: self.start_delay,
             pipeline: PipelineConfig {
                 stall_timeout: self.prepare.stall_timeout.map_or(0, |timeout| timeout.as_secs()),
             },

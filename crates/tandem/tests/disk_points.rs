@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::sync::LazyLock;
 use std::time::{SystemTime, UNIX_EPOCH};
-use support::disk_points::{changes, happened, trouble};
+use support::disk_points::{changes, happened, run_failing};
 use support::random::SmallRng;
 use support::runs::{CHECKPOINT_SKIPPED, SMALL_STEPS, lines, newest, parts, steps};
 use support::{CommandOutput, TestDir};
@@ -34,7 +34,7 @@ const TRAIN: [&str; 13] = [
     "--checkpoint-dir",
 ];
 /// The kind of fault, and the error text of the system.
-const TROUBLES: [(&str, &str); 2] = [("full", "No space left"), ("broken", "Input/output error")];
+const FAILURES: [(&str, &str); 2] = [("full", "No space left"), ("broken", "Input/output error")];
 const LAST: &str = "step-00000006";
 
 /// A corpus whose cache belongs to an older manifest.
@@ -99,7 +99,7 @@ fn preparing_is_killed(every: usize) {
     let wanted = prepared(&clean);
     for change in some(all, every) {
         let dir = changed_corpus();
-        let output = trouble(&dir, &PREPARE, "kill", &change);
+        let output = run_failing(&dir, &PREPARE, "kill", &change);
         assert_eq!(output.code, None, "not killed at `{change}`: {output:?}");
         assert_eq!(prepared(&dir), wanted, "killed at `{change}`");
     }
@@ -109,10 +109,10 @@ fn preparing_gets_disk_errors(every: usize) {
     let clean = changed_corpus();
     let all = changes(&clean, &PREPARE);
     let wanted = prepared(&clean);
-    for (what, words) in TROUBLES {
+    for (what, words) in FAILURES {
         for change in some(all.clone(), every) {
             let dir = changed_corpus();
-            let output = trouble(&dir, &PREPARE, what, &change);
+            let output = run_failing(&dir, &PREPARE, what, &change);
             assert_eq!(output.code, Some(2), "{what} at `{change}`: {output:?}");
             assert!(
                 output.err.contains(words) && output.err.contains("corpus"),
@@ -164,7 +164,7 @@ impl Undisturbed {
         if run.exists() {
             fs::remove_dir_all(&run).unwrap();
         }
-        trouble(&self.dir, &train("run"), what, change)
+        run_failing(&self.dir, &train("run"), what, change)
     }
 
     /// Continues the run to its end and compares it with the undisturbed one.
@@ -211,7 +211,7 @@ fn training_is_killed(every: usize) {
 
 fn training_gets_disk_errors(every: usize) {
     let alone = Undisturbed::new();
-    for (what, words) in TROUBLES {
+    for (what, words) in FAILURES {
         for change in alone.some(every) {
             let output = alone.start(what, &change);
             assert_reached(&output, &change);

@@ -199,7 +199,7 @@ const OTHER_FLAGS: [&str; 13] = [
     "--no-normalize",
     "--noise-scale",
     "--noise-w-scale",
-    "--disk-trouble",
+    "--inject-failure",
     "--matrix",
     "--shape",
     "--part",

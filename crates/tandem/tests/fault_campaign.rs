@@ -125,7 +125,7 @@ impl Campaign {
         totals.runs += 1;
         for attempt in 0..=RESTARTS {
             let last_try = attempt == RESTARTS;
-            let trouble = random.disk_trouble(last_try);
+            let failure = random.disk_failure(last_try);
             // Long enough for faults to fall into the run.
             let mut more: Vec<&str> = vec!["--slow", "train=15"];
             let before = newest(&self.dir.path("run"));
@@ -133,8 +133,8 @@ impl Campaign {
                 more.push("--resume");
                 totals.restarts += 1;
             }
-            if let Some(trouble) = &trouble {
-                more.extend(["--disk-trouble", trouble]);
+            if let Some(failure) = &failure {
+                more.extend(["--inject-failure", failure]);
                 totals.faults += 1;
             }
             self.history.push(format!("start {more:?} after {before:?}"));

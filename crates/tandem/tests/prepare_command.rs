@@ -233,13 +233,13 @@ fn a_fifo_in_place_of_a_recording_is_one_rejected_row() {
 fn a_read_that_fails_twice_is_repeated_and_one_that_fails_four_times_costs_one_row() {
     let dir = TestDir::with_clips(3, "a|one\nb|two\nc|three\n");
     for name in ["open", "read"] {
-        let trouble = format!("read-error:{name} wavs/b.wav#1-2");
-        let summary = dir.prepare(&["--cache-dir", name, "--disk-trouble", &trouble]);
+        let failure = format!("read-error:{name} wavs/b.wav#1-2");
+        let summary = dir.prepare(&["--cache-dir", name, "--inject-failure", &failure]);
         assert_eq!(summary["rejected"], 0, "{summary}");
     }
     let limit = ["--max-rejected", "0.5"];
     let failing =
-        dir.prepare(&[&limit[..], &["--disk-trouble", "read-error:open wavs/b.wav#1-"]].concat());
+        dir.prepare(&[&limit[..], &["--inject-failure", "read-error:open wavs/b.wav#1-"]].concat());
     let row = &failing["rejected_rows"][0];
     assert_eq!((&failing["rejected"], row["id"].as_str()), (&1.into(), Some("b")), "{failing}");
     assert!(row["message"].as_str().unwrap().contains("tried 4 times"), "{row}");

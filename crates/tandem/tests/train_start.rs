@@ -50,15 +50,15 @@ fn a_run_starts_with_the_batches_that_can_be_aligned() {
 fn rows_that_cannot_be_read_while_the_corpus_is_measured_are_named() {
     let dir = test_dir();
     assert_eq!(dir.run(&["prepare", "corpus"]).code, Some(0));
-    let trouble = ["--disk-trouble", "read-error:open wavs/c.wav#1-", "--max-rejected", "0.5"];
-    let output = train(&dir, &[&["2"], &trouble[..]].concat());
+    let failure = ["--inject-failure", "read-error:open wavs/c.wav#1-", "--max-rejected", "0.5"];
+    let output = train(&dir, &[&["2"], &failure[..]].concat());
     assert_eq!(output.code, Some(0), "{}", output.err);
     let named = "warning: could not be read while the corpus was measured: `c`: ";
     assert!(output.err.contains(named), "{}", output.err);
     let vocoder =
         ["train-vocoder", "--train-data", "corpus", "--size", "micro", "--batch-size", "2"];
     let place = ["--max-steps", "1", "--checkpoint-dir", "vocoder"];
-    let output = dir.run(&[&vocoder[..], &place, &trouble[..2]].concat());
+    let output = dir.run(&[&vocoder[..], &place, &failure[..2]].concat());
     assert!(output.err.contains(named), "{}", output.err);
 }
 

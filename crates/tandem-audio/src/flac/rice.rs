@@ -47,8 +47,8 @@ pub fn read_two_runs([mut a, mut b]: [Run<'_, '_>; 2]) -> usize {
     }
 }
 
-/// Replaces what was read with this parameter by its numbers: the bit that ends the zeros is removed, and 0, 1, 2, 3, 4 stand
-/// for 0, -1, 1, -2, 2. Several at a time, unlike the reading.
+/// Turns codes that were read with this parameter into numbers: removes the one bit after the zeros, then maps
+/// 0, 1, 2, 3, 4 to 0, -1, 1, -2, 2. Works on several codes at a time.
 #[inline(always)]
 pub fn unfold(parameter: u32, codes: &mut [i32]) {
     let offset = 1u32 << parameter;
@@ -64,7 +64,7 @@ fn read_groups<const CODES: usize>(first: &mut Run<'_, '_>, second: &mut Run<'_,
     let (first_groups, first_rest) = first.out.as_chunks_mut::<CODES>();
     let (second_groups, second_rest) = second.out.as_chunks_mut::<CODES>();
     let bytes = first.bits.bytes;
-    // Seen through, the sum would be computed in three ways for each code.
+    // Hidden from the optimizer: it would rewrite the sum and compute it three times for each code.
     let (after_zeros, also) = (black_box(first.parameter + 1), black_box(second.parameter + 1));
     // Copies that are not passed on, so that the compiler keeps them in registers.
     let (mut a, mut b) = (first.bits.at, second.bits.at);
@@ -101,7 +101,7 @@ fn read_group<const CODES: usize>(
     for value in out {
         let zeros = word.leading_zeros();
         let length = zeros.wrapping_add(after_zeros);
-        // With the one that ends the zeros.
+        // Includes the one bit after the zeros; `unfold` subtracts it.
         let low = word.wrapping_shr(length.wrapping_neg()) as u32;
         *value = zeros.wrapping_shl(parameter).wrapping_add(low) as i32;
         word = word.wrapping_shl(length);

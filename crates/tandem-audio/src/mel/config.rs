@@ -4,6 +4,7 @@
 //! Computes nothing. Next on the path: [`mod@super::filterbank`].
 
 use serde::{Deserialize, Serialize};
+use tandem_settings::{Range, settings};
 use tandem_units::{Frames, Hint, Hop, SampleRate, Samples};
 
 /// Incremented when features change for the same settings, so that cached features are computed
@@ -13,44 +14,54 @@ pub const MEL_VERSION: u32 = 1;
 /// A larger transform is surely a mistake in the settings.
 const LARGEST_TRANSFORM: usize = 1 << 16;
 
-/// How samples become mel frames. The full definition:
-///
-/// 1. The signal is padded by `n_fft / 2` samples on both sides by reflection without
-///    repeating the edge sample. A signal shorter than that is reflected repeatedly (as
-///    `numpy.pad` does with `mode="reflect"`); a single sample is repeated.
-/// 2. Frame `t` is the `n_fft` padded samples from `t * hop` on; there are
-///    `samples / hop + 1` of them.
-/// 3. Each is multiplied by a periodic Hann window of `window` samples, centred in `n_fft`.
-/// 4. Magnitude of the Fourier transform, power 1 (not 2).
-/// 5. `bands` triangular filters on the Slaney mel scale from `low` to `high`, each with area
-///    norm (Slaney norm). Not HTK: the two differ by whole units after the logarithm.
-/// 6. `ln(max(x, floor))`.
-///
-/// Agrees with `librosa.feature.melspectrogram(power=1, center=True, pad_mode="reflect",
-/// htk=False, norm="slaney")` followed by `numpy.log(numpy.maximum(mel, floor))` to within
-/// 1e-3 in every value and 1e-5 on average (3e-5 for a pure tone); `tests/mel_goldens.rs` checks it.
-/// The same bounds hold against double precision, with one exception of every single-precision
-/// transform: next to a full-scale tone without noise, a faint band has an error of 5e-7 before the
-/// logarithm, which is up to 5e-2 after it at the floor.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct MelConfig {
-    /// Sample rate of the features; recordings at other rates are resampled first.
-    pub rate: SampleRate,
-    /// Points of the Fourier transform; even.
-    pub n_fft: usize,
-    /// Samples under the Hann window; at most `n_fft`.
-    pub window: usize,
-    /// Samples from one frame to the next.
-    pub hop: Hop,
-    /// Mel bands per frame.
-    pub bands: usize,
-    /// Lower edge of the lowest band, in Hz.
-    pub low: f32,
-    /// Upper edge of the highest band, in Hz; at most half the rate.
-    pub high: f32,
-    /// Smallest band value before the logarithm.
-    pub floor: f32,
+settings! {
+    /// How samples become mel frames. The full definition:
+    ///
+    /// 1. The signal is padded by `n_fft / 2` samples on both sides by reflection without
+    ///    repeating the edge sample. A signal shorter than that is reflected repeatedly (as
+    ///    `numpy.pad` does with `mode="reflect"`); a single sample is repeated.
+    /// 2. Frame `t` is the `n_fft` padded samples from `t * hop` on; there are
+    ///    `samples / hop + 1` of them.
+    /// 3. Each is multiplied by a periodic Hann window of `window` samples, centred in `n_fft`.
+    /// 4. Magnitude of the Fourier transform, power 1 (not 2).
+    /// 5. `bands` triangular filters on the Slaney mel scale from `low` to `high`, each with area
+    ///    norm (Slaney norm). Not HTK: the two differ by whole units after the logarithm.
+    /// 6. `ln(max(x, floor))`.
+    ///
+    /// Agrees with `librosa.feature.melspectrogram(power=1, center=True, pad_mode="reflect",
+    /// htk=False, norm="slaney")` followed by `numpy.log(numpy.maximum(mel, floor))` to within
+    /// 1e-3 in every value and 1e-5 on average (3e-5 for a pure tone); `tests/mel_goldens.rs` checks it.
+    /// The same bounds hold against double precision, with one exception of every single-precision
+    /// transform: next to a full-scale tone without noise, a faint band has an error of 5e-7 before the
+    /// logarithm, which is up to 5e-2 after it at the floor.
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    #[serde(default, deny_unknown_fields)]
+    pub struct MelConfig in "mel" {
+        /// Sample rate of the features in Hz; recordings of other rates are resampled
+        rate: SampleRate = MelConfig::SPEECH_22K.rate, "" { myxtts: &["dm.sample_rate"] }
+        /// Size of the Fourier transform in samples; even
+        n_fft: usize = MelConfig::SPEECH_22K.n_fft, "" { myxtts: &["m.n_fft", "d.n_fft"] }
+        /// Length of the Hann window in samples; at most `n_fft`
+        window: usize = MelConfig::SPEECH_22K.window, "" {
+            myxtts: &["m.win_length", "d.win_length"],
+        }
+        /// Hop size in samples; at most `n_fft`
+        hop: Hop = MelConfig::SPEECH_22K.hop, "" {
+            range: Range::AtLeastOne,
+            myxtts: &["m.hop_length", "d.hop_length"],
+        }
+        /// Number of mel bands; at most half of `n_fft`
+        bands: usize = MelConfig::SPEECH_22K.bands, "" {
+            range: Range::AtLeastOne,
+            myxtts: &["m.n_mels", "d.n_mels"],
+        }
+        /// Lower edge of the lowest band, in Hz; below `high`
+        low: f32 = MelConfig::SPEECH_22K.low, "" { range: Range::FromZero, myxtts: &["dm.fmin"] }
+        /// Upper edge of the highest band, in Hz; at most half the rate
+        high: f32 = MelConfig::SPEECH_22K.high, "" { range: Range::AboveZero, myxtts: &["dm.fmax"] }
+        /// Smallest value of a band before the logarithm
+        floor: f32 = MelConfig::SPEECH_22K.floor, "" { range: Range::AboveZeroTo(1.0) }
+    }
 }
 
 impl MelConfig {
@@ -111,12 +122,6 @@ impl MelConfig {
             high.to_bits(),
             floor.to_bits(),
         )
-    }
-}
-
-impl Default for MelConfig {
-    fn default() -> Self {
-        Self::SPEECH_22K
     }
 }
 

@@ -37,7 +37,7 @@ settings! {
             myxtts: &["dm.max_text_length"],
         }
         /// Maximum number of length buckets; their lengths are fitted to the corpus
-        max_buckets: usize = 8, "" {}
+        max_buckets: usize = 8, "" { range: Range::Between(1.0, MOST_EDGES as f64) }
         /// Bucket lengths in frames, ascending, ending at `max_mel_frames`
         bucket_edges: Option<Vec<usize>> = None, "" {}
         /// Random seed of the batch order; the flag sets `train.seed` too

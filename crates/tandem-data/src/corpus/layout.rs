@@ -21,6 +21,7 @@ use std::fs;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use tandem_disk::{ReadFile, retry};
+use tandem_settings::{SettingValue, ValueKind, words};
 
 const WHOLE: &str = "metadata.csv";
 const TRAIN: &str = "metadata_train.csv";
@@ -51,6 +52,20 @@ pub enum Layout {
     HuggingFace,
 }
 
+impl SettingValue for Layout {
+    const KIND: ValueKind = ValueKind::Word;
+    const WORDS: &'static [&'static str] = words!(Layout);
+
+    fn parse(text: &str) -> Result<Layout, String> {
+        let known = Layout::ALL.into_iter().find(|layout| layout.name() == text);
+        known.ok_or_else(|| format!("expected {}", Layout::WORDS.join(", ")))
+    }
+
+    fn text(&self) -> String {
+        self.name().to_string()
+    }
+}
+
 impl Layout {
     pub const ALL: [Layout; 10] = [
         Layout::Ljspeech,
@@ -78,7 +93,7 @@ impl Layout {
     ];
 
     /// The word of the flag and the configuration file.
-    pub fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Layout::Ljspeech => "ljspeech",
             Layout::Piper => "piper",

@@ -36,7 +36,7 @@ struct Active {
     name: String,
     path: PathBuf,
     stored: Stored,
-    trouble: Option<String>,
+    fault: Option<String>,
 }
 
 fn cache() -> MutexGuard<'static, Cache> {
@@ -62,11 +62,11 @@ pub(super) fn use_for(id: DeviceId, products: F32Products, found: &[FoundDevice]
         return;
     }
     let path = directory.join(environment::file_name(&name));
-    let (stored, trouble) = match fs::create_dir_all(&directory) {
+    let (stored, fault) = match fs::create_dir_all(&directory) {
         Ok(()) => inspect(&path),
         Err(error) => {
-            let trouble = format!("kernels cannot be stored in `{}`: {error}", directory.display());
-            (Stored::default(), Some(trouble))
+            let fault = format!("kernels cannot be stored in `{}`: {error}", directory.display());
+            (Stored::default(), Some(fault))
         }
     };
     set_library(|config| {
@@ -77,13 +77,13 @@ pub(super) fn use_for(id: DeviceId, products: F32Products, found: &[FoundDevice]
     });
     environment::set_root(directory);
     environment::activate(&name);
-    cache.active = Some(Active { name, path, stored, trouble });
+    cache.active = Some(Active { name, path, stored, fault });
 }
 
 /// The kernels of this process and of earlier ones; `None` if no device that compiles kernels was opened.
 pub(super) fn report() -> Option<KernelReport> {
     let cache = cache();
-    let Active { path, stored, trouble, .. } = cache.active.as_ref()?;
+    let Active { path, stored, fault, .. } = cache.active.as_ref()?;
     let read = || Database::open_at(path, Access::ReadWrite).map(|file| Stored::in_file(&file));
     let now = catch_panic(read).unwrap_or_else(Err).unwrap_or(*stored);
     let kernels = Kernels {
@@ -94,7 +94,7 @@ pub(super) fn report() -> Option<KernelReport> {
         compiled: now.compiled.saturating_sub(stored.compiled),
         took: now.took.saturating_sub(stored.took).into(),
     };
-    Some(KernelReport { kernels, trouble: trouble.clone() })
+    Some(KernelReport { kernels, fault: fault.clone() })
 }
 
 /// Backend, cards, driver, version of Tandem, and the devices with TF32, as the name of a file.
@@ -151,10 +151,10 @@ fn inspect(path: &Path) -> (Stored, Option<String>) {
     };
     let file = path.display();
     if ["busy", "lock"].iter().any(|word| why.to_lowercase().contains(word)) {
-        let trouble = format!("the kernels in `{file}` are not used: {why}");
-        return (Stored::default(), Some(trouble));
+        let fault = format!("the kernels in `{file}` are not used: {why}");
+        return (Stored::default(), Some(fault));
     }
-    let trouble = match move_aside(path) {
+    let fault = match move_aside(path) {
         Ok(()) => format!(
             "the kernels in `{file}` are unreadable and were moved to `{file}.damaged`: {why}"
         ),
@@ -162,7 +162,7 @@ fn inspect(path: &Path) -> (Stored, Option<String>) {
             format!("the kernels in `{file}` are unreadable ({why}) and cannot be moved: {error}")
         }
     };
-    (Stored::default(), Some(trouble))
+    (Stored::default(), Some(fault))
 }
 
 /// The file under another name, and without the journals beside it.

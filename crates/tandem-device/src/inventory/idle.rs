@@ -36,7 +36,7 @@ impl Inventory {
                  --features {backend}` makes one that has"
             );
         }
-        let why = report.and_then(|report| report.trouble.clone());
+        let why = report.and_then(|report| report.fault.clone());
         let why = why.unwrap_or_else(|| format!("backend {backend} does not list it"));
         format!("{name}: {why}; install {}, then `tandem devices`", backend.driver())
     }
@@ -49,8 +49,8 @@ mod tests {
     use crate::inventory::{BackendReport, DeviceClass, FoundDevice, Processor};
 
     fn report(backend: Backend, built: bool, devices: Vec<FoundDevice>) -> BackendReport {
-        let trouble = devices.is_empty().then(|| "it lists no device".to_string());
-        BackendReport { backend, built, devices, trouble, hint: None }
+        let fault = devices.is_empty().then(|| "it lists no device".to_string());
+        BackendReport { backend, built, devices, fault, hint: None }
     }
 
     fn device(backend: Backend, kind: DeviceClass) -> FoundDevice {

@@ -30,11 +30,11 @@ pub enum PlacementError {
     )]
     PairsOfRanks { pairs: usize, ranks: usize, found: Vec<FoundDevice> },
     /// The named backend has no device.
-    #[error("backend `{backend}` has no device here{}", because(.trouble))]
+    #[error("backend `{backend}` has no device here{}", because(.fault))]
     BackendEmpty {
         backend: Backend,
         /// Why, if known.
-        trouble: Option<String>,
+        fault: Option<String>,
         /// How to get one, if known.
         way_out: Option<String>,
     },
@@ -225,6 +225,6 @@ fn listed(found: &[FoundDevice]) -> String {
     names.join(", ")
 }
 
-fn because(trouble: &Option<String>) -> String {
-    trouble.as_ref().map(|why| format!(": {why}")).unwrap_or_default()
+fn because(fault: &Option<String>) -> String {
+    fault.as_ref().map(|why| format!(": {why}")).unwrap_or_default()
 }

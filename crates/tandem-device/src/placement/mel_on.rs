@@ -3,7 +3,7 @@
 //! In: text. Out: [`MelOn`].
 
 use serde::{Deserialize, Serialize};
-use std::str::FromStr;
+use tandem_settings::{SettingValue, ValueKind};
 
 /// Where mel frames are computed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,15 +18,20 @@ pub enum MelOn {
     Device,
 }
 
-impl FromStr for MelOn {
-    type Err = String;
+impl SettingValue for MelOn {
+    const KIND: ValueKind = ValueKind::Word;
+    const WORDS: &'static [&'static str] = &["auto", "host", "device"];
 
-    fn from_str(text: &str) -> Result<MelOn, String> {
+    fn parse(text: &str) -> Result<MelOn, String> {
         match text {
             "auto" => Ok(MelOn::Auto),
             "host" => Ok(MelOn::Host),
             "device" => Ok(MelOn::Device),
             _ => Err("expected auto, host or device".into()),
         }
+    }
+
+    fn text(&self) -> String {
+        format!("{self:?}").to_lowercase()
     }
 }

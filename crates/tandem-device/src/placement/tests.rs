@@ -35,7 +35,7 @@ fn machine(found: &[(Backend, Vec<FoundDevice>)]) -> Inventory {
             backend,
             built: listed.is_some() || backend == Backend::Cpu,
             devices: listed.map(|(_, devices)| devices.clone()).unwrap_or_default(),
-            trouble: listed.map(|_| "it lists no device".into()),
+            fault: listed.map(|_| "it lists no device".into()),
             hint: None,
         }
     };

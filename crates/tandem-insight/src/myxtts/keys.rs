@@ -4,7 +4,7 @@
 
 use Kind::{Any, Count, Number, Switch, Tags, Text};
 use Means::{Always, Is, Nothing};
-use tandem_settings::Setting;
+use tandem_settings::{Setting, ValueKind};
 
 #[derive(Clone, Copy)]
 pub struct Key {
@@ -103,8 +103,10 @@ const PARALLEL: &str =
 pub fn all(declared: &[&'static Setting]) -> Vec<Key> {
     let of = |setting: &'static Setting| {
         let kind = match setting.kind {
-            tandem_settings::ValueKind::Count => Count,
-            tandem_settings::ValueKind::Number => Number,
+            ValueKind::Switch => Switch,
+            ValueKind::Count => Count,
+            ValueKind::Number => Number,
+            ValueKind::Texts => Tags,
             _ => Text,
         };
         let split = setting.myxtts.iter().filter_map(|theirs| theirs.split_once('.'));
@@ -113,7 +115,8 @@ pub fn all(declared: &[&'static Setting]) -> Vec<Key> {
     KEYS.iter().copied().chain(declared.iter().copied().flat_map(of)).collect()
 }
 
-/// Keys without a declared setting, and `mixed_precision`: a switch there, a word here.
+/// Keys without a declared setting, and those whose value is of another type here: a switch there, a word or a number
+/// here.
 const KEYS: &[Key] = &[
     // Loading.
     key("d", "use_tf_native_loading", Switch, Always(NATIVE)),
@@ -124,17 +127,9 @@ const KEYS: &[Key] = &[
     key("d", "persistent_workers", Switch, Always(WORKERS_STAY)),
     key("d", "enable_memory_mapping", Switch, Always(CHECKED)),
     key("d", "cache_verification", Switch, Always(CHECKED)),
-    key("d", "auto_tune_performance", Switch, Is("adapt")),
-    key("d", "num_workers", Count, Is("num_workers")),
-    key("dt", "prefetch_buffer_size", Count, Is("prefetch_buffer_size")),
-    key("dt", "pipeline_buffer_size", Count, Is("devices.buffer_size")),
-    key("dt", "buffer_size", Count, Is("devices.buffer_size")),
     key("d", "shuffle_buffer_multiplier", Number, Nothing("every epoch is shuffled whole")),
     key("d", "preprocessing_mode", Text, Is("cache_dataset")),
     // Batches.
-    key("dt", "static_shapes", Switch, Is("devices.enable_static_shapes")),
-    key("dt", "enable_static_shapes", Switch, Is("devices.enable_static_shapes")),
-    key("dt", "pad_to_fixed_length", Switch, Is("devices.enable_static_shapes")),
     key("d", "max_text_tokens", Count, Nothing(SYMBOLS)),
     // Devices.
     key("dt", "enable_xla", Switch, Always(FUSED)),
@@ -142,12 +137,6 @@ const KEYS: &[Key] = &[
     key("t", "enable_graph_mode", Switch, Always(FUSED)),
     key("dt", "enable_tensorrt", Switch, Nothing(ELSEWHERE)),
     key("dt", "mixed_precision", Switch, Is("train.precision")),
-    key("dt", "data_gpu", Count, Is("devices.data_gpu")),
-    key("dt", "model_gpu", Count, Is("devices.model_gpu")),
-    key("dt", "data_gpu_memory", Count, Is("devices.data_gpu_memory")),
-    key("dt", "model_gpu_memory", Count, Is("devices.model_gpu_memory")),
-    key("dt", "enable_memory_isolation", Switch, Is("devices.enable_memory_isolation")),
-    key("dt", "model_start_delay", Number, Is("model_start_delay")),
     key("t", "multi_gpu", Switch, Nothing(PARALLEL)),
     key("t", "visible_gpus", Any, Nothing(PARALLEL)),
     key(
@@ -163,15 +152,11 @@ const KEYS: &[Key] = &[
         Nothing("memory of batches comes from a pool and is used again"),
     ),
     // The corpus.
-    key("d", "dataset_path", Text, Is("train_data")),
     key("d", "dataset_name", Text, Nothing(LAYOUT)),
     key("d", "metadata_train_file", Text, Nothing(LAYOUT)),
     key("d", "metadata_eval_file", Text, Nothing(LAYOUT)),
     key("d", "wavs_train_dir", Text, Nothing(LAYOUT)),
     key("d", "wavs_eval_dir", Text, Nothing(LAYOUT)),
-    key("d", "language", Text, Is("corpus.default_language")),
-    key("m", "languages", Tags, Is("text.languages")),
-    key("d", "val_split", Number, Is("corpus.eval_share")),
     key(
         "d",
         "train_split",
@@ -192,15 +177,9 @@ const KEYS: &[Key] = &[
     key("d", "speaker_id_pattern", Text, Nothing("speakers are read from the manifest's column")),
     key("d", "max_speakers", Count, Nothing("any number of speakers")),
     // Sound.
-    key("dm", "sample_rate", Count, Is("mel.rate")),
-    key("m", "n_mels", Count, Is("mel.bands")),
-    key("m", "n_fft", Count, Is("mel.n_fft")),
-    key("m", "hop_length", Count, Is("mel.hop")),
-    key("m", "win_length", Count, Is("mel.window")),
     key("d", "trim_silence", Switch, Is("audio.trim_silence")),
     key("d", "normalize_audio", Switch, Is("audio.loudness")),
     key("d", "enable_loudness_normalization", Switch, Is("audio.loudness")),
-    key("d", "target_loudness_lufs", Number, Is("audio.loudness")),
     key("d", "enable_vad", Switch, Nothing(VAD)),
     key(
         "d",
@@ -208,7 +187,6 @@ const KEYS: &[Key] = &[
         Number,
         Nothing("recordings are never cut; longer ones than `batch.max_mel_frames` are left out"),
     ),
-    key("d", "min_audio_length", Number, Is("audio.min_length")),
     key("d", "reference_audio_length", Number, Nothing(VOICE)),
     // Training.
     key("t", "optimizer", Text, Nothing("always AdamW")),
@@ -305,12 +283,6 @@ const KEYS: &[Key] = &[
         Always("always: attention is one fused operation"),
     ),
     // Keys of other versions and of files in circulation.
-    key("d", "n_mels", Count, Is("mel.bands")),
-    key("d", "n_fft", Count, Is("mel.n_fft")),
-    key("d", "hop_length", Count, Is("mel.hop")),
-    key("d", "win_length", Count, Is("mel.window")),
-    key("dm", "fmin", Number, Is("mel.low")),
-    key("dm", "fmax", Number, Is("mel.high")),
     key("d", "async_data_loading", Switch, Always(OVERLAP)),
     key("d", "sort_by_length", Switch, Always("always: batches have rows of similar length")),
     key("d", "enable_data_validation", Switch, Always("always: every row is checked")),
@@ -323,7 +295,6 @@ const KEYS: &[Key] = &[
     key("d", "drop_last", Switch, Nothing("a last batch that is not full is used too")),
     key("d", "pad_to_multiple", Count, Nothing("batches are padded to a few fixed shapes")),
     key("d", "min_text_length", Count, Nothing("short texts are used too")),
-    key("t", "num_workers", Count, Is("num_workers")),
     key("t", "enable_mixed_precision", Switch, Is("train.precision")),
     key("t", "evaluation_interval", Count, Nothing("`train.validate_every` counts steps")),
     key("t", "enable_automatic_evaluation", Switch, Nothing("`tandem evaluate` does that")),
@@ -397,7 +368,6 @@ const KEYS: &[Key] = &[
     key("m", "gst_style_embedding_dim", Count, Nothing(STYLE)),
     key("m", "gst_num_heads", Count, Nothing(STYLE)),
     // Places.
-    key("p", "cache_dir", Text, Is("cache_dir")),
     key("p", "log_dir", Text, Nothing("logs are in the run directory")),
 ];
 

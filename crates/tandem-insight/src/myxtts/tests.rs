@@ -3,14 +3,11 @@
 use super::*;
 use proptest::prelude::*;
 use std::sync::LazyLock;
-use tandem_data::batch::BatchConfig;
-use tandem_settings::SettingTable;
-use tandem_train::train_settings::TrainSettings;
+use tandem_train::file_config::all_settings;
 
 const TAGS: [&str; 3] = ["en", "fa", "de"];
 
-static KEYS: LazyLock<Vec<Key>> =
-    LazyLock::new(|| keys::all(&[BatchConfig::settings(), TrainSettings::settings()].concat()));
+static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| keys::all(&all_settings()));
 
 fn converted(tree: Value) -> Conversion {
     convert(&tree, &KEYS, &TAGS).unwrap()

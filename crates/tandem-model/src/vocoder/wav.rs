@@ -1,7 +1,7 @@
-//! Samples to a WAV file: 16 bit, mono.
+//! Samples to WAV: 16 bit, mono. The only writer of the format.
 //!
-//! In: samples with full scale at 1.0. Out: a complete file, or the old one unchanged. Samples that are
-//! too loud are scaled down as a whole, never clipped.
+//! In: samples with full scale at 1.0. Out: a complete file, or the old one unchanged; bytes; or a header for samples that
+//! follow one part after the other. Samples that are too loud are scaled down as a whole, never clipped.
 
 use std::io::{self, Cursor};
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use tandem_disk::replace_file::replace_file;
 use tandem_units::{Hint, SampleRate};
 
 /// The loudest sample that is written unscaled. The headroom is for players that resample.
-const LOUDEST: f32 = 0.98;
+pub const LOUDEST: f32 = 0.98;
 
 /// How the samples were scaled.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -63,27 +63,45 @@ pub fn wav_bytes(samples: &[f32], rate: SampleRate) -> Result<(Vec<u8>, Written)
     if let Some(index) = samples.iter().position(|sample| !sample.is_finite()) {
         return Err(WavError::Sample { index, value: samples[index] });
     }
-    let too_long = || WavError::TooLong { samples: samples.len() };
-    // The format counts bytes in 32 bits, including the header.
-    if samples.len() > (u32::MAX as usize - 1024) / 2 {
-        return Err(too_long());
-    }
     let peak = samples.iter().fold(0.0f32, |peak, sample| peak.max(sample.abs()));
     let gain = if peak > LOUDEST { LOUDEST / peak } else { 1.0 };
-    let spec = hound::WavSpec {
+    let levels: Vec<i16> = samples.iter().map(|sample| level(sample * gain)).collect();
+    Ok((wav_of_levels(&levels, rate)?, Written { peak, gain }))
+}
+
+/// A sample as 16 bits. One above full scale is clipped, NaN is silence.
+pub fn level(sample: f32) -> i16 {
+    (sample * 32768.0).round() as i16
+}
+
+/// The bytes of a WAV file of 16-bit samples.
+pub fn wav_of_levels(levels: &[i16], rate: SampleRate) -> Result<Vec<u8>, WavError> {
+    let too_long = || WavError::TooLong { samples: levels.len() };
+    // The format counts bytes in 32 bits, including the header.
+    if levels.len() > (u32::MAX as usize - 1024) / 2 {
+        return Err(too_long());
+    }
+    let mut bytes = Cursor::new(Vec::with_capacity(2 * levels.len() + 64));
+    let mut writer = hound::WavWriter::new(&mut bytes, spec(rate)).map_err(|_| too_long())?;
+    for level in levels {
+        writer.write_sample(*level).map_err(|_| too_long())?;
+    }
+    writer.finalize().map_err(|_| too_long())?;
+    Ok(bytes.into_inner())
+}
+
+/// The header of a WAV file whose length is not known yet.
+pub fn endless_header(rate: SampleRate) -> Vec<u8> {
+    spec(rate).into_header_for_infinite_file()
+}
+
+fn spec(rate: SampleRate) -> hound::WavSpec {
+    hound::WavSpec {
         channels: 1,
         sample_rate: rate.0,
         bits_per_sample: 16,
         sample_format: hound::SampleFormat::Int,
-    };
-    let mut bytes = Cursor::new(Vec::with_capacity(2 * samples.len() + 64));
-    let mut writer = hound::WavWriter::new(&mut bytes, spec).map_err(|_| too_long())?;
-    for sample in samples {
-        let level = (sample * gain * 32768.0).round() as i16;
-        writer.write_sample(level).map_err(|_| too_long())?;
     }
-    writer.finalize().map_err(|_| too_long())?;
-    Ok((bytes.into_inner(), Written { peak, gain }))
 }
 
 #[cfg(test)]
@@ -111,6 +129,12 @@ mod tests {
         let (bytes, written) = wav_bytes(&[2.0, -1.0, 0.5], RATE).unwrap();
         assert_eq!(read(&bytes).1, [32113, -16056, 8028]);
         assert_eq!(written, Written { peak: 2.0, gain: 0.49 });
+    }
+
+    #[test]
+    fn a_level_is_clipped_and_nan_is_silence() {
+        let levels = [2.0, -2.0, f32::NAN, 1.0, -1.0, 0.0].map(level);
+        assert_eq!(levels, [i16::MAX, i16::MIN, 0, i16::MAX, i16::MIN, 0]);
     }
 
     #[test]

@@ -52,7 +52,7 @@ fn tuning_is_kept_for_exactly_these_cards_driver_and_precision() {
     assert!(after.stored == 0 && after.tuned > 0, "{after:?}");
     let repaired = start(&[]);
     assert_eq!((repaired.stored, repaired.tuned), (after.tuned, 0), "{repaired:?}");
-    assert!(repaired.said.contains("trouble: none"), "{repaired:?}");
+    assert!(repaired.said.contains("fault: none"), "{repaired:?}");
 }
 
 /// In a process of its own: one product, and what it cost.
@@ -63,11 +63,11 @@ fn multiply(directory: &Path) {
     let products = if is_tf32 { F32Products::Tf32 } else { F32Products::Full };
     let off = product_error(&open_for(id, products).unwrap());
     assert_eq!(off > 2e-6, is_tf32, "{off}");
-    let KernelReport { kernels, trouble } = kernel_report().expect("a device is open");
+    let KernelReport { kernels, fault } = kernel_report().expect("a device is open");
     let Kernels { cached_tuned, tuned, compiled, .. } = kernels;
-    let trouble = trouble.unwrap_or_else(|| "none".into());
+    let fault = fault.unwrap_or_else(|| "none".into());
     eprintln!("counts: {cached_tuned} {tuned} {compiled}");
-    eprintln!("kernels: {kernels}; trouble: {trouble}");
+    eprintln!("kernels: {kernels}; fault: {fault}");
 }
 
 #[derive(Debug)]

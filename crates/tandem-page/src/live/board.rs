@@ -27,7 +27,7 @@ pub(super) struct Newest {
     pub(super) view: Arc<RunView>,
     pub(super) spoken: Vec<Spoken>,
     /// Why the record cannot be read at the moment.
-    pub(super) trouble: Option<String>,
+    pub(super) fault: Option<String>,
     grown: Instant,
 }
 
@@ -52,7 +52,7 @@ impl Board {
         let newest = Newest {
             view,
             spoken,
-            trouble: None,
+            fault: None,
             // A record that does not grow from now on is not running.
             grown: Instant::now(),
         };
@@ -66,16 +66,16 @@ impl Board {
         loop {
             let polled = follower.poll();
             let spoken = self.samples.newest();
-            let trouble = polled.as_ref().err().map(ToString::to_string);
+            let fault = polled.as_ref().err().map(ToString::to_string);
             let grown = matches!(polled, Ok(Found::More));
             self.newest.send_if_modified(|newest| {
                 if grown {
                     newest.view = follower.view();
                     newest.grown = Instant::now();
                 }
-                let changed = grown || newest.spoken != spoken || newest.trouble != trouble;
+                let changed = grown || newest.spoken != spoken || newest.fault != fault;
                 newest.spoken = spoken;
-                newest.trouble = trouble;
+                newest.fault = fault;
                 changed
             });
             let closed = self.closed.lock().unwrap_or_else(PoisonError::into_inner);
@@ -107,7 +107,7 @@ impl Newest {
     /// Present state of the run.
     pub(super) fn state(&self) -> State {
         match &self.view.summary.ending {
-            _ if self.trouble.is_some() => State::StageError,
+            _ if self.fault.is_some() => State::StageError,
             Some(ending) => State::Over(ending.outcome),
             None if self.grown.elapsed() > QUIET => State::Quiet,
             None => State::Running,

@@ -92,7 +92,7 @@ fn badge(newest: &Newest, lang: Lang) -> Markup {
         State::Over(RunOutcome::Failed) => ("bad", lang.say("failed", "ناموفق")),
         State::StageError => ("bad", lang.say("record unreadable", "پرونده خوانده نمی‌شود")),
     };
-    html! { strong #state class={ "badge " (tone) } title=[newest.trouble.as_ref()] { (word) } }
+    html! { strong #state class={ "badge " (tone) } title=[newest.fault.as_ref()] { (word) } }
 }
 
 /// What a client has received.

@@ -101,13 +101,12 @@ class TextConfig(Table):
     languages: Optional[List[str]] = None
     #: Symbols of the model: ``auto`` (built-in phonemes where a language has them, else characters),
     #: ``characters``, ``built-in``, ``built-in-english`` (English only, else characters), or ``espeak``
-    #: (phonemes of the program espeak-ng). Allowed: ``auto``, ``characters``, ``built-in``,
-    #: ``built-in-english``, ``espeak``. Default: ``"auto"``.
-    pronunciation: Optional[str] = None
-    #: Whether vowel signs in Arabic script are kept or removed. Default: ``"strip"``.
-    diacritics: Optional[Literal["strip", "keep"]] = None
+    #: (phonemes of the program espeak-ng). Default: ``"auto"``.
+    pronunciation: Optional[Literal["auto", "characters", "built-in", "built-in-english", "espeak"]] = None
     #: Pronunciation lexicon: lines of ``word<TAB>spelling``. Default: not set.
     lexicon: Optional[PathLike] = None
+    #: Keep vowel marks of Persian and Arabic text. Default: ``"strip"``.
+    diacritics: Optional[Literal["strip", "keep"]] = None
     #: Equals ``batch.max_text_length``: set only that key. Default: ``200``.
     max_symbols: Optional[int] = None
 
@@ -124,14 +123,13 @@ class MelConfig(Table):
     n_fft: Optional[int] = None
     #: Length of the Hann window in samples; at most ``n_fft``. Default: ``1024``.
     window: Optional[int] = None
-    #: Hop size in samples. Allowed: 1 to 1024. Default: ``256``.
+    #: Hop size in samples; at most ``n_fft``. Allowed: 1 or more. Default: ``256``.
     hop: Optional[int] = None
-    #: Number of mel bands. Allowed: 1 to 512. Default: ``80``.
+    #: Number of mel bands; at most half of ``n_fft``. Allowed: 1 or more. Default: ``80``.
     bands: Optional[int] = None
-    #: Lower edge of the lowest band, in Hz. Allowed: 0 to 11024. Default: ``0.0``.
+    #: Lower edge of the lowest band, in Hz; below ``high``. Allowed: 0 or more. Default: ``0.0``.
     low: Optional[float] = None
-    #: Upper edge of the highest band, in Hz; at most half the rate. Allowed: above 0 to 11025. Default:
-    #: ``11025.0``.
+    #: Upper edge of the highest band, in Hz; at most half the rate. Allowed: above 0. Default: ``11025.0``.
     high: Optional[float] = None
     #: Smallest value of a band before the logarithm. Allowed: above 0 to 1. Default: ``0.00001``.
     floor: Optional[float] = None
@@ -152,11 +150,12 @@ class AudioConfig(Table):
     #: Peak level, as a share of full scale, below which a recording counts as silent. Default: ``0.0005``.
     min_peak: Optional[float] = None
     #: Cut silence at both ends of each recording: what is DB below its loudest 20 ms, from -100 to -1, such as
-    #: -40. Default: off.
+    #: -40. Allowed: -100 to -1. Default: off.
     trim_silence: Optional[float] = None
     #: Silence that trimming leaves at each end, in milliseconds. Allowed: 0 to 10000. Default: ``50.0``.
     trim_margin: Optional[float] = None
-    #: Bring each recording to this loudness by EBU R128, from -70 to -5 LUFS, such as -23. Default: off.
+    #: Bring each recording to this loudness by EBU R128, from -70 to -5 LUFS, such as -23. Allowed: -70 to -5.
+    #: Default: off.
     loudness: Optional[float] = None
 
 
@@ -189,7 +188,7 @@ class DevicesConfig(Table):
 
     _place: ClassVar[str] = "devices"
 
-    #: Compute backend: auto, cpu, wgpu, vulkan, metal, cuda or rocm. Default: auto.
+    #: Compute backend: auto, cpu, wgpu, vulkan, metal, cuda or rocm. Default: ``"auto"``.
     backend: Optional[Literal["auto", "cuda", "rocm", "metal", "vulkan", "wgpu", "cpu"]] = None
     #: GPU for data preparation; requires --model-gpu. With several ranks on a machine: one for each, ``0,2``.
     #: Allowed: 0 or more. Default: not set.
@@ -198,10 +197,9 @@ class DevicesConfig(Table):
     #: 0 or more. Default: not set.
     model_gpu: Optional[int] = None
     #: Samples that may wait on the host; without --prefetch-buffer-size also those that may wait for the model.
-    #: Allowed: 1 to 65536. Default: 50 on the host.
+    #: Allowed: 1 or more. Default: 50 on the host.
     buffer_size: Optional[int] = None
-    #: Give data and model a memory budget each, and enforce it. Allowed: ``y``, ``yes``, ``t``, ``on``, ``1``,
-    #: ``n``, ``no``, ``f``, ``off``, ``0``. Default: ``false``.
+    #: Give data and model a memory budget each, and enforce it. Default: ``false``.
     enable_memory_isolation: Optional[bool] = None
     #: Memory budget of the data side in MB, with memory isolation. Allowed: 1 to 1073741824. Default: 8192,
     #: less on a small card.
@@ -209,10 +207,9 @@ class DevicesConfig(Table):
     #: Memory budget of the model in MB, with memory isolation. Allowed: 1 to 1073741824. Default: 16384, less
     #: on a small card.
     model_gpu_memory: Optional[int] = None
-    #: Pad batches to a small fixed set of shapes, so that kernels are compiled once. Allowed: ``y``, ``yes``,
-    #: ``t``, ``on``, ``1``, ``n``, ``no``, ``f``, ``off``, ``0``. Default: true.
+    #: Pad batches to a small fixed set of shapes, so that kernels are compiled once. Default: ``true``.
     enable_static_shapes: Optional[bool] = None
-    #: Where mel frames are computed: auto (measured at the start), host or device. Default: auto.
+    #: Where mel frames are computed: auto (measured at the start), host or device. Default: ``"auto"``.
     mel_on: Optional[Literal["auto", "host", "device"]] = None
 
 
@@ -275,22 +272,21 @@ class Config(Table):
     train_data: Optional[PathLike] = None
     #: Corpus to validate on. Default: held-out rows of the training corpus.
     val_data: Optional[PathLike] = None
-    #: Worker threads that load and prepare data. Allowed: 1 to 256. Default: one per core.
+    #: Worker threads that load and prepare data. Allowed: 1 or more. Default: one per core.
     num_workers: Optional[int] = None
-    #: Batches that may wait for the model, including the one in training. Allowed: 1 to 4096. Default: from
+    #: Batches that may wait for the model, including the one in training. Allowed: 1 or more. Default: from
     #: --buffer-size if given, else max(2, min(8, 64 / batch size)), at least 3.
     prefetch_buffer_size: Optional[int] = None
-    #: Cache mel frames on disk, so that later epochs do not compute them again. Allowed: ``y``, ``yes``, ``t``,
-    #: ``on``, ``1``, ``n``, ``no``, ``f``, ``off``, ``0``. Default: ``false``.
+    #: Cache mel frames on disk, so that later epochs do not compute them again. Default: ``false``.
     cache_dataset: Optional[bool] = None
     #: Cache directory. Default: inside the corpus, or the user's cache directory.
     cache_dir: Optional[PathLike] = None
-    #: Largest share of rejected rows; above it the command fails. Allowed: 0 to 1. Default: 0.2.
+    #: Largest share of rejected rows; above it the command fails. Allowed: 0 to 1. Default: ``0.2``.
     max_rejected: Optional[float] = None
-    #: Adapt workers and pipeline depth during training. Allowed: ``y``, ``yes``, ``t``, ``on``, ``1``, ``n``,
-    #: ``no``, ``f``, ``off``, ``0``. Default: true.
+    #: Adapt workers and pipeline depth during training. Default: ``true``.
     adapt: Optional[bool] = None
-    #: Longest wait for the first batches before training starts, in seconds. Allowed: 0 to 86400. Default: 2.0.
+    #: Longest wait for the first batches before training starts, in seconds. Allowed: 0 to 86400. Default:
+    #: ``2.0``.
     model_start_delay: Optional[float] = None
     pipeline: PipelineConfig = field(default_factory=lambda: PipelineConfig())
     corpus: CorpusConfig = field(default_factory=lambda: CorpusConfig())
@@ -337,74 +333,74 @@ class DataConfig(Table):
     ``to_toml()`` and ``to_config()`` use the names of Tandem.
     """
 
-    #: ``adapt``
-    auto_tune_performance: Optional[bool] = None
-    #: ``num_workers``
-    num_workers: Optional[int] = None
-    #: ``prefetch_buffer_size``
-    prefetch_buffer_size: Optional[int] = None
-    #: ``devices.buffer_size``
-    pipeline_buffer_size: Optional[int] = None
-    #: ``devices.buffer_size``
-    buffer_size: Optional[int] = None
     #: ``cache_dataset``
     preprocessing_mode: Optional[str] = None
-    #: ``batch.batch_size``
-    batch_size: Optional[int] = None
-    #: ``batch.max_mel_frames``
-    max_mel_frames: Optional[int] = None
-    #: ``batch.max_text_length``
-    max_text_length: Optional[int] = None
-    #: ``devices.enable_static_shapes``
-    static_shapes: Optional[bool] = None
-    #: ``devices.enable_static_shapes``
-    enable_static_shapes: Optional[bool] = None
-    #: ``devices.enable_static_shapes``
-    pad_to_fixed_length: Optional[bool] = None
     #: ``train.precision``
     mixed_precision: Optional[bool] = None
-    #: ``devices.data_gpu``
-    data_gpu: Optional[int] = None
-    #: ``devices.model_gpu``
-    model_gpu: Optional[int] = None
-    #: ``devices.data_gpu_memory``
-    data_gpu_memory: Optional[int] = None
-    #: ``devices.model_gpu_memory``
-    model_gpu_memory: Optional[int] = None
-    #: ``devices.enable_memory_isolation``
-    enable_memory_isolation: Optional[bool] = None
-    #: ``model_start_delay``
-    model_start_delay: Optional[float] = None
-    #: ``train_data``
-    dataset_path: Optional[str] = None
-    #: ``corpus.default_language``
-    language: Optional[str] = None
-    #: ``corpus.eval_share``
-    val_split: Optional[float] = None
-    #: ``mel.rate``
-    sample_rate: Optional[int] = None
     #: ``audio.trim_silence``
     trim_silence: Optional[bool] = None
     #: ``audio.loudness``
     normalize_audio: Optional[bool] = None
     #: ``audio.loudness``
     enable_loudness_normalization: Optional[bool] = None
-    #: ``audio.loudness``
-    target_loudness_lufs: Optional[float] = None
-    #: ``audio.min_length``
-    min_audio_length: Optional[float] = None
-    #: ``mel.bands``
-    n_mels: Optional[int] = None
+    #: ``train_data``
+    dataset_path: Optional[str] = None
+    #: ``num_workers``
+    num_workers: Optional[int] = None
+    #: ``prefetch_buffer_size``
+    prefetch_buffer_size: Optional[int] = None
+    #: ``adapt``
+    auto_tune_performance: Optional[bool] = None
+    #: ``model_start_delay``
+    model_start_delay: Optional[float] = None
+    #: ``corpus.eval_share``
+    val_split: Optional[float] = None
+    #: ``corpus.default_language``
+    language: Optional[str] = None
+    #: ``mel.rate``
+    sample_rate: Optional[int] = None
     #: ``mel.n_fft``
     n_fft: Optional[int] = None
-    #: ``mel.hop``
-    hop_length: Optional[int] = None
     #: ``mel.window``
     win_length: Optional[int] = None
+    #: ``mel.hop``
+    hop_length: Optional[int] = None
+    #: ``mel.bands``
+    n_mels: Optional[int] = None
     #: ``mel.low``
     fmin: Optional[float] = None
     #: ``mel.high``
     fmax: Optional[float] = None
+    #: ``audio.min_length``
+    min_audio_length: Optional[float] = None
+    #: ``audio.loudness``
+    target_loudness_lufs: Optional[float] = None
+    #: ``batch.batch_size``
+    batch_size: Optional[int] = None
+    #: ``batch.max_mel_frames``
+    max_mel_frames: Optional[int] = None
+    #: ``batch.max_text_length``
+    max_text_length: Optional[int] = None
+    #: ``devices.data_gpu``
+    data_gpu: Optional[int] = None
+    #: ``devices.model_gpu``
+    model_gpu: Optional[int] = None
+    #: ``devices.buffer_size``
+    pipeline_buffer_size: Optional[int] = None
+    #: ``devices.buffer_size``
+    buffer_size: Optional[int] = None
+    #: ``devices.enable_memory_isolation``
+    enable_memory_isolation: Optional[bool] = None
+    #: ``devices.data_gpu_memory``
+    data_gpu_memory: Optional[int] = None
+    #: ``devices.model_gpu_memory``
+    model_gpu_memory: Optional[int] = None
+    #: ``devices.enable_static_shapes``
+    static_shapes: Optional[bool] = None
+    #: ``devices.enable_static_shapes``
+    enable_static_shapes: Optional[bool] = None
+    #: ``devices.enable_static_shapes``
+    pad_to_fixed_length: Optional[bool] = None
     #: ``train.grad_accum``
     gradient_accumulation_steps: Optional[int] = None
 

@@ -67,7 +67,7 @@ impl Buffers {
             if typed.is_some() && batches > MOST_BATCHES {
                 let value = format!("{batches} batches of {batch_size}");
                 let expected = "at most 4096 batches";
-                return Err(TrainError::BadSetting { key, flag: Some(flag), value, expected });
+                return Err(TrainError::BadSetting { key, flag, value, expected });
             }
         }
         Ok(Buffers { depth, host, source, samples, batch_size, workers })

@@ -4,7 +4,6 @@
 //! values are still on the device stay pending, within a window and a time limit, while pictures and
 //! sound are written. Points keep their order. Nothing this thread does makes a sender wait.
 
-use super::wave::wav;
 use super::{LogMessage, LogQueue, RunLogSettings};
 use crate::log::picture;
 use std::collections::VecDeque;
@@ -15,6 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use tandem_disk::replace_file::replace_file;
+use tandem_model::vocoder::wav::{WavError, level, wav_of_levels};
 use tandem_plot::{Picture, PictureError};
 use tandem_telemetry::event::{Loss, Warning};
 use tandem_telemetry::pending::Poll;
@@ -46,7 +46,7 @@ enum WriteError {
     #[error(transparent)]
     Picture(#[from] PictureError),
     #[error("cannot encode the sound as WAV")]
-    Sound(#[from] hound::Error),
+    Sound(#[from] WavError),
     #[error("cannot write `{}`", path.display())]
     File {
         path: PathBuf,
@@ -114,7 +114,9 @@ impl LogWorker {
                 self.picture(step, &name, "alignment", drawn)
             }
             LogMessage::Audio { step, name, rate, samples } => {
-                let wav = wav(&samples, rate)?;
+                // Listening is for comparison: one loud sample does not make the others quieter, and NaN is silence.
+                let levels: Vec<i16> = samples.iter().copied().map(level).collect();
+                let wav = wav_of_levels(&levels, rate)?;
                 let written = self.sample(step, &name, ".wav", &wav);
                 self.events.add(step, &tag("audio", &name), Shown::Audio(wav));
                 written

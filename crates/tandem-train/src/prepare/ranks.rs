@@ -157,15 +157,15 @@ fn process_on(
                 Ok(ProcessedRows(rows)) => {
                     outcomes.extend(rows.into_iter().map(|(_, outcome)| outcome));
                 }
-                Err(StageError::Stop(cause)) => return Err(remote_trouble(&*cause)),
-                Err(StageError::Skip(cause)) => return Err(remote_trouble(&*cause)),
+                Err(StageError::Stop(cause)) => return Err(remote_failure(&*cause)),
+                Err(StageError::Skip(cause)) => return Err(remote_failure(&*cause)),
             }
         }
         Ok(outcomes)
     })
 }
 
-fn remote_trouble(cause: &dyn std::error::Error) -> TrainError {
+fn remote_failure(cause: &dyn std::error::Error) -> TrainError {
     let below = cause.source().map(|cause| format!(": {cause}")).unwrap_or_default();
     TrainError::RemoteRows { why: format!("{cause}{below}") }
 }

@@ -91,9 +91,9 @@ pub fn train_on(job: Job, start: RunStart, source: BatchSource) -> Result<Outcom
 
 /// What compiling and tuning cost, and what the cache of earlier starts saved.
 fn report_kernels(recorder: &Recorder) {
-    let Some(KernelReport { kernels, trouble }) = kernel_report() else { return };
+    let Some(KernelReport { kernels, fault }) = kernel_report() else { return };
     recorder.send(kernels);
-    if let Some(text) = trouble {
+    if let Some(text) = fault {
         recorder.send(Warning { code: "kernel_cache".into(), text });
     }
 }

@@ -90,7 +90,7 @@ pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     }
     let named = args.corpus.as_deref().unwrap_or(Path::new("demo"));
     let settings = args.settings.resolve(named, out)?;
-    let batch = args.batch.resolve(&settings, None)?;
+    let batch = args.batch.resolve(&settings)?;
     let cancel = cancel_on_signals()?;
     let (prepared, start) = time_starts(&settings, out, &cancel)
         .with_context(|| format!("cannot prepare `{}`", settings.corpus.display()))?;

@@ -66,8 +66,7 @@ struct Batch<'a> {
 
 pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     let settings = args.settings.resolve(&args.corpus, out)?;
-    let batch = BatchArgs { settings: args.batch, prefetch_buffer_size: None };
-    let batch = batch.resolve(&settings, None)?;
+    let batch = BatchArgs { settings: args.batch, ..BatchArgs::default() }.resolve(&settings)?;
     let cancel = cancel_on_signals()?;
     let CorpusSettings { corpus, data, prepare, .. } = &settings;
     let prepared = prepare_corpus(corpus, data, prepare, &cancel, out)

@@ -2,15 +2,16 @@
 //!
 //! The result goes to stdout as a table or JSON. Opens no device.
 
-use crate::config::FileConfig;
-use crate::device_args::DeviceArgs;
+use crate::config;
 use crate::exit::ExitStatus;
 use crate::failure::{Context, Result};
 use crate::printer::Printer;
+use crate::setting_flags::{OfDevices, SettingFlags};
 use serde::Serialize;
 use std::path::PathBuf;
 use tandem_device::inventory::{BackendReport, FoundDevice, Inventory};
 use tandem_device::placement::Placement;
+use tandem_settings::Start;
 use tandem_train::PrepareOptions;
 use tandem_train::feed::buffers::{BufferRequest, Buffers};
 use tandem_units::Bytes;
@@ -26,7 +27,7 @@ pub struct Args {
     #[arg(long)]
     pub json: bool,
     #[command(flatten)]
-    pub devices: DeviceArgs,
+    pub devices: SettingFlags<OfDevices>,
 }
 
 const EXAMPLES: &str = "\
@@ -46,11 +47,12 @@ struct Answer<'a> {
 }
 
 pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
-    let file = FileConfig::read(args.config.as_deref(), out)?;
-    let asked = args.devices.resolve(&file.devices)?;
+    let file = config::read(args.config.as_deref(), out)?;
+    let file = file.with_typed(&args.devices.typed, Start::NewWeights)?;
+    let asked = file.devices.settings()?;
     let buffers = Buffers::decide(&BufferRequest {
         prefetch: file.prefetch_buffer_size,
-        samples: args.devices.buffer_size.or(file.devices.buffer_size),
+        samples: file.devices.buffer_size,
         batch_size: file.batch.batch_size,
         workers: file.num_workers.unwrap_or(PrepareOptions::default().workers),
     })?;
@@ -118,9 +120,9 @@ fn show_missing(found: &Inventory, out: &mut Printer) -> Result<()> {
         ));
     }
     for report in found.backends.iter().filter(|report| !report.devices.is_empty()) {
-        if let Some(trouble) = &report.trouble {
+        if let Some(fault) = &report.fault {
             let hint = report.hint.as_deref().map(|hint| format!("; {hint}")).unwrap_or_default();
-            out.note(&format!("devices of {} cannot be used: {trouble}{hint}", report.backend));
+            out.note(&format!("devices of {} cannot be used: {fault}{hint}", report.backend));
         }
     }
     let without = |report: &&BackendReport| report.devices.is_empty();
@@ -131,7 +133,7 @@ fn show_missing(found: &Inventory, out: &mut Printer) -> Result<()> {
     out.line("")?;
     let mut table = Printer::table(&["unavailable backend", "for", "how to enable"]);
     for report in missing {
-        let hint = report.hint.clone().or(report.trouble.clone()).unwrap_or_default();
+        let hint = report.hint.clone().or(report.fault.clone()).unwrap_or_default();
         table.add_row([report.backend.name(), report.backend.serves(), &hint]);
     }
     out.line(&table.to_string())

@@ -5,7 +5,7 @@
 //! directory, user name, host name and values that look like secrets are replaced, unless `--full` is
 //! given. Sends nothing over the network.
 
-use crate::config::FileConfig;
+use crate::config;
 use crate::exit::ExitStatus;
 use crate::failure::{Advised, Failure, Result, explain};
 use crate::interrupt::cancel_on_signals;
@@ -225,7 +225,7 @@ fn devices(found: &Inventory) -> String {
             let _ = writeln!(text, "{}: {}, {memory}, {driver}{bus}", device.id, device.name);
         }
         if report.devices.is_empty() {
-            let why = report.trouble.clone().or(report.hint.clone()).unwrap_or_default();
+            let why = report.fault.clone().or(report.hint.clone()).unwrap_or_default();
             let _ = writeln!(text, "{}: none ({why})", report.backend.name());
         }
     }
@@ -241,10 +241,8 @@ fn devices(found: &Inventory) -> String {
 
 /// The devices of a run; an error in the settings is part of the report.
 fn placement(config: Option<&Path>, found: &Inventory, out: &mut Printer) -> String {
-    let decided = FileConfig::read(config, out).and_then(|file| {
-        let asked = crate::device_args::DeviceArgs::default().resolve(&file.devices)?;
-        Ok(Placement::decide(&asked, found)?)
-    });
+    let decided = config::read(config, out)
+        .and_then(|file| Ok(Placement::decide(&file.devices.settings()?, found)?));
     match decided {
         Ok(placement) => placement.to_string(),
         Err(error) => anstream::adapter::strip_str(&explain(&error)).to_string(),

@@ -1,6 +1,6 @@
 //! `tandem evaluate`: compares synthesized speech with the recordings of a corpus.
 
-use crate::config::FileConfig;
+use crate::config;
 use crate::demo_files;
 use crate::exit::ExitStatus;
 use crate::failure::{Context, Result};
@@ -61,7 +61,7 @@ pub struct Args {
 }
 
 pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
-    let file = FileConfig::read(args.config.as_deref(), out)?;
+    let file = config::read(args.config.as_deref(), out)?;
     let root = demo_files::corpus(&args.corpus)?;
     let corpus = Corpus::read(&root, &file.corpus)
         .with_context(|| format!("cannot evaluate on `{}`", root.display()))?;

@@ -1,15 +1,17 @@
 //! `tandem features`: the mel spectrogram of a recording, as a NumPy file or an image.
 
-use crate::corpus_args::AudioArgs;
 use crate::exit::ExitStatus;
 use crate::failure::{Advised, Context, Result};
 use crate::npy::npy_of;
 use crate::printer::Printer;
+use crate::setting_flags::{OfRecording, SettingFlags};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use tandem_audio::mel::{Mel, MelConfig, MelExtractor};
-use tandem_audio::{AudioConfig, Decoder, FileReader};
+use tandem_audio::{Decoder, FileReader};
 use tandem_disk::replace_file::replace_file;
+use tandem_settings::Start;
+use tandem_train::file_config::FileConfig;
 use tandem_train::log::picture;
 use tandem_units::Seconds;
 
@@ -29,7 +31,7 @@ pub struct Args {
     #[arg(short, long)]
     output: PathBuf,
     #[command(flatten)]
-    conditioning: AudioArgs,
+    conditioning: SettingFlags<OfRecording>,
     /// Print the summary as JSON
     #[arg(long)]
     json: bool,
@@ -111,7 +113,8 @@ pub fn check_directory(output: &Path) -> Result<(), Advised> {
 
 fn make(args: &Args) -> Result<(Mel, Summary)> {
     let settings = MelConfig::SPEECH_22K;
-    let config = args.conditioning.resolve_over(AudioConfig::default());
+    let config =
+        FileConfig::default().with_typed(&args.conditioning.typed, Start::NewWeights)?.audio;
     let mut decoder = Decoder::new(settings.rate, config);
     let mut file = FileReader::default();
     let bytes = file.read(&args.audio, &config)?;

@@ -8,12 +8,13 @@ mod manifest; // metadata.csv of OUT
 mod origin; // ORIGIN.toml, licence files
 
 use crate::advised::Advised;
-use crate::corpus_args::{AudioArgs, LayoutArgs, at_least_one};
+use crate::corpus_args::at_least_one;
 use crate::data_report::{MANY, table_of};
 use crate::exit::ExitStatus;
 use crate::failure::{Context, Result};
 use crate::interrupt::cancel_on_signals;
 use crate::printer::Printer;
+use crate::setting_flags::{OfImport, SettingFlags};
 use manifest::ManifestWriter;
 use origin::Origin;
 use serde::Serialize;
@@ -26,6 +27,8 @@ use tandem_data::import::{Importer, imported_id};
 use tandem_disk::directory_lock::{Attempt, DirectoryLock};
 use tandem_disk::replace_file::replace_file;
 use tandem_pipeline::{CancelToken, PipelineError};
+use tandem_settings::Start;
+use tandem_train::file_config::FileConfig;
 use tandem_train::prepare::check_workers;
 use tandem_train::prepare::summary::rejected_as_tsv;
 use tandem_units::{Hint, SampleRate, Seconds};
@@ -52,9 +55,7 @@ pub struct Args {
     #[arg(value_name = "OUT")]
     output: PathBuf,
     #[command(flatten)]
-    layout: LayoutArgs,
-    #[command(flatten)]
-    audio: AudioArgs,
+    settings: SettingFlags<OfImport>,
     /// Sample rate of the new corpus in Hz, from 8000 to 96000 [default: 22050]
     #[arg(long, value_name = "HZ", value_parser = clap::value_parser!(u32).range(8000..=96_000))]
     rate: Option<u32>,
@@ -101,11 +102,13 @@ impl ImportSettings {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let workers = args.num_workers.unwrap_or(cores);
         check_workers(workers)?;
+        let typed = &args.settings.typed;
+        let settings = FileConfig::default().with_typed(typed, Start::NewWeights)?;
         Ok(ImportSettings {
             source: args.source.clone(),
             output: args.output.clone(),
-            corpus: args.layout.resolve_over(CorpusConfig::default()),
-            audio: args.audio.resolve_over(AudioConfig::default()),
+            corpus: settings.corpus,
+            audio: settings.audio,
             rate: args.rate.map_or(MelConfig::SPEECH_22K.rate, SampleRate),
             workers,
         })

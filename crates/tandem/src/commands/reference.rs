@@ -97,8 +97,8 @@ const INTRODUCTION: &str = "\
 
 Every key of the file given with `--config`, TOML or YAML. A flag overrides the environment variable, which overrides
 the file, which overrides the default. An unknown key and a wrong type are errors with line and column, a value out of bounds is an
-error with its key. Bounds are those with every other key at its default. `tandem reference train.optimizer` shows the
-same in the terminal; a file with comments is in [data.md](data.md#settings).
+error with its key. `tandem reference train.optimizer` shows the same in the terminal; a file with comments is in
+[data.md](data.md#settings).
 ";
 
 fn page(all: &[Entry]) -> String {

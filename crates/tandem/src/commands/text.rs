@@ -2,10 +2,10 @@
 //!
 //! For users who prepare a corpus or add a language. Reads no corpus.
 
-use crate::corpus_args::pronunciation;
 use crate::exit::ExitStatus;
 use crate::failure::{Context, Result};
 use crate::printer::Printer;
+use crate::setting_flags::words;
 use clap::ValueEnum;
 use serde::Serialize;
 use std::io::BufRead;
@@ -38,7 +38,7 @@ pub struct Args {
         long,
         value_name = "SOURCE",
         default_value = "auto",
-        value_parser = pronunciation(),
+        value_parser = words::<Pronunciation>(),
         hide_possible_values = true
     )]
     pronunciation: Pronunciation,

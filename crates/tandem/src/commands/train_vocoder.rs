@@ -4,9 +4,8 @@
 //! is prepared as for `tandem train`. Next: `tandem_train::vocoder::trainer`.
 
 use crate::commands::train::OutputOptions;
-use crate::corpus_args::{BatchArgs, CorpusArgs, at_least_one};
+use crate::corpus_args::{BatchArgs, CorpusArgs};
 use crate::data_report::{data_event, note_data, prepare_corpus, unread_rows};
-use crate::device_args::{DeviceArgs, PlaceArgs};
 use crate::exit::ExitStatus;
 use crate::failure::{Context, Result};
 use crate::frozen_run::end_frozen_run;
@@ -14,6 +13,7 @@ use crate::interrupt::cancel_on_signals;
 use crate::page_args::PageArgs;
 use crate::printer::Printer;
 use crate::progress::{Plan, TrainProgress};
+use crate::setting_flags::{OfHostBuffer, OfPlaces, SettingFlags, typed};
 use crate::speaking_args::damaged_checkpoint;
 use crate::train_args::TrainArgs;
 use crate::train_plan::{TrainPlan, effective_config};
@@ -94,12 +94,10 @@ pub struct Args {
     corpus: CorpusArgs,
     #[command(flatten, next_help_heading = "Batches")]
     batch: BatchArgs,
-    /// Samples that may wait on the host; without --prefetch-buffer-size also those that may wait for
-    /// the model [default: 50 on the host]
-    #[arg(long, value_name = "N", env = "TANDEM_BUFFER_SIZE", value_parser = at_least_one, help_heading = "Batches")]
-    buffer_size: Option<usize>,
     #[command(flatten)]
-    places: PlaceArgs,
+    buffer: SettingFlags<OfHostBuffer>,
+    #[command(flatten)]
+    places: SettingFlags<OfPlaces>,
     // The flags after it are in the same part of the help.
     #[command(flatten, next_help_heading = "Output")]
     page: PageArgs,
@@ -142,14 +140,15 @@ pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
 /// The settings of a training run, with those of the vocoder.
 pub(crate) fn resolve(args: &Args, out: &mut Printer) -> Result<TrainPlan> {
     let shared = TrainArgs {
-        train_data: args.train_data.clone(),
+        data: args
+            .train_data
+            .clone()
+            .map(|path| typed("train_data", path))
+            .unwrap_or_default()
+            .into(),
         corpus: args.corpus.clone(),
         batch: args.batch.clone(),
-        devices: DeviceArgs {
-            place: args.places.clone(),
-            buffer_size: args.buffer_size,
-            ..DeviceArgs::default()
-        },
+        devices: args.places.typed.clone().and(args.buffer.typed.clone()).into(),
         resume: args.resume,
         ..TrainArgs::default()
     };

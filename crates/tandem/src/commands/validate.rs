@@ -10,8 +10,9 @@ use crate::failure::{Failure, Result, is_cancelled};
 use crate::interrupt::cancel_on_signals;
 use crate::memory_check::fit_to_corpus;
 use crate::printer::Printer;
+use crate::setting_flags::typed;
 use crate::train_advice::advice;
-use crate::train_args::TrainArgs;
+use crate::train_args::plan_of;
 use crate::train_plan::TrainPlan;
 use owo_colors::OwoColorize;
 use serde::Serialize;
@@ -124,9 +125,8 @@ impl Validation<'_> {
     /// The settings of the run; `.` stands for a missing corpus.
     fn plan(&self) -> Result<TrainPlan> {
         let named = self.corpus.clone().or_else(|| self.written.config.train_data.clone());
-        let train_data = Some(named.unwrap_or_else(|| PathBuf::from(".")));
-        let args = TrainArgs { train_data, ..TrainArgs::default() };
-        args.resolve_over(self.written.config.clone())
+        let typed = typed("train_data", named.unwrap_or_else(|| PathBuf::from(".")));
+        plan_of(self.written.config.clone(), &typed, false)
     }
 
     fn asked(&self) -> Result<Requested> {
@@ -152,10 +152,8 @@ impl Validation<'_> {
             prefetch: self.said("prefetch_buffer_size", buffers.depth),
             prefetch_source: buffers.why(),
             batch: self.said("batch.batch_size", batch),
-            static_shapes: self.said(
-                "devices.enable_static_shapes",
-                config.devices.enable_static_shapes.unwrap_or(true),
-            ),
+            static_shapes: self
+                .said("devices.enable_static_shapes", config.devices.enable_static_shapes),
             fusion: self.switch("enable_xla"),
             precision: self.said("train.precision", precision),
         })

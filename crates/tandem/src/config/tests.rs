@@ -3,13 +3,16 @@
 use super::format::Format;
 use super::*;
 use crate::failure::{Result, explain};
+use crate::train_args::plan_of;
+use std::path::PathBuf;
 use tandem_model::network::size::ModelSize;
+use tandem_settings::Typed;
 
 fn read(name: &str, text: &str) -> Result<FileConfig> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(name);
     std::fs::write(&path, text).unwrap();
-    FileConfig::read(Some(&path), &mut Printer::new())
+    super::read(Some(&path), &mut Printer::new())
 }
 
 /// The error as the user sees it, without the temporary path.
@@ -145,7 +148,7 @@ fn a_syntax_error_is_reported_with_its_position() {
 #[test]
 fn a_file_that_cannot_be_read_is_an_error_with_the_cause() {
     let shown = |path: &Path| {
-        let error = FileConfig::read(Some(path), &mut Printer::new()).expect_err("refused");
+        let error = super::read(Some(path), &mut Printer::new()).expect_err("refused");
         anstream::adapter::strip_str(&explain(&error)).to_string()
     };
     let missing = shown(Path::new("nowhere/run.yaml"));
@@ -197,17 +200,14 @@ fn files_like_the_checked_in_ones_are_planned_or_refused() {
 }
 
 fn planned_again(format: Format, text: &str) -> usize {
-    use crate::train_args::TrainArgs;
     use crate::train_plan::effective_config;
-    let Ok(config) = format.parse::<FileConfig>(text).and_then(FileConfig::checked) else {
-        return 0;
-    };
-    let args = TrainArgs { train_data: Some("corpus".into()), ..TrainArgs::default() };
-    let Ok(plan) = args.resolve_over(config) else { return 0 };
+    let Ok(mut config) = parsed(format, text) else { return 0 };
+    config.train_data = Some("corpus".into());
+    let Ok(plan) = plan_of(config, &Typed::default(), false) else { return 0 };
     let written = effective_config(&plan).expect("a plan can be written");
-    let again = Format::Toml.parse::<FileConfig>(&written).and_then(FileConfig::checked);
-    let again = again.unwrap_or_else(|refused| panic!("{refused}\n{written}"));
-    let again = TrainArgs::default().resolve_over(again).expect("the same plan");
+    let again = parsed(Format::Toml, &written);
+    let again = again.unwrap_or_else(|refused| panic!("{refused:?}\n{written}"));
+    let again = plan_of(again, &Typed::default(), false).expect("the same plan");
     // Compared as text, since NaN is not equal to itself.
     assert_eq!(format!("{:?}", again.to_file()), format!("{:?}", plan.to_file()), "{text}");
     1

@@ -6,16 +6,16 @@
 use super::format::{Format, shown_at};
 use super::nearest::nearest;
 use super::place::place_of;
-use super::set_keys::SetKeys;
-use super::{FileConfig, read_text};
+use super::{parsed, read_text};
 use crate::failure::{Advised, Context, Failure, Result};
-use crate::setting_flags::all_declared;
 use serde_json::Value;
 use std::path::Path;
 use tandem_insight::myxtts::keys::{self, Key};
 use tandem_insight::myxtts::{Became, Conversion, TABLES, convert, is_myxtts};
 use tandem_insight::readiness::Place;
+use tandem_settings::SetKeys;
 use tandem_text::Language;
+use tandem_train::file_config::{FileConfig, all_settings};
 
 /// A configuration file that was read.
 pub struct Written {
@@ -36,7 +36,7 @@ impl Written {
         let named = || format!("cannot use configuration `{}`", path.display());
         let text = read_text(path).with_context(named)?;
         let format = Format::of(path).with_context(named)?;
-        let ours = format.parse::<FileConfig>(&text).and_then(FileConfig::checked);
+        let ours = parsed(format, &text);
         // Syntax comes first: half a file says nothing about its keys.
         let tree = format.parse::<Value>(&text).with_context(named)?;
         // A file of the other program has tables that are unknown here.
@@ -130,7 +130,7 @@ struct Theirs<'a> {
 }
 
 impl Theirs<'_> {
-    fn read(&self) -> Result<(FileConfig, Conversion), Advised> {
+    fn read(&self) -> Result<(FileConfig, Conversion)> {
         let languages: Vec<&str> = Language::ALL.iter().map(|language| language.tag()).collect();
         let correct = "correct that line, or remove it for the default";
         let conversion = convert(&self.tree, &myxtts_keys(), &languages).map_err(|wrong| {
@@ -138,7 +138,8 @@ impl Theirs<'_> {
             self.fault(&wrong.key, &fact, correct)
         })?;
         if let Some(wrong) = conversion.unknown.first() {
-            return Err(self.fault(wrong, &format!("unknown key `{wrong}`"), &right_key(wrong)));
+            let fact = format!("unknown key `{wrong}`");
+            return Err(self.fault(wrong, &fact, &right_key(wrong)).into());
         }
         let settings = Value::Object(conversion.config.clone());
         let set_keys = SetKeys::of(&settings);
@@ -205,7 +206,7 @@ fn closest<'a>(wrong: &str, candidates: impl Iterator<Item = &'a str>) -> Vec<&'
 
 /// All keys of MyXTTS that are known.
 pub fn myxtts_keys() -> Vec<Key> {
-    keys::all(&all_declared())
+    keys::all(&all_settings())
 }
 
 fn keys_of(table: &str) -> impl Iterator<Item = &'static str> {

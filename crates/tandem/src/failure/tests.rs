@@ -15,7 +15,7 @@ use tandem_data::corpus::Split;
 use tandem_data::import::ImportError;
 use tandem_device::backend::{Backend, DeviceError};
 use tandem_device::memory::{MemoryError, Side};
-use tandem_device::placement::PlacementError;
+use tandem_device::placement::{DeviceConfigError, PlacementError};
 use tandem_device::sampler::SampleError;
 use tandem_eval::evaluate::EvaluateError;
 use tandem_export::ExportError;
@@ -39,8 +39,10 @@ use tandem_page::PageError;
 use tandem_pipeline::budget::Stopped;
 use tandem_plot::PictureError;
 use tandem_serve::ServeError;
+use tandem_settings::OutOfRange;
 use tandem_telemetry::TelemetryError;
 use tandem_text::{LexiconFault, TextError};
+use tandem_train::file_config::{FileConfigError, setting};
 use tandem_train::judge::JudgeError;
 use tandem_units::Bytes;
 
@@ -84,11 +86,13 @@ fn samples() -> Vec<(&'static str, Box<dyn Hinted>)> {
         ClusterError: ClusterError::ThreadEnded,
         CompareError: CompareError::TooFewSteps { run: "run".into(), found: 1, needed: 2 },
         DataError: no_home(),
+        DeviceConfigError: DeviceConfigError::BudgetWithoutIsolation,
         DeviceError: device(),
         DeviceMelError: DeviceMelError::Mel(mel()),
         EvaluateError: EvaluateError::NoRows { corpus: "corpus".into(), split: Split::Eval },
         ExportError: ExportError::NoSpeaker,
         Fault: Fault::Missing { file: "manifest.json".into() },
+        FileConfigError: FileConfigError::TwoTextLengths,
         HttpError: HttpError::PortTaken { address: ([127, 0, 0, 1], 80).into() },
         ImportError: ImportError::Encode { message: "x".into() },
         JudgeError: JudgeError::Stopped,
@@ -103,6 +107,10 @@ fn samples() -> Vec<(&'static str, Box<dyn Hinted>)> {
             budget: Bytes::mib(2),
         },
         MetricError: MetricError::Empty { what: "frames" },
+        OutOfRange: OutOfRange {
+            setting: setting("num_workers").expect("declared"),
+            value: "0".into(),
+        },
         PageError: PageError::NoRecord { path: "run".into() },
         PictureError: PictureError::Empty { what: "frames" },
         PipelineError: PipelineError::Panic { stage: "load", ticket: None, item: None, message: "x".into() },

@@ -1,22 +1,19 @@
 //! Flags, environment and files, resolved to a plan.
 
 use super::*;
-use crate::corpus_args::{AudioArgs, LayoutArgs};
-use crate::device_args::PlaceArgs;
 use crate::failure::{Result, explain};
-use crate::setting_flags::declared;
 use crate::train_plan::effective_config;
 use clap::{CommandFactory, Parser};
 use proptest::prelude::*;
 use std::ffi::OsString;
 use std::process::Command;
-use tandem_data::corpus::Layout;
-use tandem_device::backend::{BackendChoice, F32Products};
-use tandem_device::placement::MelOn;
-use tandem_settings::{Range, Setting, SettingTable, Typed, ValueKind};
-use tandem_text::{Language, Pronunciation};
+use tandem_data::batch::BatchConfig;
+use tandem_device::backend::F32Products;
+use tandem_settings::{Range, Setting, ValueKind};
 use tandem_train::feed::buffers::{Buffers, DepthSource};
+use tandem_train::file_config::all_settings;
 use tandem_train::train_settings::Precision;
+use tandem_units::Seconds;
 
 #[derive(Parser)]
 struct Line {
@@ -24,14 +21,14 @@ struct Line {
     args: TrainArgs,
 }
 
-fn typed(flags: &[&str]) -> Result<TrainArgs, clap::Error> {
+fn parsed(flags: &[&str]) -> Result<TrainArgs, clap::Error> {
     Line::try_parse_from(["train"].iter().chain(flags)).map(|typed| typed.args)
 }
 
 /// The plan for these flags.
 pub fn plan(flags: &[&str]) -> TrainPlan {
     let all = [&["--train-data", "corpora/x"], flags].concat();
-    typed(&all).expect("flags that parse").resolve(&mut Printer::new()).expect("a plan")
+    parsed(&all).expect("flags that parse").resolve(&mut Printer::new()).expect("a plan")
 }
 
 /// The plan for these flags and a configuration file.
@@ -40,13 +37,13 @@ fn plan_over(name: &str, text: &str, flags: &[&str]) -> Result<TrainPlan> {
     let path = folder.path().join(name);
     std::fs::write(&path, text).unwrap();
     let all = [&["--config", path.to_str().unwrap()], flags].concat();
-    typed(&all).expect("flags that parse").resolve(&mut Printer::new())
+    parsed(&all).expect("flags that parse").resolve(&mut Printer::new())
 }
 
 fn refused(flags: &[&str]) -> String {
     let all = [&["--train-data", "corpora/x"], flags].concat();
     let error =
-        typed(&all).expect("flags that parse").resolve(&mut Printer::new()).expect_err("refused");
+        parsed(&all).expect("flags that parse").resolve(&mut Printer::new()).expect_err("refused");
     anstream::adapter::strip_str(&explain(&error)).to_string()
 }
 
@@ -206,7 +203,7 @@ fn a_flag_overrides_the_file_and_the_file_overrides_the_default() {
 fn child() {
     let Ok(config) = std::env::var("CHILD_CONFIG") else { return };
     let flags: &[&str] = if std::env::var("CHILD_FLAG").is_ok() { &["--lr", "3e-4"] } else { &[] };
-    let plan = typed(&[&["--config", config.as_str()], flags].concat())
+    let plan = parsed(&[&["--config", config.as_str()], flags].concat())
         .unwrap()
         .resolve(&mut Printer::new());
     let plan = plan.unwrap();
@@ -262,7 +259,7 @@ fn mixed_precision_may_name_its_kind() {
     let file = "train_data: x\ntrain: {precision: f16}";
     let off = plan_over("a.yaml", file, &["--mixed-precision=off"]).unwrap();
     assert_eq!(off.train.precision, Precision::F32);
-    assert!(typed(&["--mixed-precision", "f8"]).is_err());
+    assert!(parsed(&["--mixed-precision", "f8"]).is_err());
 }
 
 #[test]
@@ -282,7 +279,7 @@ fn invalid_values_are_refused_with_the_flag() {
         (&["--max-steps", "0"], "`train.max_steps` is 0", "--max-steps"),
         (&["--keep", "0"], "`train.keep` is 0", "--keep"),
         (&["--ema-decay", "1.0"], "less than 1", "--ema-decay"),
-        (&["--model-start-delay", "-1"], "is -1 s", "--model-start-delay"),
+        (&["--model-start-delay", "-1"], "is -1, expected 0 to 86400", "--model-start-delay"),
         (&["--batch-size", "0"], "`batch_size` is 0", "batch_size"),
     ];
     for (flags, fact, way_out) in cases {
@@ -294,7 +291,7 @@ fn invalid_values_are_refused_with_the_flag() {
 
 #[test]
 fn a_run_without_a_corpus_is_refused_with_the_flag() {
-    let error = typed(&[]).unwrap().resolve(&mut Printer::new()).expect_err("refused");
+    let error = parsed(&[]).unwrap().resolve(&mut Printer::new()).expect_err("refused");
     let said = explain(&error);
     assert!(
         said.contains("no training corpus is given") && said.contains("--train-data"),
@@ -315,153 +312,70 @@ fn path() -> impl Strategy<Value = PathBuf> {
     "[a-zA-Zآ-ی0-9 '\"\\\\#=\\[\\]{}\n\t.,/-]{1,20}".prop_map(PathBuf::from)
 }
 
-prop_compose! {
-    fn lengths()(frames in 1usize..2000, symbols in 1usize..500, more in 0usize..5000,
-                 budget in any::<bool>())
-        -> CorpusAndBatch
-    {
-        let budget = budget.then_some(frames + more);
-        CorpusAndBatch { frames, symbols, budget }
-    }
-}
-
-#[derive(Clone, Debug)]
-struct CorpusAndBatch {
-    frames: usize,
-    symbols: usize,
-    budget: Option<usize>,
-}
-
-fn by_key(key: &str) -> &'static Setting {
-    declared(key).expect(key)
-}
-
-prop_compose! {
-    fn layout_args()(
-        layout in prop::option::of(prop::sample::select(Layout::ALL.to_vec())),
-        recordings_dir in prop::option::of(path()),
-        separator in prop::option::of(any::<char>()),
-    ) -> LayoutArgs {
-        LayoutArgs { layout, recordings_dir, separator }
-    }
-}
-
-prop_compose! {
-    fn data_args()(
-        lengths in lengths(),
-        languages in prop::collection::vec(
-            prop::sample::select(vec![Language::English, Language::Persian, Language::German]), 0..3),
-        (keep_diacritics, cache_dataset) in any::<(Option<bool>, Option<bool>)>(),
-        pronunciation in prop::option::of(prop::sample::select(Pronunciation::ALL.to_vec())),
-        (lexicon, cache_dir) in (prop::option::of(path()), prop::option::of(path())),
-        layout in layout_args(),
-        num_workers in prop::option::of(1usize..200),
-        max_rejected in prop::option::of(0.0f64..=1.0),
-        stall_timeout in prop::option::of(0u64..=86_400),
-        batch_size in prop::option::of(1usize..300),
-        prefetch_buffer_size in prop::option::of(1usize..300),
-        seed in any::<Option<u64>>(),
-        trim_silence in prop::option::of(-100.0f32..=-1.0),
-        trim_margin in prop::option::of(0.0f32..=10_000.0),
-        loudness in prop::option::of(-70.0f32..=-5.0),
-    ) -> (CorpusArgs, BatchArgs) {
-        let audio = AudioArgs { trim_silence, trim_margin, loudness };
-        let corpus = CorpusArgs {
-            config: None,
-            languages, pronunciation, lexicon, keep_diacritics, layout,
-            lengths: Typed::default()
-                .with(by_key("batch.max_text_length"), lengths.symbols.to_string())
-                .with(by_key("batch.max_mel_frames"), lengths.frames.to_string())
-                .into(),
-            audio, num_workers, cache_dataset, cache_dir, max_rejected, stall_timeout,
-        };
-        let numbers = [
-            ("batch.batch_size", batch_size.map(|size| size.to_string())),
-            ("batch.frame_budget", lengths.budget.map(|budget| budget.to_string())),
-            ("batch.seed", seed.map(|seed| seed.to_string())),
-        ];
-        let numbers = numbers.into_iter().filter_map(|(key, text)| Some((by_key(key), text?)));
-        let typed = numbers.fold(Typed::default(), |all, (setting, text)| all.with(setting, text));
-        (corpus, BatchArgs { settings: typed.into(), prefetch_buffer_size })
-    }
-}
-
-prop_compose! {
-    fn device_args()(
-        backend in prop::option::of(prop::sample::select(vec!["auto", "cpu", "wgpu", "cuda"])),
-        gpus in prop::option::of((0usize..9, 0usize..9)),
-        buffer_size in prop::option::of(1usize..4096),
-        enable_memory_isolation in any::<Option<bool>>(),
-        memory in (prop::option::of(1u64..1 << 30), prop::option::of(1u64..1 << 30)),
-        enable_static_shapes in any::<Option<bool>>(),
-        mel_on in prop::option::of(prop::sample::select(vec![MelOn::Auto, MelOn::Host, MelOn::Device])),
-    ) -> DeviceArgs {
-        // A budget without isolation is refused.
-        let memory = if enable_memory_isolation == Some(true) { memory } else { (None, None) };
-        DeviceArgs {
-            place: PlaceArgs {
-                backend: backend.map(|name| name.parse::<BackendChoice>().unwrap()),
-                data_gpu: gpus.map(|gpus| gpus.0).into_iter().collect(),
-                model_gpu: gpus.map(|gpus| gpus.1).into_iter().collect(),
-            },
-            buffer_size,
-            enable_memory_isolation,
-            data_gpu_memory: memory.0,
-            model_gpu_memory: memory.1,
-            enable_static_shapes,
-            mel_on,
-        }
-    }
-}
-
-/// Any value that a declared setting accepts.
+/// Any value that a setting accepts.
 fn value_of(setting: &'static Setting) -> BoxedStrategy<OsString> {
     let number = |numbers: std::ops::Range<f64>| numbers.prop_map(|n| n.to_string().into()).boxed();
+    let words =
+        |words: Vec<&'static str>| prop::sample::select(words).prop_map(OsString::from).boxed();
+    let least_frames = BatchConfig::default().max_mel_frames as u64;
     match (setting.kind, setting.range) {
-        (ValueKind::Word, _) => {
-            prop::sample::select(setting.words).prop_map(OsString::from).boxed()
-        }
+        (ValueKind::Word, _) => words(setting.words.to_vec()),
+        (ValueKind::Switch, _) => words(vec!["true", "false"]),
+        (ValueKind::Texts, _) => words(vec!["en", "fa", "de", "en,fa", "fa,de,en"]),
+        (ValueKind::Character, _) => any::<char>().prop_map(|c| c.to_string().into()).boxed(),
         (ValueKind::Path, _) => path().prop_map(OsString::from).boxed(),
         (ValueKind::Text, _) => "[a-z]{1,8}( -[a-z])?".prop_map(OsString::from).boxed(),
         (ValueKind::Number, Range::AboveZero) => number(1e-300..10.0),
         (ValueKind::Number, Range::FromZero) => number(0.0..100.0),
+        // The digits of a 32-bit float, which is what the setting holds.
+        (ValueKind::Number, Range::Between(least, most)) => {
+            (least as f32..most as f32).prop_map(|n| n.to_string().into()).boxed()
+        }
         (ValueKind::Number, _) => number(0.0..1.0),
+        (ValueKind::Counts, _) => unreachable!("no flag"),
         (ValueKind::Count, range) => any::<u64>()
-            .prop_map(move |count| {
-                let count = count.max(u64::from(range == Range::AtLeastOne));
-                let fits = (setting.accepts)(&count.to_string()).is_ok();
-                if fits { count } else { count % 1000 + 1 }.to_string().into()
+            .prop_map(move |count| match (setting.key, range) {
+                ("batch.frame_budget", _) => least_frames + count % 5000,
+                ("batch.max_mel_frames", _) => 1 + count % least_frames,
+                ("num_workers", _) => 1 + count % 200,
+                ("batch.max_text_length", _) => 1 + count % 500,
+                ("batch.batch_size" | "prefetch_buffer_size" | "devices.buffer_size", _) => {
+                    1 + count % 300
+                }
+                ("devices.data_gpu" | "devices.model_gpu", _) => count % 9,
+                (_, Range::Between(least, most)) => least as u64 + count % (most as u64),
+                _ => {
+                    let count = count.max(u64::from(range == Range::AtLeastOne));
+                    let fits = (setting.accepts)(&count.to_string()).is_ok();
+                    if fits { count } else { count % 1000 + 1 }
+                }
             })
+            .prop_map(|count| count.to_string().into())
             .boxed(),
     }
 }
 
-/// Any command line of declared settings.
-fn setting_flags() -> impl Strategy<Value = SettingFlags<OfTraining>> {
+/// Any command line.
+fn train_args() -> impl Strategy<Value = TrainArgs> {
     // `--from` needs a voice on the disk; tests/fine_tune_command.rs has one.
-    let typed = |setting: &&Setting| setting.long_flag().is_some_and(|flag| flag != "--from");
+    let has_flag = |setting: &&Setting| setting.long_flag().is_some_and(|flag| flag != "--from");
     let one = |setting| prop::option::of(value_of(setting).prop_map(move |text| (setting, text)));
-    let all: Vec<_> = TrainSettings::settings().into_iter().filter(typed).map(one).collect();
-    all.prop_map(|values| {
-        let values = values.into_iter().flatten();
-        values.fold(Typed::default(), |all, (setting, text)| all.with(setting, text)).into()
+    let all: Vec<_> = all_settings().into_iter().filter(has_flag).map(one).collect();
+    (all, path(), any::<(bool, bool)>()).prop_map(|(values, corpus, (no_adapt, resume))| {
+        let named = |key: &str| {
+            values.iter().flatten().find(|(setting, _)| setting.key == key).map(|(_, text)| text)
+        };
+        let isolated = named("devices.enable_memory_isolation").is_some_and(|text| text == "true");
+        let values = values.iter().flatten().filter(|(setting, _)| match setting.key {
+            // A budget without isolation is refused.
+            "devices.data_gpu_memory" | "devices.model_gpu_memory" => isolated,
+            _ => true,
+        });
+        let all = values.fold(Typed::default(), |all, (setting, text)| all.with(*setting, text));
+        // A group takes what it is given.
+        let data = all.and(typed("train_data", corpus)).into();
+        TrainArgs { data, no_adapt, resume, ..TrainArgs::default() }
     })
-}
-
-prop_compose! {
-    fn train_args()(
-        (corpus, batch) in data_args(),
-        (train_data, val_data) in (path(), prop::option::of(path())),
-        settings in setting_flags(),
-        model_start_delay in prop::option::of(0.0f64..86_400.0),
-        (adapt, no_adapt, resume) in any::<(Option<bool>, bool, bool)>(),
-        devices in device_args(),
-    ) -> TrainArgs {
-        TrainArgs {
-            train_data: Some(train_data), val_data, settings, resume, model_start_delay, adapt,
-            no_adapt, corpus, batch, devices,
-        }
-    }
 }
 
 proptest! {

@@ -1,4 +1,4 @@
-//! The disk operations of a command, by name; see `--disk-trouble`.
+//! The disk operations of a command, by name; see `--inject-failure`.
 
 use super::{CommandOutput, TestDir};
 use std::collections::BTreeMap;
@@ -9,8 +9,8 @@ use std::fs;
 #[track_caller]
 pub fn changes(dir: &TestDir, args: &[&str]) -> Vec<String> {
     let log = dir.path("changes.log");
-    let trouble = format!("log:{}", log.display());
-    let output = dir.run(&[args, &["--disk-trouble", &trouble]].concat());
+    let failure = format!("log:{}", log.display());
+    let output = dir.run(&[args, &["--inject-failure", &failure]].concat());
     assert_eq!(output.code, Some(0), "{output:?}");
     let text = fs::read_to_string(&log).expect("changes were made");
     fs::remove_file(&log).expect("the log exists");
@@ -25,10 +25,10 @@ pub fn changes(dir: &TestDir, args: &[&str]) -> Vec<String> {
 
 /// Whether the command reached the operation at which its fault was to happen.
 pub fn happened(output: &CommandOutput) -> bool {
-    output.err.contains("disk trouble: ")
+    output.err.contains("injected failure: ")
 }
 
 /// Runs the command with a fault at one disk operation.
-pub fn trouble(dir: &TestDir, args: &[&str], what: &str, change: &str) -> CommandOutput {
-    dir.run(&[args, &["--disk-trouble", &format!("{what}:{change}")]].concat())
+pub fn run_failing(dir: &TestDir, args: &[&str], what: &str, change: &str) -> CommandOutput {
+    dir.run(&[args, &["--inject-failure", &format!("{what}:{change}")]].concat())
 }

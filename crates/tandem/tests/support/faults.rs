@@ -254,7 +254,7 @@ impl Random {
     }
 
     /// A fault of the disk from inside, for one run in three: a full or broken disk, errors and delays of reads.
-    pub fn disk_trouble(&mut self, last_try: bool) -> Option<String> {
+    pub fn disk_failure(&mut self, last_try: bool) -> Option<String> {
         if last_try || self.between(0, 2) > 0 {
             return None;
         }

@@ -3,7 +3,6 @@
 //! In: a run directory or checkpoint, which names its corpus and settings. Out: rows, the most
 //! suspicious first.
 
-use crate::config::FileConfig;
 use crate::corpus_args::{CorpusArgs, CorpusSettings};
 use crate::data_report::prepare_corpus;
 use crate::exit::ExitStatus;
@@ -21,6 +20,7 @@ use tandem_device::placement::{DeviceSettings, Placement};
 use tandem_eval::transcripts::{RankOptions, Ranked, Ranking, rank_transcripts};
 use tandem_model::checkpoint::{Parts, find_usable};
 use tandem_model::trained_voice::TrainedVoice;
+use tandem_train::file_config::FileConfig;
 use tandem_train::run::state::CONFIG;
 
 /// Flags of `--alignments`.

@@ -4,11 +4,10 @@
 
 use super::target::{self, Limit, Target};
 use crate::corpus_args::at_least_one;
-use crate::device_args::PlaceArgs;
 use crate::exit::ExitStatus;
 use crate::failure::{Result, ensure};
 use crate::printer::Printer;
-use crate::setting_flags::words;
+use crate::setting_flags::{OfPlaces, SettingFlags, words};
 use serde::Serialize;
 use tandem_data::batch::BatchShape;
 use tandem_device::backend::{Backend, DeviceError, kernel_report};
@@ -44,7 +43,7 @@ pub struct Args {
     #[arg(long)]
     costs: bool,
     #[command(flatten)]
-    devices: PlaceArgs,
+    devices: SettingFlags<OfPlaces>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -70,7 +69,7 @@ pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
         args.frames >= args.symbols,
         "every symbol needs a frame: give at least as many `--frames` as `--symbols`",
     )?;
-    let asked = args.devices.resolve()?;
+    let asked = args.devices.device_settings()?;
     let placement = Placement::decide(&asked, &Inventory::detect())?;
     // The CPU has no driver, and other backends do not count.
     if placement.model.id.backend != Backend::Cuda {

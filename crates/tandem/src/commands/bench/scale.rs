@@ -7,12 +7,11 @@
 
 use super::reduce::started_alone;
 use super::target::{Limit, Target, median, print, status};
-use crate::device_args::PlaceArgs;
 use crate::exit::ExitStatus;
 use crate::failure::{Failure, Result, ensure};
 use crate::printer::Printer;
 use crate::ranks::{self, RankArgs};
-use crate::setting_flags::words;
+use crate::setting_flags::{OfPlaces, SettingFlags, words};
 use std::time::Instant;
 use tandem_cluster::Cluster;
 use tandem_data::batch::BatchShape;
@@ -56,7 +55,7 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 10)]
     turns: usize,
     #[command(flatten)]
-    devices: PlaceArgs,
+    devices: SettingFlags<OfPlaces>,
     #[command(flatten)]
     ranks: RankArgs,
     /// Print as JSON
@@ -92,7 +91,7 @@ pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
 }
 
 fn measure(args: &Args, cluster: &Cluster, out: &mut Printer) -> Result<ExitStatus> {
-    let mut asked = args.devices.resolve()?;
+    let mut asked = args.devices.device_settings()?;
     asked.local = LocalRank { rank: cluster.local_rank(), ranks: cluster.local_ranks() };
     let device = Placement::decide(&asked, &Inventory::detect())?.open()?.model;
     let pool = rayon::ThreadPoolBuilder::new().num_threads(args.threads.max(1)).build();

@@ -4,11 +4,10 @@
 
 use super::target::{best_tenth, median};
 use crate::counted::parameters;
-use crate::device_args::PlaceArgs;
 use crate::exit::ExitStatus;
 use crate::failure::{Context, Failure, Result, ensure};
 use crate::printer::Printer;
-use crate::setting_flags::words;
+use crate::setting_flags::{OfPlaces, SettingFlags, words};
 use serde::Serialize;
 use std::time::Instant;
 use tandem_data::batch::BatchShape;
@@ -46,7 +45,7 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 20)]
     steps: usize,
     #[command(flatten)]
-    devices: PlaceArgs,
+    devices: SettingFlags<OfPlaces>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -90,7 +89,7 @@ pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
             .map_err(Failure::foreign)
             .context("cannot set the number of threads")?;
     }
-    let asked = args.devices.resolve()?;
+    let asked = args.devices.device_settings()?;
     let placement = Placement::decide(&asked, &Inventory::detect())?;
     let device = placement.open()?.model;
     let name = placement.model.name.clone();

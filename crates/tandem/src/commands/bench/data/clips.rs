@@ -7,6 +7,7 @@ use std::io::Write;
 use std::path::Path;
 use tandem_audio::{AudioConfig, Decoder, FileReader, Sound};
 use tandem_data::corpus::{Corpus, CorpusConfig};
+use tandem_model::vocoder::wav::wav_of_levels;
 use tandem_units::SampleRate;
 
 pub const RATE: SampleRate = SampleRate(22050);
@@ -44,7 +45,7 @@ pub fn write_corpus(clips: &[Clip], rows: usize, root: &Path) -> Result<()> {
     for row in 0..rows {
         let path = wavs.join(format!("{}.wav", name(row)));
         if row < clips.len() {
-            fs::write(&path, wav_bytes(&clips[row]))
+            fs::write(&path, wav_of_levels(&clips[row], RATE)?)
                 .with_context(|| format!("cannot write `{}`", path.display()))?;
         } else {
             let first = wavs.join(format!("{}.wav", name(row % clips.len())));
@@ -93,24 +94,4 @@ fn all_speech() -> Result<Vec<i16>> {
         }
     }
     Ok(speech)
-}
-
-/// A WAV file: 16-bit, one channel.
-fn wav_bytes(clip: &[i16]) -> Vec<u8> {
-    let data = clip.len() as u32 * 2;
-    let mut bytes = Vec::with_capacity(44 + data as usize);
-    bytes.extend_from_slice(b"RIFF");
-    bytes.extend_from_slice(&(36 + data).to_le_bytes());
-    bytes.extend_from_slice(b"WAVEfmt ");
-    bytes.extend_from_slice(&16u32.to_le_bytes());
-    bytes.extend_from_slice(&1u16.to_le_bytes());
-    bytes.extend_from_slice(&1u16.to_le_bytes());
-    bytes.extend_from_slice(&RATE.0.to_le_bytes());
-    bytes.extend_from_slice(&(RATE.0 * 2).to_le_bytes());
-    bytes.extend_from_slice(&2u16.to_le_bytes());
-    bytes.extend_from_slice(&16u16.to_le_bytes());
-    bytes.extend_from_slice(b"data");
-    bytes.extend_from_slice(&data.to_le_bytes());
-    clip.iter().for_each(|sample| bytes.extend_from_slice(&sample.to_le_bytes()));
-    bytes
 }

@@ -90,7 +90,7 @@ fn learn_by_heart(corpus: &Path, batch_size: usize, out: &Printer) -> Result<Vec
     let ready = feed(&prepared, &settings, &Recorder::off(), &cancel)?.next()?;
     let mut aligned = Vec::new();
     let ready = ready.ok_or_else(|| Failure::bare("the corpus gives no batch"))?;
-    align.step(ready, &mut aligned).map_err(|trouble| Failure::bare(format!("{trouble:?}")))?;
+    align.step(ready, &mut aligned).map_err(|fault| Failure::bare(format!("{fault:?}")))?;
     let mut batch = aligned.remove(0).batch;
     let optimizer = Optimizer::new(&voice);
     let mut train_state = TrainState::new(voice, optimizer, 0, &train, STEPS);

@@ -1,4 +1,4 @@
-//! The hidden flag `--disk-trouble`: makes the disk fail where a test wants it to.
+//! The hidden flag `--inject-failure`: makes the disk fail where a test wants it to.
 //!
 //! In: `WHAT:NAME`. Out: hooks on the disk, or none without the flag.
 //!
@@ -24,7 +24,7 @@ use std::time::Duration;
 use tandem_disk::Watch;
 
 /// Announces a failure; the name of the operation follows.
-const HAPPENED: &str = "disk trouble: ";
+const HAPPENED: &str = "injected failure: ";
 const EIO: i32 = 5;
 const ENOSPC: i32 = 28;
 
@@ -110,8 +110,8 @@ impl InjectedFailure {
         Ok(match self {
             InjectedFailure::LogChanges(path) => on_changes(logging(path)?),
             InjectedFailure::LogReads(path) => on_reads(logging(path)?),
-            InjectedFailure::Change(trouble, target) => on_changes(failing(trouble, target)),
-            InjectedFailure::Read(trouble, target) => on_reads(failing(trouble, target)),
+            InjectedFailure::Change(failure, target) => on_changes(failing(failure, target)),
+            InjectedFailure::Read(failure, target) => on_reads(failing(failure, target)),
         })
     }
 }
@@ -129,7 +129,7 @@ fn logging(path: PathBuf) -> io::Result<impl Fn(&str) -> io::Result<()> + Send +
     Ok(move |name: &str| append(&log, name))
 }
 
-fn failing(trouble: DiskFailure, target: Target) -> impl Fn(&str) -> io::Result<()> + Send + Sync {
+fn failing(failure: DiskFailure, target: Target) -> impl Fn(&str) -> io::Result<()> + Send + Sync {
     let seen = AtomicU64::new(0);
     move |name: &str| {
         let concerned = target.is_named(name)
@@ -139,7 +139,7 @@ fn failing(trouble: DiskFailure, target: Target) -> impl Fn(&str) -> io::Result<
         }
         // Which operations a run reaches depends on time; a test must know whether the failure happened.
         let _ = io::stderr().write_all(format!("{HAPPENED}{name}\n").as_bytes());
-        trouble.happen()
+        failure.happen()
     }
 }
 
@@ -177,7 +177,7 @@ mod tests {
     #[test]
     fn an_operation_is_given_by_name_and_number() {
         let name = "write run/run.jsonl";
-        let change = |trouble, turn| Ok(InjectedFailure::Change(trouble, target(name, turn, turn)));
+        let change = |failure, turn| Ok(InjectedFailure::Change(failure, target(name, turn, turn)));
         assert_eq!("kill:write run/run.jsonl".parse(), change(DiskFailure::Kill, 1));
         assert_eq!("full:write run/run.jsonl#12".parse(), change(DiskFailure::Error(ENOSPC), 12));
         assert_eq!("log:changes".parse(), Ok(InjectedFailure::LogChanges("changes".into())));
@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn reads_fail_or_wait_in_a_range_of_turns() {
-        let read = |trouble, target| Ok(InjectedFailure::Read(trouble, target));
+        let read = |failure, target| Ok(InjectedFailure::Read(failure, target));
         let first_two = target("open wavs/a.wav", 1, 2);
         assert_eq!(
             "read-error:open wavs/a.wav#1-2".parse(),
