@@ -212,7 +212,8 @@ fn flags_that_sentences_name_alone_exist() {
     let known = Program::default().all_flags();
     let (mut count, mut faults) = (0, Vec::new());
     // The pages about moving from MyXTTS list the flags of that program, the changelog those that are gone.
-    let ours = |page: &PathBuf| !page.ends_with("from-myxtts.md") && !page.ends_with("CHANGELOG.md");
+    let ours =
+        |page: &PathBuf| !page.ends_with("from-myxtts.md") && !page.ends_with("CHANGELOG.md");
     for page in documents().into_iter().filter(ours) {
         for line in lines(&read(&page)).iter().filter(|line| line.block.is_none()) {
             let named = code_in(line.text).into_iter().filter(|code| code.starts_with("--"));
