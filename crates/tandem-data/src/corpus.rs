@@ -13,10 +13,14 @@ mod rows; // rows of the layouts without columns
 mod recordings; // ids to files, inside the corpus only
 mod outside; // absolute paths of manifests that have such
 mod manifest; // manifests to rows
+mod decisions; // what a listener decided about rows
+mod long_recordings; // recordings of a book, with their texts
 mod split; // which rows are held out
 mod rejected; // why a row is rejected
 
+pub use decisions::{DECISIONS, Decision, Decisions};
 pub use layout::Layout;
+pub use long_recordings::{LongRecording, LongRecordings, is_recording};
 pub use manifest::{CorpusRow, CorpusRows};
 pub use rejected::{RejectReason, RejectedRow};
 
@@ -147,6 +151,9 @@ pub struct LocatedCorpus {
     pub files: Vec<PathBuf>,
     /// The layout in one clause: its name, its columns, and what was decided by content.
     pub description: String,
+    /// Rows that `decisions.tsv` leaves out, and rows whose text it replaces.
+    pub dropped: usize,
+    pub fixed: usize,
 }
 
 /// Whether a row is for training or validation.
@@ -202,7 +209,8 @@ impl Corpus {
         let (layout, description) = manifest::describe(&found, config)?;
         let sources = found.sources.into_iter().map(|source| source.file);
         let files = sources.chain(found.companions).collect();
-        Ok(LocatedCorpus { root: found.root, layout, files, description })
+        let (dropped, fixed) = Decisions::read(&found.root)?.counts();
+        Ok(LocatedCorpus { root: found.root, layout, files, description, dropped, fixed })
     }
 
     /// The stamp of a file of [`LocatedCorpus::files`]; of a folder, that of all text files in it.

@@ -72,6 +72,8 @@ pub enum DataError {
         value: String,
         expected: &'static str,
     },
+    #[error("line {line} of `{}` is no decision", path.display())]
+    Decision { path: PathBuf, line: usize },
     #[error("cannot read `{}`", path.display())]
     Read {
         path: PathBuf,
@@ -110,6 +112,9 @@ impl Hint for DataError {
                 "if {} is the manifest, name that file instead of the directory",
                 quoted(near)
             )),
+            Self::Decision { .. } => Some(
+                "write an id, then keep, drop or fix, and behind fix the text, with tabs between".into(),
+            ),
             Self::ManifestEmpty { .. } => {
                 Some("write one line of `id|text` for each recording".into())
             }

@@ -81,7 +81,8 @@ impl Importer {
         Ok((bytes, rate.seconds(sound.len())))
     }
 
-    fn part(&mut self, audio: &Path, part: Part) -> Result<Sound<'_>, ImportError> {
+    /// The samples of a recording of up to two hours.
+    pub fn whole(&mut self, audio: &Path) -> Result<&[f32], ImportError> {
         if self.whole.as_ref().is_none_or(|(known, _)| known != audio) {
             self.whole = None;
             let limits = *self.whole_decoder.config();
@@ -89,6 +90,11 @@ impl Importer {
             let sound = self.whole_decoder.decode(bytes, extension(audio))?.to_f32();
             self.whole = Some((audio.to_owned(), sound));
         }
+        Ok(self.whole.as_ref().map_or(&[], |(_, samples)| samples))
+    }
+
+    fn part(&mut self, audio: &Path, part: Part) -> Result<Sound<'_>, ImportError> {
+        self.whole(audio)?;
         let samples = self.whole.as_ref().map_or(&[][..], |(_, samples)| samples);
         let rate = f64::from(self.decoder.rate().0);
         let at = |time: Duration| (time.as_secs_f64() * rate).round() as usize;

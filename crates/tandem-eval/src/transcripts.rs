@@ -8,6 +8,8 @@
 
 mod alternatives; // which other texts a text is compared with
 mod symbol_means; // mean frames of symbols in all other rows
+mod repeats; // rows with the text or the recording of another row
+pub mod sound; // clipping, noise and silence of a recording
 mod score; // how suspicious a row is, compared with the others
 
 pub use score::Typical;
@@ -20,6 +22,7 @@ use std::time::Instant;
 use symbol_means::{RowSums, SymbolMeans, centred};
 use tandem_data::cache::EntryBuffer;
 use tandem_data::corpus::Split;
+use tandem_disk::Fingerprint;
 use tandem_model::Device;
 use tandem_model::metrics::alignment::Finding;
 use tandem_model::metrics::{AlignmentHealth, HealthLimits};
@@ -29,7 +32,7 @@ use tandem_train::TrainError;
 use tandem_train::feed::align::corpus_fit::{CachedText, CorpusFit};
 use tandem_train::feed::align::text_fit::TextFit;
 use tandem_train::prepare::Prepared;
-use tandem_units::Seconds;
+use tandem_units::{Samples, Seconds};
 
 /// Which rows are ranked.
 #[derive(Clone, Copy, Debug)]
@@ -90,6 +93,17 @@ pub struct Ranked {
     pub lead: Option<f64>,
     /// The row of that other text, where it explains this recording better.
     pub better: Option<String>,
+    /// The recording, relative to the corpus.
+    pub audio: PathBuf,
+    pub seconds: Seconds,
+    /// How fast it is spoken.
+    pub symbols_per_second: f64,
+    /// Rows with the same text.
+    pub same_text: Vec<String>,
+    /// Rows with the same recording, byte for byte.
+    pub same_recording: Vec<String>,
+    #[serde(skip)]
+    pub recording: Fingerprint,
 }
 
 /// A row that could not be ranked.
@@ -139,6 +153,7 @@ pub fn rank_transcripts(
     }
     progress(2 * count, 2 * count);
     let limits = HealthLimits::default();
+    repeats::mark(&mut rows);
     let typical = Typical::of(&rows);
     let suspicious = score::rank(&mut rows, &typical, &limits);
     Ok(Ranking {
@@ -256,6 +271,9 @@ impl<'a> Ranker<'a> {
         let manifest = meta.sources.get(usize::from(record.manifest));
         let mut buffer = EntryBuffer::default();
         let text = cache.text(&record, &mut buffer);
+        let mel = &self.corpus.prepared.settings.mel;
+        let seconds = mel.rate.seconds(Samples(record.frames as usize * mel.hop.0));
+        let audio = cache.row(number).map(|row| row.audio.into()).unwrap_or_default();
         Ranked {
             id: self.id(row),
             manifest: manifest.map(|source| source.path.clone()).unwrap_or_default(),
@@ -269,6 +287,12 @@ impl<'a> Ranker<'a> {
             margin: None,
             lead: None,
             better: None,
+            audio,
+            seconds,
+            symbols_per_second: f64::from(record.symbols) / seconds.0.max(1e-3),
+            same_text: Vec::new(),
+            same_recording: Vec::new(),
+            recording: record.audio_hash,
         }
     }
 }

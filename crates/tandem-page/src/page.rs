@@ -63,6 +63,8 @@ pub enum Block {
     Commands(Vec<String>),
     /// Pictures and sound of the run, by address. Only the live page has them.
     Samples(Vec<Sample>),
+    /// Rows of a corpus to listen to and to decide on.
+    Review(Review),
 }
 
 /// How good or bad something is.
@@ -147,6 +149,27 @@ pub struct Sample {
     pub sound: Option<String>,
     /// Addresses of pictures, each with what it shows.
     pub pictures: Vec<(String, String)>,
+}
+
+/// Rows of a corpus that someone decides on: keep, fix the text, drop. The page saves the decisions as a file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Review {
+    /// The name of that file.
+    pub file: String,
+    pub rows: Vec<ReviewRow>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReviewRow {
+    pub id: String,
+    pub text: String,
+    /// The sound as a `data:` address, or why it cannot be played.
+    pub sound: Result<String, String>,
+    /// Why it should be heard.
+    pub reasons: Vec<Prose>,
+    pub facts: Vec<Fact>,
+    /// What was decided before: `keep`, `fix` or `drop`.
+    pub decided: Option<&'static str>,
 }
 
 impl Page {
@@ -264,4 +287,5 @@ impl_from_block!(
     Figure(Figure),
     Bars(Vec<Bar>),
     Samples(Vec<Sample>),
+    Review(Review),
 );

@@ -1,10 +1,12 @@
 //! Renders a page as self-contained HTML.
 //!
-//! In: [`Page`]. Out: one document with its style inside, no script, no address of another host.
+//! In: [`Page`]. Out: one document with its style inside, no address of another host, and no script but that which saves
+//! decisions ([`review`]).
 //! Every text is escaped by the template. Plots are SVG that scales to any width while letters
 //! keep their size ([`plots`]). Next: a file, or the live page.
 
 mod plots; // curves, bars, strips, lanes
+mod review; // rows to decide on, with the only script of a page
 
 use crate::page::{
     Bar, Block, Fact, Figure, Page, Sample, Section, Table, TableKind, Tone, Verdict,
@@ -98,6 +100,7 @@ fn block_of(block: &Block, lang: Lang) -> Markup {
         Block::Fold(title, table) => html! { details { summary { (title) } (table_of(table)) } },
         Block::Commands(lines) => html! { pre dir="ltr" { (lines.join("\n")) } },
         Block::Samples(samples) => samples_of(samples, lang),
+        Block::Review(review) => review::review(review, lang),
     }
 }
 
@@ -105,7 +108,7 @@ fn verdict_of(verdict: &Verdict) -> Markup {
     html! { p class={ "verdict " (tone(verdict.tone)) } { (prose(&verdict.sentence)) } }
 }
 
-fn facts_of(facts: &[Fact]) -> Markup {
+pub(crate) fn facts_of(facts: &[Fact]) -> Markup {
     html! { dl.facts { @for fact in facts {
         div class=(tone(fact.tone)) { dt { (fact.label) } dd { (fact.value) } }
     } } }

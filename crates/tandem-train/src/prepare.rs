@@ -392,6 +392,8 @@ impl Preparation<'_> {
         let mut summary = Summary::of(&cache, row_counts, root, mel.rate, mel.hop);
         summary.layout = self.located.layout.name();
         summary.recognised = self.located.description.clone();
+        summary.dropped = self.located.dropped;
+        summary.fixed = self.located.fixed;
         summary.rebuilt = counts.rebuilt;
         summary.recovered = counts.recovered;
         summary.touched = counts.touched;

@@ -8,6 +8,7 @@ use crate::counted::count;
 use crate::failure::Result;
 use crate::printer::{Printer, Progress};
 use std::path::Path;
+use tandem_data::corpus::DECISIONS;
 use tandem_data::corpus::RejectedRow;
 use tandem_pipeline::CancelToken;
 use tandem_telemetry::event::{CacheState, Data, Warning};
@@ -128,12 +129,19 @@ pub fn data_event(prepared: &Prepared, workers: usize) -> Data {
     }
 }
 
-/// `125 usable (119 to train on, 6 held out), 25 rejected`
+/// `125 usable (119 to train on, 6 held out), 25 rejected; 2 dropped by decisions.tsv`
 pub fn rows(s: &Summary) -> String {
-    format!(
+    let mut rows = format!(
         "{} usable ({} to train on, {} held out), {} rejected",
         s.usable, s.train, s.eval, s.rejected
-    )
+    );
+    let decided = [(s.dropped, "dropped"), (s.fixed, "with another text")];
+    let decided = decided.iter().filter(|(count, _)| *count > 0);
+    let decided: Vec<String> = decided.map(|(count, what)| format!("{count} {what}")).collect();
+    if !decided.is_empty() {
+        rows += &format!("; {} by {DECISIONS}", decided.join(", "));
+    }
+    rows
 }
 
 /// `en built-in phonemes, de characters`: the languages of the corpus.

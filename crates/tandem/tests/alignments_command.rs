@@ -31,11 +31,14 @@ fn an_untrained_voice_reports_that_it_cannot_rank_transcripts() {
     let fact = found["findings"][0]["fact"].as_str().expect("a finding");
     assert!(fact.contains("cannot tell"), "{found}");
 
-    let table = dir.run(&[&ask[..], &["--top", "3", "--held-out"]].concat());
+    let table = dir.run(&[&ask[..], &["--top", "3", "--held-out", "--html", "rows.html"]].concat());
     assert_eq!(table.code, Some(1), "{table:?}");
     assert!(table.out.contains("margin") && table.out.contains("cannot tell"), "{table:?}");
     assert!(table.out.contains("continue training"), "{table:?}");
     assert!(table.err.contains("step 1 of `run/step-00000001`"), "{table:?}");
+    let page = std::fs::read_to_string(dir.path("rows.html")).expect("a page");
+    assert_eq!(page.matches("data:audio/flac;base64,ZkxhQ").count(), 3, "players with FLAC");
+    assert!(page.contains("data-file=\"decisions.tsv\"") && page.contains("value=\"drop\""));
 }
 
 #[test]

@@ -3,7 +3,11 @@
 mod support;
 
 use std::fs;
+use std::path::Path;
 use support::{Kind, TestDir, tone_wav, wav};
+use tandem_audio::flac_stream::flac_file;
+use tandem_audio::{AudioConfig, Decoder, Sound};
+use tandem_units::SampleRate;
 
 /// Two rows of VCTK, one without a recording, and a licence.
 fn vctk() -> TestDir {
@@ -116,4 +120,67 @@ fn an_edited_text_file_is_prepared_again() {
     assert_eq!(dir.prepare(&[])["rebuilt"], 0, "the cache is read");
     fs::write(dir.corpus().join("b.txt"), "other words").unwrap();
     assert_eq!(dir.prepare(&[])["rebuilt"], 1);
+}
+
+/// The recordings of a speaker of the demo corpus, joined to one, with a third of a second between them; their texts.
+fn long_recording(dir: &TestDir, speaker: &str) -> Vec<String> {
+    let demo = Path::new(env!("CARGO_MANIFEST_DIR")).join("demo-corpus");
+    let manifest = fs::read_to_string(demo.join("metadata.csv")).expect("a manifest");
+    let mut decoder = Decoder::new(SampleRate(22_050), AudioConfig::default());
+    let (mut samples, mut texts) = (Vec::new(), Vec::new());
+    for line in manifest.lines().filter(|line| line.contains(&format!("|{speaker}|"))) {
+        let cells: Vec<&str> = line.split('|').collect();
+        let bytes = fs::read(demo.join(format!("wavs/{}.flac", cells[0]))).expect("a recording");
+        samples.extend(decoder.decode(&bytes, Some("flac")).expect("sound").to_f32());
+        samples.extend([0.0; 7_350]);
+        texts.push(cells[1].to_owned());
+    }
+    let bytes = flac_file(Sound::F32(&samples), SampleRate(22_050)).expect("a file");
+    dir.write("book/long.flac", &bytes);
+    texts
+}
+
+#[test]
+fn a_long_recording_is_cut_into_its_sentences_and_wrong_ones_are_left_out() {
+    let dir = TestDir::new();
+    let texts = long_recording(&dir, "jack");
+    let mut written = texts.clone();
+    written[9] = "A hundred soldiers marched across the frozen lake before midnight.".into();
+    dir.write("book/long.txt", written.join("\n").as_bytes());
+    let (book, text) = (dir.path("corpus/book"), dir.path("corpus/book/long.txt"));
+    let recording = book.join("long.flac");
+    let done = dir.run(&["import", recording.to_str().unwrap(), "clean", "--json"]);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    let summary = done.json();
+    let manifest = read(&dir, "clean/metadata.csv");
+    let found = |text: &String| manifest.lines().any(|line| line.ends_with(&format!("|{text}")));
+    let right = texts.iter().enumerate().filter(|(number, _)| *number != 9);
+    let kept = right.filter(|(_, text)| found(text)).count();
+    assert!(kept >= texts.len() - 3, "{kept} of {}\n{summary}\n{manifest}", texts.len());
+    assert!(!found(&written[9]), "{manifest}");
+    assert!(read(&dir, "clean/rejected.tsv").contains("text_does_not_fit"));
+    assert_eq!(summary["cut"]["sentences"], texts.len() as u64, "{summary}");
+    // Interrupted before the manifest: the recording is not aligned again, so its text may be gone.
+    fs::remove_file(dir.path("clean/metadata.csv")).unwrap();
+    fs::write(text, "x").unwrap();
+    dir.run(&["import", recording.to_str().unwrap(), "clean"]);
+    assert_eq!(read(&dir, "clean/metadata.csv"), manifest);
+    let prepared = dir.run(&["prepare", "clean", "--json"]).json();
+    assert_eq!((&prepared["usable"], &prepared["rejected"]), (&summary["imported"], &0.into()));
+}
+
+#[test]
+fn a_long_recording_without_a_text_is_cut_in_pauses_and_heard_by_a_judge() {
+    let dir = TestDir::new();
+    let texts = long_recording(&dir, "emma");
+    let book = dir.path("corpus/book");
+    let refused = dir.run(&["import", "--cut", book.to_str().unwrap(), "none"]);
+    refused.assert_failed(&["no text beside the recording", "--judge"]);
+    let judge = "sh -c 'for file; do echo heard words; done' -";
+    let done =
+        dir.run(&["import", "--cut", book.to_str().unwrap(), "clean", "--judge", judge, "--json"]);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    let rows = done.json()["cut"]["heard"].as_u64().unwrap() as usize;
+    assert!((texts.len() / 2..=2 * texts.len()).contains(&rows), "{rows} of {}", texts.len());
+    assert!(read(&dir, "clean/metadata.csv").starts_with("long-0001|heard words\n"));
 }

@@ -15,6 +15,7 @@ pub(super) mod libri; // LibriSpeech and LibriTTS
 pub(super) mod text_files; // one .txt beside each recording
 
 use super::CorpusConfig;
+use super::decisions::DECISIONS;
 use crate::DataError;
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -214,7 +215,10 @@ pub(super) fn find(path: &Path, config: &CorpusConfig) -> Result<CorpusFiles, Da
         false => single_manifest(path, config.layout),
     };
     let root = folder.canonicalize().map_err(|source| closed(folder, source))?;
-    let Found { layout, sources, companions } = found;
+    let Found { layout, sources, mut companions } = found;
+    if root.join(DECISIONS).exists() {
+        companions.push(DECISIONS.into());
+    }
     Ok(CorpusFiles { root, layout: config.layout.unwrap_or(layout), sources, companions })
 }
 

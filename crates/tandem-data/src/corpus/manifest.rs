@@ -8,6 +8,7 @@
 //! there is one line in memory, eight bytes per recording, and the repeated ids.
 
 use super::columns::{Columns, Row, SecondColumn, WrongCount, likely_separator};
+use super::decisions::{Decision, Decisions};
 use super::encoding::likely_encoding;
 use super::layout::{
     self, CorpusFiles, Layout, Rows, Source, hugging_face, json_lines, kaldi, libri, text_files,
@@ -46,6 +47,7 @@ pub struct CorpusRows {
     recordings: Recordings,
     repeated: RepeatedIds,
     split: SplitRule,
+    decisions: Decisions,
     rows: usize,
 }
 
@@ -79,6 +81,7 @@ impl CorpusRows {
             parts,
             outside: Outside::new(&files.root, config.recordings_dir.as_deref()),
             recordings: Recordings::new(&files.root),
+            decisions: Decisions::read(&files.root)?,
             root: files.root,
             sources: files.sources,
             opened: 0,
@@ -325,7 +328,9 @@ impl Iterator for CorpusRows {
             match self.next_in(&mut open) {
                 Ok(Some(row)) => {
                     self.open = Some(open);
-                    return Some(Ok(row));
+                    if let Some(row) = self.decided(row) {
+                        return Some(Ok(row));
+                    }
                 }
                 Ok(None) => {}
                 Err(error) => return Some(self.stop(error)),
@@ -335,6 +340,24 @@ impl Iterator for CorpusRows {
 }
 
 impl CorpusRows {
+    /// The row as a listener decided; none where it is dropped.
+    fn decided(&self, row: CorpusRow) -> Option<CorpusRow> {
+        let row = match row {
+            CorpusRow::Usable(row) => row,
+            CorpusRow::Rejected(row) => {
+                let dropped = self.decisions.of(&row.id) == Some(&Decision::Drop);
+                return (!dropped).then_some(CorpusRow::Rejected(row));
+            }
+        };
+        let text = match self.decisions.of(&row.id) {
+            Some(Decision::Drop) => return None,
+            Some(Decision::Fix(text)) => text.clone(),
+            Some(Decision::Keep) | None => return Some(CorpusRow::Usable(row)),
+        };
+        // Phonemes were those of the other text.
+        Some(CorpusRow::Usable(Utterance { text, phonemes: None, ..row }))
+    }
+
     fn stop(&mut self, error: DataError) -> Result<CorpusRow, DataError> {
         self.opened = self.sources.len();
         Err(error)

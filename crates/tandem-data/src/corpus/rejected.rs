@@ -37,6 +37,10 @@ pub enum RejectReason {
     LeavesCorpus,
     /// The text belongs to a part of a longer recording.
     PartOfRecording,
+    /// A sentence of a long recording that is not what is heard there.
+    TextDoesNotFit,
+    /// A sentence of a long recording that cannot be cut out of it.
+    NoPlaceToCut,
     /// No recording of that name.
     MissingAudio,
     /// A recording that cannot be read or decoded, or is unusable.

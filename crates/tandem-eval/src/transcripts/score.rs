@@ -195,6 +195,9 @@ fn median(mut values: Vec<f64>) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::transcripts::repeats;
+    use tandem_disk::Fingerprint;
+    use tandem_units::Seconds;
 
     fn row(number: usize, margin: f64, lead: f64, diagonality: f64) -> Ranked {
         let health =
@@ -212,6 +215,12 @@ mod tests {
             margin: Some(margin),
             lead: Some(lead),
             better: (lead < 0.0).then(|| "row 1".into()),
+            audio: "a.wav".into(),
+            seconds: Seconds(2.0),
+            symbols_per_second: 12.0,
+            same_text: Vec::new(),
+            same_recording: Vec::new(),
+            recording: Fingerprint::default(),
         }
     }
 
@@ -229,6 +238,19 @@ mod tests {
         let (typical, limits) = (Typical::of(rows), HealthLimits::SPEECH);
         let suspicious = rank(rows, &typical, &limits);
         (suspicious, findings(&typical, &limits, suspicious, rows.len(), 0))
+    }
+
+    #[test]
+    fn rows_with_the_text_or_the_recording_of_others_name_them() {
+        let mut rows = typical_rows();
+        for (number, row) in rows.iter_mut().enumerate() {
+            row.text = format!("text {}", number.max(2));
+            row.recording = Fingerprint::of(&[number.min(28) as u8]);
+        }
+        repeats::mark(&mut rows);
+        assert_eq!(rows[0].same_text, ["row 1", "row 2"]);
+        assert_eq!(rows[28].same_recording, ["row 29"]);
+        assert!(rows[5].same_text.is_empty() && rows[5].same_recording.is_empty());
     }
 
     #[test]

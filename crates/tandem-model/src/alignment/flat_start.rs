@@ -7,16 +7,11 @@
 //! speaker: the mean frame of each utterance is subtracted. Next: [`crate::alignment::search`].
 
 use crate::alignment::Aligner;
-use crate::alignment::distance::{Precision, SymbolFrames};
+use crate::alignment::symbol_gaussians::{AlignedFrames, SymbolGaussians, SymbolKey};
 use rayon::prelude::*;
-use std::collections::BTreeMap;
 
 /// Iterations of aligning and re-estimating; more change little.
 const ITERATIONS: usize = 10;
-/// Scale of the log-likelihood, since the bands are far from independent.
-const LIKELIHOOD_SCALE: f32 = 0.2;
-/// Prior variance, and the number of frames it counts for.
-const PRIOR_VARIANCE: (f64, f64) = (0.3, 5.0);
 /// Strength of the diagonal prior relative to the likelihoods.
 const DIAGONAL: f32 = 1.0;
 
@@ -32,26 +27,7 @@ pub struct FlatStartUtterance {
 /// A Gaussian for each symbol of each language.
 #[derive(Clone, Debug)]
 pub struct FlatStart {
-    bands: usize,
-    symbols: BTreeMap<(i32, i32), Gaussian>,
-    /// For symbols that are not in the utterances.
-    unseen: Gaussian,
-}
-
-/// Mean and precision (inverse variance) of the frames of a symbol.
-#[derive(Clone, Debug)]
-struct Gaussian {
-    mean: Vec<f32>,
-    precision: Vec<f32>,
-    log_variance: f32,
-}
-
-/// Sums over the frames of a symbol.
-#[derive(Clone)]
-struct Moments {
-    count: f64,
-    sum: Vec<f64>,
-    squares: Vec<f64>,
+    gaussians: SymbolGaussians,
 }
 
 impl FlatStart {
@@ -68,7 +44,7 @@ impl FlatStart {
             .iter()
             .map(|(row, mel)| uniform_durations(row.symbols.len(), mel.len() / bands))
             .collect();
-        let mut model = FlatStart::estimate(&rows, &paths, bands)?;
+        let mut model = estimate(&rows, &paths, bands)?;
         for _ in 0..ITERATIONS {
             paths = rows
                 .par_iter()
@@ -77,7 +53,7 @@ impl FlatStart {
                     search(aligner, scores, row.symbols.len())
                 })
                 .collect();
-            model = FlatStart::estimate(&rows, &paths, bands)?;
+            model = estimate(&rows, &paths, bands)?;
         }
         Some(model)
     }
@@ -91,93 +67,42 @@ impl FlatStart {
         language: i32,
         mel: &[f32],
     ) -> Option<Vec<u32>> {
-        if symbols.is_empty() || mel.len() < symbols.len() * self.bands {
+        if symbols.is_empty() || mel.len() < symbols.len() * self.gaussians.bands() {
             return None;
         }
-        let mel = subtract_mean(mel, self.bands);
+        let mel = subtract_mean(mel, self.gaussians.bands());
         Some(search(aligner, self.scores_of(symbols, language, &mel), symbols.len()))
-    }
-
-    fn estimate(
-        rows: &[(&FlatStartUtterance, Vec<f32>)],
-        paths: &[Vec<u32>],
-        bands: usize,
-    ) -> Option<FlatStart> {
-        let mut moments: BTreeMap<(i32, i32), Moments> = BTreeMap::new();
-        let mut all = Moments::new(bands);
-        for ((row, mel), path) in rows.iter().zip(paths) {
-            let mut frames = mel.chunks_exact(bands);
-            for (symbol, &count) in row.symbols.iter().zip(path) {
-                let key = (row.language, *symbol);
-                let sums = moments.entry(key).or_insert_with(|| Moments::new(bands));
-                frames.by_ref().take(count as usize).for_each(|frame| sums.add(frame));
-            }
-        }
-        moments.values().for_each(|sums| all.merge(sums));
-        let symbols = moments.iter().map(|(key, sums)| (*key, sums.gaussian())).collect();
-        (all.count > 0.0).then(|| FlatStart { bands, symbols, unseen: all.gaussian() })
     }
 
     /// `[frames, symbols]`, frame by frame.
     fn scores_of(&self, symbols: &[i32], language: i32, mel: &[f32]) -> Vec<f32> {
         // A symbol occurs several times in a text and has the same scores each time.
-        let mut kinds: Vec<i32> = symbols.to_vec();
+        let mut kinds: Vec<SymbolKey> = symbols.iter().map(|symbol| (language, *symbol)).collect();
         kinds.sort_unstable();
         kinds.dedup();
-        let gaussians: Vec<&Gaussian> = kinds
-            .iter()
-            .map(|kind| self.symbols.get(&(language, *kind)).unwrap_or(&self.unseen))
-            .collect();
         let kind_of: Vec<usize> =
-            symbols.iter().map(|symbol| kinds.partition_point(|kind| kind < symbol)).collect();
-        let pairs = gaussians.iter().map(|one| (&one.mean[..], Precision::Each(&one.precision)));
-        let distances = SymbolFrames::new(pairs, self.bands).distances(mel);
-        let mut each = vec![0.0; kinds.len()];
-        let mut scores = Vec::with_capacity(mel.len() / self.bands * symbols.len());
-        for distances in distances.chunks_exact(kinds.len()) {
-            for ((score, distance), gaussian) in each.iter_mut().zip(distances).zip(&gaussians) {
-                *score = -0.5 * LIKELIHOOD_SCALE * (distance + gaussian.log_variance);
-            }
+            symbols.iter().map(|symbol| kinds.partition_point(|kind| kind.1 < *symbol)).collect();
+        let each = self.gaussians.scores(&kinds, mel);
+        let mut scores = Vec::with_capacity(each.len() / kinds.len() * symbols.len());
+        for each in each.chunks_exact(kinds.len()) {
             scores.extend(kind_of.iter().map(|kind| each[*kind]));
         }
         scores
     }
 }
 
-impl Moments {
-    fn new(bands: usize) -> Moments {
-        Moments { count: 0.0, sum: vec![0.0; bands], squares: vec![0.0; bands] }
-    }
-
-    fn add(&mut self, frame: &[f32]) {
-        self.count += 1.0;
-        for ((sum, square), &x) in self.sum.iter_mut().zip(&mut self.squares).zip(frame) {
-            *sum += f64::from(x);
-            *square += f64::from(x) * f64::from(x);
-        }
-    }
-
-    fn merge(&mut self, other: &Moments) {
-        self.count += other.count;
-        self.sum.iter_mut().zip(&other.sum).for_each(|(sum, more)| *sum += more);
-        self.squares.iter_mut().zip(&other.squares).for_each(|(sum, more)| *sum += more);
-    }
-
-    fn gaussian(&self) -> Gaussian {
-        let count = self.count.max(1.0);
-        let (prior, weight) = PRIOR_VARIANCE;
-        let mean: Vec<f64> = self.sum.iter().map(|sum| sum / count).collect();
-        let variance = |(mean, squares): (&f64, &f64)| {
-            let own = (squares / count - mean * mean).max(0.0) * count;
-            (own + prior * weight) / (count + weight)
-        };
-        let variances: Vec<f64> = mean.iter().zip(&self.squares).map(variance).collect();
-        Gaussian {
-            log_variance: variances.iter().map(|variance| variance.ln()).sum::<f64>() as f32,
-            precision: variances.iter().map(|variance| (1.0 / variance) as f32).collect(),
-            mean: mean.iter().map(|mean| *mean as f32).collect(),
-        }
-    }
+fn estimate(
+    rows: &[(&FlatStartUtterance, Vec<f32>)],
+    paths: &[Vec<u32>],
+    bands: usize,
+) -> Option<FlatStart> {
+    let rows = rows.iter().zip(paths).map(|((row, mel), durations)| AlignedFrames {
+        language: row.language,
+        symbols: &row.symbols,
+        durations,
+        mel,
+    });
+    Some(FlatStart { gaussians: SymbolGaussians::estimate(rows, bands)? })
 }
 
 fn search(aligner: &mut Aligner, mut scores: Vec<f32>, symbols: usize) -> Vec<u32> {

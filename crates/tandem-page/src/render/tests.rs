@@ -1,6 +1,7 @@
 //! What a browser is given: whole, escaped, alone.
 
 use super::*;
+use crate::page::{Review, ReviewRow};
 use tandem_plot::plot::{Curve, Histogram, Lines, Measure, Plot};
 
 fn page(lang: Lang) -> Page {
@@ -32,6 +33,26 @@ fn page(lang: Lang) -> Page {
 fn a_page_is_rendered_as_reviewed() {
     let text = html(&page(Lang::En)).replace(STYLE, "STYLE");
     insta::assert_snapshot!(text.replace("><", ">\n<"));
+}
+
+#[test]
+fn a_review_has_a_text_and_three_choices_for_each_row_and_the_only_script() {
+    let row = |id: &str, decided| ReviewRow {
+        id: id.into(),
+        text: "one </textarea><script>".into(),
+        sound: Err("no sound".into()),
+        reasons: vec![Prose::of("the text of `b` fits better")],
+        facts: vec![Fact::new("pace", "1.2")],
+        decided,
+    };
+    let rows = vec![row("a", None), row("b\"", Some("drop"))];
+    let mut page = Page::new(Lang::En, "Rows");
+    page.add(Section::new("review", "Rows").with(Review { file: "decisions.tsv".into(), rows }));
+    let text = html(&page);
+    assert_eq!(text.matches("<script>").count(), 1, "{text}");
+    assert_eq!(text.matches("type=\"radio\"").count(), 6);
+    assert!(text.contains("value=\"drop\" checked") && text.contains("data-id=\"b&quot;\""));
+    assert!(text.contains("no sound") && text.contains("one &lt;/textarea&gt;"));
 }
 
 #[test]

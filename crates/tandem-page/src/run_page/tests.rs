@@ -61,6 +61,7 @@ fn outline(page: &Page) -> String {
                 Block::Bars(bars) => lines.extend(bars.iter().map(|bar| bar.value.clone())),
                 Block::Commands(commands) => lines.extend(commands.iter().cloned()),
                 Block::Samples(samples) => lines.push(format!("{samples:?}")),
+                Block::Review(review) => lines.push(format!("{review:?}")),
             }
         }
     }

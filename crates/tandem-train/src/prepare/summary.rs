@@ -28,6 +28,10 @@ pub struct Summary {
     pub usable: usize,
     /// Rows that cannot.
     pub rejected: usize,
+    /// Rows that `decisions.tsv` of the corpus leaves out; they are not among `rows`.
+    pub dropped: usize,
+    /// Rows whose text it replaces.
+    pub fixed: usize,
     /// Rows processed in this run: 0 for a warm start.
     pub rebuilt: usize,
     /// Rows recovered from an interrupted earlier run.
@@ -79,6 +83,8 @@ impl Summary {
             rows: cache.len(),
             usable: counts.usable,
             rejected: counts.rejected,
+            dropped: 0,
+            fixed: 0,
             rebuilt: 0,
             recovered: 0,
             touched: 0,

@@ -2,6 +2,8 @@
 
 pub mod alignments; // how well transcripts fit their recordings
 mod page; // the same as HTML
+mod review; // transcripts as a page to decide on
+mod statistics; // what the corpus has
 
 use crate::corpus_args::{BatchArgs, CorpusArgs, CorpusSettings};
 use crate::data_report::prepare_corpus;
@@ -13,10 +15,12 @@ use crate::page_args::PageArgs;
 use crate::printer::Printer;
 use alignments::AlignmentArgs;
 use owo_colors::OwoColorize;
+use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tandem_data::corpus::Corpus;
+use tandem_eval::statistics::CorpusStatistics;
 use tandem_page::RunView;
 use tandem_pipeline::adapt::Limits;
 use tandem_pipeline::{Adapt, CancelToken};
@@ -37,6 +41,7 @@ Examples:
   tandem analyze corpora/ljspeech --html analysis.html --lang fa
   tandem analyze --alignments run                 transcripts that do not fit their recordings
   tandem analyze --alignments run --held-out --top 50
+  tandem analyze --alignments run --html rows.html   listen to the worst rows, and decide on each
 
 The consumer waits --step-time for each batch, like a model of that speed; everything else is measured \
 with the code of training. Exit code 1: a setting should be changed.
@@ -82,10 +87,19 @@ pub struct Args {
     json: bool,
 }
 
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Answer<'a> {
+    #[serde(flatten)]
+    analysis: &'a Analysis,
+    corpus: &'a CorpusStatistics,
+}
+
 pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
     args.page.check()?;
     if let Some(run) = &args.alignments.alignments {
-        let asked = alignments::Asked { run, corpus: args.corpus.as_deref(), json: args.json };
+        let (corpus, page) = (args.corpus.as_deref(), &args.page);
+        let asked = alignments::Asked { run, corpus, json: args.json, page };
         return alignments::run(asked, &args.alignments, &args.settings, out);
     }
     let named = args.corpus.as_deref().unwrap_or(Path::new("demo"));
@@ -123,6 +137,7 @@ pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
         options.sample.min(corpus.utterances.len()),
         options.consumer.batches
     ));
+    let corpus_has = CorpusStatistics::of(&prepared);
     let analysis =
         analyze(&Arc::new(prepared), &corpus, start, &feed, &options, &recorder, &cancel)?;
     if let Some(recording) = recording {
@@ -132,8 +147,9 @@ pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
         }
     }
     if args.json {
-        out.json(&analysis)?;
+        out.json(&Answer { analysis: &analysis, corpus: &corpus_has })?;
     } else {
+        statistics::print(&corpus_has, out)?;
         print(&analysis, out)?;
     }
     if let Some(path) = &record_file {

@@ -1,11 +1,13 @@
 //! `tandem import`: makes a clean corpus in LJSpeech layout of a corpus in any known layout.
 //!
-//! In: SOURCE, which is only read. Out: OUT with `wavs/ID.flac`, a manifest, `ORIGIN.toml`, and `rejected.tsv` where rows
+//! In: SOURCE, which is only read: a corpus, or long recordings with their texts. Out: OUT with `wavs/ID.flac`, a manifest, `ORIGIN.toml`, and `rejected.tsv` where rows
 //! could not be used. The manifest is written last: without it the import is unfinished, and the same command continues
 //! it. No file that exists is written again.
 
+mod long; // long recordings, cut into sentences
 mod manifest; // metadata.csv of OUT
 mod origin; // ORIGIN.toml, licence files
+mod source; // rows of a corpus, or of long recordings
 
 use crate::advised::Advised;
 use crate::corpus_args::at_least_one;
@@ -15,14 +17,16 @@ use crate::failure::{Context, Result};
 use crate::interrupt::cancel_on_signals;
 use crate::printer::Printer;
 use crate::setting_flags::{OfImport, SettingFlags};
+use long::{CutShare, LongArgs, LongSettings};
 use manifest::ManifestWriter;
 use origin::Origin;
 use serde::Serialize;
+use source::{Located, Source};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tandem_audio::AudioConfig;
 use tandem_audio::mel::MelConfig;
-use tandem_data::corpus::{Corpus, CorpusConfig, CorpusRow, RejectReason, RejectedRow, Utterance};
+use tandem_data::corpus::{CorpusConfig, CorpusRow, RejectReason, RejectedRow, Utterance};
 use tandem_data::import::{Importer, imported_id};
 use tandem_disk::directory_lock::{Attempt, DirectoryLock};
 use tandem_disk::replace_file::replace_file;
@@ -42,6 +46,9 @@ Examples:
   tandem import cv-corpus/fa corpora/fa --rate 22050 --loudness -23 --trim-silence -40
   tandem import nemo/train.jsonl corpora/nemo --recordings-dir /data/recordings
   tandem import corpora/home corpora/home-clean --licence CC-BY-4.0 --origin \"recorded at home\"
+  tandem import book.mp3 corpora/book             with its text beside it: book.srt, .vtt, .json, .tsv or .txt
+  tandem import --cut chapters corpora/book       every recording below a directory, each with its text
+  tandem import --cut talks corpora/talks --judge 'python3 judge.py'
 
 SOURCE is only read. Ctrl-C loses nothing: the same command continues where it stopped. No file is \
 overwritten. Rows that are parts of long recordings are cut.";
@@ -71,12 +78,16 @@ pub struct Args {
     /// Print the summary as JSON
     #[arg(long)]
     json: bool,
+    #[command(flatten, next_help_heading = "Long recordings")]
+    long: LongArgs,
 }
 
 struct ImportSettings {
     source: PathBuf,
     output: PathBuf,
     corpus: CorpusConfig,
+    /// None: SOURCE is a corpus.
+    long: Option<LongSettings>,
     audio: AudioConfig,
     rate: SampleRate,
     workers: usize,
@@ -108,6 +119,7 @@ impl ImportSettings {
             source: args.source.clone(),
             output: args.output.clone(),
             corpus: settings.corpus,
+            long: args.long.resolve(&args.source)?,
             audio: settings.audio,
             rate: args.rate.map_or(MelConfig::SPEECH_22K.rate, SampleRate),
             workers,
@@ -128,6 +140,9 @@ struct ImportSummary {
     /// Of these, recordings that an earlier, interrupted import wrote.
     there: usize,
     rejected: usize,
+    /// What of long recordings is in the corpus.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cut: Option<CutShare>,
     /// Length of the recordings that were written now.
     written: Seconds,
     /// The import was finished before.
@@ -156,6 +171,9 @@ impl ImportSummary {
         let rows =
             format!("{}: {} imported{there}, {} rejected", self.rows, self.imported, self.rejected);
         out.line(&format!("rows       {rows}"))?;
+        if let Some(cut) = &self.cut {
+            out.line(&format!("cut        {cut}"))?;
+        }
         out.line(&format!("written    {} of sound", self.written))?;
         out.line(&format!("next       tandem prepare {output}"))
     }
@@ -169,9 +187,12 @@ fn import(
     cancel: &CancelToken,
     out: &mut Printer,
 ) -> Result<ImportSummary> {
-    let located = Corpus::locate(&settings.source, &settings.corpus)?;
+    let located = Located::find(settings)?;
     out.note(&format!("layout: {}", located.description));
-    check_apart(&located.root, &settings.output)?;
+    // A single recording is not a directory that OUT could be in.
+    if settings.long.is_none() || settings.source.is_dir() {
+        check_apart(&located.root, &settings.output)?;
+    }
     let output = &settings.output;
     let origin = Origin::of(settings, &located, args.licence.clone(), args.origin.clone());
     origin.begin(output)?;
@@ -187,12 +208,10 @@ fn import(
         return Ok(summary);
     }
     origin::copy_licences(&located.root, output)?;
-    let rows = Corpus::rows_with_parts(&settings.source, &settings.corpus)?;
-    let held_out = rows.names_held_out();
-    let columns =
-        manifest::columns_of(Corpus::rows_with_parts(&settings.source, &settings.corpus)?)?;
-    let mut manifests = ManifestWriter::create(output, columns, held_out)?;
-    let done = write_rows(settings, rows, &mut manifests, &mut summary, cancel, out);
+    let source = Source::open(settings, cancel, out)?;
+    summary.cut = source.cut.clone();
+    let mut manifests = ManifestWriter::create(output, source.columns, source.held_out)?;
+    let done = write_rows(settings, source, &mut manifests, &mut summary, cancel, out);
     if let Err(error) = done {
         manifests.discard();
         return Err(error);
@@ -243,15 +262,15 @@ fn lock(output: &Path) -> Result<DirectoryLock> {
 
 fn write_rows(
     settings: &ImportSettings,
-    mut rows: tandem_data::corpus::CorpusRows,
+    source: Source,
     manifests: &mut ManifestWriter,
     summary: &mut ImportSummary,
     cancel: &CancelToken,
     out: &Printer,
 ) -> Result<()> {
-    let mut progress = out.progress("importing", rows.most() as u64);
-    let sources = rows.manifests();
-    let importer = |_| Importer::new(rows.root(), settings.rate, settings.audio);
+    let Source { root, manifests: sources, most, mut rows, .. } = source;
+    let mut progress = out.progress("importing", most as u64);
+    let importer = |_| Importer::new(&root, settings.rate, settings.audio);
     let mut workers: Vec<Importer> = (0..settings.workers).map(importer).collect();
     loop {
         let mut chunk = Vec::new();

@@ -3,11 +3,13 @@
 //! In: a run directory or checkpoint, which names its corpus and settings. Out: rows, the most
 //! suspicious first.
 
+use super::review;
 use crate::corpus_args::{CorpusArgs, CorpusSettings};
 use crate::data_report::prepare_corpus;
 use crate::exit::ExitStatus;
 use crate::failure::{Advised, Context, Failure, Result};
 use crate::interrupt::cancel_on_signals;
+use crate::page_args::PageArgs;
 use crate::printer::Printer;
 use crate::speaking_args::warn_of_substitute;
 use owo_colors::OwoColorize;
@@ -31,8 +33,8 @@ pub struct AlignmentArgs {
     #[arg(
         long,
         value_name = "RUN",
-        // Nothing is timed then, and there is no page.
-        conflicts_with_all = ["step_time", "sample", "batches", "model_start_delay", "adapt", "record", "html"]
+        // Nothing is timed then.
+        conflicts_with_all = ["step_time", "sample", "batches", "model_start_delay", "adapt", "record"]
     )]
     pub alignments: Option<PathBuf>,
     /// Rank held-out rows instead of training rows
@@ -46,7 +48,7 @@ pub struct AlignmentArgs {
         value_parser = clap::value_parser!(u32).range(1..)
     )]
     limit: Option<u32>,
-    /// Rows to show; --json has all
+    /// Rows to show, or to have on the page; --json has all
     #[arg(long, value_name = "N", default_value_t = 20, requires = "alignments")]
     top: usize,
 }
@@ -57,6 +59,7 @@ pub struct Asked<'a> {
     /// The corpus, if it is not that of the run.
     pub corpus: Option<&'a Path>,
     pub json: bool,
+    pub page: &'a PageArgs,
 }
 
 /// Aligns and prints the ranking. Exit code 1: a row should be checked.
@@ -96,6 +99,7 @@ pub fn run(
     } else {
         print(&ranking, args.top, out)?;
     }
+    asked.page.write(out, |lang| Ok(review::page(&ranking, &prepared, args.top, lang)?))?;
     let fine = ranking.suspicious == 0 && ranking.findings.is_empty();
     Ok(if fine { ExitStatus::Done } else { ExitStatus::Negative })
 }

@@ -3,10 +3,11 @@
 //! In: imported rows, in order. Out: a draft that becomes the manifest when all rows are in it. Columns that no row uses
 //! are not written, and a header names the others where there are more than `id|text`.
 
+use super::source::RowResult;
 use crate::failure::{Context, Result};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
-use tandem_data::corpus::{CorpusRow, CorpusRows, Split, Utterance};
+use tandem_data::corpus::{CorpusRow, Split, Utterance};
 use tandem_data::import::imported_id;
 use tandem_disk::File;
 use tandem_disk::replace_file::{commit, draft_path};
@@ -28,7 +29,7 @@ pub struct UsedColumns {
     phonemes: bool,
 }
 
-pub fn columns_of(rows: CorpusRows) -> Result<UsedColumns> {
+pub fn columns_of(rows: &mut dyn Iterator<Item = RowResult>) -> Result<UsedColumns> {
     let mut used = UsedColumns::default();
     for row in rows {
         if let CorpusRow::Usable(row) = row? {

@@ -4,12 +4,12 @@
 //! has files but none, is not written to.
 
 use super::ImportSettings;
+use super::source::Located;
 use crate::advised::Advised;
 use crate::failure::{Context, Failure, Result};
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::Path;
-use tandem_data::corpus::LocatedCorpus;
 use tandem_disk::replace_file::replace_file;
 
 const NAME: &str = "ORIGIN.toml";
@@ -33,12 +33,15 @@ pub struct Origin {
     trim_margin: f32,
     #[serde(skip_serializing_if = "Option::is_none")]
     loudness: Option<f32>,
+    /// How long recordings were cut.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cut: Option<super::long::CutOrigin>,
 }
 
 impl Origin {
     pub fn of(
         settings: &ImportSettings,
-        located: &LocatedCorpus,
+        located: &Located,
         licence: Option<String>,
         origin: Option<String>,
     ) -> Origin {
@@ -47,13 +50,14 @@ impl Origin {
         Origin {
             // The name, not the path: a corpus is passed on, and the path names a user.
             source: source.to_string_lossy().into_owned(),
-            layout: located.layout.name().into(),
+            layout: located.layout.into(),
             licence,
             origin,
             rate: settings.rate.0,
             trim_silence: audio.trim_silence,
             trim_margin: audio.trim_margin,
             loudness: audio.loudness,
+            cut: settings.long.as_ref().map(super::long::LongSettings::origin),
         }
     }
 
