@@ -7,6 +7,7 @@
 //! other thread may use a card meanwhile.
 
 use crate::between_threads::flush;
+use crate::graph_error::GraphError;
 use crate::loss_scale::LossScale;
 use crate::micro_batches::batch_gradients;
 use crate::network::voice::Voice;
@@ -33,11 +34,6 @@ pub struct StepGraph {
     /// Their memory stays taken.
     _tensors: DeviceBatch,
 }
-
-/// Why there is no graph, in the words of the driver or the library.
-#[derive(Clone, Debug, thiserror::Error)]
-#[error("no CUDA graph of a training step: {0}")]
-pub struct GraphError(String);
 
 impl StepGraph {
     /// Captures a step for batches of this shape, with an optimizer that works in place on the weights of `voice` (the
