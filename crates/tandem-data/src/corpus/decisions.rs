@@ -77,7 +77,9 @@ mod tests {
         };
         write("metadata.csv", "a|one word\nb|two words\nc|three words\n");
         tandem_disk::create_dir_all(&folder.path().join("wavs")).unwrap();
-        ["a", "b", "c"].map(|id| write(&format!("wavs/{id}.wav"), "x"));
+        for id in ["a", "b", "c"] {
+            write(&format!("wavs/{id}.wav"), "x");
+        }
         write(DECISIONS, "id\tdecision\ttext\na\tdrop\t\nb\tkeep\t\nc\tfix\tother words\n");
         let config = CorpusConfig::default();
         let corpus = Corpus::read(folder.path(), &config).unwrap();
