@@ -276,6 +276,6 @@ mod tests {
         text.sentence_gap(0, ForeignSound::Never);
         let wide = path(&text.states, &said, text.states.len()).unwrap();
         assert_eq!(path(&text.states, &said, 12).unwrap(), wide);
-        assert_eq!((wide.iter().sum::<u32>() as usize, wide[2]), (said.len(), 2));
+        assert_eq!((wide.iter().sum::<u32>() as usize, wide[6]), (said.len(), 2));
     }
 }

@@ -319,8 +319,9 @@ mod tests {
     fn rows_begin_and_end_inside_pauses() {
         let found =
             cut(&[(0, 52, 198), (1, 222, 400)], &[(0, 50), (200, 220), (402, 500)], &[0.0, 0.0]);
-        let times: Vec<(f64, f64)> = found.rows.iter().map(|row| (row.start, row.end)).collect();
-        assert_eq!(times, [(0.35, 2.1), (2.1, 4.17)]);
+        let frames = |seconds: f64| (100.0 * seconds).round() as usize;
+        let times = found.rows.iter().map(|row| (frames(row.start), frames(row.end)));
+        assert_eq!(times.collect::<Vec<_>>(), [(35, 210), (210, 417)]);
         assert_eq!(found.rows[0].speech, (0.5, 2.0));
     }
 
