@@ -124,8 +124,9 @@ fn reasons(row: &Ranked, typical: &Typical, limits: &HealthLimits) -> Vec<String
     if let Some(better) = &row.better {
         reasons.push(format!("the text of `{better}` fits better"));
     }
-    if row.health.diagonality < typical.diagonality - 2.0 * typical.deviations[0] {
-        let (own, usual) = (row.health.diagonality, typical.diagonality);
+    let (own, usual) = (row.health.diagonality, typical.diagonality);
+    // Below the limit of every alignment, the findings say it.
+    if own >= limits.diagonality && own < usual - 2.0 * typical.deviations[0] {
         reasons.push(format!("its pace is uneven: {own:.2}, the median is {usual:.2}"));
     }
     reasons.extend(row.health.findings(limits).into_iter().map(|finding| finding.fact));

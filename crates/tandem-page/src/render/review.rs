@@ -39,7 +39,7 @@ fn row_of(row: &ReviewRow, lang: Lang) -> Markup {
         article data-id=(row.id) {
             h3 { code dir="ltr" { (row.id) } }
             @match &row.sound {
-                Ok(address) => audio controls preload="none" src=(address)
+                Ok(address) => audio controls preload="metadata" src=(address)
                     aria-label=(lang.say("the recording", "صدای ضبط‌شده")) {},
                 Err(why) => p.bad { bdi { (why) } },
             }

@@ -46,8 +46,8 @@ Examples:
   tandem import cv-corpus/fa corpora/fa --rate 22050 --loudness -23 --trim-silence -40
   tandem import nemo/train.jsonl corpora/nemo --recordings-dir /data/recordings
   tandem import corpora/home corpora/home-clean --licence CC-BY-4.0 --origin \"recorded at home\"
-  tandem import book.mp3 corpora/book             with its text beside it: book.srt, .vtt, .json, .tsv or .txt
-  tandem import --cut chapters corpora/book       every recording below a directory, each with its text
+  tandem import book.mp3 corpora/book        its text beside it: book.srt, .vtt, .json, .tsv or .txt
+  tandem import --cut chapters corpora/book  every recording below it, each with its text
   tandem import --cut talks corpora/talks --judge 'python3 judge.py'
 
 SOURCE is only read. Ctrl-C loses nothing: the same command continues where it stopped. No file is \

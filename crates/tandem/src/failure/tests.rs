@@ -13,10 +13,12 @@ use tandem_data::DataError;
 use tandem_data::batch::{BatchError, Unfit};
 use tandem_data::corpus::Split;
 use tandem_data::import::ImportError;
+use tandem_data::long_text::LongTextError;
 use tandem_device::backend::{Backend, DeviceError};
 use tandem_device::memory::{MemoryError, Side};
 use tandem_device::placement::{DeviceConfigError, PlacementError};
 use tandem_device::sampler::SampleError;
+use tandem_eval::cutting::CutError;
 use tandem_eval::evaluate::EvaluateError;
 use tandem_export::ExportError;
 use tandem_http::HttpError;
@@ -86,6 +88,7 @@ fn samples() -> Vec<(&'static str, Box<dyn Hinted>)> {
         CheckpointError: CheckpointError::PartMissing { name: "voice".into() },
         ClusterError: ClusterError::ThreadEnded,
         CompareError: CompareError::TooFewSteps { run: "run".into(), found: 1, needed: 2 },
+        CutError: CutError::NoPath,
         DataError: no_home(),
         DeviceConfigError: DeviceConfigError::BudgetWithoutIsolation,
         DeviceError: device(),
@@ -99,6 +102,7 @@ fn samples() -> Vec<(&'static str, Box<dyn Hinted>)> {
         ImportError: ImportError::Encode { message: "x".into() },
         JudgeError: JudgeError::Stopped,
         LexiconFault: LexiconFault::Columns { found: 1 },
+        LongTextError: LongTextError::Empty { path: "book.txt".into() },
         MeasureError: MeasureError::Record(no_record()),
         MelError: mel(),
         MemoryError: MemoryError::OverBudget {
