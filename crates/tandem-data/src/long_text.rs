@@ -101,11 +101,19 @@ fn read_whole(path: &Path) -> Result<String, LongTextError> {
     String::from_utf8(bytes).map_err(|_| LongTextError::Encoding { path: path.into() })
 }
 
+/// Sentences of paragraphs, which may be broken into lines anywhere; without any end of a sentence, each line is one.
 fn plain(text: &str) -> Vec<LongSentence> {
-    let said = split_sentences(text, usize::MAX)
-        .into_iter()
-        .filter(|one| one.contains(char::is_alphanumeric));
-    said.map(|one| LongSentence { text: one_line(one), at: None }).collect()
+    let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    let paragraphs = lines.split(|line| line.is_empty()).map(|lines| lines.join("\n"));
+    let said = paragraphs.flat_map(|paragraph| {
+        let joined = one_line(&paragraph);
+        let whole =
+            if joined.contains(['.', '!', '?', '؟', '…', '۔']) { joined } else { paragraph };
+        let pieces = split_sentences(&whole, usize::MAX).into_iter();
+        let pieces = pieces.filter(|one| one.contains(char::is_alphanumeric));
+        pieces.map(one_line).collect::<Vec<_>>()
+    });
+    said.map(|text| LongSentence { text, at: None }).collect()
 }
 
 fn srt(text: &str) -> Result<Vec<Cue>, String> {
@@ -178,17 +186,18 @@ fn join(cues: Vec<Cue>) -> Vec<LongSentence> {
         text.push_str(&one_line(&without_tags(&cue.text)));
         text.push(' ');
     }
-    let time = |at: usize| {
+    // When the letter at a place begins, or ends with `after` 1. The cue of a letter ends before its space.
+    let time = |at: usize, after: usize| {
         let number = starts.partition_point(|start| *start <= at).max(1) - 1;
         let (from, to) = (starts[number], starts.get(number + 1).copied().unwrap_or(text.len()));
-        let share = (at - from) as f64 / (to - from).max(1) as f64;
+        let share = (at + after - from) as f64 / (to - 1 - from).max(1) as f64;
         cues[number].start + share.min(1.0) * (cues[number].end - cues[number].start)
     };
     let mut sentences = Vec::new();
     for piece in split_sentences(&text, usize::MAX) {
         let from = piece.as_ptr() as usize - text.as_ptr() as usize;
         if piece.contains(char::is_alphanumeric) {
-            let at = Some((time(from), time(from + piece.len() - 1)));
+            let at = Some((time(from, 0), time(from + piece.len() - 1, 1)));
             sentences.push(LongSentence { text: one_line(piece), at });
         }
     }
@@ -246,6 +255,7 @@ mod tests {
             "One came. Two\nwent.\n\n***\n",
             &[("One came.", None), ("Two went.", None)],
         );
+        check("a.txt", "one came\ntwo went\n", &[("one came", None), ("two went", None)]);
         let both = [
             ("Hello to all.", Some((1.0, 2.0))),
             ("This is long, and it ends here.", Some((3.0, 7.0))),

@@ -256,7 +256,7 @@ mod tests {
         let error = read_document(&contents, Path::new("run/step-00000100")).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "the voice in `run/step-00000100` has format version 1, this program reads versions 2 to 5"
+            "the voice in `run/step-00000100` has format version 1, this program reads versions 2 to 6"
         );
         assert!(error.hint().unwrap().contains("the version of tandem that trained it"));
     }
