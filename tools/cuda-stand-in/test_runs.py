@@ -4,6 +4,7 @@
 xtask/tests/cuda_tests.sh sets the variables of the driver. Data work is on card 0 and the model on card 1. The runs share
 one store of tuned kernels. Nothing here depends on how long anything took: overlap is read from the order in the driver's log.
 """
+import hashlib
 import json
 import math
 import os
@@ -60,13 +61,26 @@ class Run:
 
     def losses(self):
         """The total of each step; none where it was not read. A resumed run has a record of its own."""
+        return {event["step"]: event["losses"].get("total") for event in self.events("step")}
+
+    def events(self, kind):
+        """All of this kind in the newest record."""
         records = sorted((name for name in os.listdir(self.directory) if name.endswith(".jsonl")), key=len)
         with open(os.path.join(self.directory, records[-1]), encoding="utf-8") as file:
-            events = [json.loads(line) for line in file]
-        return {event["step"]: event["losses"].get("total") for event in events if event["event"] == "step"}
+            return [event for event in map(json.loads, file) if event["event"] == kind]
+
+    def tensors(self):
+        """The files of the newest checkpoint: weights, state, aligner snapshots."""
+        place, found = os.path.join(self.directory, self.checkpoints()[-1]), {}
+        for name in sorted(os.listdir(place)):
+            if name.endswith(".safetensors"):
+                with open(os.path.join(place, name), "rb") as file:
+                    found[name] = hashlib.sha256(file.read()).hexdigest()
+        return found
 
     def checkpoints(self):
-        return sorted(name for name in os.listdir(self.directory) if re.fullmatch(r"step-\d+", name))
+        names = (name for name in os.listdir(self.directory) if re.fullmatch(r"step-\d+", name))
+        return sorted(names, key=lambda name: int(name[5:]))
 
     def trace(self):
         with open(self.log, encoding="utf-8") as file:
@@ -100,7 +114,8 @@ class Runs(unittest.TestCase):
 
     def late_run(self, seed):
         if seed not in self.late:
-            self.late[seed] = self.run_with(f"late-{seed}", DELAY=LATE, SEED=seed, TRACE="1")
+            # Without graphs, so that there are launches to order.
+            self.late[seed] = self.run_with(f"late-{seed}", "--no-graphs", DELAY=LATE, SEED=seed, TRACE="1")
         run = self.late[seed]
         self.assertEqual(run.code, 0, run.said)
         return run
@@ -155,7 +170,7 @@ class Runs(unittest.TestCase):
         self.assert_same(run.losses(), self.quiet.losses(), STEPS)
 
     def test_after_the_warm_up_training_hardly_meets_another_stream(self):
-        run = self.run_with("counted", "--validate-every", "4", steps=10, DELAY=LATE, SEED="1", TRACE="1")
+        run = self.run_with("counted", "--no-graphs", "--validate-every", "4", steps=10, DELAY=LATE, SEED="1", TRACE="1")
         self.assertEqual(run.code, 0, run.said)
         with open(run.log, encoding="utf-8") as file:
             log = [line.split() for line in file]
@@ -168,6 +183,84 @@ class Runs(unittest.TestCase):
         events = [line for line in log[middle:] if line[:3] == ["begin", "device", "1"] and line[4:6] == [training, "event"]]
         print(f"{len(events)} events of the training stream with {len(later)} launches, {new} new kernels", file=sys.stderr)
         self.assertLess(50 * len(events), len(later))
+
+    def with_and_without_graphs(self, name, *flags, steps=STEPS):
+        """The same run twice: trained, aligned by the model, validated, saved, resumed."""
+        runs = []
+        for kind, more in (("graphs", ()), ("eager", ("--no-graphs",))):
+            flags_of_one = (*flags, *more, "--validate-every", "3")
+            first = self.run_with(f"{name}-{kind}", *flags_of_one, steps=steps)
+            self.assertEqual(first.code, 0, first.said)
+            losses = first.losses()
+            run = self.run_with(f"{name}-{kind}", "--resume", *flags_of_one, steps=steps + 4)
+            self.assertEqual(run.code, 0, run.said)
+            runs.append((run, {**losses, **run.losses()}))
+        return runs
+
+    def test_graphs_change_no_bit(self):
+        (graphs, losses), (eager, others) = self.with_and_without_graphs("bits")
+        self.assertEqual(list(losses), list(range(1, STEPS + 5)))
+        self.assertEqual(losses, others)
+        self.assertEqual(graphs.tensors(), eager.tensors())
+        self.assertIn("aligner_snapshots.safetensors", graphs.tensors())
+        last = graphs.events("graphs")[-1]
+        self.assertEqual((last["shapes"], last["replayed"], last["others"]), (1, 4, 0), last)
+        self.assertGreater(last["memory"], 0)
+        self.assertEqual(eager.events("graphs")[-1]["why_none"], "--no-graphs")
+
+    @unittest.skipIf(QUICK, "32 bits are tested")
+    def test_a_run_in_16_bits_has_no_graphs_and_says_so(self):
+        run = self.run_with("half", "--mixed-precision", "f16", steps=2)
+        self.assertEqual(run.code, 0, run.said)
+        said = [event["text"] for event in run.events("warning") if event["code"] == "no_graphs"]
+        self.assertEqual(len(said), 1, run.events("warning"))
+        last = run.events("graphs")[-1]
+        self.assertEqual((last["why_none"], last["replayed"], last["others"]), ("the weights are rounded to 16 bits", 0, 2))
+
+    def test_a_step_with_a_graph_is_a_few_launches_and_no_wait(self):
+        # Trained, aligned by the model, validated and saved, with late work.
+        run = self.run_with("few-launches", "--validate-every", "4", steps=10, DELAY=LATE, SEED="2", TRACE="1")
+        self.assertEqual(run.code, 0, run.said)
+        with open(run.log, encoding="utf-8") as file:
+            log = [line.split() for line in file]
+        graphs = [at for at, line in enumerate(log) if line[:3] == ["launch", "device", "1"] and line[5] == "graph"]
+        # The first one is a test of the graph, before step 1.
+        self.assertEqual(len(graphs), 11)
+        training = log[graphs[0]][4]
+        steps = [log[one:next] for one, next in zip(graphs[1:], graphs[2:])]
+        launches = [sum(line[:5] == ["launch", "device", "1", "stream", training] for line in step) for step in steps]
+        waits = [line for step in steps for line in step if line[0] == "sync" and (line[6] == "main" or line[4] == training)]
+        # The data card also validates, of which nothing is warmed up.
+        before, after = ({line[6] for line in part if line[:3] == ["launch", "device", "1"] and line[5] == "module"} for part in (log[: graphs[1]], log[graphs[1] :]))
+        print(f"launches of steps with graphs: {launches}; new kernels on the model's card: {len(after - before)}", file=sys.stderr)
+        # Steps after which nothing is copied for others, and all others.
+        self.assertLessEqual(min(launches), 5)
+        self.assertLessEqual(max(launches), 20)
+        self.assertEqual(waits, [])
+        self.assertTrue(after)
+        self.assertEqual(after - before, set())
+
+    def assert_runs_without_graphs(self, run):
+        """One message, and the losses of a run without graphs."""
+        self.assertEqual(run.code, 0, run.said)
+        said = [event["text"] for event in run.events("warning") if event["code"] == "graphs_refused"]
+        self.assertEqual(len(said), 1, run.events("warning"))
+        self.assertIn("the run continues without CUDA graphs", said[0])
+        last = run.events("graphs")[-1]
+        self.assertEqual((last["why_none"], last["replayed"], last["others"]), ("refused", 0, STEPS))
+        self.assertEqual(run.losses(), self.quiet.losses())
+
+    def test_a_driver_that_refuses_captures_leaves_a_run_without_graphs(self):
+        self.assert_runs_without_graphs(self.run_with("no-capture", FAIL="capture:1@1"))
+
+    def test_a_graph_without_memory_leaves_a_run_without_graphs(self):
+        self.assert_runs_without_graphs(self.run_with("no-room", FAIL="graph:1@1"))
+
+    def test_steps_of_several_batches_have_no_graphs(self):
+        run = self.run_with("several", "--grad-accum", "2", steps=2)
+        self.assertEqual(run.code, 0, run.said)
+        last = run.events("graphs")[-1]
+        self.assertEqual((last["why_none"], last["others"]), ("a step has several batches", 2))
 
     def assert_ends_and_resumes(self, run, named, repeated=1):
         """Exit code 2 with one error that names what happened; the last checkpoint is whole: a run resumed from it repeats
@@ -199,6 +292,11 @@ class Runs(unittest.TestCase):
     def test_a_failed_launch_ends_the_run(self):
         run = self.after_the_first_checkpoint("failed-launch", "launch:60@1")
         self.assert_ends_and_resumes(run, "CUDA_ERROR_LAUNCH_FAILED")
+
+    def test_a_card_lost_during_a_graph_ends_the_run(self):
+        run = self.after_the_first_checkpoint("lost-replay", "replay:3@1")
+        # The newest checkpoint may be that of the step before: no step is repeated then.
+        self.assert_ends_and_resumes(run, "CUDA_ERROR_UNKNOWN", repeated=0)
 
     @unittest.skipIf(QUICK, "a failed launch is tested")
     def test_a_lost_card_ends_the_run(self):

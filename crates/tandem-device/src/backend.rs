@@ -311,11 +311,12 @@ pub fn open(id: DeviceId) -> Result<Device, DeviceError> {
     open_for(id, F32Products::Full)
 }
 
+// Registering a graphics adapter twice would create a second device with its own memory.
+static OPEN: LazyLock<Mutex<HashMap<DeviceId, (Device, F32Products)>>> =
+    LazyLock::new(Mutex::default);
+
 /// [`open`], with the kind of products of 32-bit floats. A device keeps the kind it was opened with.
 pub fn open_for(id: DeviceId, products: F32Products) -> Result<Device, DeviceError> {
-    // Registering a graphics adapter twice would create a second device with its own memory.
-    static OPEN: LazyLock<Mutex<HashMap<DeviceId, (Device, F32Products)>>> =
-        LazyLock::new(Mutex::default);
     let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some((device, opened_for)) = open.get(&id) {
         if *opened_for != products {
@@ -377,13 +378,28 @@ pub(crate) fn tells_memory_in_use(id: DeviceId) -> bool {
     cfg!(feature = "cuda") && id.backend == Backend::Cuda
 }
 
-/// Memory of a card that is in use, by all programs; `None` before it is open, and where its driver is not asked.
-pub(crate) fn memory_in_use(id: DeviceId) -> Option<Bytes> {
+/// Memory of a card, as its driver sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct CardMemory {
+    /// By all programs.
+    pub in_use: Bytes,
+    pub free: Bytes,
+}
+
+/// `None` before a card is open, and where its driver is not asked.
+pub(crate) fn card_memory(id: DeviceId) -> Option<CardMemory> {
     match id.backend {
         #[cfg(feature = "cuda")]
-        Backend::Cuda => nvidia::memory_in_use(id.index),
+        Backend::Cuda => nvidia::card_memory(id.index),
         _ => None,
     }
+}
+
+/// Memory of an open card that no program uses; `None` where its driver is not asked.
+pub fn free_memory(device: &Device) -> Option<Bytes> {
+    let open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+    let (id, _) = open.iter().find(|(_, (opened, _))| opened == device)?;
+    Some(card_memory(*id)?.free)
 }
 
 /// Whether a device compiles and tunes kernels for each new shape. Those of the CPU are compiled with the

@@ -20,8 +20,7 @@ pub mod gradients; // gradients summed over batches and processes
 pub mod loss_scale; // the factor of losses for half floats
 pub mod micro_batches; // the gradients of a batch
 pub mod optimizer; // AdamW, clipping, EMA
-pub mod graph_error; // why there is no graph of a step
-#[cfg(feature = "any-gpu")]
+#[cfg_attr(not(feature = "any-gpu"), path = "step_graph/absent.rs")]
 pub mod step_graph; // a whole step as one CUDA graph
 pub mod checkpoint; // a voice and its training on disk, complete or not at all
 pub mod trained_voice; // a voice read from a checkpoint

@@ -6,7 +6,7 @@
 
 #[cfg(feature = "any-gpu")]
 mod joined; // the state on a GPU
-#[cfg(feature = "any-gpu")]
+#[cfg_attr(not(feature = "any-gpu"), path = "optimizer/moving.rs")]
 mod in_place; // the same for CUDA graphs: nothing moves
 
 use crate::gradients::GradientSum;
@@ -19,6 +19,8 @@ use burn::tensor::{DType, Device, Tensor};
 use in_place::Fixed;
 #[cfg(feature = "any-gpu")]
 use joined::Joined;
+#[cfg(feature = "any-gpu")]
+use std::collections::BTreeMap;
 
 /// Settings of one step.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -112,6 +114,27 @@ impl Optimizer {
         self.step_both(module, None, gradients, settings)
     }
 
+    /// A step with a sum of gradients that has losses, in place or not. Returns one tensor: the mean loss and its parts, the
+    /// scale of the losses if there is one, and the norm of the mean gradient.
+    pub fn complete_step<M: Module>(
+        &mut self,
+        module: &mut M,
+        rounded: Option<&mut M>,
+        mut sum: GradientSum,
+        settings: &StepSettings,
+    ) -> Tensor<1> {
+        if self.steps_in_place(module, sum.tensors()) {
+            self.prepare_step(sum.utterances, settings);
+            return self.change_in_place(sum);
+        }
+        let losses = sum.losses.take().expect("the losses of a batch");
+        let share = Tensor::from_floats([share(sum.utterances) as f32], &losses.prior.device());
+        let scale = self.loss_scale.as_ref().map(LossScale::factor);
+        let moved = self.step_both(module, rounded, sum, settings);
+        let values = losses.means(share).into_iter().chain(scale);
+        Tensor::cat(values.chain([moved.gradient_norm]).collect(), 0)
+    }
+
     /// [`Optimizer::step_in`] for a module whose gradients are those of its
     /// [rounded copy](crate::weights::rounded_copy), which is written, too: on a GPU by the same kernel.
     pub fn step_both<M: Module>(
@@ -121,12 +144,7 @@ impl Optimizer {
         gradients: GradientSum,
         settings: &StepSettings,
     ) -> StepResult {
-        #[cfg(feature = "any-gpu")]
-        if let Some(result) =
-            self.try_step_in_place(module, gradients.tensors(), gradients.utterances, settings)
-        {
-            return result;
-        }
+        assert!(!self.is_in_place(), "weights in place are changed by `complete_step`");
         let stays = module.clone();
         let stays = if on_host(module) { without_values(stays) } else { stays };
         let moved = std::mem::replace(module, stays);
@@ -272,27 +290,35 @@ impl Optimizer {
     /// The state of all weights, wherever it is.
     fn all_moments(&self) -> Vec<Moments<1>> {
         #[cfg(feature = "any-gpu")]
-        let copied = self.fixed.as_ref().map(Fixed::copied);
-        #[cfg(feature = "any-gpu")]
-        let joined = copied.as_ref().or(self.joined.as_ref());
+        let copied: BTreeMap<usize, Moments<1>> =
+            self.fixed.iter().flat_map(Fixed::copied_moments).collect();
         let all = self.slots.iter().map(|slot| slot.moments.clone());
         #[cfg(feature = "any-gpu")]
-        let all = all.enumerate().map(|(at, own)| own.or_else(|| joined?.moments(at)));
+        let all = all.enumerate().map(|(at, own)| {
+            let joined = || self.joined.as_ref()?.moments(at);
+            own.or_else(|| copied.get(&at).cloned()).or_else(joined)
+        });
         all.map(|moments| moments.expect("every weight has a state")).collect()
     }
 
     /// A module with the moving averages of the weights.
     pub fn averaged<M: Module>(&self, module: &M) -> M {
-        let means = self.all_moments().into_iter().map(|moments| moments.ema).collect();
-        with_weights(module.valid(), means)
+        let all = || self.all_moments().into_iter().map(|moments| moments.ema).collect();
+        with_weights(module.valid(), self.averages_in_place().unwrap_or_else(all))
     }
 
     /// The weights of a module as no later step changes them.
     pub fn copied<M: Module>(&self, module: &M) -> M {
-        #[cfg(feature = "any-gpu")]
-        return self.copied_from_place(module);
-        #[cfg(not(feature = "any-gpu"))]
-        module.clone()
+        self.copied_from_place(module, 0..self.slots.len())
+    }
+
+    /// A field of the module as no later step changes it.
+    pub fn copied_field<M: Module>(&self, field: &M, name: &str) -> M {
+        let is_inside =
+            |slot: &Slot| slot.name.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'));
+        let first = self.slots.iter().position(is_inside).expect("a field with weights");
+        let count = self.slots[first..].iter().take_while(|slot| is_inside(slot)).count();
+        self.copied_from_place(field, first..first + count)
     }
 
     /// The state as named tensors, under the names of the weights.

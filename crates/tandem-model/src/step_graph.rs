@@ -7,8 +7,6 @@
 //! other thread may use a card meanwhile.
 
 use crate::between_threads::flush;
-use crate::graph_error::GraphError;
-use crate::loss_scale::LossScale;
 use crate::micro_batches::batch_gradients;
 use crate::network::voice::Voice;
 use crate::optimizer::Optimizer;
@@ -18,7 +16,9 @@ use burn::backend::{Backend, BackendGraph, Cube, ExecutionError};
 use burn::tensor::{Device, Tensor};
 use burn_cubecl::CubeDevice;
 use std::fmt;
+use tandem_device::backend::{DeviceError, guarded, wait_for};
 
+const DOING: &str = "capturing a training step as a CUDA graph";
 /// Runs before a capture: the first ones compile and tune kernels, the next ones need the memory that the capture needs.
 const RUNS: usize = 4;
 
@@ -35,34 +35,48 @@ pub struct StepGraph {
     _tensors: DeviceBatch,
 }
 
+/// Whether steps on a device can be captured.
+pub fn has_graphs(device: &Device) -> bool {
+    gpu_of(device).is_some_and(|gpu| Cube::name(&gpu).contains("cuda"))
+}
+
 impl StepGraph {
-    /// Captures a step for batches of this shape, with an optimizer that works in place on the weights of `voice` (the
-    /// rounded ones, in 16 bits). It runs a few times, and changes nothing. After an error, weights and state in place are
-    /// lost: the library refuses to read what a capture should have written.
+    /// Captures a step for batches of this shape, on a device that [has graphs](has_graphs), with an optimizer that works
+    /// in place on the weights of `voice` (the rounded ones, in 16 bits). It runs a few times, and changes nothing. After an
+    /// error, weights and state in place are lost: the library refuses to read what a capture should have written.
     pub fn capture(
         voice: &Voice,
         optimizer: &Optimizer,
         batch: &UploadedBatch,
         device: &Device,
-    ) -> Result<StepGraph, GraphError> {
-        let not_cuda = || GraphError("the model is not on a CUDA device".into());
-        let gpu = gpu_of(device).filter(|gpu| Cube::name(gpu).contains("cuda"));
-        let gpu = gpu.ok_or_else(not_cuda)?;
-        let batch = batch.for_this_thread().ok_or_else(not_cuda)?;
+    ) -> Result<StepGraph, DeviceError> {
+        let gpu = gpu_of(device).expect("a device that has graphs");
+        let example = batch;
+        let batch = batch.for_this_thread().expect("a batch on that device");
         let tensors = batch.tensors();
-        let scale = optimizer.loss_scale().map(LossScale::values);
-        optimizer.prepare_no_step();
-        flush(device);
-        Cube::graph_prepare(&gpu).map_err(refused)?;
-        let recorded = record(&gpu, || step(voice, optimizer, &tensors));
+        let step =
+            || optimizer.change_in_place(batch_gradients(voice, &tensors, optimizer.loss_scale()));
+        let work = || {
+            Cube::graph_prepare(&gpu)?;
+            optimizer.without_change(|| record(&gpu, step))
+        };
+        let recorded = guarded(DOING, work).and_then(|recorded| recorded.map_err(refused));
         if recorded.is_err() {
             // The stream must not stay in a capture.
-            let _ = Cube::graph_stop_capture(&gpu);
+            let _ = guarded(DOING, || Cube::graph_stop_capture(&gpu));
         }
-        let (graph, result) = recorded.map_err(refused)?;
-        // The runs halved it, as steps with a gradient that is not finite do.
-        scale.into_iter().for_each(|scale| optimizer.put_loss_scale(scale));
-        Ok(StepGraph { graph, device: device.clone(), batch, result, _tensors: tensors })
+        let (graph, result) = recorded?;
+        let graph = StepGraph { graph, device: device.clone(), batch, result, _tensors: tensors };
+        // A graph that cannot run is refused here, and no step of the run loads a kernel for what surrounds it.
+        let run = || {
+            let result = graph.run(example);
+            flush(device);
+            result
+        };
+        let result = guarded(DOING, || optimizer.without_change(run))?;
+        wait_for(device, DOING)?;
+        drop(result);
+        Ok(graph)
     }
 
     /// Whether it does steps on batches like this one.
@@ -103,21 +117,8 @@ fn record(
     Ok((Cube::graph_stop_capture(gpu)?, result))
 }
 
-/// Forward, backward, optimizer. Returns the losses, their scale if there is one, and the norm of the gradient.
-fn step(voice: &Voice, optimizer: &Optimizer, batch: &DeviceBatch) -> Tensor<1> {
-    let mut sum = batch_gradients(voice, batch, optimizer.loss_scale());
-    let losses = sum.losses.take().expect("the losses of a batch");
-    let share = optimizer.share().expect("an optimizer that works in place");
-    let values = losses.means(share).into_iter();
-    // A value of its own: the step changes the scale.
-    let scale = optimizer.loss_scale().map(|scale| scale.factor() * 1.0);
-    let values: Vec<Tensor<1>> = values.chain(scale).collect();
-    let moved = optimizer.step_in_place(sum.into_tensors());
-    Tensor::cat(values.into_iter().chain([moved.gradient_norm]).collect(), 0)
-}
-
-fn refused(error: impl fmt::Display) -> GraphError {
-    GraphError(error.to_string())
+fn refused(error: ExecutionError) -> DeviceError {
+    DeviceError::broke(DOING, &error.to_string())
 }
 
 impl fmt::Debug for StepGraph {

@@ -4,7 +4,7 @@
 //! nothing but the checkpoint. Next: [`crate::synthesis::mel`].
 
 use crate::checkpoint::{CheckpointError, Contents, Parts, TensorSet, Values, find_usable};
-use crate::host_tensor::host_floats;
+use crate::host_tensor::host_floats_of_all;
 use crate::mel_scale::MelScale;
 use crate::network::size::{ModelSize, VoiceConfig};
 use crate::network::voice::Voice;
@@ -229,8 +229,9 @@ pub fn read_older_document(contents: &Contents, path: &Path) -> Result<VoiceDocu
 /// Weights as a tensor set of a checkpoint. Waits for the device.
 pub fn tensor_set(weights: &[Weight]) -> Result<TensorSet, CheckpointError> {
     let mut set = TensorSet::new();
-    for Weight { name, shape, values } in weights {
-        set.insert(name, shape, Values::F32(host_floats(values.clone())))?;
+    let all = weights.iter().map(|weight| weight.values.clone()).collect();
+    for (weight, values) in weights.iter().zip(host_floats_of_all(all)) {
+        set.insert(&weight.name, &weight.shape, Values::F32(values))?;
     }
     Ok(set)
 }

@@ -11,8 +11,8 @@ use std::borrow::Cow;
 
 pub use crate::facts::{
     CacheState, Checkpoint, Data, Decision, DecisionOutcome, DeviceRole, DeviceSample, Doing,
-    EmptyStep, Final, Health, Kernels, QueueLevel, RunOutcome, Skipped, SlotChange, SlotState,
-    Span, StageInterval, StartReason, Started, Validation, WarmUp, Warning,
+    EmptyStep, Final, Graphs, Health, Kernels, QueueLevel, RunOutcome, Skipped, SlotChange,
+    SlotState, Span, StageInterval, StartReason, Started, Validation, WarmUp, Warning,
 };
 pub use crate::header::{HostFacts, RunHeader, Schema};
 pub use crate::ranks::RankInterval;
@@ -75,6 +75,8 @@ events! {
     WarmUp(WarmUp) = "warm_up",
     /// Kernels tuned and compiled before step 1.
     Kernels(Kernels) = "kernels",
+    /// Steps as CUDA graphs: what was captured before step 1, and at the end how many steps they did.
+    Graphs(Graphs) = "graphs",
     /// The controlled start ended.
     Started(Started) = "started",
     /// What a stage did since its last such line.

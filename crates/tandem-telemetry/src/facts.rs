@@ -82,6 +82,26 @@ pub struct Kernels {
     pub took: Nanos,
 }
 
+/// Training steps as CUDA graphs, on a device that can have them: after the captures, and at the end.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Graphs {
+    /// Shapes with a graph.
+    pub shapes: u32,
+    /// Shapes of the batch plan.
+    pub planned: u32,
+    /// What the graphs keep for themselves.
+    pub memory: Bytes,
+    /// How long the captures took.
+    pub took: Nanos,
+    /// Steps that a graph did.
+    pub replayed: u64,
+    /// Steps without one.
+    pub others: u64,
+    /// Why there are none.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub why_none: Option<String>,
+}
+
 /// The end of the controlled start.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Started {
@@ -422,6 +442,17 @@ impl fmt::Display for Kernels {
     }
 }
 
+impl fmt::Display for Graphs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Graphs { shapes, planned, memory, took, replayed, others, why_none } = self;
+        if let Some(why) = why_none {
+            return write!(f, "none: {why}");
+        }
+        write!(f, "{shapes} of {planned} shapes captured in {took}, {memory}; ")?;
+        write!(f, "{replayed} of {} steps replayed", replayed + others)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -447,5 +478,17 @@ mod tests {
             few,
             "24 tuned, 99 compiled from the cache, 38.10 s saved; 1 tuned, 2 compiled in 400.00 ms",
         );
+    }
+
+    #[test]
+    fn graphs_say_how_many_steps_they_did_or_why_there_are_none() {
+        let memory = tandem_units::Bytes::mib(35);
+        let (shapes, planned, took) = (2, 3, Nanos::millis(1200));
+        let some =
+            Graphs { shapes, planned, memory, took, replayed: 95, others: 5, why_none: None };
+        let text = "2 of 3 shapes captured in 1.20 s, 35.0 MiB; 95 of 100 steps replayed";
+        assert_eq!(some.to_string(), text);
+        let none = Graphs { why_none: Some("--no-graphs".into()), ..Graphs::default() };
+        assert_eq!(none.to_string(), "none: --no-graphs");
     }
 }

@@ -95,6 +95,7 @@ impl Trace {
                 let Kernels { tuned, compiled, took, .. } = kernels;
                 self.note(at, "kernels", format!("{tuned} tuned, {compiled} compiled in {took}"));
             }
+            Event::Graphs(graphs) => self.note(at, "graphs", graphs.to_string()),
             Event::Started(started) => {
                 self.note(at, "started", format!("waited {}", started.waited));
             }

@@ -8,7 +8,7 @@ use crate::advice::{Advice, advice};
 use crate::clock::Nanos;
 use crate::crowd::Crowd;
 use crate::event::{
-    Data, Decision, DeviceRole, Health, Kernels, Name, RunOutcome, Started, Warning,
+    Data, Decision, DeviceRole, Graphs, Health, Kernels, Name, RunOutcome, Started, Warning,
 };
 use crate::grade::{Grading, grade};
 use crate::pending::Pending;
@@ -60,6 +60,9 @@ pub struct Report {
     /// Kernels tuned and compiled before step 1, and those from the cache.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernels: Option<Kernels>,
+    /// Steps as CUDA graphs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub graphs: Option<Graphs>,
     /// The controlled start.
     pub start: Option<Started>,
     pub adaptation: Adaptation,
@@ -214,6 +217,7 @@ impl Report {
             advice: advice(summary, rules),
             warm_up: summary.warm_up.clone(),
             kernels: summary.kernels.clone(),
+            graphs: summary.graphs.clone(),
             start: summary.started.clone(),
             adaptation: adaptation(summary),
             skips: SkipReport {

@@ -35,6 +35,9 @@ impl Display for Report {
         if let Some(kernels) = &self.kernels {
             writeln!(f, "kernels   {kernels}")?;
         }
+        if let Some(graphs) = &self.graphs {
+            writeln!(f, "graphs    {graphs}")?;
+        }
         if let Some(start) = &self.start {
             writeln!(f, "start     {}", started(start))?;
         }

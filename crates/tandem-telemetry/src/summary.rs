@@ -13,8 +13,8 @@ pub use sums::{
 use crate::clock::Nanos;
 use crate::error::TelemetryError;
 use crate::event::{
-    Data, Decision, DecisionOutcome, DeviceRole, Event, Final, Health, Kernels, Name, RunHeader,
-    StageInterval, Stamped, Started, Validation, Warning,
+    Data, Decision, DecisionOutcome, DeviceRole, Event, Final, Graphs, Health, Kernels, Name,
+    RunHeader, StageInterval, Stamped, Started, Validation, Warning,
 };
 use crate::ranks::{RankSums, rank_directories, same_job};
 use crate::reader::{ReadNotes, RunRecord, visit_file};
@@ -35,6 +35,8 @@ pub struct Summary {
     pub warm_up: Option<WarmUpSums>,
     /// Kernels tuned and compiled before step 1, and those from the cache.
     pub kernels: Option<Kernels>,
+    /// Steps as CUDA graphs.
+    pub graphs: Option<Graphs>,
     /// The end of the controlled start.
     pub started: Option<Started>,
     pub steps: StepSums,
@@ -153,6 +155,7 @@ impl Summary {
             Event::Data(data) => self.data = Some(data.clone()),
             Event::WarmUp(warm_up) => self.warm_up.get_or_insert_default().add(warm_up),
             Event::Kernels(kernels) => self.kernels = Some(kernels.clone()),
+            Event::Graphs(graphs) => self.graphs = Some(graphs.clone()),
             Event::Started(started) => self.started = Some(started.clone()),
             Event::Stage(interval) => self.add_stage(interval),
             Event::Step(step) => self.steps.add(step),

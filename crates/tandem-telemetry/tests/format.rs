@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 use tandem_telemetry::event::{
     CacheState, Checkpoint, Data, Decision, DecisionOutcome, DeviceRole, DeviceSample, Doing,
-    EmptyStep, Event, Final, Health, HostFacts, Kernels, Kind, Loss, QueueLevel, RankInterval,
-    RunHeader, RunOutcome, Schema, Skipped, SlotChange, SlotState, Span, StageInterval, Stamped,
-    StartReason, Started, Step, Validation, WarmUp, Warning,
+    EmptyStep, Event, Final, Graphs, Health, HostFacts, Kernels, Kind, Loss, QueueLevel,
+    RankInterval, RunHeader, RunOutcome, Schema, Skipped, SlotChange, SlotState, Span,
+    StageInterval, Stamped, StartReason, Started, Step, Validation, WarmUp, Warning,
 };
 use tandem_telemetry::{Nanos, Pending};
 use tandem_units::{Bytes, Epoch, Ticket};
@@ -54,8 +54,17 @@ fn start_events() -> Vec<Event> {
         compiled: 2,
         took: Nanos(7),
     };
+    let graphs = Graphs {
+        shapes: 2,
+        planned: 3,
+        memory: Bytes::mib(35),
+        took: Nanos(8),
+        replayed: 95,
+        others: 5,
+        why_none: Some("refused".into()),
+    };
     let header = Event::Run(Box::new(header));
-    vec![header, data.into(), warm_up.into(), kernels.into(), started.into()]
+    vec![header, data.into(), warm_up.into(), kernels.into(), graphs.into(), started.into()]
 }
 
 fn pipeline_events() -> Vec<Event> {

@@ -14,6 +14,7 @@ pub mod ranks; // several processes that train together
 pub mod all_reduce; // the sum of their gradients
 pub mod shapes; // which padded shapes were seen, and what the first of each cost
 pub mod warm_up; // every shape once, before the clock starts
+mod graphs; // steps as CUDA graphs, captured before the clock starts
 pub mod background; // background computation on the CPU that trains
 mod services; // the background threads of a run
 pub mod loss_reader; // losses read back from the device

@@ -74,6 +74,8 @@ settings! {
             without_value: Some("bf16"),
             on_resume: OnResume::Warn,
         }
+        /// Launch every step of a CUDA card kernel by kernel, not as a CUDA graph; changes no bit
+        no_graphs: bool = false, "--no-graphs BOOL" {}
         /// Steps between two validations
         validate_every: u64 = 500, "--validate-every N" {
             range: Range::AtLeastOne,

@@ -5,7 +5,7 @@
 //! [`register`] opens a device for Burn, with or without TF32.
 
 use super::libdevice::{Libdevice, Search, toolkit_around};
-use super::{Backend, DeviceError, DeviceId, F32Products};
+use super::{Backend, CardMemory, DeviceError, DeviceId, F32Products};
 use crate::inventory::{DeviceClass, FoundDevice, PciAddress};
 use cubecl_core::client::Client;
 use cubecl_core::device::{Device as _, DeviceService};
@@ -113,8 +113,8 @@ fn forget_tf32(server: &CudaServer) {
     utilities.properties = Arc::new(properties);
 }
 
-/// Memory of a card that is in use, by all programs; `None` before it is open.
-pub(super) fn memory_in_use(index: usize) -> Option<Bytes> {
+/// `None` before a card is open.
+pub(super) fn card_memory(index: usize) -> Option<CardMemory> {
     let handle = device::get(index as i32).ok()?;
     // SAFETY: the handle was just returned by the driver; numbers are written into variables that outlive the calls.
     // The context is the one that Burn uses and never releases.
@@ -129,7 +129,7 @@ pub(super) fn memory_in_use(index: usize) -> Option<Bytes> {
         let _ = result::primary_ctx::release(handle);
         asked.ok()?
     };
-    Some(Bytes((total - free) as u64))
+    Some(CardMemory { in_use: Bytes((total - free) as u64), free: Bytes(free as u64) })
 }
 
 fn describe(at: i32, driver: Option<String>) -> Result<FoundDevice, result::DriverError> {

@@ -4,11 +4,11 @@
 //! allocator does not show: the scratch of the tuner, kernels, other programs. Nothing is watched where the driver
 //! does not say it.
 
-use crate::backend::{DeviceId, memory_in_use, tells_memory_in_use};
+use crate::backend::{CardMemory, DeviceId, card_memory, tells_memory_in_use};
 use crate::sampler::{SampleError, Sampler, SamplerHandle, Source};
 use std::fmt;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tandem_telemetry::event::DeviceSample;
 use tandem_telemetry::record::Recorder;
@@ -44,6 +44,8 @@ pub struct PhaseWatch {
     cards: Vec<Arc<Card>>,
     phase: Arc<AtomicUsize>,
     sampler: Arc<Mutex<Option<SamplerHandle>>>,
+    /// Held while a driver is asked.
+    asking: Arc<Mutex<()>>,
 }
 
 struct Card {
@@ -66,14 +68,20 @@ impl PhaseWatch {
             return watch;
         }
         let source = |card: &Arc<Card>| {
-            let watched = Watched { card: card.clone(), phase: watch.phase.clone() };
+            let (phase, asking) = (watch.phase.clone(), watch.asking.clone());
+            let watched = Watched { card: card.clone(), phase, asking };
             Box::new(watched) as Box<dyn Source>
         };
         let sources = watch.cards.iter().map(source).collect();
         // Without a thread the report lacks a line.
         let handle = Sampler::start(sources, Recorder::off(), EVERY).ok();
-        *watch.sampler.lock().unwrap_or_else(PoisonError::into_inner) = handle;
+        *lock(&watch.sampler) = handle;
         watch
+    }
+
+    /// No driver is asked while the result is held: a capture of a CUDA graph allows no call of another thread.
+    pub fn paused(&self) -> MutexGuard<'_, ()> {
+        lock(&self.asking)
     }
 
     /// A phase begins.
@@ -93,9 +101,14 @@ impl PhaseWatch {
     }
 }
 
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 struct Watched {
     card: Arc<Card>,
     phase: Arc<AtomicUsize>,
+    asking: Arc<Mutex<()>>,
 }
 
 impl Source for Watched {
@@ -104,7 +117,8 @@ impl Source for Watched {
     }
 
     fn sample(&mut self) -> Result<Option<DeviceSample>, SampleError> {
-        if let Some(in_use) = memory_in_use(self.card.id) {
+        let _asking = lock(&self.asking);
+        if let Some(CardMemory { in_use, .. }) = card_memory(self.card.id) {
             let phase = self.phase.load(Ordering::Relaxed);
             self.card.peaks[phase].fetch_max(in_use.0, Ordering::Relaxed);
         }

@@ -2,15 +2,18 @@
 //!
 //! In: a module on a GPU, and the gradients of one batch, which say which weights are trained. Out: the same module with
 //! weights that never move. Who keeps weights or state across a step takes a copy: [`Optimizer::copied`],
-//! [`Optimizer::state`] and [`Optimizer::averaged`] do.
+//! [`Optimizer::copied_field`], [`Optimizer::state`] and [`Optimizer::averaged`] do.
 
 use super::joined::Joined;
 use super::{Optimizer, StepResult, StepSettings, dtypes_of, share};
+use crate::gradients::GradientSum;
 use crate::loss_scale::LossScale;
+use crate::network::ops::adamw::Moments;
 use crate::network::ops::gpu::adamw::InPlace;
 use crate::weights::{Weight, weights_of, with_parts, with_weights};
 use burn::module::Module;
 use burn::tensor::{DType, Tensor};
+use std::ops::Range;
 
 /// Weights and state that never move.
 #[derive(Clone, Debug)]
@@ -26,6 +29,14 @@ impl Fixed {
     /// The state now, in memory of its own.
     pub(super) fn copied(&self) -> Joined {
         self.members.with_moments(Some(self.memory.copied_moments()))
+    }
+
+    /// The same for each weight, in one copy of each kind: a reader on another thread waits for each copy.
+    pub(super) fn copied_moments(&self) -> impl Iterator<Item = (usize, Moments<1>)> + '_ {
+        let [means, squares, averages] = self.memory.copied_state();
+        let each = means.into_iter().zip(squares).zip(averages);
+        let moments = each.map(|((mean, square), ema)| Moments { mean, square, ema });
+        self.members.numbers().zip(moments)
     }
 
     pub(super) fn copied_loss_scale(&self) -> Option<LossScale> {
@@ -82,22 +93,35 @@ impl Optimizer {
         self.fixed.is_some()
     }
 
-    /// Gives the steps in place this scale of the losses.
-    pub(crate) fn put_loss_scale(&self, scale: Vec<f32>) {
-        if let Some(fixed) = &self.fixed {
-            fixed.memory.write_loss_scale(scale);
+    /// A part of the module that steps change, of which `numbers` are the weights, as no later step changes it.
+    pub(super) fn copied_from_place<M: Module>(&self, part: &M, numbers: Range<usize>) -> M {
+        let Some(fixed) = &self.fixed else { return part.clone() };
+        let mut weights: Vec<Tensor<1>> =
+            weights_of(part).into_iter().map(|Weight { values, .. }| values).collect();
+        let before = fixed.members.numbers().filter(|number| *number < numbers.start).count();
+        let inside: Vec<usize> =
+            fixed.members.numbers().filter(|number| numbers.contains(number)).collect();
+        let copies = fixed.memory.copied_weights(before..before + inside.len());
+        for (number, copy) in inside.into_iter().zip(copies) {
+            weights[number - numbers.start] = copy;
         }
+        with_weights(part.clone(), weights)
     }
 
-    /// A module whose weights no step changes.
-    pub(super) fn copied_from_place<M: Module>(&self, module: &M) -> M {
-        let Some(fixed) = &self.fixed else { return module.clone() };
-        let mut weights: Vec<Tensor<1>> =
-            weights_of(module).into_iter().map(|Weight { values, .. }| values).collect();
-        for (number, copy) in fixed.members.numbers().zip(fixed.memory.copied_weights()) {
-            weights[number] = copy;
+    /// The averages of the weights now; `None` if weights do not stay in place.
+    pub(super) fn averages_in_place(&self) -> Option<Vec<Tensor<1>>> {
+        let fixed = self.fixed.as_ref()?;
+        let own = |slot: &super::Slot| slot.moments.as_ref().map(|moments| moments.ema.clone());
+        let mut averages: Vec<Option<Tensor<1>>> = self.slots.iter().map(own).collect();
+        for (number, copy) in fixed.members.numbers().zip(fixed.memory.copied_averages()) {
+            averages[number] = Some(copy);
         }
-        with_weights(module.clone(), weights)
+        Some(
+            averages
+                .into_iter()
+                .map(|average| average.expect("every weight has a state"))
+                .collect(),
+        )
     }
 
     /// Gives the next step in place its settings, behind all work so far.
@@ -109,20 +133,33 @@ impl Optimizer {
         fixed.memory.write_values(&fixed.members.settings(share(utterances), settings));
     }
 
-    /// The next step in place changes nothing except the scale of the losses.
-    pub(crate) fn prepare_no_step(&self) {
-        if let Some(fixed) = &self.fixed {
-            fixed.memory.write_no_step();
-        }
+    /// Work with steps in place that change nothing. Waits for the device if there is a scale of the losses.
+    pub fn without_change<T>(&self, work: impl FnOnce() -> T) -> T {
+        let Some(fixed) = &self.fixed else { return work() };
+        // Such a step halves the scale, as every step with a gradient that is not finite.
+        let scale = self.loss_scale.as_ref().map(LossScale::values);
+        fixed.memory.flush();
+        fixed.memory.write_no_step();
+        let done = work();
+        fixed.memory.flush();
+        scale.into_iter().for_each(|scale| fixed.memory.write_loss_scale(scale));
+        done
     }
 
-    /// What makes a mean of a sum over the utterances of the step in place: `[1]`, where the step reads it.
-    pub(crate) fn share(&self) -> Option<Tensor<1>> {
-        self.fixed.as_ref().map(|fixed| fixed.memory.share())
+    /// The rest of a step in place after its gradients, with the settings of [`Optimizer::prepare_step`]; returns the values
+    /// of [`Optimizer::complete_step`].
+    pub fn change_in_place(&self, mut sum: GradientSum) -> Tensor<1> {
+        let losses = sum.losses.take().expect("the losses of a batch");
+        let share = self.fixed.as_ref().expect("an optimizer that works in place").memory.share();
+        let values = losses.means(share).into_iter();
+        // A value of its own: the step changes the scale.
+        let scale = self.loss_scale.as_ref().map(|scale| scale.factor() * 1.0);
+        let values: Vec<Tensor<1>> = values.chain(scale).collect();
+        let moved = self.step_in_place(sum.into_tensors());
+        Tensor::cat(values.into_iter().chain([moved.gradient_norm]).collect(), 0)
     }
 
-    /// A step in place, with the settings of [`Optimizer::prepare_step`].
-    pub fn step_in_place(&self, gradients: Vec<Option<Tensor<1>>>) -> StepResult {
+    fn step_in_place(&self, gradients: Vec<Option<Tensor<1>>>) -> StepResult {
         let fixed = self.fixed.as_ref().expect("an optimizer that works in place");
         assert!(fixed.members.holds(&gradients), "gradients of other weights");
         let step = fixed.members.settings(1.0, &fixed.settings);
@@ -130,21 +167,16 @@ impl Optimizer {
         StepResult { gradient_norm }
     }
 
-    /// The same with settings; `None` if weights do not stay in place, or others have a gradient: then they no longer do.
-    pub(super) fn try_step_in_place<M: Module>(
+    /// Whether the next step is in place. Where other weights have a gradient than before, no step is any more.
+    pub(super) fn steps_in_place<M: Module>(
         &mut self,
         module: &mut M,
         gradients: &[Option<Tensor<1>>],
-        utterances: usize,
-        settings: &StepSettings,
-    ) -> Option<StepResult> {
-        let fixed = self.fixed.as_ref()?;
-        if !fixed.members.holds(gradients) {
+    ) -> bool {
+        if self.fixed.as_ref().is_some_and(|fixed| !fixed.members.holds(gradients)) {
             self.leave_in_place(module);
-            return None;
         }
-        self.prepare_step(utterances, settings);
-        Some(self.step_in_place(gradients.to_vec()))
+        self.is_in_place()
     }
 
     /// From now on, steps write new weights again.

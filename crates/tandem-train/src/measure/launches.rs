@@ -33,6 +33,8 @@ pub struct LaunchCounts {
     pub training: DriverCounts,
     /// Launches of the optimizer, when it starts after all gradients are computed.
     pub optimizer_launches: u64,
+    /// The same steps as CUDA graphs.
+    pub replayed: DriverCounts,
 }
 
 /// Whether the driver also logs what each launch of a further step costs.
@@ -61,6 +63,7 @@ pub fn count_launches(
     let voice = Voice::with_compute(settings.precision.compute(), config, settings.seed, &device);
     let optimizer = Optimizer::new(&voice);
     let mut state = TrainState::new(voice, optimizer, 0, settings, 1000);
+    state.fix_in_place(&batch.to_device(&devices.model));
     let mut counter = Counter { devices, own_waits: 0 };
     train(&mut state, uploads(WARM_UP), &devices.model)?;
     let before = counter.finish_work()?;
@@ -83,8 +86,15 @@ pub fn count_launches(
             counter.finish_work()
         })?;
     }
+    state.capture(&batch.pack().upload(&devices.model), &devices.model)?;
+    // The first replay needs memory for its result.
+    train(&mut state, uploads(1), &devices.model)?;
+    let batches = uploads(steps);
+    let captured = counter.finish_work()?;
+    train(&mut state, batches, &devices.model)?;
+    let replayed = counter.finish_work()? - captured;
     let (upload, training) = (uploaded - before, trained - uploaded);
-    Ok(LaunchCounts { steps, upload, training, optimizer_launches })
+    Ok(LaunchCounts { steps, upload, training, optimizer_launches, replayed })
 }
 
 fn train(
@@ -93,7 +103,7 @@ fn train(
     device: &Device,
 ) -> Result<(), TrainError> {
     for batch in batches {
-        state.accumulate_gradients(&batch.tensors());
+        state.take_batch(&batch);
         state.optimizer_step(state.step + 1, &mut LocalGradients)?;
         flush(device);
     }

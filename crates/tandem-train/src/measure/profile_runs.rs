@@ -344,7 +344,7 @@ fn train_on_batch(
     transferred: &Transferred,
 ) -> Result<(), TrainError> {
     guarded("training", || {
-        train_state.accumulate_gradients(&transferred.batch.tensors());
+        train_state.take_batch(&transferred.batch);
         let next = train_state.step + 1;
         let metrics = train_state.optimizer_step(next, &mut LocalGradients)?;
         // Read back, so that a GPU has done the work before the clock stops.

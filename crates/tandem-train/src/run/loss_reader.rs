@@ -1,5 +1,5 @@
 //! Reads losses back from the device, on a thread of its own: the training thread passes tensors on
-//! and never waits.
+//! and never waits, except for a card that is several steps behind.
 //!
 //! In: one tensor for each step, and promises. Out: its values through the promises; how many steps in a row had a
 //! non-finite gradient; and whether the device failed: work is asynchronous, so a read is the first to know.
@@ -9,7 +9,7 @@ use crate::TrainError;
 use crate::run::join::{ProgressCounter, Stuck, join_within};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tandem_device::backend::{DeviceError, guarded};
@@ -23,6 +23,36 @@ const ROOM: usize = 64;
 
 /// The longest that the end of a run waits for one loss.
 const SLOWEST_READ: Duration = Duration::from_secs(120);
+
+/// Steps whose losses are promised and not read. Clones share it.
+#[derive(Clone, Debug, Default)]
+struct Unread(Arc<(Mutex<usize>, Condvar)>);
+
+impl Unread {
+    fn count(&self) -> MutexGuard<'_, usize> {
+        self.0.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn set(&self, change: impl FnOnce(usize) -> usize) {
+        let mut count = self.count();
+        *count = change(*count);
+        self.0.1.notify_all();
+    }
+
+    fn wait_for(&self, at_most: usize) {
+        let waited = self.0.1.wait_while(self.count(), |count| *count > at_most);
+        drop(waited.unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+/// The reader has ended, for whatever reason: nobody waits for it any more.
+struct NoneUnread(Unread);
+
+impl Drop for NoneUnread {
+    fn drop(&mut self) {
+        self.0.set(|_| 0);
+    }
+}
 
 struct Reading {
     step: u64,
@@ -38,6 +68,7 @@ pub struct LossReader {
     non_finite_in_a_row: Arc<AtomicU32>,
     failure: Arc<OnceLock<DeviceError>>,
     progress: ProgressCounter,
+    unread: Unread,
 }
 
 impl LossReader {
@@ -47,17 +78,19 @@ impl LossReader {
         let non_finite_in_a_row = Arc::new(AtomicU32::new(0));
         let (non_finite, progress) = (non_finite_in_a_row.clone(), ProgressCounter::default());
         let (counter, failure) = (progress.clone(), Arc::new(OnceLock::new()));
-        let failed = failure.clone();
+        let (failed, unread) = (failure.clone(), Unread::default());
+        let none_unread = NoneUnread(unread.clone());
         let thread = std::thread::Builder::new()
             .name("tandem-losses".into())
             .spawn(move || {
-                if let Err(error) = read_all(readings, &non_finite, &counter, &recorder) {
+                let unread = &none_unread.0;
+                if let Err(error) = read_all(readings, &non_finite, &counter, unread, &recorder) {
                     let _ = failed.set(error);
                 }
             })
             .map_err(TrainError::Thread)?;
         let (sender, thread) = (Some(sender), Some(thread));
-        Ok(LossReader { sender, thread, non_finite_in_a_row, failure, progress })
+        Ok(LossReader { sender, thread, non_finite_in_a_row, failure, progress, unread })
     }
 
     /// Promises the values of a step's tensor, which have these names. The last one is the norm of the gradient. The
@@ -70,9 +103,18 @@ impl LossReader {
         let (promises, promised) = names.iter().map(promise).unzip();
         if let Some(sender) = &self.sender {
             // Full, or gone after a device failed: the promises are dropped with the message.
-            let _ = sender.try_send(Reading { step, values, promises });
+            self.unread.set(|count| count + 1);
+            if sender.try_send(Reading { step, values, promises }).is_err() {
+                self.unread.set(|count| count.saturating_sub(1));
+            }
         }
         promised
+    }
+
+    /// Waits until at most so many steps are unread, or the device failed: launches of graphs do not wait for the card, so
+    /// that the caller would be far ahead of a card that is lost.
+    pub fn wait_for(&self, unread: usize) {
+        self.unread.wait_for(unread);
     }
 
     /// Steps in a row, up to the last one read, whose gradient was NaN or infinite.
@@ -104,11 +146,13 @@ fn read_all(
     readings: Receiver<Reading>,
     non_finite: &AtomicU32,
     progress: &ProgressCounter,
+    unread: &Unread,
     recorder: &Recorder,
 ) -> Result<(), DeviceError> {
     for Reading { step, values, promises } in readings {
         progress.advance();
         let values = read(values, promises.len())?;
+        unread.set(|count| count.saturating_sub(1));
         let norm = values.last().copied().unwrap_or_default();
         promises.into_iter().zip(values).for_each(|(promise, value)| promise.set(value));
         if norm.is_finite() {
@@ -151,5 +195,21 @@ mod tests {
         assert_eq!(count_after(&[f32::NAN, f32::INFINITY, f32::NAN]), 3);
         assert_eq!(count_after(&[f32::NAN, f32::NAN, 0.5, f32::NAN]), 1);
         assert_eq!(count_after(&[f32::NAN, 0.5]), 0);
+    }
+
+    #[test]
+    fn a_wait_ends_when_the_losses_are_read_or_cannot_be() {
+        let reader = LossReader::start(Recorder::off()).unwrap();
+        let values = |count| Tensor::<1>::ones([count], &Device::flex());
+        let promised: Vec<_> =
+            (1..=3).flat_map(|step| reader.promise(step, &["gradient"], values(1))).collect();
+        reader.wait_for(0);
+        assert!(promised.iter().all(|loss| loss.value.value() == Some(1.0)));
+        // One value too few: the reader ends, and what is sent afterwards is never read.
+        drop(reader.promise(4, &["flow", "gradient"], values(1)));
+        reader.wait_for(0);
+        drop(reader.promise(5, &["gradient"], values(1)));
+        reader.wait_for(0);
+        assert!(reader.finish().is_err());
     }
 }

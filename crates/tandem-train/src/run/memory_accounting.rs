@@ -22,6 +22,8 @@ pub struct MemoryAccounting {
 const BATCHES: &str = "batches";
 /// Weights, optimizer moments and the moving average.
 const WEIGHTS: &str = "weights and optimizer";
+/// What CUDA graphs of steps keep for themselves.
+const GRAPHS: &str = "CUDA graphs";
 /// Text encoders of earlier steps, which align.
 const ALIGNER_SNAPSHOTS: &str = "aligner snapshots";
 /// The copy of the voice for validation and samples.
@@ -62,6 +64,11 @@ impl MemoryAccounting {
     /// Weights, optimizer moments and the moving average: four times the parameters.
     pub fn weights<M: Module>(&self, module: &M) -> Charge {
         self.model.count(WEIGHTS, Bytes(4 * size_of(module).0))
+    }
+
+    /// What CUDA graphs hold.
+    pub fn graphs(&self, size: Bytes) -> Charge {
+        self.model.count(GRAPHS, size)
     }
 
     /// The text encoder of an earlier step.

@@ -5,15 +5,19 @@
 //! optimizer. Next: [`crate::run::trainer`].
 
 use crate::train_settings::{OptimizerSettings, TrainSettings};
-use tandem_model::gradients::{GradientReducer, GradientSum, ReduceError};
+use tandem_device::backend::DeviceError;
+use tandem_model::gradients::{GradientReducer, GradientSum, LocalGradients, ReduceError};
 use tandem_model::micro_batches::batch_gradients;
-use tandem_model::network::voice::Voice;
+use tandem_model::network::layers::Compute;
+use tandem_model::network::voice::{Encoder, Voice};
 use tandem_model::optimizer::{Optimizer, StepSettings};
-use tandem_model::train_batch::DeviceBatch;
-use tandem_model::weights::rounded_copy;
-use tandem_model::{Module, Tensor};
+use tandem_model::step_graph::StepGraph;
+use tandem_model::train_batch::{DeviceBatch, UploadedBatch};
+use tandem_model::weights::{Weight, rounded_copy, weights_of};
+use tandem_model::{Device, Module, Tensor};
 
-/// Weights, optimizer and completed steps. A clone shares its tensors until one of both changes.
+/// Weights, optimizer and completed steps. A clone shares its tensors until one of both changes, and for ever where they
+/// are [in place](TrainState::fix_in_place).
 #[derive(Clone)]
 pub struct TrainState {
     /// The weights, with gradients.
@@ -26,6 +30,11 @@ pub struct TrainState {
     settings: OptimizerSettings,
     ema_decay: f64,
     total_steps: u64,
+    compute: Compute,
+    /// Steps of one batch as CUDA graphs, one for each shape.
+    graphs: Vec<StepGraph>,
+    /// The only batch of the step under way, of which a graph does all.
+    waiting: Option<UploadedBatch>,
     /// Gradients and losses of the step under way.
     gradients: GradientSum,
     /// The weights are being changed. Still set after a panic: some of them are those of the next step then, or gone.
@@ -40,6 +49,8 @@ pub struct StepMetrics {
     /// The learning rate.
     pub rate: f64,
     pub utterances: usize,
+    /// A graph did the step.
+    pub replayed: bool,
 }
 
 impl StepMetrics {
@@ -67,6 +78,9 @@ impl TrainState {
             false => optimizer.without_loss_scale(),
         };
         TrainState {
+            compute,
+            graphs: Vec::new(),
+            waiting: None,
             voice,
             rounded,
             optimizer,
@@ -84,6 +98,72 @@ impl TrainState {
         !self.half_changed
     }
 
+    /// From now on, steps change weights and state where they are, as graphs need them. This batch shows which weights have
+    /// a gradient.
+    pub fn fix_in_place(&mut self, batch: &DeviceBatch) {
+        let sum = self.gradients_of(batch);
+        let settings = self.step_settings(self.step + 1);
+        let rounded = self.rounded.as_mut();
+        self.optimizer.fix_in_place(&mut self.voice, rounded, sum.tensors(), &settings);
+    }
+
+    /// The same weights and state in memory of their own, which steps do not change in place.
+    pub fn moved_out(&self) -> TrainState {
+        let mut copy = TrainState { graphs: Vec::new(), ..self.clone() };
+        copy.optimizer.leave_in_place(&mut copy.voice);
+        copy.rounded = copy.compute.reduced_dtype().map(|dtype| rounded_copy(&copy.voice, dtype));
+        copy
+    }
+
+    /// Captures steps on batches of this shape, with weights in place. After an error, this state cannot be used any more.
+    pub fn capture(&mut self, batch: &UploadedBatch, device: &Device) -> Result<(), DeviceError> {
+        let voice = self.rounded.as_ref().unwrap_or(&self.voice);
+        self.graphs.push(StepGraph::capture(voice, &self.optimizer, batch, device)?);
+        Ok(())
+    }
+
+    /// Gives back the graph that was captured last.
+    pub fn drop_last_graph(&mut self) {
+        self.graphs.pop();
+    }
+
+    /// Does a whole step on this batch that changes nothing.
+    pub fn rehearse(&self, batch: &DeviceBatch) {
+        if !self.optimizer.is_in_place() {
+            let mut copy = self.clone();
+            copy.accumulate_gradients(batch);
+            drop(copy.optimizer_step(self.step + 1, &mut LocalGradients));
+            return;
+        }
+        let sum = self.gradients_of(batch);
+        // What is dropped before it ran is left out.
+        drop(self.optimizer.without_change(|| self.optimizer.change_in_place(sum)));
+    }
+
+    /// Takes all copies that a run takes of weights and state for others: aligner snapshots, validation, checkpoints.
+    pub fn rehearse_copies(&self) -> impl Sized + use<> {
+        (self.encoder(), self.inference_voice(), self.weights(), self.optimizer.state())
+    }
+
+    /// Takes a batch of this step. A graph does the step if there is one for its shape, and no second batch.
+    pub fn take_batch(&mut self, batch: &UploadedBatch) {
+        let is_first = self.waiting.is_none() && self.gradients.utterances == 0;
+        if is_first && self.graph_for(batch).is_some() {
+            self.waiting = Some(batch.clone());
+            return;
+        }
+        if let Some(first) = self.waiting.take() {
+            self.accumulate_gradients(&first.tensors());
+        }
+        self.accumulate_gradients(&batch.tensors());
+    }
+
+    fn graph_for(&self, batch: &UploadedBatch) -> Option<&StepGraph> {
+        // A graph changes what was in place when it was captured.
+        let in_place = self.optimizer.is_in_place();
+        self.graphs.iter().find(|graph| in_place && graph.fits(batch))
+    }
+
     /// Adds the gradients of a batch to those of this step.
     pub fn accumulate_gradients(&mut self, batch: &DeviceBatch) {
         self.gradients.merge(self.gradients_of(batch));
@@ -95,46 +175,70 @@ impl TrainState {
         batch_gradients(voice, batch, self.optimizer.loss_scale())
     }
 
-    /// Completes step number `step` (counted from 1): changes the weights by the accumulated gradients.
-    /// Without any the step exists and changes nothing.
+    /// Completes step number `step` (counted from 1): changes the weights by the gradients of its batches. Without any the
+    /// step exists and changes nothing. Steps with graphs are those of a process that trains alone.
     pub fn optimizer_step(
         &mut self,
         step: u64,
         reducer: &mut dyn GradientReducer,
     ) -> Result<Option<StepMetrics>, ReduceError> {
-        // The rate of a step is that of the steps before it.
-        let rate = learning_rate(&self.settings, step - 1, self.total_steps);
+        let settings = self.step_settings(step);
         let mut gradients = std::mem::take(&mut self.gradients);
-        // Where another process is lost, this step did not happen.
-        reducer.reduce(&mut gradients)?;
-        let Some(losses) = gradients.losses.take() else {
+        let waiting = self.waiting.take();
+        let utterances = match &waiting {
+            Some(batch) => batch.utterances,
+            None => {
+                // Where another process is lost, this step did not happen.
+                reducer.reduce(&mut gradients)?;
+                gradients.utterances
+            }
+        };
+        if waiting.is_none() && gradients.losses.is_none() {
             self.step = step;
             return Ok(None);
-        };
-        let utterances = gradients.utterances;
-        let share = 1.0 / utterances.max(1) as f32;
-        let settings = self.step_settings(step, rate);
+        }
         self.half_changed = true;
-        let loss_scale = self.optimizer.loss_scale().map(|scale| scale.factor());
-        let rounded = self.rounded.as_mut();
-        let moved = self.optimizer.step_both(&mut self.voice, rounded, gradients, &settings);
+        let graph = waiting.as_ref().and_then(|batch| Some((self.graph_for(batch)?, batch)));
+        let replayed = graph.is_some();
+        let values = match graph {
+            Some((graph, batch)) => {
+                self.optimizer.prepare_step(utterances, &settings);
+                graph.run(batch)
+            }
+            None => {
+                let rounded = self.rounded.as_mut();
+                self.optimizer.complete_step(&mut self.voice, rounded, gradients, &settings)
+            }
+        };
         (self.step, self.half_changed) = (step, false);
-        let [prior, duration, flow] =
-            [losses.prior, losses.duration, losses.flow].map(|loss| loss * share);
-        let total = prior.clone() + duration.clone() + flow.clone();
-        let names = if loss_scale.is_some() { StepMetrics::SCALED } else { StepMetrics::NAMES };
-        let values = [total, prior, duration, flow].into_iter().chain(loss_scale);
-        let values = Tensor::cat(values.chain([moved.gradient_norm]).collect(), 0);
-        Ok(Some(StepMetrics { values, names, rate, utterances }))
+        let scaled = self.optimizer.loss_scale().is_some();
+        let names = if scaled { StepMetrics::SCALED } else { StepMetrics::NAMES };
+        Ok(Some(StepMetrics { values, names, rate: settings.rate, utterances, replayed }))
     }
 
-    /// The voice for inference: the EMA of the weights where one is computed.
+    /// The voice for inference, as no later step changes it: the EMA of the weights where one is computed.
     pub fn inference_voice(&self) -> Voice {
-        if self.ema_decay > 0.0 { self.optimizer.averaged(&self.voice) } else { self.voice.valid() }
+        if self.ema_decay > 0.0 {
+            self.optimizer.averaged(&self.voice)
+        } else {
+            self.optimizer.copied(&self.voice).valid()
+        }
     }
 
-    fn step_settings(&self, step: u64, rate: f64) -> StepSettings {
+    /// The encoder, as no later step changes it.
+    pub fn encoder(&self) -> Encoder {
+        self.optimizer.copied_field(&self.voice.encoder.valid(), "encoder")
+    }
+
+    /// The weights, as no later step changes them.
+    pub fn weights(&self) -> Vec<Weight> {
+        weights_of(&self.optimizer.copied(&self.voice))
+    }
+
+    fn step_settings(&self, step: u64) -> StepSettings {
         let s = &self.settings;
+        // The rate of a step is that of the steps before it.
+        let rate = learning_rate(s, step - 1, self.total_steps);
         // A new EMA follows quickly, or it would consist of the first weights for long.
         let young = step as f64 / (9.0 + step as f64);
         StepSettings {

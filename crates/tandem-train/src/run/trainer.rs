@@ -17,6 +17,7 @@ use crate::run::all_reduce::lost_rank;
 use crate::run::background::{on_training_pool, priority_on};
 use crate::run::checkpoint_writer::{Accepted, Pin};
 use crate::run::current_step::CurrentStep;
+use crate::run::graphs::{self, GraphLog};
 use crate::run::job::{Ending, Job, Outcome, RunStart};
 use crate::run::memory_accounting::MemoryAccounting;
 use crate::run::plan::{
@@ -39,11 +40,9 @@ use tandem_device::backend::{KernelReport, guarded, kernel_report};
 use tandem_device::cpu_use::CpuUse;
 use tandem_device::memory::{Charge, Phase};
 use tandem_device::placement::OpenDevices;
-use tandem_model::Module;
 use tandem_model::between_threads::flush;
 use tandem_model::gradients::{GradientReducer, LocalGradients};
 use tandem_model::trained_voice::VoiceDocument;
-use tandem_model::weights::weights_of;
 use tandem_pipeline::watchdog::OnFrozen;
 use tandem_pipeline::{CancelToken, Delivery, Feed, PipelineError};
 use tandem_telemetry::Recorder;
@@ -51,15 +50,20 @@ use tandem_telemetry::event::{EmptyStep, Final, Loss, Started, Step, Warning};
 use tandem_telemetry::pending::Pending;
 use tandem_units::Ticket;
 
+/// How many steps the training thread launches as graphs ahead of the newest loss that was read. Enough that the card has
+/// the next step, and few enough that a lost card is noticed soon and copies are read soon: a read waits for what is launched.
+const STEPS_AHEAD: usize = 2;
+
 /// Trains until all steps are done, the user stops it, or it cannot continue.
 pub fn train(job: Job, start: RunStart) -> Result<Outcome, TrainError> {
     train_on(job, start, BatchSource::FromCorpus)
 }
 
 /// The same, on batches from another source.
-pub fn train_on(job: Job, start: RunStart, source: BatchSource) -> Result<Outcome, TrainError> {
+pub fn train_on(job: Job, mut start: RunStart, source: BatchSource) -> Result<Outcome, TrainError> {
     let shapes = planned_shapes(&job)?;
     job.phases.enter(Phase::WarmUp);
+    graphs::fix_in_place(&job, &mut start, &shapes)?;
     let warm_up = warm_up_shapes(&job, &start, &shapes)?;
     report_kernels(&job.recorder);
     // After the warm-up: what the tuner needed is given back, and does not count.
@@ -67,8 +71,9 @@ pub fn train_on(job: Job, start: RunStart, source: BatchSource) -> Result<Outcom
         Some(_) => Some(try_largest_batch(&job, &start, &shapes)?),
         None => None,
     };
+    let graphs = graphs::capture(&job, &mut start, &shapes)?;
     job.phases.enter(Phase::Training);
-    let mut trainer = Trainer::new(job, start, &shapes)?;
+    let mut trainer = Trainer::new(job, start, &shapes, graphs)?;
     let mut batches = match trainer.start_feed(source) {
         Ok(batches) => batches,
         // Stopped before the first step: the other ranks must hear of it.
@@ -123,8 +128,9 @@ struct Trainer {
     snapshots: AlignerSnapshots,
     services: Services,
     accounting: MemoryAccounting,
-    /// The weights in the memory accounting.
-    _weights: Charge,
+    /// Weights and graphs in the memory accounting.
+    _weights: [Charge; 2],
+    graphs: GraphLog,
     saved: SavedParts,
     shapes: ShapeLog,
     /// The other ranks; none where this process trains alone.
@@ -150,13 +156,18 @@ struct SavedParts {
 }
 
 impl Trainer {
-    fn new(job: Job, start: RunStart, shapes: &[BatchShape]) -> Result<Trainer, TrainError> {
+    fn new(
+        job: Job,
+        start: RunStart,
+        shapes: &[BatchShape],
+        graphs: GraphLog,
+    ) -> Result<Trainer, TrainError> {
         let RunStart { train_state, snapshots, state, document, speakers } = start;
         let Job { prepared, validation, feed, settings, config, devices, cluster, .. } = job;
         let (recorder, log, cancel) = (job.recorder, job.log, job.cancel);
         let rows = validation_rows(validation.as_deref(), &feed);
         let accounting = MemoryAccounting::new(job.limits, &devices);
-        let weights = accounting.weights(&train_state.voice);
+        let weights = [accounting.weights(&train_state.voice), accounting.graphs(graphs.memory())];
         snapshots.account(&accounting);
         let last_step = total_steps(&prepared, &feed, &settings)?;
         let schedule = StepSchedule::new(&settings, train_state.step, state.position, last_step)
@@ -205,6 +216,7 @@ impl Trainer {
             services,
             accounting,
             _weights: weights,
+            graphs,
             saved: SavedParts { state, document, speakers, config, step: saved_step },
             shapes: ShapeLog::default(),
             planned_shapes,
@@ -338,7 +350,7 @@ impl Trainer {
         };
         if let Some(batch) = &batch {
             let state = &mut self.train_state;
-            guarded("training", || state.accumulate_gradients(&batch.batch.tensors()))?;
+            guarded("training", || state.take_batch(&batch.batch))?;
             self.current.add_batch(batch);
         }
         let completed = self.schedule.pass(ticket);
@@ -424,7 +436,11 @@ impl Trainer {
 
     fn report(&mut self, ticket: Ticket, metrics: StepMetrics, took: Duration) {
         let step = self.train_state.step;
+        self.graphs.add(metrics.replayed);
         let mut losses = self.services.losses.promise(step, metrics.names, metrics.values);
+        if metrics.replayed {
+            self.services.losses.wait_for(STEPS_AHEAD);
+        }
         let mut known = |name: &'static str, value: f64| {
             losses.push(Loss { name: name.into(), value: Pending::known(value as f32) });
         };
@@ -464,13 +480,18 @@ impl Trainer {
         });
     }
 
-    /// Starts what is due after this step. Clones of tensors cost nothing.
+    /// Starts what is due after this step.
     fn after_step(&mut self, step: u64) -> Result<(), TrainError> {
         self.steps_done += 1;
         let memory = &self.services.memory;
         memory.after_step(self.steps_done, self.shapes.distinct(), self.planned_shapes);
         if self.snapshots.wants(step) {
-            let encoder = self.train_state.voice.encoder.valid();
+            let state = &self.train_state;
+            let encoder = guarded("copying the encoder", || {
+                let encoder = state.encoder();
+                flush(&self.devices.model);
+                encoder
+            })?;
             let memory = self.accounting.aligner_snapshot(&encoder);
             self.snapshots.publish(step, encoder, memory);
         }
@@ -513,7 +534,7 @@ impl Trainer {
             document: document.clone(),
             speakers: speakers.clone(),
             config: config.clone(),
-            weights: weights_of(&self.train_state.voice),
+            weights: self.train_state.weights(),
             optimizer: self.train_state.optimizer.state(),
             aligner_snapshots: self.snapshots.needed_from(self.train_state.step),
             memory: self.accounting.checkpoint(&self.train_state.voice),
@@ -532,11 +553,21 @@ impl Trainer {
         }
         // Nothing is due after the last step itself, so a run that is done was not validated there.
         let validate = matches!(ending, Ending::Done) && self.steps_done > 0;
-        let last = LastStep {
-            why: ending.as_reason(),
-            checkpoint: (is_complete && !is_saved).then(|| self.snapshot()),
-            validation: validate.then(|| self.validation(Samples::Yes)),
+        let copied = guarded("copying the weights", || {
+            let checkpoint = (is_complete && !is_saved).then(|| self.snapshot());
+            let validation = validate.then(|| self.validation(Samples::Yes));
+            flush(&self.devices.model);
+            (checkpoint, validation)
+        });
+        let (ending, (checkpoint, validation)) = match (ending, copied) {
+            (ending, Ok(copied)) => (ending, copied),
+            (Ending::Failed(error), Err(_)) => (Ending::Failed(error), (None, None)),
+            (_, Err(error)) => (Ending::Failed(error.into()), (None, None)),
         };
+        if let Some(graphs) = self.graphs.event() {
+            self.recorder.send(graphs);
+        }
+        let last = LastStep { why: ending.as_reason(), checkpoint, validation };
         let ended = self.services.finish(last);
         // A run that ended well but whose background work did not is a failure.
         let ending = match (ending, ended.failure) {

@@ -3,7 +3,7 @@
 //!
 //! In: the shapes of the batch plan, and the training state at the start. Out: [`WarmedUp`]. The
 //! steps are real: text encoding on the data device, transfer, losses, gradients, optimizer. They
-//! run on a copy that is dropped, which takes as much memory as a checkpoint that is being written.
+//! change nothing: they run on a copy that is dropped or, in place, with a share of NaN.
 //! Weights, optimizer and batch order do not change. Kernels of validation and samples are not
 //! warmed up. Next: [`crate::run::trainer`].
 
@@ -16,7 +16,6 @@ use tandem_data::batch::BatchShape;
 use tandem_device::backend::{compiles_kernels, guarded, wait_for};
 use tandem_device::placement::OpenDevices;
 use tandem_model::between_threads::{copy_to, flush};
-use tandem_model::gradients::LocalGradients;
 use tandem_model::network::size::VoiceConfig;
 use tandem_model::train_batch::AlignedBatch;
 use tandem_pipeline::CancelToken;
@@ -74,7 +73,7 @@ impl fmt::Display for WarmedUp {
 
 /// The model and the devices that are warmed up.
 pub struct WarmUpModel<'a> {
-    /// Copied for each step, never changed.
+    /// Never changed.
     pub train_state: &'a TrainState,
     pub devices: &'a OpenDevices,
     pub config: &'a VoiceConfig,
@@ -101,19 +100,29 @@ impl WarmUpModel<'_> {
             took += from.elapsed();
             self.report(shape, count, shapes.len(), from);
         }
+        self.copy_for_others()?;
         Ok(WarmedUp::Done { shapes: count, took: Seconds(took.as_secs_f64()) })
     }
 
     fn step_on(&self, shape: BatchShape) {
         let batch = AlignedBatch::fullest(shape, self.config, self.reference_frames);
-        let mut copy = self.train_state.clone();
-        let encoder = copy_to(&copy.voice.encoder, &self.devices.data);
+        let encoder = copy_to(&self.train_state.voice.encoder, &self.devices.data);
         drop(priors(&encoder, &batch, &self.devices.data));
-        copy.accumulate_gradients(&batch.to_device(&self.devices.model));
-        let next = copy.step + 1;
-        drop(copy.optimizer_step(next, &mut LocalGradients));
+        self.train_state.rehearse(&batch.to_device(&self.devices.model));
         // As after every step of the run: the same operations are fused.
         flush(&self.devices.model);
+    }
+
+    /// The copies that steps are followed by, each of which is kept until it is made.
+    fn copy_for_others(&self) -> Result<(), TrainError> {
+        let copies = guarded(DOING, || {
+            let copies = self.train_state.rehearse_copies();
+            flush(&self.devices.model);
+            copies
+        })?;
+        wait_for(&self.devices.model, DOING)?;
+        drop(copies);
+        Ok(())
     }
 
     fn report(&self, shape: BatchShape, number: usize, of: usize, from: Instant) {

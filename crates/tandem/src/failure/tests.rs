@@ -30,7 +30,6 @@ use tandem_insight::scaling::ScalingError;
 use tandem_model::checkpoint::{Broken, CheckpointError, Fault};
 use tandem_model::device_mel::DeviceMelError;
 use tandem_model::gradients::ReduceError;
-use tandem_model::graph_error::GraphError;
 use tandem_model::metrics::MetricError;
 use tandem_model::synthesis::text::SynthesisError;
 use tandem_model::trained_voice::VoiceError;
@@ -97,7 +96,6 @@ fn samples() -> Vec<(&'static str, Box<dyn Hinted>)> {
         ExportError: ExportError::NoSpeaker,
         Fault: Fault::Missing { file: "manifest.json".into() },
         FileConfigError: FileConfigError::TwoTextLengths,
-        GraphError: GraphError("refused".into()),
         HttpError: HttpError::PortTaken { address: ([127, 0, 0, 1], 80).into() },
         ImportError: ImportError::Encode { message: "x".into() },
         JudgeError: JudgeError::Stopped,

@@ -10,7 +10,7 @@ use crate::printer::Printer;
 use crate::setting_flags::{OfPlaces, SettingFlags, words};
 use serde::Serialize;
 use tandem_data::batch::BatchShape;
-use tandem_device::backend::{Backend, DeviceError, kernel_report};
+use tandem_device::backend::{Backend, DeviceError, DriverCounts, kernel_report};
 use tandem_device::inventory::Inventory;
 use tandem_device::placement::Placement;
 use tandem_model::network::size::{ModelSize, VoiceConfig};
@@ -101,7 +101,7 @@ pub fn run(args: Args, out: &mut Printer) -> Result<ExitStatus> {
 
 /// The training thread must neither read from the device nor wait for it, and a transfer computes nothing.
 fn targets(counts: &LaunchCounts, max_launches: Option<u64>) -> Vec<Target> {
-    let LaunchCounts { steps, upload, training, optimizer_launches } = *counts;
+    let LaunchCounts { steps, upload, training, optimizer_launches, replayed } = *counts;
     let each = |count: u64| count as f64 / steps as f64;
     let note = |name: &str, count: u64, how: &str| Target::note(name, each(count), "", how.into());
     let limit = |name: &str, count: u64, most: f64, how: &str| {
@@ -113,7 +113,8 @@ fn targets(counts: &LaunchCounts, max_launches: Option<u64>) -> Vec<Target> {
         None => note("launches", training.launches, training_how),
     };
     // The count ends with a wait, which may count once more than a wait without work.
-    let waits = training.synchronisations.saturating_sub(1);
+    let waits = |counts: DriverCounts| counts.synchronisations.saturating_sub(1);
+    let graph_how = "the same as a CUDA graph";
     let upload_how = "batch to the data card and from there to the model card";
     vec![
         launches,
@@ -121,8 +122,12 @@ fn targets(counts: &LaunchCounts, max_launches: Option<u64>) -> Vec<Target> {
         note("copies to the card", training.copies_to_device, training_how),
         limit("copies to the host", training.copies_to_host, 0.0, training_how),
         note("copies on the card", training.copies_on_device, training_how),
-        limit("synchronisations", waits, 0.0, training_how),
+        limit("synchronisations", waits(training), 0.0, training_how),
         note("allocations", training.allocations, training_how),
+        limit("launches with a graph", replayed.launches, 5.0, graph_how),
+        limit("copies to the host", replayed.copies_to_host, 0.0, graph_how),
+        limit("synchronisations", waits(replayed), 0.0, graph_how),
+        note("allocations", replayed.allocations, graph_how),
         limit("launches of a transfer", upload.launches, 0.0, upload_how),
         note("copies to the card", upload.copies_to_device, upload_how),
         note("copies to the host", upload.copies_to_host, upload_how),
@@ -134,10 +139,11 @@ fn targets(counts: &LaunchCounts, max_launches: Option<u64>) -> Vec<Target> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tandem_device::backend::DriverCounts;
 
     fn counts(training: DriverCounts) -> LaunchCounts {
-        LaunchCounts { steps: 10, upload: DriverCounts::default(), training, optimizer_launches: 0 }
+        let replayed = DriverCounts { launches: 30, ..DriverCounts::default() };
+        let upload = DriverCounts::default();
+        LaunchCounts { steps: 10, upload, training, optimizer_launches: 0, replayed }
     }
 
     #[test]
@@ -150,5 +156,8 @@ mod tests {
         assert_eq!(check(waits, 900), ExitStatus::Negative);
         let reads = DriverCounts { copies_to_host: 1, ..quiet };
         assert_eq!(check(reads, 900), ExitStatus::Negative);
+        let replayed = DriverCounts { launches: 51, ..DriverCounts::default() };
+        let graphs = LaunchCounts { replayed, ..counts(quiet) };
+        assert_eq!(target::status(&targets(&graphs, None)), ExitStatus::Negative);
     }
 }

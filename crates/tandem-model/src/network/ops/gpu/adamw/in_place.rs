@@ -6,7 +6,7 @@
 
 use super::super::super::adamw::Moments;
 use super::kernels::{self, Buffers, part, part_of_shape};
-use super::{Handles, Place, Runtime, Step};
+use super::{ALIGNMENT, Handles, Place, Runtime, Step};
 use burn::backend::Cube;
 use burn::backend::fusion::FusionTensor;
 use burn::backend::fusion::client::GlobalFusionClient;
@@ -15,6 +15,7 @@ use burn::backend::tensor::FloatTensor;
 use burn::tensor::{Bytes, DType, Shape, Tensor};
 use burn_cubecl::CubeBackend;
 use burn_cubecl::tensor::CubeTensor;
+use std::ops::Range;
 
 /// Weights, state, and the values of the next step.
 #[derive(Clone, Debug)]
@@ -67,10 +68,28 @@ impl InPlace {
         tensor(self.buffers.values.clone()).narrow(0, 0, 1)
     }
 
-    /// Values of the weights now.
-    pub(crate) fn copied_weights(&self) -> Vec<Tensor<1>> {
-        let copy = self.buffers.new.copy();
-        let parts = self.places.iter().map(|place| part(&copy, *place)).collect();
+    /// Values of some of the weights now, in one copy.
+    pub(crate) fn copied_weights(&self, which: Range<usize>) -> Vec<Tensor<1>> {
+        self.copied(&self.buffers.new, which)
+    }
+
+    /// Averages of all weights now.
+    pub(crate) fn copied_averages(&self) -> Vec<Tensor<1>> {
+        self.copied(&self.buffers.state[2], 0..self.places.len())
+    }
+
+    /// Means, squares and averages of all weights now.
+    pub(crate) fn copied_state(&self) -> [Vec<Tensor<1>>; 3] {
+        [0, 1, 2].map(|kind| self.copied(&self.buffers.state[kind], 0..self.places.len()))
+    }
+
+    fn copied(&self, buffer: &CubeTensor, which: Range<usize>) -> Vec<Tensor<1>> {
+        let places = &self.places[which];
+        let (Some(first), Some(last)) = (places.first(), places.last()) else { return Vec::new() };
+        let (start, end) = (first.start, last.start + last.length.next_multiple_of(ALIGNMENT));
+        let copy = part(buffer, Place { start, length: end - start }).copy();
+        let whole = |place: &Place| Place { start: place.start - start, ..*place };
+        let parts = places.iter().map(|place| part(&copy, whole(place))).collect();
         tensors(parts).into_iter().map(Tensor::from_primitive::<Cube>).collect()
     }
 
@@ -90,6 +109,11 @@ impl InPlace {
         if let Some(buffer) = self.buffers.state.get(3) {
             buffer.client.write(&buffer.handle, Bytes::from_elems(scale));
         }
+    }
+
+    /// Makes the library run all operations that this thread has entered so far.
+    pub(crate) fn flush(&self) {
+        GlobalFusionClient::<Runtime>::load(&self.buffers.new.device).sync(|| ());
     }
 
     /// Gives the next step its values, behind what this thread has entered so far.

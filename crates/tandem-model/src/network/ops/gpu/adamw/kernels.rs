@@ -16,7 +16,7 @@ use burn_cubecl::tensor::CubeTensor;
 const UNITS: usize = 256;
 /// Floats of a weight that a cube works on.
 const CHUNK: usize = 32 * UNITS;
-/// Weights of one launch at most: each is code of its own in the kernel.
+/// Weights and gradients of one launch at most: each gradient is code of its own in the kernel.
 const MOST_AT_ONCE: usize = 64;
 /// Buffers of a launch besides weights and gradients.
 const OTHER_BUFFERS: usize = 7;
@@ -81,8 +81,13 @@ fn launch(old: Old<'_>, gradients: Vec<CubeTensor>, buffers: &Buffers, step: &St
     let (norm, factor) = norm(&gradients, state.get(3), values, step);
     // The kernel takes a tensor there in any case.
     let copies = buffers.copies.clone().unwrap_or_else(|| empty(new, Shape::new([1])));
-    let bindings = bindings(new);
-    let each = (bindings.saturating_sub(OTHER_BUFFERS) / 2).clamp(1, MOST_AT_ONCE / 2);
+    // Buffers of each weight.
+    let buffers_of_one = match old {
+        Old::Weights(_) => 2,
+        Old::InPlace => 1,
+    };
+    let bindings = bindings(new).saturating_sub(OTHER_BUFFERS).clamp(2, MOST_AT_ONCE);
+    let each = bindings / buffers_of_one;
     for some in by_type(&gradients).iter().flat_map(|numbers| numbers.chunks(each)) {
         let weights: Vec<CubeTensor> = match old {
             Old::Weights(weights) => some.iter().map(|&at| weights[at].clone()).collect(),
