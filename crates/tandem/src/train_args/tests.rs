@@ -371,7 +371,7 @@ fn train_args() -> impl Strategy<Value = TrainArgs> {
             "devices.data_gpu_memory" | "devices.model_gpu_memory" => isolated,
             _ => true,
         });
-        let all = values.fold(Typed::default(), |all, (setting, text)| all.with(*setting, text));
+        let all = values.fold(Typed::default(), |all, (setting, text)| all.with(setting, text));
         // A group takes what it is given.
         let data = all.and(typed("train_data", corpus)).into();
         TrainArgs { data, no_adapt, resume, ..TrainArgs::default() }
