@@ -25,9 +25,18 @@ pub(crate) fn host_floats<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
     tensor.try_into_vec_as::<f32>().expect("floats can be read as 32 bits")
 }
 
-/// The values of float tensors. Waits once for each device: a single read waits for all that is launched by then.
+/// Values that are read at once: what they pass through on the host is as large.
+const READ_AT_ONCE: usize = 1 << 24;
+
+/// The values of float tensors, many in one read: each read waits for all that is launched by then.
 pub(crate) fn host_floats_of_all(tensors: Vec<Tensor<1>>) -> Vec<Vec<f32>> {
-    let on_one_device = |one: &Tensor<1>, other: &Tensor<1>| one.device() == other.device();
+    let mut values = 0;
+    let together = |one: &Tensor<1>, next: &Tensor<1>| {
+        values += one.dims()[0];
+        let joined = values + next.dims()[0] <= READ_AT_ONCE && one.device() == next.device();
+        values = if joined { values } else { 0 };
+        joined
+    };
     let read = |tensors: &[Tensor<1>]| {
         let all = tensors.iter().cloned().fold(Transaction::default(), Transaction::register);
         all.try_execute().unwrap_or_else(|error| panic!("floats cannot be read: {error}"))
@@ -35,5 +44,21 @@ pub(crate) fn host_floats_of_all(tensors: Vec<Tensor<1>>) -> Vec<Vec<f32>> {
     let floats = |data: TensorData| {
         data.convert::<f32>().try_into_vec::<f32>().expect("floats can be read as 32 bits")
     };
-    tensors.chunk_by(on_one_device).flat_map(read).map(floats).collect()
+    tensors.chunk_by(together).flat_map(read).map(floats).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_tensors_are_read_in_their_order() {
+        let values: Vec<Vec<f32>> = (1..40).map(|length| vec![length as f32; length]).collect();
+        let large = vec![0.5; READ_AT_ONCE];
+        let all: Vec<Vec<f32>> =
+            values.iter().cloned().chain([large]).chain(values.clone()).collect();
+        let tensor = |values: &Vec<f32>| Tensor::from_floats(values.as_slice(), &Device::flex());
+        assert!(host_floats_of_all(all.iter().map(tensor).collect()) == all);
+        assert!(host_floats_of_all(Vec::new()).is_empty());
+    }
 }
