@@ -67,7 +67,7 @@ fn typed(flag: &Arg, config: &str) -> Vec<String> {
         "max-mel-frames" | "frame-budget" => "1600",
         "trim-silence" | "loudness" => "-30",
         "separator" => ";",
-        "keep-diacritics" | "cache-dataset" | "enable-memory-isolation" => "true",
+        "keep-diacritics" | "cache-dataset" | "enable-memory-isolation" | "no-graphs" => "true",
         "enable-static-shapes" | "adapt" => "false",
         "pronunciation" => "characters",
         _ if !values.is_empty() => values.last().map_or("", |value| value.get_name()),

@@ -107,7 +107,7 @@ fn flags_set_the_keys_they_are_listed_with() {
 fn sample(entry: &Entry) -> Option<&'static str> {
     Some(match (entry.kind.as_str(), entry.flag.as_deref()?) {
         (_, "--keep-diacritics" | "--cache-dataset") => return None,
-        (_, "--enable-memory-isolation") => return None,
+        (_, "--enable-memory-isolation" | "--no-graphs") => return None,
         (_, "--mixed-precision") => "f16",
         (_, "--model-size") => "big",
         (_, "--backend") => "cpu",
