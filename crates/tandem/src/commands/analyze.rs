@@ -46,7 +46,7 @@ Examples:
 The consumer waits --step-time for each batch, like a model of that speed; everything else is measured \
 with the code of training. Exit code 1: a setting should be changed.
 
-With --alignments nothing is timed: the best checkpoint of a training run lays every text over its \
+With --alignments nothing is timed: the best checkpoint of a training run aligns every text with its \
 recording, and rows whose text does not explain what is heard come first.";
 
 #[derive(clap::Args)]
