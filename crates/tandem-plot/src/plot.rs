@@ -1,6 +1,6 @@
 //! The data of plots, before rendering.
 //!
-//! In: points, counts, intervals. Out: [`Plot`] for [`crate::render`]. Axes are those of
+//! In: points, counts, intervals. Out: [`Plot`] for pages and pictures. Axes are those of
 //! [`crate::axis`]. Values that are not finite are never among the points.
 
 /// A plot.

@@ -83,10 +83,10 @@ pub fn changes<T: SettingTable>(before: &T, now: &T, rule: OnResume) -> Vec<Diff
     found
 }
 
-/// Declares a table of settings: the struct, its default, and a [`Setting`](crate::Setting) for each field.
+/// Declares a table of settings: the struct, its default, and a [`Setting`] for each field.
 ///
 /// A field has a comment (the help), a type, a default and a flag with the name of its value (`""` for none). What else
-/// is known of it stands in braces, with the names of [`Setting`](crate::Setting). Then come the tables inside, and fields
+/// is known of it stands in braces, with the names of [`Setting`]. Then come the tables inside, and fields
 /// that are no settings. The table `""` has the keys outside of tables.
 ///
 /// ```
