@@ -246,7 +246,8 @@ class TrainConfig(Table):
     #: Mixed precision: off, tf32 (an NVIDIA card since Ampere), bf16 or f16; ``off`` is ``f32`` in a file.
     #: Default: ``"f32"``.
     precision: Optional[Literal["f32", "tf32", "bf16", "f16"]] = None
-    #: Launch every step of a CUDA card kernel by kernel, not as a CUDA graph; changes no bit. Default: ``false``.
+    #: Launch every step of a CUDA card kernel by kernel, not as a CUDA graph; changes no bit. Default:
+    #: ``false``.
     no_graphs: Optional[bool] = None
     #: Steps between two validations. Allowed: 1 or more. Default: ``500``.
     validate_every: Optional[int] = None
